@@ -1,0 +1,87 @@
+# Every job of this repository. `make help` lists them.
+#
+# Two of them are all the set-up there is: `make demo` and `make test`. Each makes .venv and
+# installs what it needs the first time; after that it installs nothing and needs no network.
+
+SHELL := /bin/sh
+PYTHON ?=
+BIN := .venv/bin
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+# Both names: pip 25.3 stopped applying the first to what packages are built with.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+INSTALL := $(BIN)/python -m pip install --quiet --no-warn-script-location -c constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow test-nojit lint types contracts check bench docs lock clean \
+        prerequisites
+
+help: ## list the jobs
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) \
+	    | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+
+demo: prerequisites .venv/.installed ## set up, ingest twelve years of crime reports, ask three questions
+	@$(BIN)/chronicle demo
+
+test: prerequisites .venv/.installed-dev ## set up, run the test suite
+	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: prerequisites .venv/.installed-dev ## run the long campaigns too
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+test-nojit: prerequisites .venv/.installed-dev ## run the kernels' tests as plain Python
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" -p no:cacheprovider \
+	    tests/unit/operators $(PYTEST_ARGS)
+
+lint: prerequisites .venv/.installed-dev ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: prerequisites .venv/.installed-dev ## mypy, strict
+	@$(BIN)/mypy
+
+contracts: prerequisites .venv/.installed-dev ## who may import whom
+	@$(BIN)/lint-imports
+
+check: lint types contracts test ## everything that must be green before a commit
+
+bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="--events 10000000" for more)
+	@$(BIN)/python -m benchmarks.crime_q1 $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.full_replay $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.thesis_queries $(BENCH_ARGS)
+
+docs: prerequisites .venv/.installed-dev ## write docs/cli.md anew from the commands' own help
+	@$(BIN)/python scripts/write_cli_reference.py
+
+lock: prerequisites ## look up newer versions and write constraints.txt anew
+	@python=$$(sh scripts/prerequisites.sh "$(PYTHON)") && "$$python" scripts/write_constraints.py
+
+clean: ## remove the environment, caches, the demo's store and measurements
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	    .import_linter_cache benchmarks/results demo-store
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+prerequisites:
+	@sh scripts/prerequisites.sh "$(PYTHON)" >/dev/null
+
+# The stamps below are newer than their inputs once an install has succeeded.
+
+.venv/.created: | prerequisites
+	@echo "Setting up .venv (once)"
+	@python=$$(sh scripts/prerequisites.sh "$(PYTHON)") && "$$python" -m venv --clear .venv
+	@touch $@
+
+.venv/.installed: $(INPUTS) | .venv/.created
+	@echo "Installing Chronicle into .venv (1.3 GB, most of it Spark)"
+	@$(INSTALL) -e .
+	@touch $@
+
+.venv/.installed-dev: $(INPUTS) | .venv/.installed
+	@echo "Installing what the tests need into .venv"
+	@$(INSTALL) -e '.[dev]'
+	@touch $@

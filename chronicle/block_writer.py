@@ -1,0 +1,244 @@
+"""Cut ordered events into data files of blocks and write them with summaries and runs."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from chronicle.derived import DerivedFile, DerivedWriter
+from chronicle.errors import SchemaError
+from chronicle.schema import conform
+from chronicle.settings import StreamSettings
+from chronicle.summarise import summarise, summarise_times
+from chronicle.summary import Ints
+from chronicle.time import is_ascending, to_int64
+from chronicle.tree_file import TREE_TABLE, write_tree_file
+
+EVENTS_TABLE = "events"
+"""Delta table of a stream that holds the user's events."""
+
+_COMPRESSION = "lz4"
+"""Measured on blocks of 2,048 events: decodes 1.5 to 3 times as fast as Snappy and Zstandard at
+Snappy's size."""
+
+_INTEGER_ENCODING = "DELTA_BINARY_PACKED"
+"""Times and integers: a third of the plain size and decoded faster than decompressed plain ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A data file with all that is derived from it, written but not committed."""
+
+    name: str
+    ordinal: str
+    """Orders files of equal times: generation, part and piece of the ingest that wrote it."""
+
+    n_events: int
+    size_bytes: int
+    t_min: int
+    t_max: int
+    tree: DerivedFile
+    derived: tuple[DerivedFile, ...]
+
+    def to_json(self) -> str:
+        """Return the value as JSON text, to send it between processes."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> WrittenFile:
+        """Read back what ``to_json`` gave."""
+        fields = json.loads(text)
+        fields["tree"] = DerivedFile(**fields["tree"])
+        fields["derived"] = tuple(DerivedFile(**derived) for derived in fields["derived"])
+        return cls(**fields)
+
+
+def write_ordered(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    stream_dir: Path,
+    schema: pa.Schema,
+    settings: StreamSettings,
+    ordinal_prefix: str,
+    derived: DerivedWriter | None = None,
+) -> list[WrittenFile]:
+    """Write events that come in stream order; holds at most one data file in memory.
+
+    Parameters
+    ----------
+    batches
+        Events ordered by time (ties in arrival order); batches of any size, empty ones too.
+    stream_dir
+        Folder of the stream.
+    schema
+        The stream's schema; batches are cast to it where nothing is lost.
+    settings
+        The stream's settings: files are cut at ``file_events``, blocks at ``block_events``
+        whatever the borders of the batches.
+    ordinal_prefix
+        ``generation-part`` of this run of events, see ``Stream.next_generation``.
+    derived
+        Writes runs beside the blocks; None for none.
+
+    Returns
+    -------
+    list of WrittenFile
+        In stream order; nothing of it is committed.
+
+    Raises
+    ------
+    SchemaError
+        If time goes backwards, is null, or columns do not fit. On any exception the files
+        written so far are removed.
+    """
+    written: list[WrittenFile] = []
+    previous: int | None = None
+    try:
+        for piece, events in enumerate(_cut(batches, schema, settings.file_events)):
+            times = to_int64(events.column(settings.time), name=settings.time)
+            previous = _check_order(times, previous, settings.time)
+            ordinal = f"{ordinal_prefix}-{piece:06d}"
+            name = f"{ordinal}-{uuid.uuid4().hex}.parquet"
+            written.append(_write_file(name, ordinal, events, times, stream_dir, settings, derived))
+    except BaseException:
+        for file in written:
+            remove_written(stream_dir, file)
+        raise
+    return written
+
+
+def remove_written(stream_dir: Path, file: WrittenFile) -> None:
+    """Remove a data file and what is derived from it; only for files never committed."""
+    (stream_dir / EVENTS_TABLE / file.name).unlink(missing_ok=True)
+    for derived in (file.tree, *file.derived):
+        (stream_dir / derived.table / derived.name).unlink(missing_ok=True)
+
+
+def _cut(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, file_events: int
+) -> Iterator[pa.Table]:
+    """Yield tables of exactly ``file_events`` events, the last one of what is left."""
+    pending: list[pa.Table] = []
+    n_pending = 0
+    for batch in batches:
+        events = conform(batch, schema, where="ingest")
+        while n_pending + events.num_rows >= file_events:
+            room = file_events - n_pending
+            yield _combine([*pending, events.slice(0, room)])
+            pending, n_pending = [], 0
+            events = events.slice(room)
+        if events.num_rows:
+            pending.append(events)
+            n_pending += events.num_rows
+    if n_pending:
+        yield _combine(pending)
+
+
+def _combine(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _check_order(times: pa.Array, previous: int | None, column: str) -> int:
+    """Check that times ascend from ``previous`` on and return the last one."""
+    values: Ints = times.to_numpy()
+    if previous is not None and values[0] < previous:
+        raise SchemaError(_unordered(column, int(values[0]), previous))
+    if not is_ascending(values):
+        at = int(np.flatnonzero(values[1:] < values[:-1])[0])
+        raise SchemaError(_unordered(column, int(values[at + 1]), int(values[at])))
+    return int(values[-1])
+
+
+def _unordered(column: str, later: int, earlier: int) -> str:
+    return (
+        f"time column '{column}' goes back from {earlier} to {later}; "
+        "sort the events by time before they are written"
+    )
+
+
+def _write_file(
+    name: str,
+    ordinal: str,
+    events: pa.Table,
+    times: pa.Array,
+    stream_dir: Path,
+    settings: StreamSettings,
+    derived: DerivedWriter | None,
+) -> WrittenFile:
+    path = stream_dir / EVENTS_TABLE / name
+    counts = block_counts(events.num_rows, settings.block_events)
+    files: list[DerivedFile] = []
+    try:
+        write_events(path, events, settings.block_events)
+        tree = write_tree(stream_dir, name, events, times.to_numpy(), counts, settings.fan_out)
+        if derived is not None:
+            files = derived.write(stream_dir, name, events, times, counts)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        tables = [] if derived is None else list(derived.tables(events.schema))
+        for table in (TREE_TABLE, *tables):
+            (stream_dir / table / name).unlink(missing_ok=True)
+        raise
+    return WrittenFile(
+        name=name,
+        ordinal=ordinal,
+        n_events=events.num_rows,
+        size_bytes=path.stat().st_size,
+        t_min=times[0].as_py(),
+        t_max=times[-1].as_py(),
+        tree=tree,
+        derived=tuple(files),
+    )
+
+
+def block_counts(n_events: int, block_events: int) -> list[int]:
+    """Return events per block: all full but the last."""
+    full, rest = divmod(n_events, block_events)
+    return [block_events] * full + ([rest] if rest else [])
+
+
+def write_events(path: Path, events: pa.Table, block_events: int) -> None:
+    """Write one data file: one row group per block, encoded to be decoded fast."""
+    strings = [field.name for field in events.schema if pat.is_string(field.type)]
+    packed = {
+        field.name: _INTEGER_ENCODING
+        for field in events.schema
+        if pat.is_integer(field.type) or pat.is_timestamp(field.type) or pat.is_date(field.type)
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(
+        events,
+        path,
+        row_group_size=block_events,
+        compression=_COMPRESSION,
+        use_dictionary=strings or False,
+        column_encoding=packed or None,
+        write_page_checksum=True,
+        store_schema=False,
+    )
+
+
+def write_tree(
+    stream_dir: Path,
+    data_file: str,
+    events: pa.Table,
+    times: Ints,
+    counts: list[int],
+    fan_out: int,
+) -> DerivedFile:
+    """Summarise the blocks of one data file and write its tree file."""
+    return write_tree_file(
+        stream_dir,
+        data_file,
+        times=summarise_times(times, counts),
+        attributes={name: summarise(events.column(name), counts) for name in events.schema.names},
+        fan_out=fan_out,
+    )

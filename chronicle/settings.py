@@ -1,0 +1,80 @@
+"""The fixed settings of a stream and their form as Delta table properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chronicle import config
+from chronicle.errors import SchemaError, StorageError
+
+_PREFIX = "chronicle."
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """What is decided when a stream is created and never changes.
+
+    Raises
+    ------
+    SchemaError
+        If a number is out of its range.
+    """
+
+    time: str
+    """Name of the time column."""
+
+    block_events: int = config.BLOCK_EVENTS
+    """Events per block; the last block of a data file may hold fewer."""
+
+    file_events: int = config.FILE_EVENTS
+    """Most events a data file holds."""
+
+    fan_out: int = config.FAN_OUT
+    """Entries that one entry of the next TAB+-tree level aggregates."""
+
+    key: str | None = None
+    """Name of the key column, if the stream has one."""
+
+    format_version: int = config.FORMAT_VERSION
+    """Layout the stream is written in."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("block_events", 1), ("file_events", 1), ("fan_out", 2)):
+            value = getattr(self, name)
+            if value < least:
+                raise SchemaError(f"setting '{name}' is {value}; give at least {least}")
+
+    def to_properties(self) -> dict[str, str]:
+        """Return the Delta table properties ``chronicle.*`` that hold these settings."""
+        properties = {
+            f"{_PREFIX}{name}": str(getattr(self, name))
+            for name in ("time", "block_events", "file_events", "fan_out", "format_version")
+        }
+        if self.key is not None:
+            properties[f"{_PREFIX}key"] = self.key
+        return properties
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> StreamSettings:
+        """Read the settings back; other properties are ignored.
+
+        Raises
+        ------
+        StorageError
+            If a property is missing or no number.
+        """
+        try:
+            return cls(
+                time=properties[f"{_PREFIX}time"],
+                block_events=int(properties[f"{_PREFIX}block_events"]),
+                file_events=int(properties[f"{_PREFIX}file_events"]),
+                fan_out=int(properties[f"{_PREFIX}fan_out"]),
+                key=properties.get(f"{_PREFIX}key"),
+                format_version=int(properties[f"{_PREFIX}format_version"]),
+            )
+        except (KeyError, ValueError) as error:
+            raise StorageError(
+                f"Delta table property {error} of the stream is missing or damaged; "
+                "restore the table's properties 'chronicle.*' or ingest into a new stream"
+            ) from error

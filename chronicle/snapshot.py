@@ -1,0 +1,402 @@
+"""One version of a stream: its data files, blocks and TAB+-tree, and reads of them."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from chronicle.aggregate import Aggregate, to_aggregate
+from chronicle.blocks import BlockReader
+from chronicle.errors import SchemaError, did_you_mean
+from chronicle.file_tree import FileTree
+from chronicle.settings import StreamSettings
+from chronicle.summarise import summarise, summarise_times
+from chronicle.summary import AttributeSummary, Ints, Kind, TimeSummary, kind_of
+from chronicle.tab_tree import TabTree, TreeLevel
+from chronicle.time import TimeType, time_type, to_int64
+from chronicle.tree_file import extremes_to_arrow
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A live file of the events table."""
+
+    name: str
+    ordinal: str
+    """Orders files of equal times."""
+
+    n_events: int
+    n_blocks: int
+    size_bytes: int
+    t_min: int
+    t_max: int
+    has_tree: bool
+    """Whether its TAB+-tree entries are stored; without them it is always read in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """All n blocks of a snapshot in stream order."""
+
+    count: Ints
+    """Events per block, shape (n,)."""
+
+    base: Ints
+    """Sequence number of each block's first event, and of the stream's end, shape (n + 1,)."""
+
+    t_min: Ints
+    t_max: Ints
+
+    gap_min: Ints
+    """Smallest time between neighbouring events within the block; -1 below two events."""
+
+    gap_max: Ints
+    """Largest time between neighbouring events within the block; -1 below two events."""
+
+    file: npt.NDArray[np.int32]
+    """Position in ``Snapshot.files`` of the data file that holds the block."""
+
+    row_group: npt.NDArray[np.int32]
+    """Position of the block in its data file."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeBounds:
+    """Least and greatest value of one attribute in each of n blocks."""
+
+    minimum: pa.Array
+    """int64 (integers, booleans, timestamps in us, dates in days), float64 or string; null where
+    there is no value or nothing is known."""
+
+    maximum: pa.Array
+
+    n_values: Ints
+    """Values neither null nor NaN, shape (n,); where not known, the block's number of events."""
+
+    known: npt.NDArray[np.bool_]
+    """False where the block has no tree entry, or the attribute has no order; shape (n,)."""
+
+
+class Snapshot:
+    """An unchanging view of a stream at one version. Thread-safe.
+
+    Made by ``Stream.snapshot``. Block ordinals count the stream's blocks in stream order.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        stream_dir: Path,
+        version: int,
+        schema: pa.Schema,
+        settings: StreamSettings,
+        trees: Sequence[FileTree],
+        reader: BlockReader,
+    ) -> None:
+        self.name = name
+        self.stream_dir = stream_dir
+        self.version = version
+        self.schema = schema
+        self.settings = settings
+        self._trees = tuple(trees)
+        self._reader = reader
+        self.files = tuple(_to_data_file(tree) for tree in trees)
+        self.tree = TabTree(
+            [tree.times() for tree in trees], fan_out=settings.fan_out, load=self._load_attribute
+        )
+        self.leaves = _to_leaves(self.tree.level(0).times, self.files)
+        self._first_block = {file.name: 0 for file in self.files}
+        first = 0
+        for file in self.files:
+            self._first_block[file.name] = first
+            first += file.n_blocks
+        self._bounds: dict[str, AttributeBounds] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def time_type(self) -> TimeType:
+        """Kind of the time column."""
+        return time_type(self.schema.field(self.settings.time).type, column=self.settings.time)
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        return int(self.leaves.base[-1])
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.leaves.count)
+
+    @property
+    def bases(self) -> Ints:
+        """First ``seq`` of each block and, last, the number of events, shape (n_blocks + 1,)."""
+        return self.leaves.base
+
+    @property
+    def t_min(self) -> int | None:
+        """Time of the first event; None if there is none."""
+        return int(self.leaves.t_min[0]) if self.n_blocks else None
+
+    @property
+    def t_max(self) -> int | None:
+        """Time of the last event; None if there is none."""
+        return int(self.leaves.t_max[-1]) if self.n_blocks else None
+
+    @property
+    def gap_min(self) -> int:
+        """Smallest time between neighbouring events of the stream; 0 below two events."""
+        if not self.n_blocks:
+            return 0
+        return max(0, int(self.tree.level(self.tree.n_levels - 1).times.gap_min[0]))
+
+    def file_blocks(self, name: str) -> tuple[int, int]:
+        """Return the first block and the number of blocks of a live data file.
+
+        Raises
+        ------
+        KeyError
+            If the data file does not live in this version.
+        """
+        first = self._first_block[name]
+        return first, self.files[int(self.leaves.file[first])].n_blocks
+
+    def bounds(self, attribute: str) -> AttributeBounds:
+        """Return least and greatest values per block, from tree entries; reads no event.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column.
+        """
+        with self._lock:
+            found = self._bounds.get(attribute)
+        if found is None:
+            found = self._to_bounds(attribute, self._kind(attribute))
+            with self._lock:
+                self._bounds[attribute] = found
+        return found
+
+    def level(self, k: int, attribute: str | None = None) -> TreeLevel:
+        """Return level k of the TAB+-tree, see ``TabTree.level``."""
+        if attribute is not None:
+            self._kind(attribute)
+        return self.tree.level(k, attribute)
+
+    def aggregate(
+        self, start: int | None, stop: int | None, attribute: str | None = None
+    ) -> Aggregate:
+        """Aggregate the events of [start, stop) from the tree; reads at most two blocks.
+
+        Parameters
+        ----------
+        start, stop
+            Internal times, half-open; None is unbounded.
+        attribute
+            Attribute to aggregate besides times.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column.
+        """
+        kind = None if attribute is None else self._kind(attribute)
+        first, last = self.tree.covering(start, stop)
+        inner_first, inner_last = self._inner(first, last, start, stop)
+        borders = sorted({*range(first, inner_first), *range(inner_last, last)})
+        parts = [self._read_border(b, start, stop, attribute) for b in borders if b < inner_first]
+        nodes = self.tree.nodes(inner_first, inner_last)
+        if nodes:
+            inner = None if attribute is None else self.tree.attribute_of(nodes, attribute)
+            parts.append((self.tree.times_of(nodes), inner))
+        right = [b for b in borders if b >= inner_first]
+        parts += [self._read_border(b, start, stop, attribute) for b in right]
+        parts = [part for part in parts if len(part[0])]
+        return to_aggregate(parts, kind=kind, n_blocks_read=len(borders))
+
+    def seq_at(self, time: int) -> int:
+        """Return the ``seq`` of the first event at or after ``time``; reads at most one block."""
+        block = int(np.searchsorted(self.leaves.t_max, time, "left"))
+        if block == self.n_blocks:
+            return self.n_events
+        offset = 0
+        if self.leaves.t_min[block] < time:
+            offset = int(np.searchsorted(self._block_times(block), time, "left"))
+        return int(self.leaves.base[block]) + offset
+
+    def block_at(self, seq: int) -> tuple[int, int]:
+        """Return block and offset of a sequence number; O(log n).
+
+        Raises
+        ------
+        IndexError
+            If the stream has no such event.
+        """
+        if not 0 <= seq < self.n_events:
+            raise IndexError(f"the stream has events 0 to {self.n_events - 1}, not {seq}")
+        block = int(np.searchsorted(self.leaves.base, seq, "right")) - 1
+        return block, seq - int(self.leaves.base[block])
+
+    def read_blocks(self, blocks: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Read columns of blocks.
+
+        Parameters
+        ----------
+        blocks
+            Strictly ascending block ordinals.
+        columns
+            Names; none gives a table of rows without columns.
+
+        Returns
+        -------
+        pa.Table
+            Events in stream order; strings dictionary-encoded, one dictionary per chunk.
+
+        Raises
+        ------
+        CorruptBlockError
+            If a data file is missing or damaged.
+        SchemaError
+            If there is no such column.
+        """
+        for column in columns:
+            self._kind(column)
+        if len(blocks) == 0:
+            return self._reader.empty(columns)
+        tables = [
+            self._reader.read(self.files[file].name, row_groups, columns)
+            for file, row_groups in self._by_file(blocks)
+        ]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+    def block_bytes(self, blocks: npt.NDArray[np.int64], columns: Sequence[str]) -> int:
+        """Return the compressed bytes that reading columns of blocks takes."""
+        return sum(
+            int(self._reader.column_bytes(self.files[file].name, column)[row_groups].sum())
+            for file, row_groups in self._by_file(blocks)
+            for column in columns
+        )
+
+    def _by_file(self, blocks: npt.NDArray[np.int64]) -> list[tuple[int, list[int]]]:
+        """Group ascending blocks by data file: file position and row groups."""
+        ordinals = np.asarray(blocks, np.int64)
+        if len(ordinals) == 0:
+            return []
+        if ordinals[0] < 0 or ordinals[-1] >= self.n_blocks or (np.diff(ordinals) <= 0).any():
+            raise ValueError(
+                f"blocks must ascend strictly within 0 to {self.n_blocks - 1}: {ordinals}"
+            )
+        files = self.leaves.file[ordinals]
+        row_groups = self.leaves.row_group[ordinals].tolist()
+        cuts = [0, *(np.flatnonzero(np.diff(files)) + 1).tolist(), len(ordinals)]
+        return [(int(files[a]), row_groups[a:b]) for a, b in itertools.pairwise(cuts)]
+
+    def _kind(self, attribute: str) -> Kind:
+        position = self.schema.get_field_index(attribute)
+        if position < 0:
+            raise SchemaError(
+                f"stream '{self.name}' has no column '{attribute}' "
+                f"(columns: {', '.join(self.schema.names)})"
+                f"{did_you_mean(attribute, self.schema.names)}"
+            )
+        return kind_of(self.schema.field(position).type)
+
+    def _load_attribute(self, attribute: str) -> list[list[AttributeSummary]]:
+        kind = self._kind(attribute)
+        return [tree.attribute(attribute, kind) for tree in self._trees]
+
+    def _to_bounds(self, attribute: str, kind: Kind) -> AttributeBounds:
+        minima, maxima, values, known = [], [], [], []
+        value_type = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}.get(kind, pa.int64())
+        for tree in self._trees:
+            leaves = tree.stored_leaves(attribute, kind) if kind.has_extremes else None
+            count = tree.times()[0].count
+            known.append(np.full(len(count), leaves is not None))
+            if leaves is None:
+                values.append(count)
+                minima.append(pa.nulls(len(count), value_type))
+                maxima.append(pa.nulls(len(count), value_type))
+            else:
+                values.append(leaves.n_values)
+                minima.append(extremes_to_arrow(leaves.minimum, leaves.n_values))
+                maxima.append(extremes_to_arrow(leaves.maximum, leaves.n_values))
+        nothing = pa.array([], value_type)
+        return AttributeBounds(
+            minimum=pa.concat_arrays(minima) if minima else nothing,
+            maximum=pa.concat_arrays(maxima) if maxima else nothing,
+            n_values=np.concatenate([np.zeros(0, np.int64), *values]),
+            known=np.concatenate([np.zeros(0, np.bool_), *known]),
+        )
+
+    def _inner(self, first: int, last: int, start: int | None, stop: int | None) -> tuple[int, int]:
+        """Return the blocks, half-open, that lie wholly in [start, stop)."""
+        inner_first, inner_last = first, last
+        if first < last and start is not None and self.leaves.t_min[first] < start:
+            inner_first += 1
+        if inner_first < last and stop is not None and self.leaves.t_max[last - 1] >= stop:
+            inner_last -= 1
+        return inner_first, inner_last
+
+    def _block_times(self, block: int) -> Ints:
+        time = self.settings.time
+        column = self.read_blocks(np.array([block]), [time]).column(time)
+        return np.asarray(to_int64(column, name=time).to_numpy(), np.int64)
+
+    def _read_border(
+        self, block: int, start: int | None, stop: int | None, attribute: str | None
+    ) -> tuple[TimeSummary, AttributeSummary | None]:
+        """Summarise the events of one block that lie in [start, stop)."""
+        time = self.settings.time
+        columns = [time] if attribute in (None, time) else [time, str(attribute)]
+        events = self.read_blocks(np.array([block]), columns)
+        times = np.asarray(to_int64(events.column(time), name=time).to_numpy(), np.int64)
+        low = 0 if start is None else int(np.searchsorted(times, start, "left"))
+        high = len(times) if stop is None else int(np.searchsorted(times, stop, "left"))
+        if low >= high:
+            return TimeSummary.concat([]), None
+        summary = None
+        if attribute is not None:
+            values: Any = events.column(attribute).slice(low, high - low)
+            if pa.types.is_dictionary(values.type):
+                values = values.cast(pa.string())
+            summary = summarise(values, [high - low])
+        return summarise_times(times[low:high], [high - low]), summary
+
+
+def _to_data_file(tree: FileTree) -> DataFile:
+    leaves = tree.times()[0]
+    return DataFile(
+        name=tree.name,
+        ordinal=tree.ordinal,
+        n_events=int(leaves.count.sum()),
+        n_blocks=len(leaves),
+        size_bytes=tree.size_bytes,
+        t_min=int(leaves.t_min[0]),
+        t_max=int(leaves.t_max[-1]),
+        has_tree=tree.is_stored,
+    )
+
+
+def _to_leaves(times: TimeSummary, files: Sequence[DataFile]) -> Leaves:
+    n_blocks = [file.n_blocks for file in files]
+    return Leaves(
+        count=times.count,
+        base=np.concatenate(([0], np.cumsum(times.count))).astype(np.int64),
+        t_min=times.t_min,
+        t_max=times.t_max,
+        gap_min=times.gap_min,
+        gap_max=times.gap_max,
+        file=np.repeat(np.arange(len(files), dtype=np.int32), n_blocks),
+        row_group=np.concatenate(
+            [np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in n_blocks)]
+        ),
+    )

@@ -1,0 +1,119 @@
+"""Streams for the tests of the event store: strategies for events, and writing them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from chronicle.block_writer import write_ordered
+from chronicle.commit import commit_files
+from chronicle.settings import StreamSettings
+from chronicle.store import Stream, ensure_store
+
+SCHEMA = pa.schema(
+    [
+        ("t", pa.int64()),
+        ("x", pa.float64()),
+        ("n", pa.int64()),
+        ("small", pa.int16()),
+        ("s", pa.string()),
+        ("flag", pa.bool_()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us")),
+        ("raw", pa.binary()),
+    ]
+)
+
+_FLOATS = st.one_of(
+    st.none(),
+    st.sampled_from([0.0, -0.0, 1.0, float("nan"), float("inf"), float("-inf"), 1e16, -1e16]),
+    st.floats(-1e6, 1e6),
+)
+_INTEGERS = st.one_of(
+    st.none(), st.integers(-5, 5), st.sampled_from([2**63 - 1, -(2**63), 2**40, -(2**40)])
+)
+
+
+@st.composite
+def events(draw: st.DrawFn, max_size: int = 40) -> pa.Table:
+    """Events in time order with ties, bursts, holes, nulls, NaN and infinities."""
+    steps = draw(st.lists(st.sampled_from([0, 0, 1, 2, 1000]), max_size=max_size))
+    times, now = [], draw(st.integers(-50, 50))
+    for step in steps:
+        now += step
+        times.append(now)
+    n = len(times)
+
+    def column(values: st.SearchStrategy[object]) -> list[object]:
+        return draw(st.lists(values, min_size=n, max_size=n))
+
+    columns = {
+        "t": times,
+        "x": column(_FLOATS),
+        "n": column(_INTEGERS),
+        "small": column(st.one_of(st.none(), st.integers(-(2**15), 2**15 - 1))),
+        "s": column(st.one_of(st.none(), st.text("abÄ😀", max_size=2))),
+        "flag": column(st.one_of(st.none(), st.booleans())),
+        "day": column(st.one_of(st.none(), st.integers(-1000, 1000))),
+        "at": column(st.one_of(st.none(), st.integers(-(10**15), 10**15))),
+        "raw": column(st.one_of(st.none(), st.binary(max_size=2))),
+    }
+    return pa.table([to_array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA)
+
+
+def to_array(values: list[object], data_type: pa.DataType) -> pa.Array:
+    """Make an array; dates and timestamps are given as int."""
+    if pa.types.is_date(data_type):
+        return pa.array(values, pa.int32()).cast(data_type)
+    if pa.types.is_timestamp(data_type):
+        return pa.array(values, pa.int64()).cast(data_type)
+    return pa.array(values, data_type)
+
+
+def to_internal(column: pa.ChunkedArray) -> list[object]:
+    """Return the values as summaries see them: bools, dates and timestamps as int."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    return column.to_pylist()
+
+
+def append(
+    stream: Stream, table: pa.Table, *, batch_events: int | None = None, **kwargs: object
+) -> int:
+    """Write and commit events behind the stream's end."""
+    read_version = stream.snapshot().version
+    written = write_ordered(
+        table.to_batches(max_chunksize=batch_events),
+        stream_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+        ordinal_prefix=f"{stream.next_generation():06d}-000000",
+        **kwargs,
+    )
+    return commit_files(stream, written, read_version=read_version, metadata={})
+
+
+def make_stream(
+    folder: Path,
+    tables: list[pa.Table],
+    *,
+    schema: pa.Schema = SCHEMA,
+    time: str = "t",
+    block_events: int = 4,
+    file_events: int = 16,
+    fan_out: int = 2,
+) -> Stream:
+    """Create a stream of small blocks and append the tables one after the other."""
+    settings = StreamSettings(
+        time, block_events=block_events, file_events=file_events, fan_out=fan_out
+    )
+    stream = ensure_store(folder / "store").create_stream("ticks", schema, settings)
+    for table in tables:
+        append(stream, table)
+    return stream

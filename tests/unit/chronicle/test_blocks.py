@@ -1,0 +1,97 @@
+"""The block reader: many threads, few open files, footers parsed once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from chronicle import blocks
+from chronicle.block_writer import write_events
+from chronicle.blocks import BlockReader
+from chronicle.errors import CorruptBlockError
+
+SCHEMA = pa.schema([("t", pa.int64()), ("s", pa.string()), ("s.t", pa.int64())])
+
+
+def _reader(folder: Path, n_files: int) -> BlockReader:
+    for i in range(n_files):
+        times = list(range(i * 100, i * 100 + 40))
+        table = pa.table({"t": times, "s": [f"v{t}" for t in times], "s.t": times}, schema=SCHEMA)
+        write_events(folder / f"{i}.parquet", table, 8)
+    return BlockReader(folder, SCHEMA)
+
+
+def test_threads_read_files_at_once(tmp_path: Path):
+    reader = _reader(tmp_path, 4)
+
+    def read(job: int) -> bool:
+        name, group = job % 4, job % 5
+        table = reader.read(f"{name}.parquet", [group], ["t", "s"])
+        first = name * 100 + group * 8
+        return table["t"].to_pylist() == list(range(first, first + 8)) and table[
+            "s"
+        ].to_pylist() == [f"v{t}" for t in range(first, first + 8)]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(400)))
+
+
+def test_open_files_and_footers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(blocks, "_IDLE_FILES_MAX", 2)
+    monkeypatch.setattr(blocks, "_FOOTERS_MAX", 3)
+    reader = _reader(tmp_path, 6)
+    for turn in range(3):
+        for i in range(6):
+            assert reader.read(f"{i}.parquet", [turn], ["t"]).num_rows == 8
+    assert sum(len(files) for files in reader._idle.values()) == 2
+    assert len(reader._footers) == 3
+
+
+def test_footer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    reader = _reader(tmp_path, 1)
+    parsed = []
+    read_metadata = pq.read_metadata
+    monkeypatch.setattr(
+        blocks.pq, "read_metadata", lambda path: parsed.append(path) or read_metadata(path)
+    )
+    for _ in range(3):
+        reader.read("0.parquet", [0, 1], ["t"])
+        reader.block_counts("0.parquet")
+        reader.column_bytes("0.parquet", "s")
+    assert len(parsed) == 1
+
+
+def test_name_with_a_dot_is_a_column_of_its_own(tmp_path: Path):
+    reader = _reader(tmp_path, 1)
+    assert reader.read("0.parquet", [0], ["s"]).column_names == ["s"]
+    assert reader.read("0.parquet", [0], ["s.t", "t"]).column_names == ["s.t", "t"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 1000], ids=len)
+def test_file_that_is_no_parquet_is_named(tmp_path: Path, content: bytes):
+    reader = _reader(tmp_path, 1)
+    (tmp_path / "0.parquet").write_bytes(content)
+    with pytest.raises(CorruptBlockError, match=r"0\.parquet") as caught:
+        reader.read("0.parquet", [0], ["t"])
+    assert caught.value.path.endswith("0.parquet")
+
+
+def test_file_cut_short_while_it_is_open_is_named(tmp_path: Path):
+    reader = _reader(tmp_path, 1)
+    reader.read("0.parquet", [0], ["t"])
+    path = tmp_path / "0.parquet"
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(CorruptBlockError, match=r"0\.parquet"):
+        reader.read("0.parquet", [4], ["s"])
+
+
+def test_file_with_fewer_columns_or_blocks_is_named(tmp_path: Path):
+    reader = _reader(tmp_path, 1)
+    pq.write_table(pa.table({"t": np.arange(4)}), tmp_path / "0.parquet")
+    with pytest.raises(CorruptBlockError):
+        reader.read("0.parquet", [0], ["s"])
+    with pytest.raises(CorruptBlockError):
+        reader.read("0.parquet", [3], ["t"])

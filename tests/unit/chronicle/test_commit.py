@@ -1,0 +1,247 @@
+"""The commit protocol: one winner among stale writers, and no crash loses or doubles an event."""
+
+import shutil
+from pathlib import Path
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronicle import commit, delta_log
+from chronicle.block_writer import WrittenFile, write_ordered
+from chronicle.commit import (
+    commit_derived,
+    commit_events,
+    commit_files,
+    commit_tree,
+    complete_derived,
+)
+from chronicle.derived import DerivedFile
+from chronicle.errors import CommitConflictError, CorruptBlockError, ForeignFileError, StorageError
+from chronicle.settings import StreamSettings
+from chronicle.store import Stream, create_store, open_store
+from chronicle.tree_file import write_parquet
+from tests.unit.chronicle.stream_cases import SCHEMA, append, events, make_stream
+
+TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+
+
+class _Runs:
+    """A derived writer: copies a column, as an index would."""
+
+    def tables(self, schema: pa.Schema) -> dict[str, pa.Schema]:
+        return {"index/x": pa.schema([("x", pa.float64())])}
+
+    def write(self, stream_dir, data_file, events, time, block_counts) -> list[DerivedFile]:
+        assert events.schema.equals(TICKS)
+        path = stream_dir / "index/x" / data_file
+        write_parquet(path, events.select(["x"]))
+        return [DerivedFile("index/x", data_file, path.stat().st_size, events.num_rows)]
+
+
+def _ticks(first: int, stop: int) -> pa.Table:
+    times = range(first, stop)
+    return pa.table({"t": times, "x": [float(t) for t in times]}, schema=TICKS)
+
+
+def _write(stream: Stream, table: pa.Table, *, derived: object = None) -> list[WrittenFile]:
+    return write_ordered(
+        table.to_batches(),
+        stream_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+        ordinal_prefix=f"{stream.next_generation():06d}-000000",
+        derived=derived,
+    )
+
+
+def _times(stream: Stream) -> list[int]:
+    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot()
+    return snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t"])["t"].to_pylist()
+
+
+def _stream(tmp_path: Path) -> Stream:
+    return make_stream(tmp_path, [_ticks(0, 20)], schema=TICKS)
+
+
+def test_of_two_stale_appends_one_stops_and_can_be_run_again(tmp_path: Path):
+    ours = _stream(tmp_path)
+    theirs = open_store(tmp_path / "store").stream("ticks")
+    read_version = ours.snapshot().version
+    assert theirs.snapshot().version == read_version
+    our_files = _write(ours, _ticks(20, 30))
+    their_files = _write(theirs, _ticks(20, 40))
+    commit_files(ours, our_files, read_version=read_version, metadata={})
+    with pytest.raises(CommitConflictError, match="run it again"):
+        commit_files(theirs, their_files, read_version=read_version, metadata={})
+    assert _times(ours) == list(range(30))
+    append(theirs, _ticks(30, 40))
+    assert _times(ours) == list(range(40))
+
+
+def test_appends_in_turn_do_not_conflict(tmp_path: Path):
+    stream = _stream(tmp_path)
+    version = stream.snapshot().version
+    for i in range(2, 5):
+        assert append(stream, _ticks(10 * i, 10 * i + 10)) == version + i - 1
+    assert _times(stream) == list(range(50))
+
+
+def test_generations_count_up(tmp_path: Path):
+    stream = make_stream(tmp_path, [], schema=TICKS)
+    assert stream.next_generation() == 0
+    append(stream, _ticks(0, 5))
+    append(stream, _ticks(5, 9))
+    assert stream.next_generation() == 2
+    assert [file.ordinal for file in stream.snapshot().files] == [
+        "000000-000000-000000",
+        "000001-000000-000000",
+    ]
+
+
+@pytest.mark.parametrize("steps_done", [0, 1, 2, 3])
+def test_crash_between_any_two_steps_leaves_right_answers(tmp_path: Path, steps_done: int):
+    stream = _stream(tmp_path)
+    files = _write(stream, _ticks(20, 40), derived=_Runs())
+    read_version = stream.snapshot().version
+    steps = (
+        lambda: commit_events(stream, files, read_version=read_version, metadata={}),
+        lambda: commit_tree(stream, files),
+        lambda: commit_derived(stream, files),
+    )
+    for step in steps[:steps_done]:
+        step()
+    expected = list(range(40 if steps_done else 20))
+    assert _times(stream) == expected
+    snapshot = open_store(stream.path.parent).stream("ticks").snapshot()
+    assert snapshot.aggregate(0, 100, "x").sum == sum(expected)
+    assert all(file.has_tree for file in snapshot.files) == (steps_done != 1)
+
+    complete_derived(stream, _Runs())
+    snapshot = stream.snapshot()
+    assert all(file.has_tree for file in snapshot.files)
+    assert snapshot.bounds("x").known.all()
+    runs = {file.name for file in delta_log.live_files(stream.path / "index/x")}
+    assert runs == {file.name for file in snapshot.files}
+    assert complete_derived(stream, _Runs()) == 0
+
+
+def test_entries_completed_later_equal_those_written_at_once(tmp_path: Path):
+    stream = _stream(tmp_path)
+    names = [file.name for file in stream.snapshot().files]
+    before = [pq.read_table(stream.path / "tree" / name) for name in names]
+    shutil.rmtree(stream.path / "tree")
+    assert complete_derived(stream, None) == len(names)
+    assert [pq.read_table(stream.path / "tree" / name) for name in names] == before
+
+
+@given(st.data())
+def test_statistics_never_hide_an_event_from_other_readers(data: st.DataObject):
+    times = sorted(data.draw(st.lists(st.integers(-(10**17), 10**17), min_size=1, max_size=5)))
+    for data_type in (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        found = commit.time_statistics("t", data_type, times[0], times[-1])
+        if found:
+            low, high = found["minValues"]["t"], found["maxValues"]["t"]
+            if data_type != pa.int64():
+                low, high = (
+                    np.datetime64(text.removesuffix("Z"), "us").astype(np.int64)
+                    for text in (low, high)
+                )
+            assert (low, high) == (times[0], times[-1])
+
+
+def test_timestamps_outside_four_digit_years_get_no_statistics():
+    year_10000 = 253_402_300_800_000_000
+    assert commit.time_statistics("t", pa.timestamp("us"), 0, year_10000) == {}
+    assert commit.time_statistics("t", pa.timestamp("us"), 0, year_10000 - 1) != {}
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_deltalake_reads_and_skips_the_events_as_an_ordinary_table(tmp_path: Path, zone):
+    schema = pa.schema([("t", pa.timestamp("us", zone)), ("s", pa.string())])
+    times = [1_600_000_000_000_001, 1_600_000_000_000_999, 1_600_000_001_000_000]
+    table = pa.table(
+        {"t": pa.array(times, pa.int64()).cast(schema[0].type), "s": ["a", None, "c"]},
+        schema=schema,
+    )
+    stream = make_stream(tmp_path, [table], schema=schema, file_events=1)
+    delta = deltalake.DeltaTable(str(stream.path / "events"))
+    assert [field.name for field in delta.schema().fields] == ["t", "s"]
+    read = delta.to_pyarrow_table().sort_by("t")
+    assert read["s"].to_pylist() == ["a", None, "c"]
+    assert read["t"].cast(pa.int64()).to_pylist() == times
+    for time in times:
+        point = pa.scalar(time, pa.int64()).cast(schema[0].type)
+        found = delta.to_pyarrow_dataset().to_table(filter=pa.compute.field("t") == point)
+        assert found["t"].cast(pa.int64()).to_pylist() == [time]
+
+
+@given(events(max_size=12))
+def test_every_column_type_survives_the_way_through_delta(table: pa.Table):
+    # Only the schema: values are covered by the snapshot's tests.
+    assert table.schema.equals(SCHEMA)
+    stored = pa.schema(deltalake.Schema.from_arrow(SCHEMA).to_arrow())
+    assert stored.names == SCHEMA.names
+
+
+def test_moved_store_answers_and_holds_no_absolute_path(tmp_path: Path):
+    stream = _stream(tmp_path)
+    expected = _times(stream)
+    for path in (tmp_path / "store").rglob("*"):
+        if path.is_file():
+            assert str(tmp_path).encode() not in path.read_bytes(), path
+    moved = tmp_path / "elsewhere" / "deeper"
+    moved.parent.mkdir()
+    shutil.move(tmp_path / "store", moved)
+    there = open_store(moved).stream("ticks")
+    assert _times(there) == expected
+    append(there, _ticks(20, 25))
+    assert _times(there) == list(range(25))
+
+
+def test_foreign_file_is_named_and_nothing_is_answered(tmp_path: Path):
+    stream = _stream(tmp_path)
+    deltalake.write_deltalake(str(stream.path / "events"), _ticks(20, 30), mode="append")
+    with pytest.raises(ForeignFileError, match="RESTORE"):
+        stream.snapshot()
+    with pytest.raises(ForeignFileError):
+        stream.next_generation()
+
+
+def test_overlapping_files_are_refused(tmp_path: Path):
+    stream = _stream(tmp_path)
+    late = _write(stream, _ticks(5, 10))
+    commit_files(stream, late, read_version=stream.snapshot().version, metadata={})
+    with pytest.raises(StorageError, match="overlap in time"):
+        stream.snapshot()
+
+
+def test_completing_names_a_damaged_data_file(tmp_path: Path):
+    stream = _stream(tmp_path)
+    files = _write(stream, _ticks(20, 30))
+    commit_events(stream, files, read_version=stream.snapshot().version, metadata={})
+    (stream.path / "events" / files[0].name).write_bytes(b"no parquet")
+    with pytest.raises(CorruptBlockError, match=files[0].name):
+        complete_derived(stream, None)
+
+
+def test_metadata_rides_in_the_commit(tmp_path: Path):
+    stream = _stream(tmp_path)
+    files = _write(stream, _ticks(20, 30))
+    version = commit_files(
+        stream, files, read_version=stream.snapshot().version, metadata={"sources": "a.csv"}
+    )
+    newest = delta_log.history(stream.path / "events")[0]
+    assert (newest["version"], newest["sources"]) == (version, "a.csv")
+
+
+def test_settings_live_in_the_table_properties(tmp_path: Path):
+    settings = StreamSettings("t", block_events=7, file_events=70, fan_out=3, key="x")
+    stream = create_store(tmp_path / "s").create_stream("ticks", TICKS, settings)
+    assert open_store(tmp_path / "s").stream("ticks").settings == settings
+    delta = deltalake.DeltaTable(str(stream.path / "events"))
+    assert delta.metadata().configuration["chronicle.block_events"] == "7"

@@ -1,0 +1,84 @@
+"""Columns a stream can have, and the remedy for those it cannot."""
+
+import pyarrow as pa
+import pytest
+
+from chronicle.errors import SchemaError
+from chronicle.schema import check_same_schema, conform, normalise_schema
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (pa.timestamp("s"), pa.timestamp("us")),
+        (pa.timestamp("ms", "Europe/Berlin"), pa.timestamp("us", "UTC")),
+        (pa.dictionary(pa.int8(), pa.large_string()), pa.string()),
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.large_binary(), pa.binary()),
+        (pa.binary(4), pa.binary()),
+        (pa.date64(), pa.date32()),
+        (pa.decimal128(10, 2), pa.decimal128(10, 2)),
+        (pa.int8(), pa.int8()),
+        (pa.float32(), pa.float32()),
+        (pa.bool_(), pa.bool_()),
+    ],
+)
+def test_types_are_stored_in_their_plain_form(given, stored):
+    assert normalise_schema(pa.schema([("a", given)])).field("a").type == stored
+
+
+@pytest.mark.parametrize(
+    ("data_type", "remedy"),
+    [
+        (pa.uint32(), "cast it to int64"),
+        (pa.timestamp("ns"), r"cast it to timestamp\[us\]"),
+        (pa.float16(), "cast it to float"),
+        (pa.list_(pa.int64()), "flatten"),
+        (pa.struct([("x", pa.int64())]), "flatten"),
+        (pa.null(), "drop the column"),
+        (pa.time64("us"), "cast it to int64"),
+        (pa.duration("s"), "cast it to int64"),
+        (pa.decimal256(50, 2), "cast it or drop"),
+    ],
+)
+def test_types_that_cannot_be_stored_say_the_remedy(data_type, remedy):
+    with pytest.raises(SchemaError, match=f"column 'a' is .*{remedy}"):
+        normalise_schema(pa.schema([("a", data_type)]))
+
+
+def test_names_that_differ_only_by_case_are_refused():
+    schema = pa.schema([("Price", pa.int64()), ("price", pa.int64())])
+    with pytest.raises(SchemaError, match="'Price' and 'price'"):
+        normalise_schema(schema)
+    with pytest.raises(SchemaError, match="no column"):
+        normalise_schema(pa.schema([]))
+
+
+def test_column_order_and_plain_forms_do_not_matter():
+    stored = pa.schema([("t", pa.timestamp("us")), ("s", pa.string())])
+    given = pa.table(
+        {"s": pa.array(["a"]).dictionary_encode(), "t": pa.array([1], pa.timestamp("s"))}
+    )
+    check_same_schema(given.schema, stored, where="here")
+    table = conform(given, stored, where="here")
+    assert table.schema.equals(stored)
+    assert table["t"].cast(pa.int64()).to_pylist() == [1_000_000]
+
+
+def test_events_of_another_schema_say_which_column():
+    stored = pa.schema([("t", pa.int64()), ("s", pa.string())])
+    for columns, message in (
+        ({"t": [1]}, "lack column 's'"),
+        ({"t": [1], "s": ["a"], "u": [1], "v": [1]}, "have columns 'u', 'v' that the stream lacks"),
+        ({"t": [1], "s": [1]}, "'s' is int64, the stream has string"),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            check_same_schema(pa.table(columns).schema, stored, where="file.csv")
+
+
+def test_value_that_does_not_fit_is_refused():
+    stored = pa.schema([("t", pa.timestamp("us"))])
+    given = pa.table({"t": pa.array([2**62], pa.timestamp("s"))})
+    with pytest.raises(SchemaError, match="does not fit"):
+        conform(given, stored, where="file.csv")

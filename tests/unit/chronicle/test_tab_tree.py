@@ -1,0 +1,84 @@
+"""The tree's shape: fewest nodes for a range, levels across files, invariants."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronicle.summarise import summarise_times
+from chronicle.tab_tree import TabTree
+from chronicle.tree_file import build_levels
+
+
+def _tree(blocks_per_file: list[int], fan_out: int) -> TabTree:
+    files, now = [], 0
+    for n in blocks_per_file:
+        times = np.arange(now, now + 2 * n)
+        files.append(build_levels(summarise_times(times, [2] * n), fan_out))
+        now += 2 * n
+    return TabTree(files, fan_out=fan_out, load=lambda name: [])
+
+
+def test_files_stand_side_by_side_until_each_is_one_entry():
+    # fan-out 2, files of 5 and 1 blocks:   level 0  b b b b b | b
+    #                                       level 1  n   n   n | b
+    #                                       level 2  n       n | b
+    #                                       level 3  n         | b
+    #                                       level 4  n
+    tree = _tree([5, 1], 2)
+    assert [tree.level(k).first_block.tolist() for k in range(tree.n_levels)] == [
+        [0, 1, 2, 3, 4, 5, 6],
+        [0, 2, 4, 5, 6],
+        [0, 4, 5, 6],
+        [0, 5, 6],
+        [0, 6],
+    ]
+    tree._check()
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=5), st.integers(2, 4), st.data())
+def test_nodes_tile_the_range_with_few_entries(sizes: list[int], fan_out: int, data: st.DataObject):
+    tree = _tree(sizes, fan_out)
+    tree._check()
+    first = data.draw(st.integers(0, tree.n_blocks))
+    stop = data.draw(st.integers(first, tree.n_blocks))
+    nodes = tree.nodes(first, stop)
+    covered = [
+        block
+        for node in nodes
+        for block in range(
+            tree.level(node.level).first_block[node.start],
+            tree.level(node.level).first_block[node.stop],
+        )
+    ]
+    assert covered == list(range(first, stop))
+    assert sum(node.stop - node.start for node in nodes) <= 2 * (fan_out - 1) * tree.n_levels
+
+
+@given(st.integers(-2, 44), st.integers(-2, 44))
+def test_covering_blocks_hold_all_events_of_the_range(start: int, stop: int):
+    tree = _tree([5, 16], 3)  # block i holds the times 2 i and 2 i + 1
+    first, last = tree.covering(start, stop)
+    expected = {t // 2 for t in range(max(0, start), min(42, stop))}
+    assert expected <= set(range(first, last))
+    assert last - first <= len(expected) + 1
+
+
+def test_levels_beyond_the_top_are_refused():
+    tree = _tree([3], 2)
+    with pytest.raises(IndexError, match="levels 0 to 2"):
+        tree.level(3)
+
+
+def test_check_names_a_broken_entry():
+    tree = _tree([4], 2)
+    tree.level(1).times.gap_max[1] = 77
+    with pytest.raises(AssertionError, match="level 1 of 3: gap_max of entry 1"):
+        tree._check()
+
+
+def test_check_notices_overlapping_blocks():
+    tree = _tree([4], 2)
+    tree.level(0).times.t_max[1] = 5
+    with pytest.raises(AssertionError, match="overlap"):
+        tree._check()
