@@ -1,0 +1,104 @@
+"""Which run answers for which data file, and where its positions lie in the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from indexing.run_format import CoveredFile
+
+
+def choose_runs(
+    covers: Sequence[tuple[CoveredFile, ...]], live: Mapping[str, int]
+) -> list[list[str]]:
+    """Return for each run the live files whose entries are taken from it.
+
+    Pure. Every live file is taken from at most one run; runs that cover more live files come
+    first, so few runs are asked. A file whose number of events differs from what the run says is
+    not taken from it.
+
+    Parameters
+    ----------
+    covers
+        What each run covers.
+    live
+        Number of events of each live data file.
+    """
+    usable = [[c.name for c in cover if live.get(c.name) == c.n_events] for cover in covers]
+    taken: set[str] = set()
+    chosen: list[list[str]] = [[] for _ in covers]
+    for run in sorted(range(len(covers)), key=lambda i: -len(usable[i])):
+        chosen[run] = [name for name in usable[run] if name not in taken]
+        taken.update(chosen[run])
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Where the positions of a run lie in the stream, as stretches that move as one.
+
+    Attributes
+    ----------
+    ends
+        int64 array, ascending: segment 0 holds the positions below ``ends[0]``, and so on.
+    shifts
+        int64 array: sequence number less position.
+    live
+        bool array: whether entries of the segment are taken from the run.
+    """
+
+    ends: np.ndarray
+    shifts: np.ndarray
+    live: np.ndarray
+
+    @classmethod
+    def of(cls, cover: Sequence[CoveredFile], first_seq: Mapping[str, int]) -> Segments:
+        """Return the segments of a run.
+
+        Parameters
+        ----------
+        cover
+            What the run covers.
+        first_seq
+            Sequence number of the first event of each file that is taken from the run.
+        """
+        rows: list[tuple[int, int, bool]] = []
+        start = 0
+        for covered in cover:
+            live = covered.name in first_seq
+            row = (start + covered.n_events, first_seq[covered.name] - start if live else 0, live)
+            start = row[0]
+            if rows and rows[-1][1:] == row[1:]:
+                rows.pop()
+            rows.append(row)
+        return cls(
+            np.array([end for end, _, _ in rows], dtype=np.int64),
+            np.array([shift for _, shift, _ in rows], dtype=np.int64),
+            np.array([live for _, _, live in rows], dtype=bool),
+        )
+
+    @property
+    def is_one(self) -> bool:
+        """Return whether one addition places every position."""
+        return len(self.ends) == 1 and bool(self.live[0])
+
+    @property
+    def first_seq(self) -> int:
+        """Return the least sequence number of any live segment."""
+        starts = np.concatenate(([0], self.ends[:-1])) + self.shifts
+        return int(starts[self.live].min())
+
+    @property
+    def ascends(self) -> bool:
+        """Return whether sequence numbers ascend where positions do."""
+        shifts = self.shifts[self.live].tolist()
+        return all(before <= after for before, after in pairwise(shifts))
+
+    def place(self, position: np.ndarray) -> None:
+        """Turn positions into sequence numbers, in place; -1 where the segment is not live."""
+        from indexing.kernels import place_positions
+
+        place_positions(position, self.ends, self.shifts, self.live)

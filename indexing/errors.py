@@ -1,0 +1,46 @@
+"""Errors of the secondary indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chronicle.errors import ChronicleError, did_you_mean
+
+
+class IndexingError(ChronicleError):
+    """An attribute cannot be indexed, or a key range does not fit the index asked."""
+
+
+class UnknownIndexError(IndexingError, LookupError):
+    """The stream has no index on that attribute.
+
+    Attributes
+    ----------
+    name, candidates
+        What was asked for, and which indexes there are.
+    """
+
+    def __init__(self, name: str, *, candidates: Iterable[str]) -> None:
+        self.name = name
+        self.candidates = tuple(sorted(candidates))
+        known = ", ".join(self.candidates) or "none"
+        hint = did_you_mean(name, self.candidates)
+        super().__init__(f"no index on '{name}' (indexes: {known}){hint}")
+
+
+class CorruptRunError(IndexingError):
+    """A run file is missing or damaged; lookups read its events from the blocks instead.
+
+    Attributes
+    ----------
+    path, reason
+        Which file, and what is wrong with it.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"run '{path}' cannot be used ({reason}); answers stay right without it, "
+            "drop and create the index to write it anew"
+        )

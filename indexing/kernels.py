@@ -1,0 +1,271 @@
+"""Compiled leaves of lookups: pages of a run decoded, entries placed and put in stream order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_WORD_BITS = 57
+"""Widest number that eight bytes hold wherever it starts in the first of them."""
+
+_ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def decode_groups(data, words, pages, counts, rim, admitted, shift, position, t, cuts):  # type: ignore[no-untyped-def]
+    """Decode ``t`` and ``position`` of row groups, one after the other.
+
+    Parameters
+    ----------
+    data, words
+        As in :func:`decode_page`.
+    pages
+        int64 array of shape (groups, 3): where the pages of key, ``t`` and ``position`` start.
+    counts
+        int64 array: entries of each group.
+    rim
+        bool array: groups of which only admitted entries are kept.
+    admitted
+        bool array: for all entries of these groups, one group after the other.
+    shift
+        Is added to every position.
+    position, t
+        int64 arrays to fill in, with room for all entries.
+    cuts
+        int64 array to fill in, one more than there are groups: what is kept of group g is
+        ``position[cuts[g]:cuts[g + 1]]``.
+    """
+    at = 0
+    asked = 0
+    cuts[0] = 0
+    for g in range(len(counts)):
+        n = counts[g]
+        group_t = t[at : at + n]
+        group_position = position[at : at + n]
+        decode_page(data, words, pages[g, 1], 0, group_t)
+        decode_page(data, words, pages[g, 2], shift, group_position)
+        if rim[g]:
+            kept = 0
+            for j in range(n):
+                group_t[kept] = group_t[j]
+                group_position[kept] = group_position[j]
+                if admitted[asked + j]:
+                    kept += 1
+            asked += n
+            n = kept
+        at += n
+        cuts[g + 1] = at
+
+
+@njit(cache=True, nogil=True)
+def decode_page(data, words, at, shift, out):  # type: ignore[no-untyped-def]
+    """Decode a Parquet page of DELTA_BINARY_PACKED 64-bit integers.
+
+    Parameters
+    ----------
+    data
+        uint8 array, eight bytes longer than what pages fill of it.
+    words
+        The same bytes as an int64 array with a stride of one byte: ``words[i]`` holds the bytes
+        ``i`` to ``i + 7``.
+    at
+        Where the page's values start.
+    shift
+        Is added to every value.
+    out
+        int64 array to fill in, as long as there are values, at least one.
+
+    Notes
+    -----
+    The encoding is that of the Parquet format, "Delta Encoding". Sums wrap around, as they do
+    where the page is written.
+    """
+    block_values, at = _read_varint(data, at)
+    n_minis, at = _read_varint(data, at)
+    _, at = _read_varint(data, at)
+    first, at = _read_varint(data, at)
+    mini_values = block_values // n_minis
+    value = _to_signed(first) + shift
+    out[0] = value
+    i = 1
+    while i < len(out):
+        zigzag, at = _read_varint(data, at)
+        least = _to_signed(zigzag)
+        widths = at
+        at += n_minis
+        for mini in range(n_minis):
+            if i >= len(out):
+                break
+            width = np.int64(data[widths + mini])
+            end = min(len(out), i + mini_values)
+            part = out[i:end]
+            if width <= _WORD_BITS:
+                mask = (np.int64(1) << width) - 1
+                for j in range(len(part)):
+                    bit = np.uint64((at << 3) + j * width)  # unsigned: no test for negative ones
+                    word = words[bit >> np.uint64(3)]
+                    value += least + ((word >> np.int64(bit & np.uint64(7))) & mask)
+                    part[j] = value
+            else:
+                for j in range(len(part)):
+                    value += least + _read_wide(data, words, (at << 3) + j * width, width)
+                    part[j] = value
+            i = end
+            at += (width * mini_values) >> 3
+
+
+@njit(cache=True, nogil=True)
+def _read_wide(data, words, bit, width):  # type: ignore[no-untyped-def]
+    """Return the number of ``width`` bits, 58 to 64, that starts at ``bit``."""
+    number = words[bit >> 3]
+    skipped = bit & 7
+    if skipped:
+        low = (number >> skipped) & ((np.int64(1) << (64 - skipped)) - 1)
+        number = low | (np.int64(data[(bit >> 3) + 8]) << (64 - skipped))
+    if width < 64:
+        number &= (np.int64(1) << width) - 1
+    return number
+
+
+@njit(cache=True, nogil=True)
+def decode_codes(data, words, at, out):  # type: ignore[no-untyped-def]
+    """Decode a Parquet page of dictionary codes (RLE and bit packing in turns).
+
+    Parameters
+    ----------
+    data, words
+        As in :func:`decode_page`.
+    at
+        Where the page's values start, with the byte that tells their width.
+    out
+        int64 array to fill in, as long as there are codes.
+    """
+    width = np.int64(data[at])
+    mask = (np.int64(1) << width) - 1
+    at += 1
+    i = 0
+    while i < len(out):
+        header, at = _read_varint(data, at)
+        if header & 1:
+            n_values = (header >> 1) << 3
+            part = out[i : min(len(out), i + n_values)]
+            for j in range(len(part)):
+                bit = (at << 3) + j * width
+                part[j] = (words[bit >> 3] >> (bit & 7)) & mask
+            at += (n_values * width) >> 3
+        else:
+            n_values = header >> 1
+            code = words[at] & mask
+            for j in range(i, min(len(out), i + n_values)):
+                out[j] = code
+            at += (width + 7) >> 3
+        i += n_values
+
+
+@njit(cache=True, nogil=True)
+def split_strings(data, at, end, offsets, chars):  # type: ignore[no-untyped-def]
+    """Copy the strings of a Parquet dictionary page, and return how many there are.
+
+    Parameters
+    ----------
+    data
+        uint8 array.
+    at, end
+        Where its values lie: before each string its length in four bytes.
+    offsets, chars
+        int32 and uint8 arrays with room enough, filled in as Arrow holds strings.
+    """
+    n = 0
+    total = np.int64(0)
+    offsets[0] = 0
+    while at < end:
+        length = np.int64(0)
+        for b in range(4):
+            length |= np.int64(data[at + b]) << (8 * b)
+        at += 4
+        for b in range(length):
+            chars[total + b] = data[at + b]
+        at += length
+        total += length
+        n += 1
+        offsets[n] = total
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _read_varint(data, at):  # type: ignore[no-untyped-def]
+    """Return an unsigned number of seven bits a byte, and where the next one starts."""
+    number = np.int64(0)
+    shift = np.int64(0)
+    while True:
+        byte = np.int64(data[at])
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+        shift += 7
+
+
+@njit(cache=True, nogil=True)
+def _to_signed(zigzag):  # type: ignore[no-untyped-def]
+    return ((zigzag >> 1) & np.int64(0x7FFF_FFFF_FFFF_FFFF)) ^ -(zigzag & 1)
+
+
+@njit(cache=True, nogil=True)
+def place_positions(position, ends, shifts, live):  # type: ignore[no-untyped-def]
+    """Turn positions within a run into sequence numbers, in place.
+
+    Parameters
+    ----------
+    position
+        int64 array; long stretches of it ascend.
+    ends
+        int64 array, ascending: the positions below ``ends[0]`` make up segment 0, and so on.
+    shifts
+        int64 array: what is added in each segment.
+    live
+        bool array: positions of the other segments become -1.
+    """
+    segment = 0
+    for i in range(len(position)):
+        p = position[i]
+        if segment > 0 and p < ends[segment - 1]:
+            segment = 0
+        while p >= ends[segment]:
+            segment += 1
+        position[i] = p + shifts[segment] if live[segment] else -1
+
+
+@njit(cache=True, nogil=True)
+def order_by_seq(seq, t, first, span):  # type: ignore[no-untyped-def]
+    """Return ``seq`` and ``t`` in order of ``seq``, in time linear in both lengths.
+
+    A bit map marks which numbers there are; how many bits lie below a number is its place.
+
+    Parameters
+    ----------
+    seq, t
+        int64 arrays of equal length; no ``seq`` twice.
+    first, span
+        Every ``seq`` lies in ``first`` to ``first + span - 1``.
+    """
+    n_bytes = (span >> 3) + 1
+    marks = np.zeros(n_bytes, dtype=np.uint8)
+    for i in range(len(seq)):
+        place = seq[i] - first
+        marks[np.uint64(place >> 3)] |= np.uint8(1 << (place & 7))
+    below = np.empty(n_bytes, dtype=np.int32)
+    total = 0
+    for b in range(n_bytes):
+        below[b] = total
+        total += _ONES[marks[b]]
+    seq_out = np.empty(len(seq), dtype=np.int64)
+    t_out = np.empty(len(seq), dtype=np.int64)
+    for i in range(len(seq)):
+        place = seq[i] - first
+        byte = np.uint64(place >> 3)
+        lower = marks[byte] & np.uint8((1 << (place & 7)) - 1)
+        at = np.uint64(below[byte] + _ONES[lower])
+        seq_out[at] = seq[i]
+        t_out[at] = t[i]
+    return seq_out, t_out

@@ -1,0 +1,391 @@
+"""One sorted run of entries, in a file or in memory, read by row group."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import FileIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from indexing.bounds import Bounds
+from indexing.entries import Entries
+from indexing.errors import CorruptRunError
+from indexing.fences import Fences, Selection
+from indexing.keys import KeyKind, to_comparable
+from indexing.run_format import CoveredFile, Places, RunHead, parse_footer, read_footer
+from indexing.scratch import Scratch
+
+# What is decoded at once never outlives the lookup, so it may be overwritten by the next.
+_raw, _decoded = Scratch(), Scratch()
+
+_ROOMY_GROUPS = 5  # so many that two rims with nothing admitted waste less than half
+_NONE_ADMITTED = np.empty(0, dtype=bool)
+_PADDING = 8  # bytes behind the pages, so that a number of any width can be read as a word
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Entries of a run with keys in some ranges, without their keys.
+
+    Attributes
+    ----------
+    position, t
+        int64 arrays.
+    cuts
+        int64 array: positions ascend in each piece ``cuts[i]:cuts[i + 1]``.
+    n_entries_read, n_bytes_read
+        What it took to find them.
+    is_scratch
+        Whether the arrays are overwritten by the thread's next lookup; else they are the
+        caller's.
+    """
+
+    position: np.ndarray
+    t: np.ndarray
+    cuts: np.ndarray
+    n_entries_read: int
+    n_bytes_read: int
+    is_scratch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEntries:
+    """Entries of some row groups, one group after the other.
+
+    Attributes
+    ----------
+    keys
+        int64, float64 or object (str) array.
+    t, position
+        int64 arrays.
+    """
+
+    keys: np.ndarray
+    t: np.ndarray
+    position: np.ndarray
+
+
+class Run(Protocol):
+    """What a lookup needs of a run, on disk or in memory."""
+
+    @property
+    def kind(self) -> KeyKind:
+        """How its keys are held."""
+        ...
+
+    @property
+    def fences(self) -> Fences:
+        """Key range and count of its row groups."""
+        ...
+
+    @property
+    def cover(self) -> tuple[CoveredFile, ...]:
+        """Data files whose entries it holds."""
+        ...
+
+    def find(self, selection: Selection, bounds: Bounds, *, shift: int) -> Found:
+        """Return the entries of the selected groups with keys in ``bounds``.
+
+        ``shift`` is added to every position.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRun:
+    """A run in memory: the memtable of one data file of the tail."""
+
+    kind: KeyKind
+    cover: tuple[CoveredFile, ...]
+    entries: Entries
+
+    @property
+    def fences(self) -> Fences:
+        """Key range and count of the row groups."""
+        return self.entries.fences
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory the entries take."""
+        e = self.entries
+        return int(e.keys.nbytes + e.t.nbytes + e.position.nbytes)
+
+    def find(self, selection: Selection, bounds: Bounds, *, shift: int) -> Found:
+        """Return the entries of the selected groups with keys in ``bounds``."""
+        e = self.entries
+        pieces, n_read = [np.empty(0, dtype=np.int64)], 0
+        for group, rim in zip(selection.groups.tolist(), selection.rim.tolist(), strict=True):
+            first, end = int(e.cuts[group]), int(e.cuts[group + 1])
+            n_read += end - first
+            if rim:
+                admitted = bounds.contains(e.keys.slice(first, end - first))
+                pieces.append(first + np.flatnonzero(admitted))
+            else:
+                pieces.append(np.arange(first, end))
+        at = np.concatenate(pieces)
+        cuts = np.cumsum([len(piece) for piece in pieces])
+        return Found(e.position[at] + shift, e.t[at], cuts, n_read, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """Bytes of some row groups in memory.
+
+    Attributes
+    ----------
+    data, words
+        As the kernels take them.
+    pages
+        int64 array of shape (groups, 3): where in ``data`` the values of each column start.
+    dictionaries
+        int64 array of shape (groups, 2): where in ``data`` the dictionaries of strings lie.
+    counts
+        int64 array: entries of each group.
+    """
+
+    data: np.ndarray
+    words: np.ndarray
+    pages: np.ndarray
+    dictionaries: np.ndarray
+    counts: np.ndarray
+
+    def decode(
+        self,
+        rim: np.ndarray,
+        admitted: np.ndarray,
+        *,
+        shift: int = 0,
+        scratch: bool = False,
+    ) -> Found:
+        """Return positions and times, of groups at the rim those of admitted entries only."""
+        from indexing.kernels import decode_groups
+
+        n = int(self.counts.sum())
+        if scratch:
+            both = _decoded.borrow(16 * n).view(np.int64)
+            position, t = both[:n], both[n:]
+        else:
+            position, t = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        cuts = np.empty(len(self.counts) + 1, dtype=np.int64)
+        decode_groups(
+            self.data,
+            self.words,
+            self.pages,
+            self.counts,
+            rim,
+            admitted,
+            shift,
+            position,
+            t,
+            cuts,
+        )
+        kept = int(cuts[-1])
+        return Found(position[:kept], t[:kept], cuts, n, len(self.data) - _PADDING, scratch)
+
+    def admitted(self, which: np.ndarray, bounds: Bounds) -> np.ndarray:
+        """Return which entries of some of the groups have keys in ``bounds``."""
+        if bounds.kind is not KeyKind.STRING:
+            return bounds.contains(self._numbers(which, bounds.kind))
+        # Whether a string is admitted is decided once for all entries that have it.
+        return np.concatenate(
+            [bounds.contains(words)[codes] for words, codes in self._strings(which)]
+        )
+
+    def keys(self, which: np.ndarray, kind: KeyKind) -> np.ndarray:
+        """Return the keys of some of the groups, one group after the other."""
+        if kind is not KeyKind.STRING:
+            return self._numbers(which, kind)
+        parts = [to_comparable(words)[codes] for words, codes in self._strings(which)]
+        return np.concatenate([np.empty(0, dtype=object), *parts])
+
+    def _numbers(self, which: np.ndarray, kind: KeyKind) -> np.ndarray:
+        from indexing.kernels import decode_page
+
+        counts = self.counts[which].tolist()
+        keys = np.empty(sum(counts), dtype=kind.numpy_type)
+        first = 0
+        for at, count in zip(self.pages[which, 0].tolist(), counts, strict=True):
+            part = keys[first : first + count]
+            if kind is KeyKind.DOUBLE:
+                part[:] = np.frombuffer(self.data, np.float64, count, at)
+            else:
+                decode_page(self.data, self.words, at, 0, part)
+            first += count
+        return keys
+
+    def _strings(self, which: np.ndarray) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
+        """Yield for each of the groups its strings, and which of them each entry has."""
+        from indexing.kernels import decode_codes, split_strings
+
+        for group in which.tolist():
+            start, end = self.dictionaries[group].tolist()
+            offsets = np.empty((end - start) // 4 + 1, dtype=np.int32)
+            chars = np.empty(end - start, dtype=np.uint8)
+            n = int(split_strings(self.data, start, end, offsets, chars))
+            codes = np.empty(int(self.counts[group]), dtype=np.int64)
+            decode_codes(self.data, self.words, int(self.pages[group, 0]), codes)
+            yield pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(chars)), codes
+
+
+@dataclass(frozen=True, slots=True)
+class FileRun:
+    """An opened run file. Reads are thread-safe.
+
+    Attributes
+    ----------
+    checked
+        bool array: whether the bytes of a row group were found to match their checksum. Files
+        never change once committed, so once per opened run is enough.
+    """
+
+    path: Path
+    head: RunHead
+    places: Places
+    size_bytes: int
+    checked: np.ndarray = field(repr=False)
+
+    @property
+    def kind(self) -> KeyKind:
+        """How the keys are held."""
+        return self.head.kind
+
+    @property
+    def fences(self) -> Fences:
+        """Key range and count of the row groups."""
+        return self.head.fences
+
+    @property
+    def cover(self) -> tuple[CoveredFile, ...]:
+        """Data files whose entries the run holds."""
+        return self.head.cover
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what the opened run holds in memory, fences and footer."""
+        fences = self.fences
+        keys = [k for k in (fences.low, fences.high) if k.dtype == object]
+        strings = sum(len(key) for column in keys for key in column)
+        return strings + 300 * (1 + len(fences)) + 200 * len(self.cover)
+
+    def find(self, selection: Selection, bounds: Bounds, *, shift: int) -> Found:
+        """Return the entries of the selected groups with keys in ``bounds``.
+
+        Raises
+        ------
+        CorruptRunError
+            If the file is gone or its bytes do not match their checksum.
+        """
+        pages = self._read_pages(selection.groups)
+        rim = selection.rim
+        has_rim = bool(rim.any())
+        admitted = pages.admitted(np.flatnonzero(rim), bounds) if has_rim else _NONE_ADMITTED
+        fences, first, last = self.fences, selection.groups[0], selection.groups[-1]
+        # Entries of one key ascend from group to group. Others interleave, so what they are
+        # decoded to is copied on anyway, as is what may turn out to be a small part of its room.
+        ascends = first == last or bounds.is_one_key or bool(fences.low[first] == fences.high[last])
+        is_final = ascends and (not has_rim or len(rim) >= _ROOMY_GROUPS)
+        return pages.decode(rim, admitted, shift=shift, scratch=not is_final)
+
+    def read(self, groups: np.ndarray) -> GroupEntries:
+        """Return the entries of ``groups`` (ascending) with their keys.
+
+        Raises
+        ------
+        CorruptRunError
+            If the file is gone or its bytes do not match their checksum.
+        """
+        pages = self._read_pages(groups)
+        found = pages.decode(np.zeros(len(groups), dtype=bool), _NONE_ADMITTED)
+        keys = pages.keys(np.arange(len(groups)), self.kind)
+        return GroupEntries(keys, found.t, found.position)
+
+    def _read_pages(self, groups: np.ndarray) -> _Pages:
+        """Read and check the bytes of ``groups`` (ascending, at least one)."""
+        starts, ends = self.places.starts[groups], self.places.starts[groups + 1]
+        if int(groups[-1] - groups[0]) == len(groups) - 1:
+            stretches = [(int(starts[0]), int(ends[-1]))]
+            moved: np.ndarray = starts[:1]
+        else:
+            breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
+            firsts = [0, *breaks.tolist(), len(groups)]
+            stretches = [(int(starts[a]), int(ends[b - 1])) for a, b in pairwise(firsts)]
+            sizes = ends - starts
+            moved = starts - (np.cumsum(sizes) - sizes)
+        try:
+            data = _read_stretches(self.path, stretches)
+        except FileNotFoundError as error:
+            raise CorruptRunError(str(self.path), "the file is missing") from error
+        except OSError as error:
+            raise CorruptRunError(str(self.path), str(error)) from error
+        if not self.checked[groups].all():
+            self._check(groups, data, starts - moved, ends - moved)
+        return _Pages(
+            data,
+            np.ndarray((len(data) - _PADDING + 1,), np.int64, data.data, 0, (1,)),
+            self.places.pages[groups] - moved[:, np.newaxis],
+            self.places.dictionaries[groups] - moved[:, np.newaxis],
+            self.fences.count[groups],
+        )
+
+    def _check(
+        self, groups: np.ndarray, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
+    ) -> None:
+        """Compare checksums of groups not checked before."""
+        unchecked = np.flatnonzero(~self.checked[groups])
+        for i in unchecked.tolist():
+            group = int(groups[i])
+            if zlib.crc32(data.data[starts[i] : ends[i]]) != int(self.places.crc[group]):
+                raise CorruptRunError(
+                    str(self.path), f"the checksum of its row group {group} differs"
+                )
+            self.checked[group] = True
+
+
+def open_run(path: Path) -> FileRun:
+    """Return the run in a file, its footer checked, no entry read.
+
+    Raises
+    ------
+    CorruptRunError
+        If the file is missing, is no run, or its footer is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            footer = read_footer(file)
+            size = file.seek(0, os.SEEK_END)
+        head, places = parse_footer(footer, str(path))
+    except FileNotFoundError as error:
+        raise CorruptRunError(str(path), "the file is missing") from error
+    except (OSError, ValueError) as error:
+        raise CorruptRunError(str(path), str(error)) from error
+    return FileRun(path, head, places, size, np.zeros(len(head.fences), dtype=bool))
+
+
+def _read_stretches(path: Path, stretches: list[tuple[int, int]]) -> np.ndarray:
+    """Return the bytes ``start:end`` of each stretch of a file, joined and padded, as scratch.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read or is too short.
+    """
+    data = _raw.borrow(sum(end - start for start, end in stretches) + _PADDING)
+    data[-_PADDING:] = 0
+    free = data.data
+    with FileIO(path) as file:
+        for start, end in stretches:
+            file.seek(start)
+            missing = end - start
+            while missing:
+                n = file.readinto(free[:missing])
+                if not n:
+                    raise OSError(f"it ends before byte {end}")
+                free, missing = free[n:], missing - n
+    return data

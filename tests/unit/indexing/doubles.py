@@ -1,0 +1,94 @@
+"""A snapshot in memory, for tests of the indexes alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+
+from chronicle.time import to_int64
+from indexing.index import IndexSet, RunTable
+from indexing.writer import RunWriter
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One data file: its events and the events of each of its blocks."""
+
+    name: str
+    events: pa.Table
+    block_counts: list[int]
+
+
+class SnapshotDouble:
+    """What indexes ask of ``chronicle.Snapshot``, over tables; counts the blocks read."""
+
+    def __init__(self, stream_dir: Path, pieces: list[Piece], *, time: str = "t") -> None:
+        self.stream_dir = stream_dir
+        self.version = 1
+        self.settings = SimpleNamespace(time=time)
+        self.schema = pieces[0].events.schema
+        self.files = tuple(
+            SimpleNamespace(name=p.name, n_events=p.events.num_rows, n_blocks=len(p.block_counts))
+            for p in pieces
+        )
+        counts = np.array([c for p in pieces for c in p.block_counts], dtype=np.int64)
+        self.leaves = SimpleNamespace(
+            count=counts, base=np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        )
+        self.events = pa.concat_tables([p.events for p in pieces])
+        self.n_events = self.events.num_rows
+        self.n_blocks_read = 0
+
+    def file_blocks(self, name: str) -> tuple[int, int]:
+        first = 0
+        for file in self.files:
+            if file.name == name:
+                return first, file.n_blocks
+            first += file.n_blocks
+        raise KeyError(name)
+
+    def read_blocks(self, blocks: np.ndarray, columns: list[str]) -> pa.Table:
+        self.n_blocks_read += len(blocks)
+        base = self.leaves.base
+        rows = [np.arange(base[b], base[b + 1]) for b in blocks.tolist()]
+        table = self.events.take(pa.array(np.concatenate(rows))).select(columns)
+        for i, field in enumerate(table.schema):
+            if pa.types.is_string(field.type):
+                table = table.set_column(i, field.name, table[field.name].dictionary_encode())
+        return table
+
+    def block_bytes(self, blocks: np.ndarray, columns: list[str]) -> int:
+        return 8 * len(blocks) * len(columns)
+
+
+def write_runs(
+    stream_dir: Path, pieces: list[Piece], attributes: tuple[str, ...], *, fence_entries: int = 4
+) -> dict[str, RunTable]:
+    """Write a level-0 run for each piece and attribute and list them."""
+    writer = RunWriter(attributes, "t", fence_entries=fence_entries)
+    for piece in pieces:
+        time = to_int64(piece.events["t"], name="t")
+        writer.write(stream_dir, piece.name, piece.events, time, piece.block_counts)
+    return dict.fromkeys(attributes, RunTable(0, tuple(piece.name for piece in pieces)))
+
+
+def index_set(snapshot: SnapshotDouble, tables: dict[str, RunTable]) -> IndexSet:
+    """Return the indexes over a double."""
+    return IndexSet(snapshot, tables)  # type: ignore[arg-type]
+
+
+def cut_into_pieces(events: pa.Table, file_events: list[int], block_events: int) -> list[Piece]:
+    """Cut events into data files of the given sizes (the rest makes one more) and blocks."""
+    pieces, start = [], 0
+    for i, size in enumerate([*file_events, events.num_rows]):
+        part = events.slice(start, size)
+        start += part.num_rows
+        if part.num_rows:
+            full, rest = divmod(part.num_rows, block_events)
+            counts = [block_events] * full + ([rest] if rest else [])
+            pieces.append(Piece(f"{i:06d}.parquet", part, counts))
+    return pieces

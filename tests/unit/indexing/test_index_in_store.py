@@ -1,0 +1,165 @@
+"""Indexes of a real store, from events to lookups."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from chronicle import StreamSettings, create_store, open_store
+from chronicle.block_writer import write_ordered
+from chronicle.commit import commit_derived, commit_events, commit_files, commit_tree
+from chronicle.store import Stream
+from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
+from tests.oracles.index import matching_rows
+
+START = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+ATTRIBUTES = ("price", "venue", "at", "is_late")
+
+
+def events(n: int, *, first: int = 0) -> pa.Table:
+    rows = range(first, first + n)
+    return pa.table(
+        {
+            "at": pa.array([START + dt.timedelta(seconds=i // 3) for i in rows], _at_type()),
+            "price": [None if i % 11 == 0 else float((i * 37) % 50) for i in rows],
+            "venue": [None if i % 13 == 0 else f"v{(i * 7) % 9}" for i in rows],
+            "is_late": [i % 5 == 0 for i in rows],
+        }
+    )
+
+
+def _at_type() -> pa.DataType:
+    return pa.timestamp("us", "UTC")
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    settings = StreamSettings(time="at", block_events=16, file_events=100)
+    return create_store(tmp_path / "store").create_stream("ticks", events(3).schema, settings)
+
+
+def append(stream: Stream, table: pa.Table, *, steps: int = 3) -> None:
+    """Write and commit events; ``steps`` 1 stops after the events, 2 after the tree."""
+    version = stream.snapshot().version
+    files = write_ordered(
+        table.to_batches(max_chunksize=33),
+        stream_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+        ordinal_prefix=f"{stream.next_generation():06d}-000000",
+        derived=RunWriter(ATTRIBUTES, "at"),
+    )
+    if steps == 3:
+        commit_files(stream, files, read_version=version, metadata={})
+        return
+    commit_events(stream, files, read_version=version, metadata={})
+    if steps == 2:
+        commit_tree(stream, files)
+
+
+def assert_answers(stream: Stream, table: pa.Table) -> None:
+    indexes = open_indexes(stream.snapshot())
+    micros = [int(v) for v in table["at"].cast(pa.int64()).to_pylist()]
+    asked: list[tuple[str, KeyRange]] = [
+        ("price", KeyRange(10, 12.5)),
+        ("price", KeyRange(None, 3, high_closed=False)),
+        ("venue", KeyRange("v3", "v3")),
+        ("venue", KeyRange("v7", None, low_closed=False)),
+        ("at", KeyRange(micros[5], micros[len(micros) // 2])),
+        ("is_late", KeyRange(1, 1)),
+    ]
+    for attribute, r in asked:
+        expected = matching_rows(table[attribute].to_pylist(), [r])
+        found = indexes.index(attribute).lookup(KeyRanges.of([r]))
+        assert found.seq.tolist() == expected, (attribute, r)
+        assert found.t.tolist() == [micros[row] for row in expected]
+
+
+def test_lookups_answer_for_ingested_events(stream: Stream) -> None:
+    append(stream, events(250))
+    append(stream, events(70, first=250))
+    indexes = open_indexes(stream.snapshot())
+    assert indexes.attributes == tuple(sorted(ATTRIBUTES))
+    assert indexes.index("price").n_runs == 4
+    assert indexes.index("price").n_tail_events == 0
+    assert_answers(stream, events(320))
+    assert indexes.faults == []
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_commit_cut_short_leaves_a_tail_and_right_answers(stream: Stream, steps: int) -> None:
+    append(stream, events(250))
+    append(stream, events(70, first=250), steps=steps)
+    assert open_indexes(stream.snapshot()).index("price").n_tail_events == 70
+    assert_answers(stream, events(320))
+
+
+def test_indexes_are_opened_anew_only_when_something_was_committed(stream: Stream) -> None:
+    append(stream, events(50))
+    first = open_indexes(stream.snapshot())
+    assert open_indexes(stream.snapshot()) is first
+    append(stream, events(50, first=50))
+    assert open_indexes(stream.snapshot()) is not first
+    assert_answers(stream, events(100))
+
+
+def test_runs_committed_later_are_seen_by_the_same_snapshot(stream: Stream) -> None:
+    append(stream, events(50))
+    files = write_ordered(
+        events(50, first=50).to_batches(),
+        stream_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+        ordinal_prefix="000001-000000",
+        derived=RunWriter(ATTRIBUTES, "at"),
+    )
+    commit_events(stream, files, read_version=stream.snapshot().version, metadata={})
+    assert open_indexes(stream.snapshot()).index("price").n_tail_events == 50
+    commit_derived(stream, files)
+    assert open_indexes(stream.snapshot()).index("price").n_tail_events == 0
+    assert_answers(stream, events(100))
+
+
+def test_older_snapshot_sees_its_own_events_only(stream: Stream) -> None:
+    append(stream, events(50))
+    old = stream.snapshot()
+    append(stream, events(50, first=50))
+    found = open_indexes(old).index("is_late").lookup(KeyRanges.everything())
+    assert found.seq.tolist() == list(range(50))
+
+
+def test_damaged_index_log_makes_all_events_tail_and_is_named(stream: Stream) -> None:
+    append(stream, events(50))
+    for commit in (stream.path / "index" / "price" / "_delta_log").glob("*.json"):
+        commit.write_text("no json", encoding="utf-8")
+    indexes = open_indexes(stream.snapshot())
+    [fault] = indexes.faults
+    assert "'price'" in fault
+    assert indexes.index("price").n_tail_events == 50
+    assert_answers(stream, events(50))
+
+
+def test_store_answers_after_it_was_moved(stream: Stream, tmp_path: Path) -> None:
+    append(stream, events(120))
+    shutil.move(tmp_path / "store", tmp_path / "moved")
+    assert_answers(open_store(tmp_path / "moved").stream("ticks"), events(120))
+
+
+def test_stream_without_an_index_has_none(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    schema = pa.schema([("t", pa.int64()), ("x", pa.int64())])
+    stream = store.create_stream("plain", schema, StreamSettings(time="t"))
+    written = write_ordered(
+        [pa.record_batch({"t": np.arange(3), "x": np.arange(3)}, schema=schema)],
+        stream_dir=stream.path,
+        schema=schema,
+        settings=stream.settings,
+        ordinal_prefix="000000-000000",
+    )
+    commit_files(stream, written, read_version=stream.snapshot().version, metadata={})
+    assert open_indexes(stream.snapshot()).attributes == ()

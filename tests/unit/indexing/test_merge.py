@@ -1,0 +1,129 @@
+"""Merged runs against runs built at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexing.errors import CorruptRunError, IndexingError
+from indexing.index import RunTable
+from indexing.merge import merge_runs
+from indexing.run import open_run
+from indexing.run_format import CoveredFile
+from tests.oracles.index import matching_rows
+from tests.unit.indexing.doubles import (
+    Piece,
+    SnapshotDouble,
+    cut_into_pieces,
+    index_set,
+    write_runs,
+)
+from tests.unit.indexing.index_strategies import ranges_for, streams
+
+
+def run_content(path: Path) -> tuple[dict[str, list[object]], list[int]]:
+    metadata = pq.read_metadata(path)
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    return pq.read_table(path).to_pydict(), groups
+
+
+@st.composite
+def cut_streams(draw: st.DrawFn) -> tuple[list[Piece], int]:
+    sizes = draw(st.lists(st.integers(1, 20), max_size=4))
+    pieces = cut_into_pieces(draw(streams()), sizes, draw(st.integers(1, 7)))
+    return pieces, draw(st.integers(2, 9))
+
+
+@given(cut_streams(), st.integers(1, 3), st.data())
+@settings(deadline=None)
+def test_merged_run_equals_one_built_at_once(
+    case: tuple[list[Piece], int], merge_groups: int, data: st.DataObject
+) -> None:
+    pieces, fence_entries = case
+    names = [p.name for p in pieces]
+    live = [p for p in pieces if data.draw(st.booleans(), label=f"{p.name} lives")]
+    with TemporaryDirectory() as text, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("indexing.merge.MERGE_GROUPS", merge_groups)
+        folder = Path(text)
+        write_runs(folder, pieces, ("x",), fence_entries=fence_entries)
+        merge_runs(
+            folder, "x", data.draw(st.permutations(names)), live=[p.name for p in live],
+            target="merged.parquet", fence_entries=fence_entries,
+        )  # fmt: skip
+        merged = folder / "index" / "x" / "merged.parquet"
+        assert [c.name for c in open_run(merged).cover] == [p.name for p in live]
+        if live:
+            at_once = Piece(
+                "at-once.parquet",
+                pa.concat_tables([p.events for p in live]),
+                [n for p in live for n in p.block_counts],
+            )
+            write_runs(folder, [at_once], ("x",), fence_entries=fence_entries)
+            expected = folder / "index" / "x" / at_once.name
+            assert run_content(merged) == run_content(expected)
+            assert open_run(merged).fences.low.tolist() == open_run(expected).fences.low.tolist()
+            assert open_run(merged).fences.high.tolist() == open_run(expected).fences.high.tolist()
+
+
+@given(cut_streams(), st.data())
+@settings(deadline=None)
+def test_lookup_in_merged_and_remerged_runs_is_that_in_separate_ones(
+    case: tuple[list[Piece], int], data: st.DataObject
+) -> None:
+    pieces, fence_entries = case
+    names = [p.name for p in pieces]
+    events = pa.concat_tables([p.events for p in pieces])
+    ranges = data.draw(ranges_for(events["x"].combine_chunks()))
+    with TemporaryDirectory() as text:
+        folder = Path(text)
+        write_runs(folder, pieces, ("x",), fence_entries=fence_entries)
+        # Every second file first, so that the merged run's files are no neighbours.
+        for chosen, target in ((names[::2], "even.parquet"), (["even.parquet", *names], "all")):
+            merge_runs(folder, "x", chosen, live=names, target=target, fence_entries=fence_entries)
+        snapshot = SnapshotDouble(folder, pieces)
+        for listed in (["even.parquet", *names[1::2]], ["all"], ["all", "even.parquet", *names]):
+            indexes = index_set(snapshot, {"x": RunTable(0, tuple(listed))})
+            found = indexes.index("x").lookup(ranges)
+            assert found.seq.tolist() == matching_rows(events["x"].to_pylist(), ranges.ranges)
+            assert indexes.index("x").n_tail_events == 0
+
+
+def two_runs(folder: Path) -> list[str]:
+    events = pa.table({"t": range(20), "x": [i % 7 for i in range(20)]})
+    pieces = cut_into_pieces(events, [12], 5)
+    write_runs(folder, pieces, ("x",))
+    return [p.name for p in pieces]
+
+
+def test_merge_reports_the_file_it_wrote(tmp_path: Path) -> None:
+    names = two_runs(tmp_path)
+    written = merge_runs(tmp_path, "x", names, live=names[1:], target="m.parquet")
+    path = tmp_path / written.table / written.name
+    assert (written.table, written.name, written.n_rows) == ("index/x", "m.parquet", 8)
+    assert written.size_bytes == path.stat().st_size
+    assert open_run(path).cover == (CoveredFile(names[1], 8, 8),)
+
+
+def test_damaged_input_stops_the_merge_and_leaves_nothing(tmp_path: Path) -> None:
+    names = two_runs(tmp_path)
+    path = tmp_path / "index" / "x" / names[1]
+    content = bytearray(path.read_bytes())
+    content[20] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(CorruptRunError, match=names[1]):
+        merge_runs(tmp_path, "x", names, live=names, target="m.parquet")
+    assert sorted(p.name for p in path.parent.iterdir()) == sorted(names)
+
+
+def test_runs_of_different_key_types_are_not_merged(tmp_path: Path) -> None:
+    names = two_runs(tmp_path)
+    strings = pa.table({"t": [100], "x": ["a"]})
+    write_runs(tmp_path, [Piece("s.parquet", strings, [1])], ("x",))
+    with pytest.raises(IndexingError, match="2 types"):
+        merge_runs(tmp_path, "x", [*names, "s.parquet"], live=names, target="m.parquet")
