@@ -1,0 +1,83 @@
+"""Errors of queries: text that cannot be read, names that do not bind, plans that do not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chronicle.errors import ChronicleError, did_you_mean
+
+
+class QueryError(ChronicleError):
+    """A query cannot be used as written.
+
+    Attributes
+    ----------
+    line, column
+        Where, both from 1; 0 if the place is not known.
+    excerpt
+        The line of the query with a caret under the place, or an empty string.
+    """
+
+    def __init__(
+        self, message: str, *, text: str | None = None, line: int = 0, column: int = 0
+    ) -> None:
+        self.message = message
+        self.line = line
+        self.column = column
+        self.excerpt = _excerpt(text, line, column)
+        place = f"line {line}, column {column}: " if line else ""
+        super().__init__(f"{place}{message}" + (f"\n{self.excerpt}" if self.excerpt else ""))
+
+
+class PatternSyntaxError(QueryError):
+    """The text is not a query."""
+
+
+class NotSupportedError(QueryError):
+    """The query is legal, and Chronicle cannot answer it yet; it never runs as something else."""
+
+
+class BindError(QueryError):
+    """Names or types of the query do not fit the stream."""
+
+
+class UnknownNameError(BindError, LookupError):
+    """A name that is not there.
+
+    Attributes
+    ----------
+    name, candidates
+        What was asked for, and what there is.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        name: str,
+        *,
+        candidates: Iterable[str],
+        text: str | None = None,
+        line: int = 0,
+        column: int = 0,
+    ) -> None:
+        self.name = name
+        self.candidates = tuple(candidates)
+        hint = did_you_mean(name, self.candidates) or f" (there are: {', '.join(self.candidates)})"
+        super().__init__(f"no {what} '{name}'{hint}", text=text, line=line, column=column)
+
+
+class StepLimitError(QueryError):
+    """Matching from one start row took more steps than the stated limit."""
+
+
+class PlanError(ChronicleError):
+    """The plan that was named cannot answer the query."""
+
+
+def _excerpt(text: str | None, line: int, column: int) -> str:
+    """Return the line in question with a caret below the column."""
+    if text is None or line < 1:
+        return ""
+    lines = text.splitlines() or [""]
+    source = lines[min(line, len(lines)) - 1].replace("\t", " ")
+    return f"  {source}\n  {' ' * (column - 1)}^"

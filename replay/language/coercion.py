@@ -1,0 +1,137 @@
+"""Which types go together, and the casts that bring them there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replay.language import fold
+from replay.language.bound import DataType, Expression, Literal
+from replay.language.literals import TimeTextError, parse_date, parse_timestamp
+from replay.language.types import NUMERIC
+
+T = DataType
+_MOMENTS = frozenset({T.TIMESTAMP, T.TIMESTAMP_UTC})
+
+
+def coerce(expression: Expression, target: DataType) -> Expression | None:
+    """Return the expression in another type, as far as that goes without being asked for.
+
+    INTEGER goes to DOUBLE, NULL to anything, DATE to TIMESTAMP; of constants also a text to a time,
+    and a time without a zone to TIMESTAMP WITH TIME ZONE, taken as UTC.
+
+    Returns
+    -------
+    Expression or None
+        None where the types do not go together.
+
+    Raises
+    ------
+    TimeTextError
+        If a text is not the time that it would have to be.
+    """
+    source = expression.type
+    if source is target:
+        return expression
+    if source is T.NULL:
+        return Literal(None, target)
+    if (source, target) in ((T.INTEGER, T.DOUBLE), (T.DATE, T.TIMESTAMP)):
+        return fold.call("cast", (expression,), target)
+    if not isinstance(expression, Literal):
+        return None
+    if source is T.STRING:
+        return _time_of_text(expression, target)
+    if target is T.TIMESTAMP_UTC and source in (T.TIMESTAMP, T.DATE):
+        as_timestamp = coerce(expression, T.TIMESTAMP)
+        assert isinstance(as_timestamp, Literal)
+        return Literal(as_timestamp.value, target)
+    return None
+
+
+def unify(expressions: Sequence[Expression]) -> tuple[Expression, ...] | None:
+    """Return the expressions in the one type all of them go to; None if there is none.
+
+    Raises
+    ------
+    TimeTextError
+        If a text is not the time that it would have to be.
+    """
+    targets = dict.fromkeys(expression.type for expression in expressions)
+    # Texts come last: next to a time they become one, and '2020-99-99' is then the text's error.
+    for target in sorted(targets, key=lambda candidate: candidate is T.STRING):
+        coerced = [coerce(expression, target) for expression in expressions]
+        if all(expression is not None for expression in coerced):
+            return tuple(expression for expression in coerced if expression is not None)
+    return None
+
+
+def arithmetic(op: str, left: Expression, right: Expression) -> Expression | None:
+    """Return ``left op right`` for ``+ - * / %``; None if the types have no such operation.
+
+    Raises
+    ------
+    TimeTextError
+        If a text is not the time that it would have to be.
+    """
+    if T.NULL in (left.type, right.type):
+        other = right.type if left.type is T.NULL else left.type
+        return Literal(None, T.INTEGER if other is T.NULL else other)
+    if left.type in NUMERIC and right.type in NUMERIC:
+        unified = unify((left, right))
+        assert unified is not None
+        return fold.call(op, unified, unified[0].type)
+    signature = _TIME_ARITHMETIC.get((op, left.type, right.type))
+    if signature is not None:
+        if signature.swapped:
+            left, right = right, left
+        converted = coerce(left, signature.left)
+        assert converted is not None
+        return fold.call(op, (converted, right), signature.result)
+    if op == "-" and {left.type, right.type} & (_MOMENTS | {T.DATE}):
+        both = unify((left, right))
+        if both is not None and both[0].type in _MOMENTS | {T.DATE}:
+            result = T.INTEGER if both[0].type is T.DATE else T.INTERVAL
+            return fold.call("-", both, result)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """How an operation on times is carried out: the type its left side is brought to."""
+
+    left: DataType
+    result: DataType
+    swapped: bool = False
+
+
+_TIME_ARITHMETIC: dict[tuple[str, DataType, DataType], _Signature] = {
+    ("+", T.INTERVAL, T.INTERVAL): _Signature(T.INTERVAL, T.INTERVAL),
+    ("-", T.INTERVAL, T.INTERVAL): _Signature(T.INTERVAL, T.INTERVAL),
+    ("*", T.INTERVAL, T.INTEGER): _Signature(T.INTERVAL, T.INTERVAL),
+    ("*", T.INTEGER, T.INTERVAL): _Signature(T.INTERVAL, T.INTERVAL, swapped=True),
+    **{
+        key: signature
+        for time in (T.TIMESTAMP, T.TIMESTAMP_UTC, T.DATE)
+        for as_type in [T.TIMESTAMP if time is T.DATE else time]
+        for key, signature in {
+            ("+", time, T.INTERVAL): _Signature(as_type, as_type),
+            ("-", time, T.INTERVAL): _Signature(as_type, as_type),
+            ("+", T.INTERVAL, time): _Signature(as_type, as_type, swapped=True),
+        }.items()
+    },
+}
+
+
+def _time_of_text(text: Literal, target: DataType) -> Expression | None:
+    if text.value is None:
+        return Literal(None, target) if target in _MOMENTS | {T.DATE} else None
+    assert isinstance(text.value, str)
+    if target is T.DATE:
+        return parse_date(text.value)
+    if target not in _MOMENTS:
+        return None
+    moment = parse_timestamp(text.value)
+    if target is T.TIMESTAMP and moment.type is T.TIMESTAMP_UTC:
+        reason = "names a time zone, and what it goes with is a TIMESTAMP without one"
+        raise TimeTextError(text.value, reason)
+    return coerce(moment, target)

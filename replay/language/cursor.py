@@ -1,0 +1,129 @@
+"""A place in the tokens of a query, and the errors that can be found there."""
+
+from __future__ import annotations
+
+from replay.errors import NotSupportedError, PatternSyntaxError
+from replay.language.syntax import Identifier
+from replay.language.tokens import (
+    END,
+    NAME,
+    OPERATOR,
+    PARAMETER,
+    QUOTED,
+    STRING,
+    Token,
+    place,
+    tokenize,
+)
+
+_RESERVED_WORDS = (
+    "AND AS BETWEEN CASE ELSE END FALSE FROM IN IS LIKE NOT NULL OR SELECT THEN TRUE WHEN"
+)
+RESERVED = frozenset(_RESERVED_WORDS.split())
+"""Words that are names only in quotes; every other keyword is one only where its clause can be."""
+
+MAX_NESTING = 150
+"""Levels of nesting (and operators in a row): far below Python's limit on recursion."""
+
+
+class Cursor:
+    """Reads tokens from left to right, never back."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokenize(text)
+        self.token = self.tokens[0]
+        self.nesting = 0
+        self.index = 0
+
+    def peek(self, distance: int = 1) -> Token:
+        """Return the token ``distance`` further on (END beyond the end)."""
+        return self.tokens[min(self.index + distance, len(self.tokens) - 1)]
+
+    def advance(self) -> Token:
+        """Step over the current token and return it."""
+        token = self.token
+        self.index = min(self.index + 1, len(self.tokens) - 1)
+        self.token = self.tokens[self.index]
+        return token
+
+    def accept(self, *keys: str) -> bool:
+        """Step over these tokens if all of them come next."""
+        if self.token.key != keys[0] or not self.at(*keys):
+            return False
+        for _ in keys:
+            self.advance()
+        return True
+
+    def at(self, *keys: str) -> bool:
+        """Tell whether these tokens come next."""
+        return all(self.peek(distance).key == key for distance, key in enumerate(keys))
+
+    def expect(self, key: str, why: str = "") -> Token:
+        """Step over a token that must be there."""
+        if self.token.key != key:
+            raise self.error(
+                f"expected {key}{' ' if why else ''}{why}, found {describe(self.token)}"
+            )
+        return self.advance()
+
+    def identifier(self, what: str) -> Identifier:
+        """Step over a name."""
+        token = self.token
+        if token.kind == NAME and token.key not in RESERVED:
+            self.advance()
+            return Identifier(token.text, at=token.at)
+        if token.kind == QUOTED:
+            self.advance()
+            return Identifier(token.text, True, at=token.at)
+        raise self.error(f"expected {what}, found {describe(token)}" + _quoting_hint(token))
+
+    def enter(self) -> None:
+        """Count one level of nesting more.
+
+        Raises
+        ------
+        NotSupportedError
+            If it is one too many.
+        """
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            raise self.not_supported(
+                f"an expression or pattern nested over {MAX_NESTING} levels deep"
+            )
+
+    def leave(self, levels: int = 1) -> None:
+        """Count some levels of nesting less."""
+        self.nesting -= levels
+
+    def error(self, message: str, at: int | None = None) -> PatternSyntaxError:
+        """Return a syntax error here, or at an offset."""
+        return PatternSyntaxError(message, **place(self.text, self.token.at if at is None else at))
+
+    def not_supported(
+        self, what: str, at: int | None = None, remedy: str = ""
+    ) -> NotSupportedError:
+        """Return the error ``<what> is not supported yet`` here, or at an offset."""
+        message = f"{what} is not supported yet{f'; {remedy}' if remedy else ''}"
+        return NotSupportedError(message, **place(self.text, self.token.at if at is None else at))
+
+
+def describe(token: Token) -> str:
+    """Return how an error calls a token."""
+    if token.kind == END:
+        return "the end of the query"
+    if token.kind == STRING:
+        return f"the text '{token.text}'"
+    if token.kind == QUOTED:
+        return f'the name "{token.text}"'
+    if token.kind == PARAMETER:
+        return f"the parameter ':{token.text}'"
+    if token.kind in (NAME, OPERATOR):
+        return f"'{token.text}'"
+    return f"the number {token.text}"
+
+
+def _quoting_hint(token: Token) -> str:
+    if token.kind == NAME:
+        return f' (a keyword; as a name it is written "{token.text}")'
+    return ""

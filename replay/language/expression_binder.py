@@ -1,0 +1,318 @@
+"""Expressions: names resolved by a scope, types checked, casts put in, the rest desugared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from replay.language import fold, syntax
+from replay.language.agreement import agree, sides, text_error
+from replay.language.bound import DataType, Expression, Literal
+from replay.language.call_binder import bind_function, find_function
+from replay.language.coercion import arithmetic, coerce
+from replay.language.compute import like_to_regex
+from replay.language.functions import AGGREGATES
+from replay.language.literals import (
+    INT64_MAX,
+    TimeTextError,
+    parse_date,
+    parse_duration,
+    parse_timestamp,
+)
+from replay.language.source import Source, shown
+from replay.language.types import CASTS, NUMERIC, TYPE_NAMES, TYPES_NOT_YET
+
+T = DataType
+
+
+class Scope(Protocol):
+    """What names mean at a place of a query."""
+
+    def column(self, node: syntax.Column) -> Expression:
+        """Return what ``x`` or ``A.x`` reads."""
+        ...
+
+    def navigation(
+        self, node: syntax.Navigation, bind: Callable[[syntax.Expression], Expression]
+    ) -> Expression:
+        """Return ``FIRST``, ``LAST``, ``PREV`` or ``NEXT`` of an expression."""
+        ...
+
+    def classifier(self, node: syntax.ClassifierCall) -> Expression:
+        """Return ``CLASSIFIER()``."""
+        ...
+
+    def match_number(self, node: syntax.MatchNumberCall) -> Expression:
+        """Return ``MATCH_NUMBER()``."""
+        ...
+
+    def aggregate(self, node: syntax.Function) -> Expression:
+        """Return an aggregate."""
+        ...
+
+
+class ExpressionBinder:
+    """Binds expressions in one scope."""
+
+    def __init__(self, source: Source, scope: Scope) -> None:
+        self.source = source
+        self.scope = scope
+
+    def bind(self, node: syntax.Expression) -> Expression:
+        """Return the bound expression.
+
+        Raises
+        ------
+        BindError, UnknownNameError, NotSupportedError
+            With the place.
+        """
+        return _BINDERS[type(node)](self, node)
+
+    def condition(self, node: syntax.Expression, where: str) -> Expression:
+        """Return a bound expression that must be BOOLEAN."""
+        bound = self.bind(node)
+        if bound.type is T.NULL:
+            return fold.UNKNOWN
+        if bound.type is not T.BOOLEAN:
+            raise self.source.error(
+                f"{where} must be BOOLEAN, and {shown(node)} is {bound.type.value}", node
+            )
+        return bound
+
+    def compare(
+        self, op: str, left: syntax.Expression, right: syntax.Expression, at: syntax.Node
+    ) -> Expression:
+        """Return the comparison of two nodes."""
+        return self.compare_bound(op, (left, self.bind(left)), right, at)
+
+    def compare_bound(
+        self,
+        op: str,
+        left: tuple[syntax.Expression, Expression],
+        right: syntax.Expression,
+        at: syntax.Node,
+    ) -> Expression:
+        """Return the comparison of a node that is bound already with another."""
+        bound = [left[1], self.bind(right)]
+        one, other = agree(self.source, [left[0], right], bound, "cannot compare", at)
+        return fold.comparison(op, one, other)
+
+    # -----------------------------------------------------------------------------------------
+    # One method per kind of node
+
+    def _number(self, node: syntax.Number) -> Expression:
+        if isinstance(node.value, float):
+            return Literal(node.value, T.DOUBLE)
+        if node.value > INT64_MAX:
+            raise self.source.error("this number is outside the range of INTEGER (64 bits)", node)
+        return Literal(node.value, T.INTEGER)
+
+    def _text(self, node: syntax.Text) -> Expression:
+        return Literal(node.value, T.STRING)
+
+    def _truth(self, node: syntax.Truth) -> Expression:
+        return Literal(node.value, T.BOOLEAN)
+
+    def _null(self, _: syntax.Null) -> Expression:
+        return Literal(None, T.NULL)
+
+    def _time_text(self, node: syntax.TimeText) -> Expression:
+        parse = parse_date if node.kind == "DATE" else parse_timestamp
+        return self._constant(node, lambda: parse(node.text))
+
+    def _duration(self, node: syntax.Duration) -> Expression:
+        return self._constant(node, lambda: parse_duration(node.amount, node.unit))
+
+    def _constant(self, node: syntax.Expression, parse: Callable[[], Literal]) -> Literal:
+        try:
+            return parse()
+        except ValueError as error:
+            raise self.source.error(str(error), node) from None
+
+    def _parameter(self, node: syntax.Parameter) -> Expression:
+        return self.source.parameter(node)
+
+    def _unary(self, node: syntax.Unary) -> Expression:
+        if node.op == "NOT":
+            return fold.negate(self.condition(node.operand, "the operand of NOT"))
+        if isinstance(node.operand, syntax.Number) and node.op == "-":
+            # Only so can the least INTEGER be written.
+            number = node.operand.value
+            return Literal(-number, T.DOUBLE if isinstance(number, float) else T.INTEGER)
+        operand = self.bind(node.operand)
+        if operand.type is T.NULL:
+            return operand
+        if operand.type not in NUMERIC | {T.INTERVAL}:
+            raise self.source.error(
+                f"cannot negate {shown(node.operand)} ({operand.type.value})", node
+            )
+        return operand if node.op == "+" else fold.call("neg", (operand,), operand.type)
+
+    def _binary(self, node: syntax.Binary) -> Expression:
+        if node.op in fold.NEGATED:
+            return self.compare(node.op, node.left, node.right, node)
+        nodes, bound = [node.left, node.right], [self.bind(node.left), self.bind(node.right)]
+        try:
+            result = arithmetic(node.op, bound[0], bound[1])
+        except TimeTextError as error:
+            raise text_error(self.source, nodes, bound, error) from None
+        if result is None:
+            raise self.source.error(
+                f"cannot apply {node.op} to {sides(nodes, bound)}{_remedy(node.op, bound)}",
+                node,
+            )
+        return result
+
+    def _logical(self, node: syntax.Logical) -> Expression:
+        terms = [self.condition(term, f"each side of {node.op}") for term in node.terms]
+        return fold.all_of(terms) if node.op == "AND" else fold.any_of(terms)
+
+    def _between(self, node: syntax.Between) -> Expression:
+        operand = (node.operand, self.bind(node.operand))
+        inside = fold.all_of(
+            [
+                self.compare_bound(">=", operand, node.low, node),
+                self.compare_bound("<=", operand, node.high, node),
+            ]
+        )
+        return fold.negate(inside) if node.negated else inside
+
+    def _in_list(self, node: syntax.InList) -> Expression:
+        nodes = [node.operand, *node.options]
+        bound = [self.bind(part) for part in nodes]
+        value, *options = agree(self.source, nodes, bound, "cannot compare", node)
+        constants = [option for option in options if isinstance(option, Literal)]
+        terms = [
+            fold.comparison("=", value, option)
+            for option in options
+            if not isinstance(option, Literal)
+        ]
+        if constants:
+            terms.append(fold.call("in", (value, *constants), T.BOOLEAN))
+        inside = fold.any_of(terms)
+        return fold.negate(inside) if node.negated else inside
+
+    def _like(self, node: syntax.Like) -> Expression:
+        parts = [part for part in (node.operand, node.pattern, node.escape) if part is not None]
+        bound = [self.bind(part) for part in parts]
+        for part, expression in zip(parts, bound, strict=True):
+            if expression.type not in (T.STRING, T.NULL):
+                kind = f"{shown(part)} is {expression.type.value}"
+                raise self.source.error(f"LIKE compares texts, and {kind}", part)
+        if any(expression.type is T.NULL for expression in bound):
+            return fold.UNKNOWN
+        for part, expression in zip(parts[1:], bound[1:], strict=True):
+            if not isinstance(expression, Literal):
+                raise self.source.not_supported("LIKE with a pattern that is no constant", part)
+        self._check_like(node, bound[1:])
+        like = fold.call("like", bound, T.BOOLEAN)
+        return fold.negate(like) if node.negated else like
+
+    def _check_like(self, node: syntax.Like, constants: list[Expression]) -> None:
+        pattern, *escape = [str(part.value) for part in constants if isinstance(part, Literal)]
+        if escape and len(escape[0]) != 1:
+            assert node.escape is not None
+            raise self.source.error("ESCAPE takes a single character", node.escape)
+        try:
+            like_to_regex(pattern, *escape)
+        except ValueError as error:
+            raise self.source.error(str(error), node.pattern) from None
+
+    def _is_null(self, node: syntax.IsNull) -> Expression:
+        test = fold.call("is_null", (self.bind(node.operand),), T.BOOLEAN)
+        return fold.negate(test) if node.negated else test
+
+    def _case(self, node: syntax.Case) -> Expression:
+        if node.operand is None:
+            conditions = [
+                self.condition(when, "the condition of WHEN") for when, _ in node.branches
+            ]
+        else:
+            operand = (node.operand, self.bind(node.operand))
+            conditions = [self.compare_bound("=", operand, when, when) for when, _ in node.branches]
+        nodes = [value for _, value in node.branches]
+        nodes.append(node.otherwise if node.otherwise is not None else syntax.Null(at=node.at))
+        values = agree(
+            self.source, nodes, [self.bind(value) for value in nodes], "CASE cannot give", node
+        )
+        pairs = zip(conditions, values[:-1], strict=True)
+        args = [part for pair in pairs for part in pair]
+        return fold.call("case", (*args, values[-1]), values[-1].type)
+
+    def _cast(self, node: syntax.Cast) -> Expression:
+        target = TYPE_NAMES.get(node.type)
+        if target is None:
+            if node.type in TYPES_NOT_YET:
+                raise self.source.not_supported(f"the type {node.type}", node)
+            raise self.source.unknown("type", node.type, TYPE_NAMES, node)
+        operand = self.bind(node.operand)
+        if operand.type is target:
+            return operand
+        try:
+            converted = coerce(operand, target)
+        except TimeTextError as error:
+            raise text_error(self.source, [node.operand], [operand], error) from None
+        if converted is None and (operand.type, target) in CASTS:
+            converted = fold.call("cast", (operand,), target)
+        if converted is None:
+            raise self.source.not_supported(
+                f"CAST of {shown(node.operand)} ({operand.type.value}) to {target.value}", node
+            )
+        return converted
+
+    def _star(self, node: syntax.Star) -> Expression:
+        raise self.source.error("* stands only in COUNT(*)", node)
+
+    def _function(self, node: syntax.Function) -> Expression:
+        if node.name.name.upper() in AGGREGATES:
+            return self.scope.aggregate(node)
+        function = find_function(node, self.source)
+        return bind_function(function, node, [self.bind(part) for part in node.args], self.source)
+
+    def _column(self, node: syntax.Column) -> Expression:
+        return self.scope.column(node)
+
+    def _navigation(self, node: syntax.Navigation) -> Expression:
+        return self.scope.navigation(node, self.bind)
+
+    def _classifier(self, node: syntax.ClassifierCall) -> Expression:
+        return self.scope.classifier(node)
+
+    def _match_number(self, node: syntax.MatchNumberCall) -> Expression:
+        return self.scope.match_number(node)
+
+
+_BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]] = {
+    syntax.Number: ExpressionBinder._number,
+    syntax.Text: ExpressionBinder._text,
+    syntax.Truth: ExpressionBinder._truth,
+    syntax.Null: ExpressionBinder._null,
+    syntax.TimeText: ExpressionBinder._time_text,
+    syntax.Duration: ExpressionBinder._duration,
+    syntax.Parameter: ExpressionBinder._parameter,
+    syntax.Column: ExpressionBinder._column,
+    syntax.Unary: ExpressionBinder._unary,
+    syntax.Binary: ExpressionBinder._binary,
+    syntax.Logical: ExpressionBinder._logical,
+    syntax.Between: ExpressionBinder._between,
+    syntax.InList: ExpressionBinder._in_list,
+    syntax.Like: ExpressionBinder._like,
+    syntax.IsNull: ExpressionBinder._is_null,
+    syntax.Case: ExpressionBinder._case,
+    syntax.Cast: ExpressionBinder._cast,
+    syntax.Star: ExpressionBinder._star,
+    syntax.Function: ExpressionBinder._function,
+    syntax.Navigation: ExpressionBinder._navigation,
+    syntax.ClassifierCall: ExpressionBinder._classifier,
+    syntax.MatchNumberCall: ExpressionBinder._match_number,
+}
+
+
+def _remedy(op: str, bound: list[Expression]) -> str:
+    """Return what would make an operation possible, beginning with ``; ``, or nothing."""
+    types = {expression.type for expression in bound}
+    if op in "+-" and types & {T.TIMESTAMP, T.TIMESTAMP_UTC, T.DATE} and types & NUMERIC:
+        return "; add a duration with its unit, such as 30 MINUTES"
+    if T.STRING in types:
+        return "; arithmetic takes numbers and times"
+    return ""

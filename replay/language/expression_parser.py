@@ -1,0 +1,429 @@
+"""Expressions of all query languages, by operator precedence (a Pratt parser)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from replay.errors import NotSupportedError
+from replay.language import syntax
+from replay.language.cursor import RESERVED, Cursor, describe
+from replay.language.functions import AGGREGATES
+from replay.language.syntax import Expression, Identifier
+from replay.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, STRING, Token
+
+OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(1, 9)
+"""How tightly operators bind, loosest first."""
+
+COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
+
+UNITS = {
+    name: unit
+    for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
+    for name in (unit, unit + "S")
+}
+_CALENDAR_UNITS = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS"})
+
+_KEYWORD_ARGUMENTS = frozenset({"EXTRACT", "TRIM", "POSITION", "SUBSTRING", "OVERLAY"})
+"""Functions whose arguments SQL separates by keywords."""
+
+
+def parse_expression(cursor: Cursor, power: int = 0) -> Expression:
+    """Parse an expression whose operators bind tighter than ``power``.
+
+    Raises
+    ------
+    PatternSyntaxError, NotSupportedError
+        With the place.
+    """
+    cursor.enter()
+    left = _prefix(cursor)
+    levels = 1
+    while True:
+        token = cursor.token
+        binding, parse = _INFIX.get(token.key, _NOTHING)
+        if binding <= power:
+            cursor.leave(levels)
+            return left
+        cursor.enter()
+        levels += 1
+        left = parse(cursor, left, token)
+
+
+def parse_expressions(cursor: Cursor) -> tuple[Expression, ...]:
+    """Parse one or more expressions with commas between them."""
+    expressions = [parse_expression(cursor)]
+    while cursor.accept(","):
+        expressions.append(parse_expression(cursor))
+    return tuple(expressions)
+
+
+# ---------------------------------------------------------------------------------------------
+# What an expression can begin with
+
+
+def _prefix(cursor: Cursor) -> Expression:
+    token = cursor.token
+    if token.kind == NAME:
+        special = _WORDS.get(token.key)
+        parsed = special(cursor, token) if special else None
+        return parsed if parsed is not None else _name(cursor, token)
+    if token.kind == NUMBER:
+        return _number(cursor)
+    if token.kind == STRING:
+        cursor.advance()
+        return syntax.Text(token.text, at=token.at)
+    if token.kind == QUOTED:
+        return _name(cursor, token)
+    if token.kind == PARAMETER:
+        cursor.advance()
+        return syntax.Parameter(token.text, at=token.at)
+    if token.key in ("-", "+"):
+        cursor.advance()
+        return syntax.Unary(token.key, parse_expression(cursor, PRODUCT), at=token.at)
+    if token.key == "(":
+        cursor.advance()
+        _refuse_subquery(cursor)
+        inner = parse_expression(cursor)
+        if cursor.token.key == ",":
+            raise cursor.not_supported("a row of several values in parentheses", token.at)
+        _close(cursor, token)
+        return inner
+    raise cursor.error(f"expected an expression, found {describe(token)}")
+
+
+def _number(cursor: Cursor) -> Expression:
+    token = cursor.advance()
+    unit = cursor.token
+    if unit.key in UNITS:
+        cursor.advance()
+        return syntax.Duration(token.text, UNITS[unit.key], at=token.at)
+    if unit.key in _CALENDAR_UNITS:
+        raise _calendar_unit_error(cursor, unit)
+    return syntax.Number(_value(cursor, token), at=token.at)
+
+
+def _value(cursor: Cursor, token: Token) -> int | float:
+    if token.text.isdecimal():
+        value = int(token.text) if len(token.text) < 40 else 2**64
+        if value > 2**63:
+            raise cursor.error("this number is outside the range of INTEGER (64 bits)", token.at)
+        return value
+    number = float(token.text)
+    if math.isinf(number):
+        raise cursor.error("this number is outside the range of DOUBLE", token.at)
+    return number
+
+
+def _name(cursor: Cursor, token: Token) -> Expression:
+    """Parse a column, a column of a symbol, or the call of a function."""
+    if token.key == "PATTERN" and cursor.peek().key == "(":
+        raise cursor.error("expected an expression, found the clause PATTERN")
+    first = cursor.identifier("an expression")
+    if cursor.token.key == "(":
+        return _call(cursor, first)
+    if not cursor.accept("."):
+        return syntax.Column(first, at=token.at)
+    name = cursor.identifier(f"an attribute after '{first.name}.'")
+    if cursor.token.key == ".":
+        raise cursor.not_supported("a field inside a nested attribute")
+    return syntax.Column(name, first, at=token.at)
+
+
+def _call(cursor: Cursor, name: Identifier) -> Expression:
+    function = name.name.upper()
+    opening = cursor.advance()
+    if function in _KEYWORD_ARGUMENTS:
+        raise cursor.not_supported(f"the function {function}", name.at)
+    if cursor.token.key in ("DISTINCT", "ALL") and function in AGGREGATES:
+        raise cursor.not_supported(f"the aggregate {function}({cursor.token.key} …)", name.at)
+    args: tuple[Expression, ...] = ()
+    if cursor.token.key == "*":
+        star = cursor.advance()
+        args = (syntax.Star(at=star.at),)
+    elif cursor.token.key != ")":
+        args = parse_expressions(cursor)
+    _close(cursor, opening)
+    return syntax.Function(name, args, at=name.at)
+
+
+# ---------------------------------------------------------------------------------------------
+# Words with a meaning of their own, most of them only before "(" or a text
+
+
+def _literal(node: Expression) -> Callable[[Cursor, Token], Expression]:
+    def parse(cursor: Cursor, token: Token) -> Expression:
+        cursor.advance()
+        if isinstance(node, syntax.Truth):
+            return syntax.Truth(node.value, at=token.at)
+        return syntax.Null(at=token.at)
+
+    return parse
+
+
+def _not(cursor: Cursor, token: Token) -> Expression:
+    cursor.advance()
+    return syntax.Unary("NOT", parse_expression(cursor, NOT), at=token.at)
+
+
+def _time_text(cursor: Cursor, token: Token) -> Expression | None:
+    if cursor.peek().kind != STRING:
+        return None
+    cursor.advance()
+    return syntax.TimeText(token.key, cursor.advance().text, at=token.at)
+
+
+def _interval(cursor: Cursor, token: Token) -> Expression | None:
+    if cursor.peek().kind not in (STRING, NUMBER):
+        return None
+    cursor.advance()
+    amount = cursor.advance()
+    number, _, inner_unit = amount.text.strip().partition(" ")
+    unit = cursor.token
+    name = inner_unit.strip().upper() or unit.key
+    if name in _CALENDAR_UNITS:
+        raise _calendar_unit_error(cursor, amount if inner_unit else unit)
+    if name not in UNITS:
+        raise cursor.error(
+            f"expected a unit such as MINUTE, found {describe(amount if inner_unit else unit)}; "
+            "a duration is written INTERVAL '30' MINUTE or 30 MINUTES",
+            amount.at if inner_unit else unit.at,
+        )
+    if not inner_unit:
+        cursor.advance()
+    if cursor.token.key == "TO":
+        raise cursor.not_supported("an INTERVAL of several units", token.at, "add two durations")
+    return syntax.Duration(number, UNITS[name], at=token.at)
+
+
+def _calendar_unit_error(cursor: Cursor, unit: Token) -> NotSupportedError:
+    remedy = "they vary in length: give it in DAYS"
+    return cursor.not_supported("a duration in months or years", unit.at, remedy)
+
+
+def _case(cursor: Cursor, token: Token) -> Expression:
+    cursor.advance()
+    operand = None if cursor.token.key == "WHEN" else parse_expression(cursor)
+    branches = []
+    while cursor.accept("WHEN"):
+        condition = parse_expression(cursor)
+        cursor.expect("THEN", "after the condition of WHEN")
+        branches.append((condition, parse_expression(cursor)))
+    if not branches:
+        cursor.expect("WHEN", "after CASE")
+    otherwise = parse_expression(cursor) if cursor.accept("ELSE") else None
+    cursor.expect("END", "to close CASE")
+    return syntax.Case(operand, tuple(branches), otherwise, at=token.at)
+
+
+def _cast(cursor: Cursor, token: Token) -> Expression | None:
+    if cursor.peek().key != "(":
+        return None
+    cursor.advance()
+    opening = cursor.advance()
+    operand = parse_expression(cursor)
+    cursor.expect("AS", "and a type in CAST")
+    if cursor.token.kind != NAME:
+        raise cursor.error(f"expected a type, found {describe(cursor.token)}")
+    words = [cursor.advance().key]
+    while cursor.token.key in ("PRECISION", "VARYING", "WITH", "WITHOUT", "TIME", "ZONE"):
+        words.append(cursor.advance().key)
+    if cursor.token.key == "(":
+        raise cursor.not_supported(
+            "a type with a length or precision", remedy=f"write {words[0]} alone"
+        )
+    _close(cursor, opening)
+    return syntax.Cast(operand, " ".join(words), at=token.at)
+
+
+def _navigation(cursor: Cursor, token: Token) -> Expression | None:
+    if cursor.peek().key != "(":
+        return None
+    cursor.advance()
+    opening = cursor.advance()
+    _refuse_running(cursor)
+    operand = parse_expression(cursor)
+    offset = parse_expression(cursor) if cursor.accept(",") else None
+    _close(cursor, opening)
+    return syntax.Navigation(token.key, operand, offset, at=token.at)
+
+
+def _classifier(cursor: Cursor, token: Token) -> Expression | None:
+    if cursor.peek().key != "(":
+        return None
+    cursor.advance()
+    opening = cursor.advance()
+    symbol = None if cursor.token.key == ")" else cursor.identifier("a symbol")
+    _close(cursor, opening)
+    return syntax.ClassifierCall(symbol, at=token.at)
+
+
+def _match_number(cursor: Cursor, token: Token) -> Expression | None:
+    if cursor.peek().key != "(":
+        return None
+    cursor.advance()
+    opening = cursor.advance()
+    _close(cursor, opening)
+    return syntax.MatchNumberCall(at=token.at)
+
+
+def _refuse_running(cursor: Cursor) -> None:
+    following = cursor.peek()
+    is_name = following.kind == NAME and following.key not in RESERVED
+    if cursor.token.key in ("RUNNING", "FINAL") and is_name:
+        raise cursor.not_supported(cursor.token.key, remedy="leave it out")
+
+
+def _running(cursor: Cursor, _: Token) -> None:
+    _refuse_running(cursor)
+
+
+def _exists(cursor: Cursor, _: Token) -> None:
+    if cursor.at("EXISTS", "(", "SELECT"):
+        raise cursor.not_supported("a subquery")
+
+
+_WORDS: dict[str, Callable[[Cursor, Token], Expression | None]] = {
+    "NOT": _not,
+    "NULL": _literal(syntax.Null()),
+    "TRUE": _literal(syntax.Truth(True)),
+    "FALSE": _literal(syntax.Truth(False)),
+    "TIMESTAMP": _time_text,
+    "DATE": _time_text,
+    "INTERVAL": _interval,
+    "CASE": _case,
+    "CAST": _cast,
+    "FIRST": _navigation,
+    "LAST": _navigation,
+    "PREV": _navigation,
+    "NEXT": _navigation,
+    "CLASSIFIER": _classifier,
+    "MATCH_NUMBER": _match_number,
+    "RUNNING": _running,
+    "FINAL": _running,
+    "EXISTS": _exists,
+}
+
+
+# ---------------------------------------------------------------------------------------------
+# What can follow an operand
+
+
+def _logical(cursor: Cursor, left: Expression, token: Token) -> Expression:
+    power = AND if token.key == "AND" else OR
+    terms = [left]
+    while cursor.accept(token.key):
+        terms.append(parse_expression(cursor, power))
+    return syntax.Logical(token.key, tuple(terms), at=left.at)
+
+
+def _arithmetic(cursor: Cursor, left: Expression, token: Token) -> Expression:
+    cursor.advance()
+    power = SUM if token.key in "+-" else PRODUCT
+    return syntax.Binary(token.key, left, parse_expression(cursor, power), at=token.at)
+
+
+def _comparison(cursor: Cursor, left: Expression, token: Token) -> Expression:
+    cursor.advance()
+    if token.key == cursor.token.key == "=":
+        raise cursor.error("equality is written with one =, not ==")
+    if cursor.token.key in ("ANY", "ALL", "SOME") and cursor.peek().key == "(":
+        raise cursor.not_supported(
+            f"a comparison with {cursor.token.key} (…)", remedy="write IN (…)"
+        )
+    right = parse_expression(cursor, COMPARISON)
+    if cursor.token.key in COMPARISONS:
+        raise cursor.error("comparisons do not chain: write a < b AND b < c")
+    op = "<>" if token.key == "!=" else token.key
+    return syntax.Binary(op, left, right, at=token.at)
+
+
+def _negated(cursor: Cursor, left: Expression, token: Token) -> Expression:
+    following = cursor.peek()
+    parse = _NEGATABLE.get(following.key)
+    if parse is None:
+        raise cursor.error(f"expected BETWEEN, IN or LIKE after NOT, found {describe(following)}")
+    cursor.advance()
+    return parse(cursor, left, token, True)
+
+
+def _plain(
+    parse: Callable[[Cursor, Expression, Token, bool], Expression],
+) -> Callable[[Cursor, Expression, Token], Expression]:
+    return lambda cursor, left, token: parse(cursor, left, token, False)
+
+
+def _between(cursor: Cursor, left: Expression, token: Token, negated: bool) -> Expression:
+    cursor.advance()
+    low = parse_expression(cursor, COMPARISON)
+    cursor.expect("AND", "between the bounds of BETWEEN")
+    high = parse_expression(cursor, COMPARISON)
+    return syntax.Between(left, low, high, negated, at=token.at)
+
+
+def _in_list(cursor: Cursor, left: Expression, token: Token, negated: bool) -> Expression:
+    cursor.advance()
+    opening = cursor.expect("(", "after IN")
+    _refuse_subquery(cursor)
+    options = parse_expressions(cursor)
+    _close(cursor, opening)
+    return syntax.InList(left, options, negated, at=token.at)
+
+
+def _like(cursor: Cursor, left: Expression, token: Token, negated: bool) -> Expression:
+    cursor.advance()
+    pattern = parse_expression(cursor, COMPARISON)
+    escape = parse_expression(cursor, COMPARISON) if cursor.accept("ESCAPE") else None
+    return syntax.Like(left, pattern, escape, negated, at=token.at)
+
+
+def _is_null(cursor: Cursor, left: Expression, token: Token) -> Expression:
+    cursor.advance()
+    negated = cursor.accept("NOT")
+    word = cursor.token
+    if word.key in ("TRUE", "FALSE", "UNKNOWN", "DISTINCT"):
+        shown = "DISTINCT FROM" if word.key == "DISTINCT" else word.key
+        raise cursor.not_supported(f"IS {'NOT ' if negated else ''}{shown}", token.at)
+    cursor.expect("NULL", "after IS")
+    return syntax.IsNull(left, negated, at=token.at)
+
+
+def _unsupported_operator(cursor: Cursor, _: Expression, token: Token) -> Expression:
+    raise cursor.not_supported(f"the operator {token.key}")
+
+
+def _refuse_subquery(cursor: Cursor) -> None:
+    if cursor.token.key == "SELECT":
+        raise cursor.not_supported("a subquery")
+
+
+def _close(cursor: Cursor, opening: Token) -> None:
+    token = cursor.token
+    if token.key != ")":
+        if token.kind == END:
+            raise cursor.error("this '(' is not closed", opening.at)
+        raise cursor.error(f"expected ')' or an operator, found {describe(token)}")
+    cursor.advance()
+
+
+_NEGATABLE = {"BETWEEN": _between, "IN": _in_list, "LIKE": _like}
+
+_Infix = Callable[[Cursor, Expression, Token], Expression]
+_NOTHING: tuple[int, _Infix] = (-1, _unsupported_operator)
+_INFIX: dict[str, tuple[int, _Infix]] = {
+    "OR": (OR, _logical),
+    "AND": (AND, _logical),
+    **dict.fromkeys(COMPARISONS, (COMPARISON, _comparison)),
+    "BETWEEN": (COMPARISON, _plain(_between)),
+    "IN": (COMPARISON, _plain(_in_list)),
+    "LIKE": (COMPARISON, _plain(_like)),
+    "NOT": (COMPARISON, _negated),
+    "IS": (COMPARISON, _is_null),
+    "ILIKE": (COMPARISON, _unsupported_operator),
+    "||": (SUM, _unsupported_operator),
+    "+": (SUM, _arithmetic),
+    "-": (SUM, _arithmetic),
+    "*": (PRODUCT, _arithmetic),
+    "/": (PRODUCT, _arithmetic),
+    "%": (PRODUCT, _arithmetic),
+}

@@ -1,0 +1,165 @@
+"""Constants of a query: texts of times and durations, and parameters, as bound literals."""
+
+from __future__ import annotations
+
+import operator
+import re
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+
+from replay.language.bound import DataType, Literal
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+UNIT_US = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+
+_EPOCH = datetime.fromisoformat("1970-01-01")  # of a local clock
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d{2}-\d{2}"
+    r"(?:[ Tt]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?P<zone>\s*(?:[Zz]|[+-]\d{2}(?::?\d{2})?))?)?"
+)
+
+DATE_FORM = "'YYYY-MM-DD'"
+TIMESTAMP_FORM = "'YYYY-MM-DD HH:MM:SS[.ffffff]', the time of day optional"
+TIMESTAMP_UTC_FORM = "'YYYY-MM-DD HH:MM:SS[.ffffff][+HH:MM]', UTC if no zone is given"
+
+
+class TimeTextError(ValueError):
+    """A text is not the time it has to be.
+
+    Attributes
+    ----------
+    text
+        The text.
+    """
+
+    def __init__(self, text: str, reason: str) -> None:
+        self.text = text
+        super().__init__(f"'{text}' {reason}")
+
+
+def parse_timestamp(text: str) -> Literal:
+    """Return the TIMESTAMP of a text, or the TIMESTAMP WITH TIME ZONE if it names a zone.
+
+    Raises
+    ------
+    TimeTextError
+        With the text and the expected form.
+    """
+    stripped = text.strip()
+    match = _TIMESTAMP.fullmatch(stripped)
+    form = TIMESTAMP_FORM if match is None or not match["zone"] else TIMESTAMP_UTC_FORM
+    if match is None:
+        raise TimeTextError(text, f"is not a timestamp; expected {form}")
+    try:
+        moment = datetime.fromisoformat(stripped.replace(" ", "T", 1).replace(" ", ""))
+    except ValueError as error:
+        raise TimeTextError(text, f"is not a timestamp ({error}); expected {form}") from None
+    return from_datetime(moment)
+
+
+def from_datetime(moment: datetime) -> Literal:
+    """Return the literal of a datetime: with a zone it is an instant, without a local time."""
+    if moment.tzinfo is None:
+        return Literal((moment - _EPOCH) // _MICROSECOND, DataType.TIMESTAMP)
+    return Literal((moment - _EPOCH_UTC) // _MICROSECOND, DataType.TIMESTAMP_UTC)
+
+
+def parse_date(text: str) -> Literal:
+    """Return the DATE of a text.
+
+    Raises
+    ------
+    TimeTextError
+        With the text and the expected form.
+    """
+    stripped = text.strip()
+    if _DATE.fullmatch(stripped) is None:
+        raise TimeTextError(text, f"is not a date; expected {DATE_FORM}")
+    try:
+        day = date.fromisoformat(stripped)
+    except ValueError as error:
+        raise TimeTextError(text, f"is not a date ({error}); expected {DATE_FORM}") from None
+    return from_date(day)
+
+
+def from_date(day: date) -> Literal:
+    """Return the literal of a date, in days since the epoch."""
+    return Literal(day.toordinal() - _EPOCH.toordinal(), DataType.DATE)
+
+
+def parse_duration(amount: str, unit: str) -> Literal:
+    """Return the INTERVAL of ``amount`` units.
+
+    Raises
+    ------
+    ValueError
+        If the amount is no number, finer than a microsecond or too long for int64.
+    """
+    try:
+        microseconds = Decimal(amount.strip()) * UNIT_US[unit]
+    except InvalidOperation:
+        raise ValueError(
+            f"'{amount}' is not a number of {unit}S; expected a form such as "
+            f"INTERVAL '30' {unit} or 30 {unit}S"
+        ) from None
+    if not microseconds.is_finite() or not INT64_MIN <= microseconds <= INT64_MAX:
+        raise ValueError(f"a duration of {amount} {unit}S is longer than 64 bits can count")
+    whole = int(microseconds)
+    if whole != microseconds:
+        raise ValueError(
+            f"a duration of {amount} {unit}S is no whole number of microseconds, the finest "
+            "unit of time here"
+        )
+    return Literal(whole, DataType.INTERVAL)
+
+
+def from_parameter(value: object) -> Literal:
+    """Return the literal of a parameter's value.
+
+    Raises
+    ------
+    TypeError
+        If the value has a type that no attribute has.
+    ValueError
+        If it is a whole number outside int64, or a duration likewise.
+    """
+    if value is None:
+        return Literal(None, DataType.NULL)
+    if isinstance(value, bool):
+        return Literal(value, DataType.BOOLEAN)
+    if isinstance(value, float):
+        return Literal(float(value), DataType.DOUBLE)
+    if isinstance(value, str):
+        return Literal(str(value), DataType.STRING)
+    if isinstance(value, datetime):
+        return from_datetime(value)
+    if isinstance(value, date):
+        return from_date(value)
+    if isinstance(value, timedelta):
+        return Literal(_checked(value // _MICROSECOND), DataType.INTERVAL)
+    try:
+        return Literal(_checked(operator.index(value)), DataType.INTEGER)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(
+            f"has the type {type(value).__name__}; pass an int, float, str, bool, None, datetime, "
+            "date or timedelta"
+        ) from None
+
+
+def _checked(value: int) -> int:
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise ValueError(f"is {value}, outside the range of INTEGER (64 bits)")
+    return value

@@ -1,0 +1,83 @@
+"""The text of a query with its parameters, and the errors of binding it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from replay.errors import BindError, NotSupportedError, UnknownNameError
+from replay.language.bound import Literal
+from replay.language.literals import from_parameter
+from replay.language.syntax import Identifier, Node, Parameter
+from replay.language.tokens import PlaceArguments, place
+
+_SHOWN_LENGTH = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the user gave: text and parameters."""
+
+    text: str | None
+    """None for a tree that was not parsed: its errors have no place."""
+    parameters: Mapping[str, object]
+
+    def parameter(self, node: Parameter) -> Literal:
+        """Return the value of a parameter.
+
+        Raises
+        ------
+        BindError
+            If it is not given, or its type is none of the language's.
+        """
+        if node.name not in self.parameters:
+            if self.parameters:
+                raise self.unknown("parameter", node.name, self.parameters, node)
+            raise self.error(f"no value for the parameter ':{node.name}'", node)
+        try:
+            return from_parameter(self.parameters[node.name])
+        except (TypeError, ValueError) as error:
+            raise self.error(f"the parameter ':{node.name}' {error}", node) from None
+
+    def error(self, message: str, node: Node) -> BindError:
+        """Return a binding error at a node."""
+        return BindError(message, **self.place(node))
+
+    def unknown(
+        self, what: str, name: str, candidates: Iterable[str], node: Node
+    ) -> UnknownNameError:
+        """Return ``no <what> '<name>'``, with the nearest candidate."""
+        return UnknownNameError(what, name, candidates=candidates, **self.place(node))
+
+    def not_supported(self, what: str, node: Node, remedy: str = "") -> NotSupportedError:
+        """Return the error ``<what> is not supported yet`` at a node."""
+        message = f"{what} is not supported yet{f'; {remedy}' if remedy else ''}"
+        return NotSupportedError(message, **self.place(node))
+
+    def place(self, node: Node) -> PlaceArguments:
+        """Return where a node is, as the errors of queries take it."""
+        if self.text is None:
+            return {"text": None, "line": 0, "column": 0}
+        return place(self.text, node.at)
+
+
+def resolve(identifier: Identifier, names: Iterable[str]) -> str | None:
+    """Return the name meant: the exact one, or else the only one in another case.
+
+    A quoted identifier means the exact name only.
+    """
+    exact = identifier.name
+    candidates = tuple(names)
+    if exact in candidates:
+        return exact
+    if identifier.quoted:
+        return None
+    folded = exact.casefold()
+    similar = [name for name in candidates if name.casefold() == folded]
+    return similar[0] if len(similar) == 1 else None
+
+
+def shown(node: Node) -> str:
+    """Return the text of a node for a message, cut if it is long."""
+    text = str(node)
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[: _SHOWN_LENGTH - 1]}…"

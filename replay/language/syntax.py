@@ -1,0 +1,332 @@
+"""The syntax tree of a query: what was written, with nothing resolved.
+
+Every node knows its place in the text (``at``, an offset), which equality does not look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from replay.language.bound import SkipMode
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A piece of a query; ``str`` gives its text."""
+
+    at: int = field(default=0, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        from replay.language.printer import to_sql  # the printer imports this module
+
+        return to_sql(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier(Node):
+    """A name; a quoted one is taken to the letter, any other also in another case."""
+
+    name: str
+    quoted: bool = False
+
+
+# ---------------------------------------------------------------------------------------------
+# Expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Node):
+    """A number without sign: an int, or a float where it was written with a dot or exponent."""
+
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Node):
+    """``'text'``."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Node):
+    """``TRUE`` or ``FALSE``."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Null(Node):
+    """``NULL``."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeText(Node):
+    """``TIMESTAMP '…'`` or ``DATE '…'``."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Duration(Node):
+    """``INTERVAL '30' MINUTE`` or ``30 MINUTES``; the unit in upper case and singular."""
+
+    amount: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Node):
+    """``:name``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Node):
+    """``x`` or ``A.x``."""
+
+    name: Identifier
+    symbol: Identifier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Node):
+    """``NOT``, ``-`` or ``+`` before an operand."""
+
+    op: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Node):
+    """Arithmetic ``+ - * / %`` or a comparison ``= <> < <= > >=``."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Logical(Node):
+    """``AND`` or ``OR`` over two or more terms."""
+
+    op: str
+    terms: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Node):
+    """``operand [NOT] BETWEEN low AND high``."""
+
+    operand: Expression
+    low: Expression
+    high: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Node):
+    """``operand [NOT] IN (options)``."""
+
+    operand: Expression
+    options: tuple[Expression, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Node):
+    """``operand [NOT] LIKE pattern [ESCAPE escape]``."""
+
+    operand: Expression
+    pattern: Expression
+    escape: Expression | None = None
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Node):
+    """``operand IS [NOT] NULL``."""
+
+    operand: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Node):
+    """``CASE [operand] WHEN … THEN … [ELSE …] END``."""
+
+    operand: Expression | None
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Node):
+    """``CAST(operand AS type)``; the type in upper case."""
+
+    operand: Expression
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Star(Node):
+    """``*`` as in ``COUNT(*)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Node):
+    """A call of a function by name; an aggregate is one too."""
+
+    name: Identifier
+    args: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Navigation(Node):
+    """``FIRST``, ``LAST``, ``PREV`` or ``NEXT`` of an operand."""
+
+    kind: str
+    operand: Expression
+    offset: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierCall(Node):
+    """``CLASSIFIER()`` or ``CLASSIFIER(A)``."""
+
+    symbol: Identifier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchNumberCall(Node):
+    """``MATCH_NUMBER()``."""
+
+
+Expression = (
+    Number
+    | Text
+    | Truth
+    | Null
+    | TimeText
+    | Duration
+    | Parameter
+    | Column
+    | Unary
+    | Binary
+    | Logical
+    | Between
+    | InList
+    | Like
+    | IsNull
+    | Case
+    | Cast
+    | Star
+    | Function
+    | Navigation
+    | ClassifierCall
+    | MatchNumberCall
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# Row patterns
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolPattern(Node):
+    """One row of a symbol."""
+
+    symbol: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Node):
+    """Two or more parts in a row, or none: the empty pattern ``()``."""
+
+    parts: tuple[RowPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternation(Node):
+    """Two or more branches, the earlier preferred."""
+
+    branches: tuple[RowPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified(Node):
+    """``body`` at least ``low`` and at most ``high`` times (None: no limit)."""
+
+    body: RowPattern
+    low: int
+    high: int | None
+    greedy: bool = True
+
+
+RowPattern = SymbolPattern | Sequence | Alternation | Quantified
+
+
+# ---------------------------------------------------------------------------------------------
+# Queries
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem(Node):
+    """``[qualifier.]name [AS alias]`` of the outer query."""
+
+    name: Identifier
+    qualifier: Identifier | None = None
+    alias: Identifier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Node):
+    """``expression AS name``."""
+
+    expression: Expression
+    name: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Define(Node):
+    """``symbol AS condition``."""
+
+    symbol: Identifier
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRecognize(Node):
+    """``MATCH_RECOGNIZE ( … )``."""
+
+    partition_by: tuple[Identifier, ...]
+    order_by: tuple[Identifier, ...]
+    measures: tuple[Measure, ...]
+    skip: SkipMode | None
+    """None: the clause is not there, which means PAST LAST ROW."""
+    pattern: RowPattern
+    within: Expression | None
+    defines: tuple[Define, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternQuery(Node):
+    """``SELECT … FROM stream MATCH_RECOGNIZE ( … )``."""
+
+    select: tuple[SelectItem, ...] | None
+    """None: ``*``."""
+    source: Identifier
+    recognize: MatchRecognize
+    alias: Identifier | None = None
+    limit: Expression | None = None
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream it asks."""
+        return self.source.name
+
+
+Query = PatternQuery
+"""What ``parse_query`` gives; a union once there are more languages."""

@@ -1,0 +1,118 @@
+"""Text of a query to tokens, in one pass of one regular expression."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, TypedDict
+
+from replay.errors import PatternSyntaxError
+
+NAME = "name"
+QUOTED = "quoted"
+STRING = "string"
+NUMBER = "number"
+PARAMETER = "parameter"
+OPERATOR = "operator"
+END = "end"
+
+_TOKEN = re.compile(
+    r"""
+    (?: \s+ | --[^\r\n]* | /\*.*?\*/ )*
+    (?: (?P<name>      [^\W\d]\w* )
+      | (?P<number>    (?: \d+ (?: \.\d* )? | \.\d+ ) (?: [eE][+-]?\d+ )? )
+      | (?P<string>    ' [^']* (?: '' [^']* )* ' )
+      | (?P<quoted>    " [^"]* (?: "" [^"]* )* " )
+      | (?P<parameter> : [^\W\d]\w* )
+      | (?P<open>      /\* | ' | " )
+      | (?P<operator>  <> | != | <= | >= | \|\| | \{- | -\} | [-+*/%=<>()\[\]{},.;?|!^$] )
+      | (?P<end>       \Z )
+      | (?P<other>     . )
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_NOT_CLOSED = {
+    "'": "this text is not closed: a ' is missing (a ' inside a text is written twice)",
+    '"': 'this name is not closed: a " is missing',
+    "/*": "this comment is not closed: */ is missing",
+}
+
+
+class PlaceArguments(TypedDict):
+    """Where, in the arguments of ``QueryError``."""
+
+    text: str | None
+    line: int
+    column: int
+
+
+class Token(NamedTuple):
+    """A word of the query.
+
+    ``key`` is what the grammar looks at: the upper-case word of an unquoted name, the sign of an
+    operator, and otherwise the kind. ``text`` is the value: unquoted for names, texts and
+    parameters.
+    """
+
+    kind: str
+    text: str
+    key: str
+    at: int
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of ``text``; the last one is END.
+
+    Raises
+    ------
+    PatternSyntaxError
+        At a sign no query has, or a text, quoted name or comment that is not closed.
+    """
+    tokens: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        assert kind is not None
+        word = match[kind]
+        at = match.start(kind)
+        if kind == NAME:
+            tokens.append(Token(NAME, word, word.upper(), at))
+        elif kind == OPERATOR:
+            tokens.append(Token(OPERATOR, word, word, at))
+        elif kind == NUMBER:
+            _check_number_ends(text, match.end(), at)
+            tokens.append(Token(NUMBER, word, NUMBER, at))
+        elif kind == STRING:
+            tokens.append(Token(STRING, word[1:-1].replace("''", "'"), STRING, at))
+        elif kind == QUOTED:
+            tokens.append(Token(QUOTED, _unquote(text, word, at), QUOTED, at))
+        elif kind == PARAMETER:
+            tokens.append(Token(PARAMETER, word[1:], PARAMETER, at))
+        elif kind == END:
+            tokens.append(Token(END, "", END, at))
+            break
+        else:
+            message = _NOT_CLOSED.get(word, f"no query has the sign '{word}'")
+            raise PatternSyntaxError(message, **place(text, at))
+    return tokens
+
+
+def place(text: str, at: int) -> PlaceArguments:
+    """Return ``text``, line and column of an offset, as the errors of queries take them."""
+    # A sign at the offset makes a line break just before it count.
+    lines = (text[:at] + ".").splitlines()
+    return {"text": text, "line": len(lines), "column": len(lines[-1])}
+
+
+def _check_number_ends(text: str, end: int, at: int) -> None:
+    if end < len(text) and (text[end].isalnum() or text[end] in "_."):
+        raise PatternSyntaxError(
+            "this number runs into what follows; separate them with a space", **place(text, at)
+        )
+
+
+def _unquote(text: str, word: str, at: int) -> str:
+    name = word[1:-1].replace('""', '"')
+    if not name:
+        raise PatternSyntaxError("a name cannot be empty", **place(text, at))
+    return name

@@ -1,0 +1,94 @@
+"""Types: from Arrow's, from the words in CAST, and which casts there are."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from replay.language.bound import DataType
+
+_PLAIN: dict[pa.DataType, DataType] = {
+    pa.int8(): DataType.INTEGER,
+    pa.int16(): DataType.INTEGER,
+    pa.int32(): DataType.INTEGER,
+    pa.int64(): DataType.INTEGER,
+    pa.float32(): DataType.DOUBLE,
+    pa.float64(): DataType.DOUBLE,
+    pa.bool_(): DataType.BOOLEAN,
+    pa.string(): DataType.STRING,
+    pa.large_string(): DataType.STRING,
+    pa.date32(): DataType.DATE,
+}
+
+TIME_TYPES = frozenset({DataType.INTEGER, DataType.TIMESTAMP, DataType.TIMESTAMP_UTC})
+"""What a time column can be."""
+
+NUMERIC = frozenset({DataType.INTEGER, DataType.DOUBLE})
+
+TYPE_NAMES: dict[str, DataType] = {
+    "INTEGER": DataType.INTEGER,
+    "INT": DataType.INTEGER,
+    "BIGINT": DataType.INTEGER,
+    "DOUBLE": DataType.DOUBLE,
+    "DOUBLE PRECISION": DataType.DOUBLE,
+    "FLOAT": DataType.DOUBLE,
+    "STRING": DataType.STRING,
+    "VARCHAR": DataType.STRING,
+    "CHARACTER VARYING": DataType.STRING,
+    "TEXT": DataType.STRING,
+    "BOOLEAN": DataType.BOOLEAN,
+    "BOOL": DataType.BOOLEAN,
+    "TIMESTAMP": DataType.TIMESTAMP,
+    "TIMESTAMP WITHOUT TIME ZONE": DataType.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": DataType.TIMESTAMP_UTC,
+    "TIMESTAMPTZ": DataType.TIMESTAMP_UTC,
+    "DATE": DataType.DATE,
+}
+"""Types as they are written; every whole number has 64 bits and every other one is a double."""
+
+TYPES_NOT_YET = frozenset(
+    {"TINYINT", "SMALLINT", "HUGEINT", "REAL", "DECIMAL", "NUMERIC", "CHAR", "CHARACTER", "TIME"}
+    | {"INTERVAL", "BLOB", "VARBINARY", "BINARY", "JSON", "UUID", "ARRAY", "MAP", "ROW", "STRUCT"}
+)
+
+CASTS = frozenset(
+    {
+        (DataType.INTEGER, DataType.DOUBLE),
+        (DataType.DOUBLE, DataType.INTEGER),
+        (DataType.BOOLEAN, DataType.INTEGER),
+        (DataType.INTEGER, DataType.STRING),
+        (DataType.BOOLEAN, DataType.STRING),
+        (DataType.DATE, DataType.TIMESTAMP),
+        (DataType.TIMESTAMP, DataType.DATE),
+    }
+)
+"""Casts (from, to) that are evaluated on events; those of constants are done by the binder."""
+
+
+def to_data_type(arrow_type: pa.DataType) -> DataType | None:
+    """Return the type that queries give an Arrow type; None if they cannot use it."""
+    plain = _PLAIN.get(arrow_type)
+    if plain is not None:
+        return plain
+    if pa.types.is_timestamp(arrow_type):
+        if arrow_type.unit == "ns":
+            return None
+        return DataType.TIMESTAMP if arrow_type.tz is None else DataType.TIMESTAMP_UTC
+    if pa.types.is_duration(arrow_type):
+        return None if arrow_type.unit == "ns" else DataType.INTERVAL
+    if pa.types.is_dictionary(arrow_type):
+        value = _PLAIN.get(arrow_type.value_type)
+        return value if value is DataType.STRING else None
+    return None
+
+
+def remedy_for(arrow_type: pa.DataType) -> str:
+    """Say what to make of an attribute whose type queries cannot use."""
+    if pa.types.is_temporal(arrow_type):
+        return "store it as a timestamp or duration in microseconds, or as date32"
+    if pa.types.is_unsigned_integer(arrow_type):
+        return "store it as int64"
+    if pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type):
+        return "store it as a double or int64"
+    if pa.types.is_nested(arrow_type):
+        return "store its fields as attributes of their own"
+    return "store it as text, a number, a boolean or a time"

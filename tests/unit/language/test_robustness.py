@@ -1,0 +1,76 @@
+"""Whatever is given, the answer is a query or a stated error."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay.errors import QueryError
+from replay.language import bind, parse_query, to_sql
+from replay.language.bound import Attribute, Call, Literal, walk
+from tests.unit.language.syntax_strategies import pattern_queries
+
+_WORDS = """
+SELECT * FROM s MATCH_RECOGNIZE ( PARTITION BY ORDER t MEASURES x AS y ONE ROW PER MATCH ALL ROWS
+AFTER MATCH SKIP TO NEXT PAST LAST FIRST A B PATTERN WITHIN 5 MINUTES DEFINE AND OR NOT BETWEEN IN
+LIKE IS NULL CASE WHEN THEN ELSE END CAST PREV CLASSIFIER INTERVAL '1' DATE TIMESTAMP ) ( ) , . ; |
+* + ? { } {- -} ^ $ ! = <> < - / % || :p "q" LIMIT SUBSET RUNNING 1.5 COUNT EXTRACT
+"""
+WORDS = _WORDS.split()
+SCHEMA = pa.schema({"t": pa.int64(), "x": pa.int64(), "speed": pa.float64(), "date": pa.date32()})
+
+
+def attempt(action):
+    """Return what the action gives, None if it fails with a place."""
+    lines = []
+    try:
+        return action()
+    except QueryError as error:
+        lines.append(error.line)
+    assert lines[0] >= 1
+    return None
+
+
+def outcome(text):
+    query = attempt(lambda: parse_query(text))
+    if query is not None:
+        assert parse_query(to_sql(query)) == query
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=25))
+def test_any_words_parse_or_fail_with_a_place(words):
+    outcome(" ".join(words))
+
+
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=6),
+    st.lists(st.sampled_from(WORDS), max_size=6),
+    st.lists(st.sampled_from(WORDS), max_size=12),
+)
+def test_any_words_inside_a_query_parse_or_fail_with_a_place(measures, pattern, define):
+    outcome(
+        f"SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES x AS y {' '.join(measures)} "
+        f"PATTERN (A {' '.join(pattern)}) DEFINE A AS {' '.join(define)})"
+    )
+
+
+@given(st.text(max_size=40))
+def test_any_text_parses_or_fails_with_a_place(text):
+    outcome(text)
+
+
+@given(pattern_queries)
+def test_any_tree_binds_or_fails_with_a_stated_error(query):
+    text = str(query)
+    params = {"p": 1, "q_1": None}
+    bound = attempt(lambda: bind(parse_query(text), SCHEMA, text=text, params=params))
+    if bound is None:
+        return
+    for measure in bound.measures:
+        parts = list(walk(measure.expression))
+        calls = [part for part in parts if isinstance(part, Call)]
+        assert all(
+            isinstance(option, Literal) for c in calls if c.op == "in" for option in c.args[1:]
+        )
+        assert all(part.name in SCHEMA.names for part in parts if isinstance(part, Attribute))
