@@ -1,0 +1,46 @@
+"""Weights of the cost model: seconds per unit of work, one place, with unit and reason."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class CostParameters:
+    """Seconds that one unit of each kind of work takes.
+
+    The defaults are sized from two cores with warm caches, where pyarrow reads one double column
+    at 80 to 200 M events a second; see ``docs/planning.md`` ("Cost and choice").
+    """
+
+    block_s: float = 15e-6
+    """Reading one block, whatever is in it: page headers, dictionaries, one call per column."""
+
+    value_s: float = 12e-9
+    """Decoding and matching one value (event x attribute): a scan does 80 to 200 M a second, and
+    matching a gapped pattern about as many again."""
+
+    entry_s: float = 14e-9
+    """Reading one index entry, key, time and place, and joining it with the other conditions'."""
+
+    sort_s: float = 1e-10
+    """One comparison of ordering index results by ``seq``; n entries take ``n log2 n`` of them.
+    Small, since row groups are in order already and are put together by a linear scatter."""
+
+    seek_s: float = 30e-6
+    """Beginning to read elsewhere: a stretch of blocks, or a lookup."""
+
+    full_margin: float = 0.8
+    """A plan must be estimated below this share of a full replay to be preferred to it: estimates
+    err, and a full replay is the one plan whose price is known."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"cost parameter {field.name} is {value}; it must be >= 0")
+
+
+DEFAULT_PARAMETERS = CostParameters()
+"""What planning assumes of a machine nobody has measured."""

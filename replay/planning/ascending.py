@@ -1,0 +1,65 @@
+"""Joins of ascending arrays, in time linear in both: what index results are joined with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from replay.planning.statistics import BoolArray, IntArray
+
+SWEEP_VALUES_MIN: Final = 2048
+"""Below this many values bisecting costs microseconds, and needs no compiler loaded."""
+
+SWEEP_STEPS_MAX: Final = 24
+"""Values per wanted one up to which a sweep (about 1 ns a step) beats bisecting."""
+
+SPAN_WORDS_MAX: Final = 8
+"""Words of the bit map per value marked in it: clearing a word costs a small part of marking."""
+
+
+def lower_bounds(values: IntArray, wanted: IntArray) -> IntArray:
+    """Return for each of ``wanted`` how many of ``values`` are smaller.
+
+    Parameters
+    ----------
+    values, wanted
+        int64 arrays, ascending.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_wanted,)
+        As ``numpy.searchsorted(values, wanted)`` gives it; O(n_values + n_wanted) unless there are
+        far more values than wanted ones.
+    """
+    n = len(values)
+    if n < SWEEP_VALUES_MIN or n > SWEEP_STEPS_MAX * len(wanted):
+        return np.asarray(np.searchsorted(values, wanted), dtype=np.int64)
+    from replay.planning.kernels import sweep_lower_bounds
+
+    places: IntArray = sweep_lower_bounds(values, wanted)
+    return places
+
+
+def are_in(wanted: IntArray, present: IntArray) -> BoolArray:
+    """Return which of the ascending ``wanted`` are among the ascending ``present``."""
+    if len(present) == 0:
+        return np.zeros(len(wanted), dtype=np.bool_)
+    first, n_words = _span(wanted, present)
+    is_long = SWEEP_VALUES_MIN <= len(present) <= SWEEP_STEPS_MAX * len(wanted)
+    if is_long and n_words <= SPAN_WORDS_MAX * len(present):
+        from replay.planning.kernels import find_members
+
+        found: BoolArray = find_members(wanted, present, first, n_words)
+        return found
+    at = np.searchsorted(present, wanted)
+    at[at == len(present)] = 0
+    return np.asarray(present[at] == wanted, dtype=np.bool_)
+
+
+def _span(a: IntArray, b: IntArray) -> tuple[int, int]:
+    """Return the least value of two ascending arrays and the words of 32 bits they span."""
+    if len(a) == 0:
+        return int(b[0]), 1 + (int(b[-1] - b[0]) >> 5)
+    first = int(min(a[0], b[0]))
+    return first, 1 + ((int(max(a[-1], b[-1])) - first) >> 5)

@@ -1,0 +1,238 @@
+"""Atoms of conditions: one attribute against constants, as ranges of the attribute's own keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from indexing.key_range import Key, KeyRange, KeyRanges
+from replay.language.bound import AnchorKind, Attribute, Call, Expression, Literal
+from replay.language.bound import DataType as T
+
+NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
+FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+DAY_US: Final = 86_400_000_000
+
+Cast = tuple[T, T]
+"""A cast that keeps order, as (from, to)."""
+
+TO_DOUBLE: Final[Cast] = (T.INTEGER, T.DOUBLE)
+TO_TIMESTAMP: Final[Cast] = (T.DATE, T.TIMESTAMP)
+
+_INTEGRAL: Final = frozenset({T.INTEGER, T.TIMESTAMP, T.TIMESTAMP_UTC, T.DATE, T.INTERVAL})
+
+
+def term(expression: Expression) -> tuple[str, Cast | None] | None:
+    """Return the current event's attribute and the cast around it, or None if it is no such term.
+
+    Casts that are not known to keep order make it no term.
+    """
+    if isinstance(expression, Attribute):
+        current = expression.anchor.kind is AnchorKind.CURRENT and expression.offset == 0
+        return (expression.name, None) if current else None
+    if isinstance(expression, Call) and expression.op == "cast":
+        inner = expression.args[0]
+        below = term(inner) if isinstance(inner, Attribute) else None
+        if below is None:
+            return None
+        if inner.type is expression.type:
+            return below
+        cast = (inner.type, expression.type)
+        return (below[0], cast) if cast in (TO_DOUBLE, TO_TIMESTAMP) else None
+    return None
+
+
+def constant(expression: Expression) -> tuple[bool, Key | None]:
+    """Return whether the expression is the same for all events and can be told, and its value.
+
+    Sign, sum, difference, product and order-keeping casts of constants are folded, exactly or,
+    for doubles, with the rounding every evaluator has; whatever could be a fault of a row is not.
+    """
+    if isinstance(expression, Literal):
+        if expression.type is T.DOUBLE and expression.value is not None:
+            return True, float(expression.value)
+        return True, expression.value
+    if not isinstance(expression, Call):
+        return False, None
+    parts = [constant(argument) for argument in expression.args]
+    if not parts or not all(known for known, _ in parts):
+        return False, None
+    values = [value for _, value in parts]
+    if expression.op == "cast":
+        return _cast_constant(expression.args[0].type, expression.type, values[0])
+    if expression.op not in _FOLDED or not all(_is_number(value) for value in values):
+        return False, None
+    result = _FOLDED[expression.op](values)
+    if isinstance(result, int) and expression.type in _INTEGRAL:
+        return (True, result) if INT64_MIN <= result <= INT64_MAX else (False, None)
+    if isinstance(result, float) and expression.type is T.DOUBLE:
+        return True, result
+    return False, None
+
+
+_FOLDED: Final[dict[str, Callable[[list], Key]]] = {  # type: ignore[type-arg]
+    "neg": lambda v: -v[0],
+    "+": lambda v: v[0] + v[1],
+    "-": lambda v: v[0] - v[1],
+    "*": lambda v: v[0] * v[1],
+}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cast_constant(source: T, target: T, value: Key | None) -> tuple[bool, Key | None]:
+    if value is None or source is target:
+        return True, value
+    if (source, target) == TO_DOUBLE and isinstance(value, int):
+        return True, float(value)
+    if (source, target) == TO_TIMESTAMP and isinstance(value, int):
+        micros = value * DAY_US
+        return (True, micros) if INT64_MIN <= micros <= INT64_MAX else (False, None)
+    return False, None
+
+
+def is_missing(value: Key | None) -> bool:
+    """Return whether a comparison with the value is UNKNOWN: NULL or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def points(values: Iterable[Key]) -> KeyRanges:
+    """Return the ranges that hold exactly the values; booleans as 0 and 1."""
+    return KeyRanges.of(KeyRange(key, key) for key in map(_to_key, values))
+
+
+def _to_key(value: Key) -> Key:
+    return int(value) if isinstance(value, bool) else value
+
+
+def ranges_of_comparison(op: str, cast: Cast | None, value: Key | None) -> KeyRanges:
+    """Return the keys ``x`` for which ``cast(x) op value`` may be TRUE.
+
+    Parameters
+    ----------
+    op
+        One of ``= <> < <= > >=``.
+    cast
+        What the condition does to the attribute before it compares, or None.
+    value
+        A constant that is not missing, of the type the cast leads to.
+    """
+    if value is None:
+        return KeyRanges(())
+    if cast == TO_DOUBLE:
+        return _integers_as_doubles(op, float(value))
+    if cast == TO_TIMESTAMP:
+        return _days_as_timestamps(op, int(value))
+    key = _to_key(value)
+    match op:
+        case "=":
+            return points([key])
+        case "<>":
+            return KeyRanges.of((KeyRange(None, key, True, False), KeyRange(key, None, False)))
+        case "<" | "<=":
+            return KeyRanges.of([KeyRange(None, key, True, op == "<=")])
+        case _:
+            return KeyRanges.of([KeyRange(key, None, op == ">=")])
+
+
+def _integers_as_doubles(op: str, value: float) -> KeyRanges:
+    """Return the integers whose double, rounded to nearest, may compare so with ``value``.
+
+    Rounding keeps order, so ``double(x) >= v`` implies that x lies above the double before v.
+    That is exact up to 2**53 and admits at most one spacing of doubles too much beyond.
+    """
+    if math.isinf(value):
+        # No integer becomes an infinite double.
+        admitting = ("<", "<=", "<>") if value > 0 else (">", ">=", "<>")
+        return KeyRanges.everything() if op in admitting else KeyRanges(())
+    at_least = math.floor(math.nextafter(value, -math.inf)) + 1
+    at_most = math.ceil(math.nextafter(value, math.inf)) - 1 if value < _DOUBLE_MAX else None
+    match op:
+        case "=":
+            return _integers(at_least, at_most)
+        case ">=":
+            return _integers(at_least, None)
+        case "<=":
+            return _integers(None, at_most)
+        case ">":
+            return _integers(math.floor(value) + 1, None)
+        case "<":
+            return _integers(None, math.ceil(value) - 1)
+    return _all_integers_but(int(value)) if value.is_integer() else KeyRanges.everything()
+
+
+_DOUBLE_MAX: Final = math.nextafter(math.inf, 0.0)
+
+
+def _days_as_timestamps(op: str, micros: int) -> KeyRanges:
+    """Return the days whose midnight compares so with a time in microseconds."""
+    floor, ceiling = micros // DAY_US, -(-micros // DAY_US)
+    match op:
+        case "=":
+            return _integers(ceiling, floor)
+        case ">=":
+            return _integers(ceiling, None)
+        case "<=":
+            return _integers(None, floor)
+        case ">":
+            return _integers(floor + 1, None)
+        case "<":
+            return _integers(None, ceiling - 1)
+    return _all_integers_but(floor) if floor == ceiling else KeyRanges.everything()
+
+
+def _integers(low: int | None, high: int | None) -> KeyRanges:
+    """Return the 64-bit integers from ``low`` to ``high``, both included."""
+    if (low is not None and low > INT64_MAX) or (high is not None and high < INT64_MIN):
+        return KeyRanges(())
+    low = None if low is None or low <= INT64_MIN else low
+    high = None if high is None or high >= INT64_MAX else high
+    return KeyRanges.of([KeyRange(low, high)])
+
+
+def _all_integers_but(value: int) -> KeyRanges:
+    return _integers(None, value - 1).union(_integers(value + 1, None))
+
+
+def like_ranges(pattern: str, escape: str | None, truth: bool) -> KeyRanges:
+    """Return the strings that may be LIKE the pattern (or NOT LIKE, if ``truth`` is False)."""
+    prefix, is_exact = _literal_prefix(pattern, escape)
+    if is_exact:
+        return ranges_of_comparison("=" if truth else "<>", None, prefix)
+    if not truth or not prefix:
+        return KeyRanges.everything()
+    end = _after_prefix(prefix)
+    return KeyRanges.of([KeyRange(prefix, end, True, end is None)])
+
+
+def _literal_prefix(pattern: str, escape: str | None) -> tuple[str, bool]:
+    """Return the text before the first wildcard, and whether there is no wildcard at all."""
+    prefix: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            character = next(characters, "")
+            if character not in ("%", "_", escape):
+                return "".join(prefix), False
+        elif character in "%_" or (character == "\\" and escape is None):
+            # Evaluators differ on a backslash nobody declared; what comes before it is common.
+            return "".join(prefix), False
+        prefix.append(character)
+    return "".join(prefix), True
+
+
+def _after_prefix(prefix: str) -> str | None:
+    """Return the least string above all that start with ``prefix``, or None if there is none."""
+    while prefix:
+        code = ord(prefix[-1]) + 1
+        if code <= 0x10FFFF:
+            # Surrogates are no characters of UTF-8.
+            return prefix[:-1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
+        prefix = prefix[:-1]
+    return None

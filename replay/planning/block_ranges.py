@@ -1,0 +1,60 @@
+"""Sets of blocks: half-open ranges of block ordinals, as arrays of shape (n, 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from replay.planning.statistics import BoolArray, IntArray
+
+
+def no_blocks() -> IntArray:
+    """Return the set without any block."""
+    return np.empty((0, 2), dtype=np.int64)
+
+
+def all_blocks(n_blocks: int) -> IntArray:
+    """Return the set of all blocks of a stream."""
+    return np.array([[0, n_blocks]], dtype=np.int64) if n_blocks else no_blocks()
+
+
+def ranges_of(mask: BoolArray) -> IntArray:
+    """Return the ranges of blocks that are set in a mask: ascending, disjoint, non-adjacent."""
+    padded = np.zeros(len(mask) + 2, dtype=np.int8)
+    padded[1:-1] = mask
+    return np.flatnonzero(np.diff(padded)).reshape(-1, 2)
+
+
+def mask_of(ranges: IntArray, n_blocks: int) -> BoolArray:
+    """Return which of ``n_blocks`` blocks lie in the ranges, which may overlap in any order."""
+    steps = np.zeros(n_blocks + 1, dtype=np.int64)
+    np.add.at(steps, ranges[:, 0], 1)
+    np.add.at(steps, ranges[:, 1], -1)
+    return np.cumsum(steps[:-1]) > 0
+
+
+def bridge(ranges: IntArray, n_blocks_max: int) -> IntArray:
+    """Unite ranges with at most ``n_blocks_max`` blocks between them.
+
+    Parameters
+    ----------
+    ranges
+        Ascending and disjoint, shape (n, 2).
+    n_blocks_max
+        Blocks that are still cheaper to read than to skip.
+    """
+    if len(ranges) < 2:
+        return ranges
+    apart = ranges[1:, 0] - ranges[:-1, 1] > n_blocks_max
+    first = np.concatenate(([True], apart))
+    last = np.concatenate((apart, [True]))
+    return np.stack((ranges[first, 0], ranges[last, 1]), axis=1)
+
+
+def count_blocks(ranges: IntArray) -> int:
+    """Return the number of blocks in disjoint ranges."""
+    return int((ranges[:, 1] - ranges[:, 0]).sum())
+
+
+def count_events(ranges: IntArray, base: IntArray) -> int:
+    """Return the number of events in disjoint ranges of blocks."""
+    return int((base[ranges[:, 1]] - base[ranges[:, 0]]).sum())

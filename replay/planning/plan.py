@@ -1,0 +1,114 @@
+"""The plan: which blocks may be left out, which indexes are asked, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from costmodel.plan_cost import Estimate
+from indexing.key_range import KeyRanges
+from replay.planning.shape import PatternShape
+from replay.planning.statistics import BoolArray, IntArray
+
+
+class PlanKind(Enum):
+    """How a query is answered."""
+
+    FULL = "full"
+    """All blocks are replayed."""
+    TREE = "tree"
+    """The blocks the coarse pattern map leaves are replayed."""
+    INDEXES = "indexes"
+    """Of these, the blocks in which index results form candidates are replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One range to be looked up in an index: a (symbol position, attribute)."""
+
+    position: int
+    """Index into ``PatternShape.positions``."""
+    symbol: str
+    attribute: str
+    ranges: KeyRanges
+
+    @property
+    def name(self) -> str:
+        """The condition as ``--plan`` takes it."""
+        return f"{self.symbol}.{self.attribute}"
+
+    @property
+    def lookup(self) -> tuple[str, KeyRanges]:
+        """What is read; conditions that agree in it are read and charged once."""
+        return self.attribute, self.ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """Events an index lookup found: ``seq`` and time, int64 of one length, ascending, unique."""
+
+    seq: IntArray
+    t: IntArray
+
+    def take(self, chosen: IntArray | BoolArray | slice) -> Occurrences:
+        """Return the occurrences at some positions."""
+        return Occurrences(self.seq[chosen], self.t[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class Selectivity:
+    """What planning knew of how many events satisfy a condition."""
+
+    condition: Condition
+    fraction: float
+    """Of all events, from 0 to 1."""
+    source: str
+    """Where the number comes from, in words."""
+    indexed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A plan that was weighed, with its estimate."""
+
+    name: str
+    estimated: Estimate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What an engine carries out."""
+
+    kind: PlanKind
+    conditions: tuple[Condition, ...]
+    """Index lookups, by position; none unless ``kind`` is INDEXES."""
+    shape: PatternShape
+    stretches: IntArray
+    """Blocks that may be replayed, shape (n, 2), half-open ordinals: the whole stream for FULL,
+    else what the coarse pattern map leaves. None at all: no match can exist, nothing is read."""
+    estimated: Estimate
+    rivals: tuple[Rival, ...]
+    """The other plans weighed, cheapest first."""
+    reason: str
+    """One sentence on why this plan."""
+    selectivities: tuple[Selectivity, ...] = ()
+    """What is known of each restricted position, by position."""
+    n_blocks: int = 0
+    """Blocks of the stream."""
+
+    @property
+    def name(self) -> str:
+        """The plan as ``--plan`` takes it: ``full``, ``tree`` or ``indexes=A.price,C.x``."""
+        return plan_name(self.kind, self.conditions)
+
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether it is known without reading an event that there is no match."""
+        return self.kind is not PlanKind.FULL and len(self.stretches) == 0
+
+
+def plan_name(kind: PlanKind, conditions: tuple[Condition, ...]) -> str:
+    """Return the name under which a plan can be asked for."""
+    if kind is not PlanKind.INDEXES:
+        return str(kind.value)
+    return "indexes=" + ",".join(dict.fromkeys(condition.name for condition in conditions))

@@ -1,0 +1,130 @@
+"""Plans asked for by name: what the name means for a query, or why it cannot apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chronicle.errors import did_you_mean
+from replay.errors import PlanError
+from replay.language.bound import BoundPatternQuery, attributes
+from replay.planning.plan import Condition
+from replay.planning.shape import PatternShape
+
+KINDS = ("auto", "full", "tree", "all")
+"""Plans with a name of their own; the others are written ``indexes=A.x,C``."""
+
+PREFIX = "indexes="
+
+
+def check_request(requested: str) -> None:
+    """Raise `PlanError` if there is no plan of that name."""
+    if requested in KINDS or requested.startswith(PREFIX):
+        return
+    known = (*KINDS, "indexes=A.x,C")
+    hint = did_you_mean(requested, known)
+    raise PlanError(f"no plan '{requested}'{hint} (there are: {', '.join(known)})")
+
+
+def why_only_full(query: BoundPatternQuery, shape: PatternShape) -> str | None:
+    """Return why nothing but a full replay can answer the query, or None.
+
+    An impossible pattern is no such reason: its answer is known to be empty.
+    """
+    if shape.rows_min == 0:
+        return "the pattern can match no row at all, and every event may begin such a match"
+    if query.partition_by and _navigates(query):
+        return "PREV and NEXT with PARTITION BY need neighbours in the partition, wherever they lie"
+    if not shape.is_restricted:
+        return "no symbol that every match needs has a condition that bounds an attribute"
+    return None
+
+
+def _navigates(query: BoundPatternQuery) -> bool:
+    expressions = (*query.defines, *(measure.expression for measure in query.measures))
+    return any(a.offset != 0 for expression in expressions for a in attributes(expression))
+
+
+def index_conditions(shape: PatternShape, indexed: frozenset[str]) -> tuple[Condition, ...]:
+    """Return every range of the pattern that an index can look up, by position."""
+    return tuple(condition for condition in all_conditions(shape) if condition.attribute in indexed)
+
+
+def all_conditions(shape: PatternShape) -> tuple[Condition, ...]:
+    """Return every range of the pattern, by position, with or without an index."""
+    return tuple(
+        Condition(index, position.symbol, attribute, ranges)
+        for index, position in enumerate(shape.positions)
+        for attribute, ranges in position.ranges.items()
+    )
+
+
+def requested_conditions(
+    requested: str, query: BoundPatternQuery, shape: PatternShape, indexed: frozenset[str]
+) -> tuple[Condition, ...]:
+    """Return the conditions of ``all`` or ``indexes=…``.
+
+    Raises
+    ------
+    PlanError
+        If a name is not there or cannot be looked up, with what would be possible.
+    """
+    usable = index_conditions(shape, indexed)
+    if not usable:
+        wanted = sorted({condition.attribute for condition in all_conditions(shape)})
+        raise PlanError(
+            f"plan '{requested}' cannot apply: no attribute the pattern bounds has an index; "
+            f"index one of {', '.join(wanted)}, or use plan 'tree' or 'full'"
+        )
+    if requested == "all":
+        return usable
+    items = [item.strip() for item in requested.removeprefix(PREFIX).split(",")]
+    chosen = {c for item in items for c in _named(item, requested, query, shape, usable)}
+    return tuple(condition for condition in usable if condition in chosen)
+
+
+def _named(
+    item: str,
+    requested: str,
+    query: BoundPatternQuery,
+    shape: PatternShape,
+    usable: Sequence[Condition],
+) -> list[Condition]:
+    """Return the conditions one item of ``indexes=`` names: ``A.x``, or ``A`` for all of A's."""
+    where = f"plan '{requested}' cannot apply"
+    symbols = list(dict.fromkeys(position.symbol for position in shape.positions))
+    symbol = item if item in symbols else item.partition(".")[0]
+    attribute = None if item in symbols else item.partition(".")[2]
+    if symbol not in symbols:
+        raise PlanError(f"{where}: {_why_no_symbol(symbol, query, symbols)}")
+    ranged = [condition for condition in all_conditions(shape) if condition.symbol == symbol]
+    found = [
+        condition
+        for condition in usable
+        if condition.symbol == symbol and attribute in (None, condition.attribute)
+    ]
+    if found:
+        return found
+    names = list(dict.fromkeys(condition.attribute for condition in ranged))
+    instead = ", ".join(dict.fromkeys(condition.name for condition in usable))
+    if not names:
+        raise PlanError(
+            f"{where}: the condition of {symbol} bounds no attribute, so there is nothing to look "
+            f"up; could be used: {instead}"
+        )
+    if attribute is not None and attribute not in names:
+        hint = did_you_mean(attribute, names) or f" (it bounds: {', '.join(names)})"
+        raise PlanError(
+            f"{where}: the condition of {symbol} bounds no attribute '{attribute}'{hint}"
+        )
+    missing = attribute or ", ".join(names)
+    raise PlanError(f"{where}: there is no index on {missing}; index it, or use one of: {instead}")
+
+
+def _why_no_symbol(symbol: str, query: BoundPatternQuery, symbols: Sequence[str]) -> str:
+    if symbol in query.symbols:
+        return (
+            f"a match need not have a row of {symbol}, so an index on it finds no candidates; "
+            f"every match has: {', '.join(symbols)}"
+        )
+    hint = did_you_mean(symbol, symbols) or f" (it has: {', '.join(symbols)})"
+    return f"the pattern has no symbol '{symbol}'{hint}"

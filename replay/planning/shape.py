@@ -1,0 +1,269 @@
+"""The row pattern rewritten to what planning can use: mandatory positions and gaps between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from indexing.key_range import KeyRanges
+from replay.language.bound import Alternate, BoundPatternQuery, Concat, Pattern, Repeat, Symbol
+from replay.planning.ranges import Ranges, symbol_ranges, unite
+
+POSITIONS_MAX: Final = 64
+"""Positions kept of a pattern. More would prune little more and make planning slow."""
+
+ROWS_MAX: Final = 2**62
+"""Row counts above this are no bound: no stream is longer, and int64 arithmetic stays safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """One event that every match must have, and what is known of it."""
+
+    symbol: str
+    """Name of the symbol; names of alternatives joined by ``|``."""
+    ranges: dict[str, KeyRanges] = field(default_factory=dict)
+    """Ranges the event's attributes lie in; attributes not named are not restricted."""
+    possible: bool = True
+    """False if no event can satisfy the symbol's condition, whatever its attributes."""
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether no event can stand here."""
+        return not self.possible or any(r.is_empty() for r in self.ranges.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PatternShape:
+    """Mandatory positions in order, with ``true*`` (a gap) between some of them.
+
+    Every mapping of the query's pattern is a mapping of this one.
+    """
+
+    positions: tuple[Position, ...]
+    gap_before: tuple[bool, ...]
+    """For each position whether other rows may stand between it and the one before it; for the
+    first position, whether rows of the match may stand before it."""
+    trailing_gap: bool
+    """Whether rows of the match may stand after the last position."""
+    rows_min: int
+    rows_max: int | None
+    """Rows of a match; None: no limit."""
+    partitioned: bool = False
+    """Whether rows of other partitions lie between the rows of a match."""
+
+    @property
+    def leading_gap(self) -> bool:
+        """Whether rows of the match may stand before the first position."""
+        return self.gap_before[0] if self.positions else self.trailing_gap
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """Basic blocks as half-open ranges of positions: maximal runs without a gap inside."""
+        borders = [i for i in range(1, len(self.positions)) if self.gap_before[i]]
+        return tuple(pairwise((0, *borders, len(self.positions)))) if self.positions else ()
+
+    @property
+    def row_window(self) -> int | None:
+        """Largest span of a match in rows of the stream, or None if there is no such bound."""
+        return None if self.partitioned else self.rows_max
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether no match can exist, whatever the data."""
+        return any(position.is_impossible for position in self.positions)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether any position can be looked for, so that something can be pruned."""
+        return self.is_impossible or any(position.ranges for position in self.positions)
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for position, gap in zip(self.positions, self.gap_before, strict=True):
+            parts += ["…", position.symbol] if gap else [position.symbol]
+        return " ".join([*parts, "…"] if self.trailing_gap else parts)
+
+
+def to_shape(query: BoundPatternQuery) -> PatternShape:
+    """Rewrite the row pattern to positions and gaps.
+
+    Parameters
+    ----------
+    query
+        A bound query.
+
+    Returns
+    -------
+    PatternShape
+        In partitioned queries every position is a basic block of its own, since neighbours in the
+        partition are not neighbours in the stream; that the match begins with its first position
+        and ends with its last stays true.
+
+    Notes
+    -----
+    Thesis Table 3.2, with three additions: what all branches of an alternation need stays needed,
+    in order; a part repeated exactly n times has no gap behind it; long repetitions are cut to
+    what `POSITIONS_MAX` leaves room for, with a gap behind.
+    """
+    symbols = tuple(
+        Position(name, {} if ranges is None else ranges, ranges is not None)
+        for name, ranges in zip(query.symbols, symbol_ranges(query), strict=True)
+    )
+    part = _shorten(_rewrite(query.pattern, symbols))
+    partitioned = bool(query.partition_by)
+    inner = (True,) * (len(part.positions) - 1) if partitioned else part.gaps[1:-1]
+    return PatternShape(
+        positions=part.positions,
+        gap_before=(part.gaps[0], *inner) if part.positions else (),
+        trailing_gap=part.gaps[-1],
+        rows_min=part.rows_min,
+        rows_max=part.rows_max,
+        partitioned=partitioned,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A rewritten part: positions with a gap or none before each, and one behind the last."""
+
+    positions: tuple[Position, ...]
+    gaps: tuple[bool, ...]
+    rows_min: int
+    rows_max: int | None
+
+    @property
+    def has_no_gap(self) -> bool:
+        return not any(self.gaps)
+
+
+_EMPTY: Final = _Part((), (False,), 0, 0)
+
+
+def _gap(rows_min: int, rows_max: int | None) -> _Part:
+    return _Part((), (rows_max != 0,), rows_min, rows_max)
+
+
+def _rewrite(pattern: Pattern, symbols: tuple[Position, ...]) -> _Part:
+    match pattern:
+        case Symbol(index):
+            return _Part((symbols[index],), (False, False), 1, 1)
+        case Concat(parts):
+            whole = _EMPTY
+            for part in parts:
+                whole = _join(whole, _rewrite(part, symbols))
+            return whole
+        case Repeat(body, low, high):
+            return _repeat(_rewrite(body, symbols), low, high)
+        case Alternate(branches):
+            return _alternate([_rewrite(branch, symbols) for branch in branches])
+
+
+def _join(left: _Part, right: _Part) -> _Part:
+    return _Part(
+        left.positions + right.positions,
+        (*left.gaps[:-1], left.gaps[-1] or right.gaps[0], *right.gaps[1:]),
+        min(left.rows_min + right.rows_min, ROWS_MAX),
+        _sum(left.rows_max, right.rows_max),
+    )
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None or a + b > ROWS_MAX else a + b
+
+
+def _shorten(part: _Part) -> _Part:
+    if len(part.positions) <= POSITIONS_MAX:
+        return part
+    return _Part(
+        part.positions[:POSITIONS_MAX],
+        (*part.gaps[:POSITIONS_MAX], True),
+        part.rows_min,
+        part.rows_max,
+    )
+
+
+def _repeat(body: _Part, low: int, high: int | None) -> _Part:
+    if body.rows_max == 0 or high == 0:
+        return _EMPTY
+    rows_min = min(body.rows_min * low, ROWS_MAX)
+    rows_max = None if high is None or body.rows_max is None else body.rows_max * high
+    if rows_max is not None and rows_max > ROWS_MAX:
+        rows_max = None
+    room = max(1, POSITIONS_MAX // max(1, len(body.positions)))
+    whole = _EMPTY
+    for _ in range(min(low, room)):
+        whole = _join(whole, body)
+    if low != high or low > room:
+        whole = _join(whole, _gap(0, None))
+    return _Part(whole.positions, whole.gaps, rows_min, rows_max)
+
+
+def _alternate(branches: list[_Part]) -> _Part:
+    """Keep what every branch needs; a branch that cannot match at all adds nothing."""
+    possible = [b for b in branches if not any(p.is_impossible for p in b.positions)]
+    branches = possible or branches[:1]
+    united = branches[0]
+    for branch in branches[1:]:
+        united = _either(united, branch)
+    return united
+
+
+def _either(a: _Part, b: _Part) -> _Part:
+    rows_min = min(a.rows_min, b.rows_min)
+    rows_max = None if a.rows_max is None or b.rows_max is None else max(a.rows_max, b.rows_max)
+    if a.has_no_gap and b.has_no_gap and len(a.positions) == len(b.positions):
+        pairs = [(i, i) for i in range(len(a.positions))]
+    else:
+        pairs = _align(a.positions, b.positions)
+    borders = [(-1, -1), *pairs, (len(a.positions), len(b.positions))]
+    gaps = tuple(
+        not (_are_adjacent(a, left[0], right[0]) and _are_adjacent(b, left[1], right[1]))
+        for left, right in pairwise(borders)
+    )
+    return _Part(
+        tuple(_either_position(a.positions[i], b.positions[j]) for i, j in pairs),
+        gaps,
+        rows_min,
+        rows_max,
+    )
+
+
+def _are_adjacent(part: _Part, left: int, right: int) -> bool:
+    """Return whether nothing stands between two positions; the part's ends count as positions."""
+    return right == left + 1 and not part.gaps[right]
+
+
+def _align(a: tuple[Position, ...], b: tuple[Position, ...]) -> list[tuple[int, int]]:
+    """Return the pairs of positions, in order in both, that keep the most ranges.
+
+    Longest common subsequence, where a pair counts what both sides restrict (and a little for
+    being a row at all).
+    """
+    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in reversed(range(len(a))):
+        for j in reversed(range(len(b))):
+            together = best[i + 1][j + 1] + _worth(a[i], b[j])
+            best[i][j] = max(together, best[i + 1][j], best[i][j + 1])
+    pairs: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if best[i][j] == best[i + 1][j + 1] + _worth(a[i], b[j]):
+            pairs.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return pairs
+
+
+def _worth(a: Position, b: Position) -> int:
+    return 1 + 2 * POSITIONS_MAX * len(a.ranges.keys() & b.ranges.keys())
+
+
+def _either_position(a: Position, b: Position) -> Position:
+    names = dict.fromkeys((*a.symbol.split("|"), *b.symbol.split("|")))
+    ranges: Ranges | None = unite(position.ranges for position in (a, b) if position.possible)
+    return Position("|".join(names), ranges or {}, a.possible or b.possible)

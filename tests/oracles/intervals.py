@@ -1,0 +1,228 @@
+"""Naive planning: words, matches and candidates one by one, intervals by their definition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+from replay.language.bound import (
+    Alternate,
+    AnchorKind,
+    Attribute,
+    BoundPatternQuery,
+    Call,
+    Concat,
+    DataType,
+    Expression,
+    Literal,
+    Pattern,
+    Repeat,
+    Symbol,
+)
+
+Row = Mapping[str, Any]
+
+
+# --- words of the pattern's language -----------------------------------------------------------
+
+
+def words(pattern: Pattern, length_max: int) -> set[tuple[int, ...]]:
+    """Return every word (tuple of symbols) of at most ``length_max`` rows."""
+    match pattern:
+        case Symbol(index):
+            return {(index,)} if length_max >= 1 else set()
+        case Concat(parts):
+            found = {()}
+            for part in parts:
+                found = _then(found, words(part, length_max), length_max)
+            return found
+        case Alternate(branches):
+            return set().union(*(words(branch, length_max) for branch in branches))
+        case Repeat(body, low, high):
+            once = words(body, length_max)
+            found = {()}
+            for _ in range(low):
+                found = _then(found, once, length_max)
+            grown, n = found, low
+            while high is None or n < high:
+                larger = grown | _then(grown, once, length_max)
+                if larger == grown:
+                    break
+                grown, n = larger, n + 1
+            return grown
+    raise AssertionError(pattern)
+
+
+def _then(left: set, right: set, length_max: int) -> set:
+    return {a + b for a in left for b in right if len(a) + len(b) <= length_max}
+
+
+# --- conditions --------------------------------------------------------------------------------
+
+
+def evaluate(expression: Expression, row: Row, mapped: Sequence[tuple[int, Row]] = ()) -> Any:
+    """Return the value, None for NULL and UNKNOWN; NaN counts as missing in comparisons."""
+    match expression:
+        case Literal(value):
+            return value
+        case Attribute(name, _, anchor, 0):
+            if anchor.kind is AnchorKind.CURRENT:
+                return row[name]
+            assert anchor.kind is AnchorKind.LAST
+            rows = [r for symbol, r in mapped if symbol == anchor.symbol]
+            return rows[-1][name] if rows else None
+        case Call("not", (inner,)):
+            value = evaluate(inner, row, mapped)
+            return None if value is None else not value
+        case Call("and" | "or" as op, arguments):
+            values = [evaluate(argument, row, mapped) for argument in arguments]
+            decisive = op == "or"
+            if decisive in values:
+                return decisive
+            return None if None in values else not decisive
+        case Call("is_null", (inner,)):
+            return evaluate(inner, row, mapped) is None
+        case Call("cast", (inner,), target):
+            return _cast(evaluate(inner, row, mapped), inner.type, target)
+        case Call("in", (inner, *items)):
+            each = [
+                _compare("=", evaluate(inner, row, mapped), evaluate(item, row)) for item in items
+            ]
+            return True if True in each else None if None in each else False
+        case Call("like", (inner, pattern)):
+            return _like(evaluate(inner, row, mapped), evaluate(pattern, row))
+        case Call(op, (left, right)):
+            return _compare(op, evaluate(left, row, mapped), evaluate(right, row, mapped))
+    raise AssertionError(expression)
+
+
+def _compare(op: str, a: Any, b: Any) -> bool | None:
+    if any(v is None or (isinstance(v, float) and math.isnan(v)) for v in (a, b)):
+        return None
+    return {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
+
+
+def _cast(value: Any, source: DataType, target: DataType) -> Any:
+    if value is None:
+        return None
+    if target is DataType.DOUBLE:
+        return float(value)
+    assert (source, target) == (DataType.DATE, DataType.TIMESTAMP)
+    return value * 86_400_000_000
+
+
+def _like(text: str | None, pattern: str | None) -> bool | None:
+    if text is None or pattern is None:
+        return None
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(_like(text[i:], pattern[1:]) for i in range(len(text) + 1))
+    return bool(text) and pattern[0] in (text[0], "_") and bool(_like(text[1:], pattern[1:]))
+
+
+# --- matches -----------------------------------------------------------------------------------
+
+
+def matches(
+    query: BoundPatternQuery, rows: Sequence[Row], length_max: int
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return every mapping as (word, row numbers), whatever the preferment; none is empty."""
+    keys = {tuple(row[name] for name in query.partition_by) for row in rows}
+    found = []
+    for key in keys:
+        members = [
+            i for i, row in enumerate(rows) if tuple(row[n] for n in query.partition_by) == key
+        ]
+        for word in words(query.pattern, min(length_max, len(members))):
+            for start in range(len(members) - len(word) + 1):
+                at = tuple(members[start : start + len(word)])
+                if word and _satisfies(query, rows, word, at):
+                    found.append((word, at))
+    return found
+
+
+def _satisfies(
+    query: BoundPatternQuery, rows: Sequence[Row], word: Sequence[int], at: Sequence[int]
+) -> bool:
+    took = rows[at[-1]][query.time] - rows[at[0]][query.time]
+    if query.within is not None and took > query.within:
+        return False
+    mapped: list[tuple[int, Row]] = []
+    for symbol, index in zip(word, at, strict=True):
+        define = query.defines[symbol]
+        if define is not None and evaluate(define, rows[index], mapped) is not True:
+            return False
+        mapped.append((symbol, rows[index]))
+    return True
+
+
+# --- intervals ---------------------------------------------------------------------------------
+
+
+def covered_blocks(
+    *,
+    gap_before: Sequence[bool],
+    trailing_gap: bool,
+    found: Mapping[int, Iterable[int]],
+    times: Sequence[int],
+    blocks: Sequence[tuple[int, int]],
+    within: int | None,
+    rows_max: int | None,
+    gap_min: int,
+) -> list[bool]:
+    """Return which blocks (half-open ranges of ``seq``) some candidate's interval has a part in.
+
+    Every combination of one occurrence (``seq``) for each position in ``found`` is tried, and
+    Interval(c, w) is taken by its definition.
+    """
+    n = len(gap_before)
+    covered = [False] * len(blocks)
+    positions = sorted(found)
+    for candidate in product(*(found[position] for position in positions)):
+        at = dict(zip(positions, candidate, strict=True))
+        if not _is_candidate(at, gap_before, n, len(times)):
+            continue
+        first, last = positions[0], positions[-1]
+        t_first, t_last = times[at[first]], times[at[last]]
+        n_behind = n - 1 - last
+        if within is not None and t_last - t_first > within - (first + n_behind) * gap_min:
+            continue
+        if rows_max is not None and at[last] + n_behind - (at[first] - first) + 1 > rows_max:
+            continue
+        starts_fixed = not any(gap_before[: first + 1])
+        ends_fixed = not any(gap_before[last + 1 :]) and not trailing_gap
+        for block, (low, high) in enumerate(blocks):
+            t_low, t_high = times[low], times[high - 1]
+            begins = ends = True
+            if starts_fixed:
+                begins = at[first] - first < high
+            else:
+                if within is not None:
+                    begins &= t_last - within + n_behind * gap_min <= t_high
+                if rows_max is not None:
+                    begins &= at[last] + n_behind - rows_max + 1 < high
+            if ends_fixed:
+                ends = at[last] + n_behind >= low
+            else:
+                if within is not None:
+                    ends &= t_first + within - first * gap_min >= t_low
+                if rows_max is not None:
+                    ends &= at[first] - first + rows_max - 1 >= low
+            covered[block] |= begins and ends
+    return covered
+
+
+def _is_candidate(at: Mapping[int, int], gap_before: Sequence[bool], n: int, n_events: int) -> bool:
+    """Return whether (C3) holds, and there are rows for the positions not looked up."""
+    for a, b in pairwise(sorted(at)):
+        distance = at[b] - at[a]
+        if any(gap_before[a + 1 : b + 1]):
+            if distance < b - a:
+                return False
+        elif distance != b - a:
+            return False
+    first, last = min(at), max(at)
+    return at[first] >= first and at[last] + (n - 1 - last) < n_events

@@ -1,0 +1,230 @@
+"""Small streams for planning tests: rows, their summaries as planning sees them, and queries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from indexing.key_range import KeyRange, KeyRanges
+from replay.language.bound import (
+    Alternate,
+    Anchor,
+    AnchorKind,
+    Attribute,
+    BoundPatternQuery,
+    Call,
+    Concat,
+    DataType,
+    Expression,
+    Literal,
+    Pattern,
+    Repeat,
+    SkipMode,
+    Symbol,
+)
+from replay.planning import Occurrences
+
+INT, BOOL = DataType.INTEGER, DataType.BOOLEAN
+
+
+def attribute(name: str, type_: DataType = INT) -> Attribute:
+    return Attribute(name, type_)
+
+
+def last_of(symbol: int, name: str, type_: DataType = INT) -> Attribute:
+    return Attribute(name, type_, Anchor(AnchorKind.LAST, symbol))
+
+
+def compare(op: str, left: Expression | str, right: Expression | int) -> Call:
+    left = attribute(left) if isinstance(left, str) else left
+    right = Literal(right, INT) if isinstance(right, int) else right
+    return Call(op, (left, right), BOOL)
+
+
+def both(*arguments: Expression) -> Call:
+    return Call("and", arguments, BOOL)
+
+
+def either(*arguments: Expression) -> Call:
+    return Call("or", arguments, BOOL)
+
+
+def negated(argument: Expression) -> Call:
+    return Call("not", (argument,), BOOL)
+
+
+def seq(*parts: Pattern) -> Concat:
+    return Concat(parts)
+
+
+def star(part: Pattern) -> Repeat:
+    return Repeat(part, 0, None)
+
+
+def query_of(
+    pattern: Pattern,
+    defines: Sequence[Expression | None],
+    *,
+    within: int | None = None,
+    partition_by: tuple[str, ...] = (),
+    names: str = "ABCDEFGH",
+) -> BoundPatternQuery:
+    return BoundPatternQuery(
+        stream="s",
+        time="t",
+        time_type=INT,
+        partition_by=partition_by,
+        symbols=tuple(names[: len(defines)]),
+        pattern=pattern,
+        defines=tuple(defines),
+        within=within,
+        skip=SkipMode.PAST_LAST_ROW,
+        measures=(),
+        output=(),
+    )
+
+
+@dataclass(frozen=True)
+class SmallLeaves:
+    count: np.ndarray
+    base: np.ndarray
+    t_min: np.ndarray
+    t_max: np.ndarray
+
+
+@dataclass(frozen=True)
+class SmallBounds:
+    minimum: pa.Array
+    maximum: pa.Array
+    n_values: np.ndarray
+    known: np.ndarray
+
+
+def is_in(ranges: KeyRanges, value: Any) -> bool:
+    """Return whether a value lies in the ranges; what is missing lies in none."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return False
+    return any(_is_in_one(r, value) for r in ranges.ranges)
+
+
+def _is_in_one(r: KeyRange, value: Any) -> bool:
+    above = r.low is None or value > r.low or (value == r.low and r.low_closed)
+    below = r.high is None or value < r.high or (value == r.high and r.high_closed)
+    return above and below
+
+
+class SmallStatistics:
+    """Summaries of rows in blocks of given sizes; every count is exact."""
+
+    def __init__(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        block_events: int | Sequence[int],
+        indexed: Sequence[str] = (),
+        *,
+        gap_min: int | None = None,
+        unknown_blocks: Sequence[int] = (),
+    ) -> None:
+        self.rows = rows
+        times = [row["t"] for row in rows]
+        if isinstance(block_events, int):
+            borders = [*range(0, len(rows), block_events), len(rows)]
+        else:
+            borders = [0, *np.cumsum(block_events).tolist()]
+        self.blocks = [(a, b) for a, b in pairwise(borders) if a < b]
+        gaps = np.diff(np.array(times, dtype=np.int64))
+        self.gap_min = int(gaps.min(initial=0 if len(gaps) == 0 else gaps.min()))
+        if gap_min is not None:
+            self.gap_min = gap_min
+        self.n_events = len(rows)
+        self.n_blocks = len(self.blocks)
+        self.leaves = SmallLeaves(
+            np.array([b - a for a, b in self.blocks], dtype=np.int64),
+            np.array([*(a for a, _ in self.blocks), len(rows)], dtype=np.int64),
+            np.array([times[a] for a, _ in self.blocks], dtype=np.int64),
+            np.array([times[b - 1] for _, b in self.blocks], dtype=np.int64),
+        )
+        self.indexed = frozenset(indexed)
+        self._unknown = np.array([i in unknown_blocks for i in range(self.n_blocks)], dtype=bool)
+
+    def bounds(self, name: str) -> SmallBounds:
+        everything = KeyRanges.everything()
+        values = [
+            [int(v) if isinstance(v, bool) else v for v in column if is_in(everything, v)]
+            for column in ([row[name] for row in self.rows[a:b]] for a, b in self.blocks)
+        ]
+        known = any(values)
+        type_ = pa.array([v for block in values for v in block]).type if known else pa.int64()
+        return SmallBounds(
+            pa.array([min(block, default=None) for block in values], type_),
+            pa.array([max(block, default=None) for block in values], type_),
+            np.array([len(block) for block in values], dtype=np.int64),
+            ~self._unknown,
+        )
+
+    def estimate_count(self, name: str, ranges: KeyRanges) -> tuple[int, int]:
+        n = len(self.occurrences(name, ranges).seq)
+        return n, n
+
+    def occurrences(self, name: str, ranges: KeyRanges) -> Occurrences:
+        found = [i for i, row in enumerate(self.rows) if is_in(ranges, row[name])]
+        times = [self.rows[i]["t"] for i in found]
+        return Occurrences(np.array(found, dtype=np.int64), np.array(times, dtype=np.int64))
+
+
+@st.composite
+def patterns(draw: st.DrawFn, n_symbols: int, depth: int = 2) -> Pattern:
+    kinds = ["symbol"] if depth == 0 else ["symbol", "symbol", "concat", "repeat", "alternate"]
+    kind = draw(st.sampled_from(kinds))
+    below = patterns(n_symbols, depth - 1)
+    if kind == "symbol":
+        return Symbol(draw(st.integers(0, n_symbols - 1)))
+    if kind == "concat":
+        return Concat(tuple(draw(st.lists(below, min_size=0, max_size=3))))
+    if kind == "alternate":
+        return Alternate(tuple(draw(st.lists(below, min_size=1, max_size=3))))
+    low = draw(st.integers(0, 2))
+    high = draw(st.one_of(st.none(), st.integers(low, 3)))
+    return Repeat(draw(below), low, high, draw(st.booleans()))
+
+
+@st.composite
+def conditions(draw: st.DrawFn, n_symbols: int = 0, depth: int = 2) -> Expression:
+    """Conditions over the integer attributes a and b, also against other symbols' events."""
+    kinds = ["atom", "atom"] if depth == 0 else ["atom", "atom", "and", "or", "not"]
+    kind = draw(st.sampled_from(kinds))
+    if kind in ("and", "or"):
+        below = conditions(n_symbols, depth - 1)
+        return Call(kind, tuple(draw(st.lists(below, min_size=2, max_size=3))), BOOL)
+    if kind == "not":
+        return negated(draw(conditions(n_symbols, depth - 1)))
+    op = draw(st.sampled_from(("=", "=", "<>", "<", "<=", ">", ">=")))
+    left: Expression = attribute(draw(st.sampled_from("ab")))
+    right: Expression = Literal(draw(st.one_of(st.integers(-1, 4), st.none())), INT)
+    if n_symbols and draw(st.booleans()):
+        right = last_of(draw(st.integers(0, n_symbols - 1)), draw(st.sampled_from("ab")))
+    return Call(op, (left, right) if draw(st.booleans()) else (right, left), BOOL)
+
+
+@st.composite
+def rows(draw: st.DrawFn, n_max: int = 14) -> list[dict[str, Any]]:
+    """Rows in time order with ties and pauses; a, b and key k have few values, some missing."""
+    value = st.one_of(st.integers(0, 3), st.integers(0, 3), st.none())
+    t, made = draw(st.integers(-3, 3)), []
+    for _ in range(draw(st.integers(0, n_max))):
+        t += draw(st.sampled_from((0, 0, 1, 1, 2, 9)))
+        made.append({"t": t, "a": draw(value), "b": draw(value), "k": draw(st.integers(0, 1))})
+    return made
+
+
+def contains(blocks: np.ndarray, statistics: SmallStatistics, first: int, last: int) -> bool:
+    """Return whether the events from ``first`` to ``last`` lie within one range of blocks."""
+    base = statistics.leaves.base
+    return any(base[a] <= first and last < base[b] for a, b in blocks.tolist())

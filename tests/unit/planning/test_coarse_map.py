@@ -1,0 +1,195 @@
+"""Coarse pattern map: no match is lost, and what cannot match is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexing.key_range import KeyRange, KeyRanges
+from replay.language.bound import Repeat, Symbol
+from replay.planning.coarse_map import may_contain, saturating_add
+from replay.planning.shape import to_shape
+from replay.planning.weighing import draw_coarse_map
+from tests.oracles.intervals import matches
+from tests.unit.planning.streams import (
+    SmallStatistics,
+    compare,
+    conditions,
+    contains,
+    is_in,
+    patterns,
+    query_of,
+    rows,
+    seq,
+    star,
+)
+
+A, B, C = (Symbol(i) for i in range(3))
+EQUALS = [compare("=", "a", i) for i in range(3)]
+
+
+def stretches_of(query, statistics) -> list[list[int]]:
+    return draw_coarse_map(query, to_shape(query), statistics).stretches.tolist()
+
+
+def stream(letters: str, step: int = 1) -> list[dict]:
+    """One event a letter: A, B and C are a = 0, 1, 2; a point has no value."""
+    values = {"A": 0, "B": 1, "C": 2, ".": None}
+    return [{"t": i * step, "a": values[x], "b": 0, "k": 0} for i, x in enumerate(letters)]
+
+
+def test_only_blocks_in_which_the_pattern_can_lie_remain():
+    #        0    1    2    3    4    5    6
+    rows_ = stream("...." + "A..." + "...." + "...B" + "...." + "A..." + "....")
+    statistics = SmallStatistics(rows_, 4)
+    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None], within=100)
+    assert stretches_of(query, statistics) == [[1, 4]]
+
+
+def test_window_cuts_chains_that_are_too_long():
+    rows_ = stream("A..." + "...." + "...B", step=10)
+    query = seq(A, star(C), B)
+    defines = [EQUALS[0], EQUALS[1], None]
+    # Block 0 ends at 30, block 2 begins at 80: a window of 50 still reaches, one of 49 does not.
+    assert stretches_of(query_of(query, defines, within=50), SmallStatistics(rows_, 4)) == [[0, 3]]
+    assert stretches_of(query_of(query, defines, within=49), SmallStatistics(rows_, 4)) == []
+
+
+def test_adjacent_symbols_stay_in_a_block_or_go_on_to_the_next():
+    query = query_of(seq(A, B), EQUALS[:2])
+    assert stretches_of(query, SmallStatistics(stream("...A" + "B..."), 4)) == [[0, 2]]
+    assert stretches_of(query, SmallStatistics(stream("...A" + "...." + "B..."), 4)) == []
+    assert stretches_of(query, SmallStatistics(stream("...." + ".AB."), 4)) == [[1, 2]]
+
+
+def test_match_may_end_in_any_block_its_end_may_lie_in():
+    rows_ = stream("...." + "A..." + "B..." + "...." + "B..." + "....")
+    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None], within=100)
+    assert stretches_of(query, SmallStatistics(rows_, 4)) == [[1, 5]]
+
+
+def test_block_of_two_events_holds_two_symbols():
+    query = query_of(seq(A, B), EQUALS[:2])
+    assert stretches_of(query, SmallStatistics(stream("..AB.."), 2)) == [[1, 2]]
+
+
+def test_block_of_one_event_holds_one_symbol():
+    # x admits both symbols, but a block of one event cannot hold two of them.
+    query = query_of(seq(A, B), [compare(">=", "a", 0)] * 2)
+    assert stretches_of(query, SmallStatistics(stream("A."), 1)) == []
+
+
+def test_bounded_pattern_without_time_window_has_a_window_in_rows():
+    rows_ = stream("A..." + "...." + "...." + "B...")
+    near = query_of(seq(A, Repeat(C, 0, 20), B), [EQUALS[0], EQUALS[1], None])
+    far = query_of(seq(A, Repeat(C, 0, 3), B), [EQUALS[0], EQUALS[1], None])
+    assert stretches_of(near, SmallStatistics(rows_, 4)) == [[0, 4]]
+    assert stretches_of(far, SmallStatistics(rows_, 4)) == []
+
+
+def test_unbounded_pattern_keeps_order_only():
+    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None])
+    after = SmallStatistics(stream("...." + "A..." + "...." + "B..." + "...."), 4)
+    before = SmallStatistics(stream("...." + "B..." + "...." + "A..." + "...."), 4)
+    assert stretches_of(query, after) == [[1, 4]]
+    assert stretches_of(query, before) == []
+
+
+def test_optional_ends_reach_as_far_as_the_window():
+    rows_ = stream("...." * 3 + "A..." + "...." * 3, step=1)
+    ahead = query_of(seq(star(C), A), [EQUALS[0], None, None], within=5)
+    behind = query_of(seq(A, star(C)), [EQUALS[0], None, None], within=5)
+    statistics = SmallStatistics(rows_, 4)
+    # Block 3 is [12, 15]: 5 before its least time is 7, in block 1; 5 after its greatest is 20.
+    assert stretches_of(ahead, statistics) == [[1, 4]]
+    assert stretches_of(behind, statistics) == [[3, 6]]
+
+
+def test_block_nothing_is_known_of_may_hold_anything():
+    statistics = SmallStatistics(stream("...." * 3), 4, unknown_blocks=[1])
+    assert stretches_of(query_of(A, EQUALS[:1]), statistics) == [[1, 2]]
+
+
+def test_range_on_the_time_column_uses_the_leaves():
+    query = query_of(A, [compare(">", "t", 8)])
+    assert stretches_of(query, SmallStatistics(stream("...." * 3), 4)) == [[2, 3]]
+
+
+def test_pattern_longer_than_the_stream_leaves_nothing():
+    assert (
+        stretches_of(query_of(Repeat(A, 9, None), [None]), SmallStatistics(stream("AAA"), 2)) == []
+    )
+
+
+def test_empty_stream_has_no_stretch():
+    assert stretches_of(query_of(A, EQUALS[:1]), SmallStatistics([], 4)) == []
+
+
+@given(
+    patterns(3),
+    st.lists(st.none() | conditions(3), min_size=3, max_size=3),
+    rows(),
+    st.integers(1, 4),
+    st.none() | st.integers(0, 12),
+    st.booleans(),
+)
+def test_every_match_lies_in_one_stretch(pattern, defines, stream, block, within, partitioned):
+    query = query_of(pattern, defines, within=within, partition_by=("k",) if partitioned else ())
+    shape = to_shape(query)
+    if shape.rows_min == 0:
+        return
+    statistics = SmallStatistics(stream, block)
+    stretches = draw_coarse_map(query, shape, statistics).stretches
+    for _, at in matches(query, stream, length_max=5):
+        assert contains(stretches, statistics, at[0], at[-1])
+
+
+VALUES = st.one_of(st.none(), st.integers(-3, 3))
+
+
+@given(
+    st.lists(VALUES, min_size=1, max_size=12),
+    st.lists(st.tuples(VALUES, VALUES, st.booleans(), st.booleans()), max_size=4),
+    st.sampled_from(("int", "float", "string")),
+    st.booleans(),
+)
+def test_no_block_that_holds_a_value_of_the_ranges_is_denied(values, ranges, kind, many):
+    convert = {"int": int, "float": lambda v: v / 2, "string": lambda v: f"{v + 3}"}[kind]
+    keys = [
+        (*(None if v is None else convert(v) for v in (low, high)), a, b)
+        for low, high, a, b in ranges
+    ]
+    points = [KeyRange(convert(v), convert(v)) for v in range(-100, -60)] if many else []
+    wanted = KeyRanges.of([KeyRange(*key) for key in keys] + points)
+    stream = [{"t": i, "a": None if v is None else convert(v)} for i, v in enumerate(values)]
+    statistics = SmallStatistics(stream, 2)
+    mask = may_contain(wanted, statistics.bounds("a"))
+    for block, (first, last) in enumerate(statistics.blocks):
+        if any(is_in(wanted, row["a"]) for row in stream[first:last]):
+            assert mask[block]
+
+
+def test_exact_borders_of_a_range_decide():
+    statistics = SmallStatistics(stream("AABBCC"), 2)
+    bounds = statistics.bounds("a")
+    above = KeyRanges((KeyRange(1, None, False),))
+    assert may_contain(above, bounds).tolist() == [False, False, True]
+    assert may_contain(KeyRanges((KeyRange(None, 1, True, False),)), bounds).tolist() == [
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1, 2**62, -(2**62), 2**70, -(2**70)])
+def test_sums_of_times_never_wrap(delta):
+    info = np.iinfo(np.int64)
+    times = [info.min, -5, 0, 5, info.max]
+    expected = [min(max(t + delta, info.min), info.max) for t in times]
+    if abs(delta) > info.max:
+        expected = [
+            min(max(t + info.max * (1 if delta > 0 else -1), info.min), info.max) for t in times
+        ]
+    assert saturating_add(np.array(times), delta).tolist() == expected

@@ -1,0 +1,101 @@
+"""Explain: stable keys for machines, lines for people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from costmodel import Estimate
+from indexing.key_range import KeyRange, KeyRanges
+from replay.language.bound import Symbol
+from replay.planning import (
+    Condition,
+    Plan,
+    PlanKind,
+    Rival,
+    choose_plan,
+    to_json,
+    to_shape,
+    to_text,
+)
+from replay.planning.block_ranges import all_blocks
+from replay.planning.plan import Selectivity
+from tests.unit.planning.streams import SmallStatistics, compare, query_of, seq, star
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "plans"
+A, B, C = (Symbol(i) for i in range(3))
+ONE = KeyRanges((KeyRange(1, 1),))
+
+ACTUAL = {
+    "blocks_read": 12,
+    "blocks_total": 400,
+    "bytes_read": 34567,
+    "entries_read": 10,
+    "rows_replayed": 1200,
+    "rows_total": 40000,
+    "candidates": 10,
+    "intervals": 9,
+    "alpha": 0.03,
+    "faults": 0,
+    "warnings": ["index b: one run cannot be read"],
+    "seconds": {"plan": 0.0005, "index": 0.001, "read": 0.002, "match": 0.0001, "total": 0.004},
+}
+
+
+def plan() -> Plan:
+    """Return a plan whose every number is written here."""
+    query = query_of(
+        seq(A, B, star(C), A), [compare("=", "a", 1), compare("=", "b", 1), None], within=20
+    )
+    conditions = tuple(Condition(position, "A", "a", ONE) for position in (0, 2))
+    on_b = Condition(1, "B", "b", ONE)
+    return Plan(
+        PlanKind.INDEXES,
+        conditions,
+        to_shape(query),
+        all_blocks(400),
+        Estimate(0.002, 15.0, 10.0, 0.005, 10.0),
+        (
+            Rival("full", Estimate(0.008, 400.0, 0.0, 1.0, 0.0)),
+            Rival("tree", Estimate(12.5, 400.0, 0.0, 1.0, 0.0)),
+        ),
+        "indexes=A.a: estimated at 2 ms, 4.0x less than 8 ms of a full replay",
+        (
+            Selectivity(conditions[0], 0.00025, "index fences", True),
+            Selectivity(on_b, 0.3333, "at most, from the tree's minima and maxima", False),
+            Selectivity(conditions[1], 0.00025, "index fences", True),
+        ),
+        400,
+    )
+
+
+def test_text_of_a_plan():
+    assert to_text(plan()) == (GOLDEN / "explain.txt").read_text().rstrip("\n")
+
+
+def test_text_of_a_plan_that_was_run():
+    assert to_text(plan(), ACTUAL) == (GOLDEN / "analyze.txt").read_text().rstrip("\n")
+
+
+def test_json_of_a_plan_that_was_run():
+    expected = json.loads((GOLDEN / "analyze.json").read_text())
+    assert json.loads(json.dumps(to_json(plan(), ACTUAL))) == expected
+
+
+def test_json_without_a_run_has_the_same_keys():
+    bare, run = to_json(plan()), to_json(plan(), ACTUAL)
+    assert bare.keys() == run.keys()
+    assert bare["actual"] is None
+
+
+@pytest.mark.parametrize("requested", ["auto", "full", "tree", "all"])
+@pytest.mark.parametrize("never", [False, True])
+def test_every_plan_can_be_explained(requested, never):
+    query = query_of(seq(A, B), [compare("=", "a", 77 if never else 1), None])
+    made = [{"t": i, "a": i % 3, "b": 0, "k": 0} for i in range(100)]
+    chosen = choose_plan(query, SmallStatistics(made, 10, ["a"]), requested=requested)
+    text = to_text(chosen, ACTUAL)
+    assert text.startswith(f"plan      {chosen.name}\n")
+    assert json.loads(json.dumps(to_json(chosen)))["plan"] == chosen.name

@@ -1,0 +1,278 @@
+"""Choosing plans: names that apply or say why not, and `auto` by estimated cost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costmodel import CostParameters
+from replay.errors import PlanError
+from replay.language.bound import Attribute, Call, DataType, Literal, Measure, Repeat, Symbol
+from replay.planning import PlanKind, choose_plan, replay_stretches, to_shape
+from tests.oracles.intervals import matches
+from tests.unit.planning.streams import (
+    SmallStatistics,
+    both,
+    compare,
+    conditions,
+    contains,
+    either,
+    patterns,
+    query_of,
+    rows,
+    seq,
+    star,
+)
+
+A, B, C = (Symbol(i) for i in range(3))
+RARE_AND_COMMON = query_of(
+    seq(A, star(C), B), [compare("=", "a", 1), compare("=", "b", 1), None], within=20
+)
+
+
+def mixed(n: int, rare_every: int) -> list[dict]:
+    """Values 0 and 2 everywhere, so that minima and maxima prune nothing; 1 now and then."""
+    return [
+        {
+            "t": i,
+            "a": 1 if i % rare_every == 7 else 2 * (i % 2),
+            "b": i % 3,
+            "k": 0,
+        }
+        for i in range(n)
+    ]
+
+
+def statistics_of(n=40_000, rare_every=4_000, block=100, indexed=("a", "b")) -> SmallStatistics:
+    return SmallStatistics(mixed(n, rare_every), block, indexed)
+
+
+def test_full_plan_reads_all_blocks():
+    statistics = statistics_of(1000)
+    plan = choose_plan(RARE_AND_COMMON, statistics, requested="full")
+    assert plan.name == "full"
+    assert plan.stretches.tolist() == [[0, 10]]
+    assert plan.reason == "full replay: it was asked for"
+
+
+def test_auto_looks_up_the_rare_symbol_only():
+    plan = choose_plan(RARE_AND_COMMON, statistics_of())
+    assert plan.name == "indexes=A.a"
+    assert "full replay" in plan.reason
+    assert plan.estimated.entries == 10
+    assert {rival.name for rival in plan.rivals} == {
+        "full",
+        "tree",
+        "indexes=B.b",
+        "indexes=A.a,B.b",
+    }
+
+
+def test_auto_replays_in_full_where_every_symbol_is_common():
+    query = query_of(seq(A, star(C), B), [compare(">=", "a", 0), compare("=", "b", 1), None])
+    plan = choose_plan(query, statistics_of())
+    assert plan.kind is PlanKind.FULL
+    assert plan.stretches.tolist() == [[0, 400]]
+
+
+def test_auto_uses_the_tree_where_it_leaves_little_and_no_index_is_there():
+    made = [{"t": i, "a": i // 100, "b": 0, "k": 0} for i in range(10_000)]
+    query = query_of(A, [compare("=", "a", 7)])
+    plan = choose_plan(query, SmallStatistics(made, 100))
+    assert plan.name == "tree"
+    assert plan.stretches.tolist() == [[7, 8]]
+
+
+def test_nothing_is_read_where_the_tree_rules_every_match_out():
+    query = query_of(seq(A, B), [compare("=", "a", 77), compare("=", "b", 1)])
+    plan = choose_plan(query, statistics_of(1000))
+    assert plan.finds_nothing
+    assert plan.kind is PlanKind.TREE
+    assert plan.reason.startswith("no match can exist: the tree's minima and maxima")
+
+
+@pytest.mark.parametrize("requested", ["auto", "tree", "all", "indexes=B.b"])
+def test_nothing_is_read_where_a_condition_contradicts_itself(requested):
+    never = both(compare(">", "a", 5), compare("<", "a", 3))
+    query = query_of(seq(A, B), [never, compare("=", "b", 1)])
+    plan = choose_plan(query, statistics_of(1000), requested=requested)
+    assert plan.finds_nothing
+    assert plan.reason == "no match can exist: no event can satisfy the condition of A"
+    found = replay_stretches(plan, {}, query, statistics_of(1000))
+    assert len(found.blocks) == 0
+
+
+def test_constant_falsehood_reads_nothing():
+    query = query_of(A, [Literal(False, DataType.BOOLEAN)])
+    assert choose_plan(query, statistics_of(1000)).finds_nothing
+
+
+def test_equal_ranges_are_read_and_charged_once():
+    defines = [compare("=", "a", 1)] * 2 + [None]
+    once = query_of(seq(A, star(C), A), [defines[0], None, None], within=20)
+    twice = query_of(seq(A, star(C), B), defines, within=20)
+    for query in (once, twice):
+        plan = choose_plan(query, statistics_of(), requested="all")
+        assert len(plan.conditions) == 2
+        assert plan.estimated.entries == 10
+    assert choose_plan(once, statistics_of(), requested="all").name == "indexes=A.a"
+
+
+def test_bare_symbol_means_all_its_indexed_attributes():
+    condition = both(compare("=", "a", 1), compare("=", "b", 1))
+    query = query_of(seq(A, B), [condition, compare("=", "b", 2)], within=5)
+    statistics = statistics_of(1000, 100)
+    plan = choose_plan(query, statistics, requested="indexes=A")
+    assert plan.name == "indexes=A.a,A.b"
+    assert choose_plan(query, statistics, requested="all").name == "indexes=A.a,A.b,B.b"
+    assert choose_plan(query, statistics, requested="indexes=B,A.b").name == "indexes=A.b,B.b"
+
+
+@pytest.mark.parametrize("n_symbols", [5, 8])
+def test_every_set_of_conditions_can_be_named(n_symbols):
+    # More than six lookups are not enumerated for auto; a name still gets exactly its set.
+    defines = [compare("<=", "b", i % 3) for i in range(n_symbols)]
+    defines = [both(d, compare("<>", "a", 10 + i)) for i, d in enumerate(defines)]
+    query = query_of(seq(*(Symbol(i) for i in range(n_symbols))), defines)
+    statistics = statistics_of(1000)
+    wanted = "indexes=A.b,C.a,E.b"
+    assert choose_plan(query, statistics, requested=wanted).name == wanted
+    assert choose_plan(query, statistics).kind in PlanKind
+
+
+PARTITIONED_PREV = query_of(
+    seq(A, B),
+    [
+        compare("=", "a", 1),
+        Call(
+            ">",
+            (Attribute("b", DataType.INTEGER), Attribute("b", DataType.INTEGER, offset=-1)),
+            DataType.BOOLEAN,
+        ),
+    ],
+    partition_by=("k",),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "requested", "message"),
+    [
+        pytest.param(RARE_AND_COMMON, "ful", "no plan 'ful'; did you mean 'full'?", id="plan"),
+        pytest.param(
+            RARE_AND_COMMON,
+            "indexes=Q.a",
+            "the pattern has no symbol 'Q' (it has: A, B)",
+            id="symbol",
+        ),
+        pytest.param(
+            RARE_AND_COMMON, "indexes=C", "a match need not have a row of C", id="optional-symbol"
+        ),
+        pytest.param(
+            RARE_AND_COMMON,
+            "indexes=A.q",
+            "the condition of A bounds no attribute 'q' (it bounds: a)",
+            id="attribute",
+        ),
+        pytest.param(
+            query_of(seq(A, B), [compare("=", "k", 1), compare("=", "b", 1)]),
+            "indexes=A.k",
+            "there is no index on k; index it, or use one of: B.b",
+            id="index",
+        ),
+        pytest.param(
+            query_of(A, [compare("=", "k", 1)]),
+            "all",
+            "no attribute the pattern bounds has an index; index one of k, or use plan 'tree'",
+            id="no-index-at-all",
+        ),
+        pytest.param(
+            query_of(seq(A, B), [None, compare("=", "b", 1)]),
+            "indexes=A",
+            "the condition of A bounds no attribute",
+            id="symbol-without-range",
+        ),
+        pytest.param(
+            query_of(seq(A, B), [None, either(compare("=", "a", 1), compare("=", "b", 1))]),
+            "tree",
+            "no symbol that every match needs has a condition that bounds an attribute",
+            id="no-range",
+        ),
+        pytest.param(
+            query_of(star(A), [compare("=", "a", 1)]), "tree", "can match no row", id="empty-match"
+        ),
+        pytest.param(PARTITIONED_PREV, "all", "PREV and NEXT with PARTITION BY", id="prev"),
+    ],
+)
+def test_named_plan_that_cannot_apply_says_why(query, requested, message):
+    with pytest.raises(PlanError, match=re.escape(message)):
+        choose_plan(query, statistics_of(1000), requested=requested)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param(PARTITIONED_PREV, id="prev-in-partitions"),
+        pytest.param(query_of(star(A), [compare("=", "a", 77)]), id="empty-match"),
+        pytest.param(
+            query_of(seq(A, Repeat(B, 0, 1)), [None, compare("=", "a", 1)]), id="no-range"
+        ),
+    ],
+)
+def test_auto_replays_in_full_what_cannot_be_pruned(query):
+    plan = choose_plan(query, statistics_of(1000))
+    assert plan.kind is PlanKind.FULL
+    assert plan.stretches.tolist() == [[0, 10]]
+
+
+def test_navigation_in_measures_of_partitions_needs_a_full_replay():
+    measure = Measure("p", Attribute("b", DataType.INTEGER, offset=-1))
+    plain = query_of(A, [compare("=", "a", 77)], partition_by=("k",))
+    fields = {name: getattr(plain, name) for name in plain.__slots__} | {"measures": (measure,)}
+    assert choose_plan(type(plain)(**fields), statistics_of(1000)).kind is PlanKind.FULL
+
+
+def test_empty_stream_is_planned():
+    for requested in ("auto", "full", "tree", "all"):
+        plan = choose_plan(RARE_AND_COMMON, SmallStatistics([], 4, ["a"]), requested=requested)
+        assert plan.stretches.shape == (0, 2)
+
+
+def test_dear_entries_turn_the_choice():
+    cheap = choose_plan(RARE_AND_COMMON, statistics_of())
+    dear = choose_plan(RARE_AND_COMMON, statistics_of(), parameters=CostParameters(entry_s=1.0))
+    assert (cheap.kind, dear.kind) == (PlanKind.INDEXES, PlanKind.FULL)
+
+
+@given(
+    patterns(3),
+    st.lists(st.none() | conditions(3), min_size=3, max_size=3),
+    rows(n_max=12),
+    st.integers(1, 4),
+    st.none() | st.integers(0, 12),
+    st.booleans(),
+    st.sampled_from(("auto", "full", "tree", "all")),
+)
+def test_whatever_plan_is_chosen_every_match_is_replayed(
+    pattern, defines, stream, block, within, partitioned, requested
+):
+    query = query_of(pattern, defines, within=within, partition_by=("k",) if partitioned else ())
+    statistics = SmallStatistics(stream, block, ["a", "b"])
+    # Weights at which nothing but the number of blocks counts make auto try every kind of plan.
+    parameters = CostParameters(value_s=0, entry_s=0, sort_s=0, seek_s=0, full_margin=1)
+    try:
+        plan = choose_plan(query, statistics, requested=requested, parameters=parameters)
+    except PlanError:
+        assert requested in ("tree", "all")
+        return
+    looked_up = {
+        (c.position, c.attribute): statistics.occurrences(c.attribute, c.ranges)
+        for c in plan.conditions
+    }
+    found = replay_stretches(plan, looked_up, query, statistics)
+    if to_shape(query).rows_min == 0:
+        assert plan.kind is PlanKind.FULL
+    for _, at in matches(query, stream, length_max=5):
+        assert contains(found.blocks, statistics, at[0], at[-1])

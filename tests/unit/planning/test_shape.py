@@ -1,0 +1,145 @@
+"""Rewritten patterns: every word of the pattern fits the positions and gaps."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay.language.bound import Alternate, Concat, DataType, Literal, Repeat, Symbol
+from replay.planning.shape import POSITIONS_MAX, PatternShape, to_shape
+from tests.oracles.intervals import words
+from tests.unit.planning.streams import compare, patterns, query_of, seq, star
+
+A, B, C, D = (Symbol(i) for i in range(4))
+DEFINES = [compare("=", "a", i) for i in range(4)]
+
+
+def shape_of(pattern, *, partition_by=()) -> PatternShape:
+    return to_shape(query_of(pattern, DEFINES, partition_by=partition_by))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected", "rows_min", "rows_max"),
+    [
+        pytest.param(seq(A, B, star(C), D), "A B … D", 3, None, id="thesis-example"),
+        pytest.param(
+            seq(A, Repeat(seq(B, Repeat(C, 1, None)), 1, None), D),
+            "A B C … D",
+            4,
+            None,
+            id="thesis-(A,(B,C+)+,D)",
+        ),
+        pytest.param(seq(A, Repeat(B, 0, 1), C), "A … C", 2, 3, id="optional-is-a-gap"),
+        pytest.param(seq(A, Repeat(B, 2, 2), C), "A B B C", 4, 4, id="exact-count-has-no-gap"),
+        pytest.param(seq(A, Repeat(B, 1, 3), C), "A B … C", 3, 5, id="count-range-has-a-gap"),
+        pytest.param(
+            seq(Repeat(A, 0, 1), B), "… B", 1, 2, id="optional-at-the-start-is-a-leading-gap"
+        ),
+        pytest.param(seq(A, star(B)), "A …", 1, None, id="kleene-at-the-end-is-a-trailing-gap"),
+        pytest.param(seq(A, Repeat(B, 0, 0), C), "A C", 2, 2, id="none-at-all-is-nothing"),
+        pytest.param(seq(A, star(seq()), C), "A C", 2, 2, id="repeated-empty-part-is-nothing"),
+        pytest.param(star(A), "…", 0, None, id="only-optional"),
+        pytest.param(seq(), "", 0, 0, id="empty-pattern"),
+        pytest.param(Alternate((A, B)), "A|B", 1, 1, id="alternation-of-symbols"),
+        pytest.param(
+            Alternate((seq(A, B), seq(C, B))),
+            "A|C B",
+            2,
+            2,
+            id="alternation-of-one-length-keeps-distances",
+        ),
+        pytest.param(
+            seq(D, Alternate((seq(A, B, C), seq(B, C, A, D))), D),
+            "D A|B B|C C|A … D",
+            5,
+            6,
+            id="alternation-of-several-lengths-has-gaps",
+        ),
+        pytest.param(seq(A, Alternate((B, seq())), C), "A … C", 2, 3, id="empty-branch"),
+        pytest.param(
+            Alternate((star(A), seq(B, star(C)))), "…", 0, None, id="branch-without-position"
+        ),
+    ],
+)
+def test_rewritten_pattern(pattern, expected, rows_min, rows_max):
+    shape = shape_of(pattern)
+    assert str(shape) == expected
+    assert (shape.rows_min, shape.rows_max) == (rows_min, rows_max)
+
+
+def test_long_repetition_is_cut_with_a_gap_and_keeps_its_length():
+    shape = shape_of(seq(Repeat(A, 1000, 1000), B))
+    assert shape.rows_min == shape.rows_max == 1001
+    assert len(shape.positions) == POSITIONS_MAX
+    assert shape.trailing_gap
+
+
+def test_nested_repetitions_do_not_explode():
+    pattern = A
+    for _ in range(40):
+        pattern = Repeat(seq(pattern, B), 9, 9)
+    shape = shape_of(pattern)
+    assert len(shape.positions) <= POSITIONS_MAX
+    assert shape.rows_min > 10**18
+
+
+def test_alternatives_unite_their_ranges():
+    (position,) = shape_of(Alternate((A, C))).positions
+    assert str(position.ranges["a"]) == "= 0 or = 2"
+
+
+def test_branch_that_cannot_match_is_left_out():
+    never = Literal(False, DataType.BOOLEAN)
+    shape = to_shape(query_of(seq(A, Alternate((B, seq(C, C)))), [*DEFINES[:2], never]))
+    assert str(shape) == "A B"
+
+
+def test_symbol_that_cannot_match_makes_the_pattern_impossible():
+    never = Literal(False, DataType.BOOLEAN)
+    assert to_shape(query_of(seq(A, B), [DEFINES[0], never])).is_impossible
+    assert not to_shape(query_of(seq(A, star(B)), [DEFINES[0], never])).is_impossible
+
+
+def test_partitions_make_every_position_a_block_of_its_own():
+    shape = shape_of(seq(A, B, C), partition_by=("k",))
+    assert str(shape) == "A … B … C"
+    assert shape.blocks == ((0, 1), (1, 2), (2, 3))
+    assert shape.row_window is None
+
+
+def fits(shape: PatternShape, word: tuple[int, ...]) -> bool:
+    """Return whether the word's rows can be laid on positions and gaps."""
+    names = [str("ABCD"[symbol]) for symbol in word]
+
+    def from_position(position: int, row: int) -> bool:
+        if position == len(shape.positions):
+            return row == len(word) or shape.trailing_gap
+        rows = range(row, len(word)) if shape.gap_before[position] else range(row, row + 1)
+        return any(
+            r < len(word)
+            and names[r] in shape.positions[position].symbol.split("|")
+            and from_position(position + 1, r + 1)
+            for r in rows
+        )
+
+    return from_position(0, 0)
+
+
+@given(patterns(4, depth=3), st.booleans())
+def test_every_word_of_the_pattern_fits_its_shape(pattern, partitioned):
+    shape = shape_of(pattern, partition_by=("k",) if partitioned else ())
+    for word in words(pattern, 5):
+        assert fits(shape, word)
+        assert shape.rows_min <= len(word)
+        assert shape.rows_max is None or len(word) <= shape.rows_max
+
+
+@given(patterns(4, depth=3))
+def test_shape_is_well_formed(pattern):
+    shape = shape_of(pattern)
+    assert len(shape.gap_before) == len(shape.positions)
+    assert len(shape.positions) <= max(shape.rows_min, 0)
+    covered = [p for block in shape.blocks for p in range(*block)]
+    assert covered == list(range(len(shape.positions)))
+    assert isinstance(pattern, Concat | Alternate | Repeat | Symbol)
