@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,9 +56,9 @@ class TableState:
     files: tuple[LiveFile, ...]
 
 
-def table_exists(path: Path) -> bool:
+def table_exists(path: Path | str) -> bool:
     """Return whether a Delta table lies at ``path``; reads nothing."""
-    return _commit_path(path, 0).exists() or any((path / _LOG).glob("*.json"))
+    return _has_commit(path, 0) or any((Path(path) / _LOG).glob("*.json"))
 
 
 def create_table(path: Path, schema: pa.Schema, properties: Mapping[str, str]) -> bool:
@@ -141,9 +142,9 @@ def latest_version(path: Path) -> int:
     return _open(path, None).version()
 
 
-def version_exists_after(path: Path, version: int) -> bool:
+def version_exists_after(path: Path | str, version: int) -> bool:
     """Return whether a version newer than ``version`` was committed; one ``stat``."""
-    return _commit_path(path, version + 1).exists()
+    return _has_commit(path, version + 1)
 
 
 def add_files(
@@ -228,6 +229,11 @@ def _open(path: Path, version: int | None) -> deltalake.DeltaTable:
     except (DeltaError, OSError, ValueError) as error:
         which = "the latest version" if version is None else f"version {version}"
         raise StorageError(f"{which} of Delta table '{path}' cannot be read: {error}") from error
+
+
+def _has_commit(path: Path | str, version: int) -> bool:
+    # Asked of every table by every query: a Path object would cost more than the call.
+    return os.path.exists(f"{path}/{_LOG}/{version:020d}.json")  # noqa: PTH110
 
 
 def _commit_path(path: Path, version: int) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -253,7 +254,7 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
         and known.snapshot is snapshot
         and known.attributes == attributes
         and not any(
-            delta_log.version_exists_after(stream_dir / INDEX_FOLDER / a, table.version)
+            delta_log.version_exists_after(f"{stream_dir}/{INDEX_FOLDER}/{a}", table.version)
             for a, table in known.tables.items()
         )
     ):
@@ -282,14 +283,14 @@ def clear_caches() -> None:
 
 def _indexed(stream_dir: Path, columns: frozenset[str]) -> tuple[str, ...]:
     """Return the attributes with an index table, sorted."""
-    folder = stream_dir / INDEX_FOLDER
-    if not folder.is_dir():
+    folder = f"{stream_dir}/{INDEX_FOLDER}"
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - names are wanted, by every query
+    except (FileNotFoundError, NotADirectoryError):
         return ()
     return tuple(
         sorted(
-            path.name
-            for path in folder.iterdir()
-            if path.name in columns and delta_log.table_exists(path)
+            name for name in names if name in columns and delta_log.table_exists(f"{folder}/{name}")
         )
     )
 

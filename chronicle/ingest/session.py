@@ -1,0 +1,238 @@
+"""Start and stop a quiet Spark whose words go to a log file, never to the terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chronicle.errors import EnvironmentFaultError
+from chronicle.ingest.java import check_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ARROW_BATCH_ROWS = 65_536
+"""Rows per batch that crosses from the JVM: large enough to hide the price of a Python call."""
+
+SHUFFLE_PARTITIONS_MAX = 8
+DRIVER_MEMORY = "2g"
+"""Heap of a local Spark: the sort spills to disk beyond it."""
+
+_STOP_SECONDS_MAX = 30
+"""A JVM that has not ended by then is killed."""
+
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkLease:
+    """A Spark session, and whether it was started for its holder."""
+
+    spark: SparkSession
+    started: bool
+    log_file: Path
+    """Where this session's chatter goes, if it was started here."""
+
+
+@contextmanager
+def open_spark(
+    master: str, *, log_file: Path | None = None, is_small: bool = False
+) -> Iterator[SparkLease]:
+    """Lend a Spark session: the one that is running, else a new one that ends with the block.
+
+    Parameters
+    ----------
+    master
+        Spark master, such as ``local[*]`` or ``spark://host:7077``; a running session keeps its
+        own.
+    log_file
+        Takes everything Spark and its JVM print; a file in the temporary folder if None.
+    is_small
+        Whether the work is over in seconds: a JVM of its own then does not optimise its code to
+        the last, which costs a third of a short ingest on two cores and pays off in long ones.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        If Java is missing or too old, or Spark does not start.
+    """
+    from pyspark.sql import SparkSession
+
+    log_file = log_file or Path(tempfile.gettempdir()) / f"chronicle-spark-{os.getpid()}.log"
+    running = SparkSession.getActiveSession()
+    if running is not None and running.sparkContext._jsc is not None:
+        yield SparkLease(to_own_session(running), started=False, log_file=log_file)
+        return
+    check_java(os.environ)
+    with _interrupt_handler_kept():
+        spark = start_spark(master, log_file=log_file, is_small=is_small)
+    try:
+        yield SparkLease(spark, started=True, log_file=log_file)
+    finally:
+        stop_spark(spark)
+
+
+def to_own_session(running: SparkSession) -> SparkSession:
+    """Return a session in the same JVM whose settings can be changed without a trace."""
+    own = running.newSession()
+    for name, value in to_configuration(
+        "", n_cores=running.sparkContext.defaultParallelism
+    ).items():
+        if name.startswith("spark.sql."):
+            own.conf.set(name, value)
+    return own
+
+
+def to_configuration(master: str, *, n_cores: int) -> dict[str, str]:
+    """Return the settings of a session on ``master``; pure but for this package's own place."""
+    root = str(Path(__file__).resolve().parents[2])
+    inherited = os.environ.get("PYTHONPATH", "")
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "chronicle ingest",
+        "spark.driver.memory": DRIVER_MEMORY,
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={_LOG4J.as_uri()} -XX:+IgnoreUnrecognizedVMOptions"
+        ),
+        # Workers import this package whether it is installed or run from a checkout.
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, (root, inherited))),
+        "spark.python.worker.reuse": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.shuffle.partitions": str(min(max(n_cores, 2), SHUFFLE_PARTITIONS_MAX)),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_ROWS),
+        # A null in place of a cell that does not parse must be told from a null that was there.
+        "spark.sql.csv.parser.columnPruning.enabled": "false",
+        # Times before the Gregorian calendar are taken as written.
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        # A range sort's partitions are its files: what they are must not depend on statistics.
+        "spark.sql.adaptive.enabled": "false",
+    }
+    if master.startswith("local"):
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+    return settings
+
+
+def start_spark(master: str, *, log_file: Path, is_small: bool) -> SparkSession:
+    """Start a JVM whose output goes to ``log_file`` and a session in it.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        If it does not start; the message names the log file.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    settings = to_configuration(master, n_cores=os.cpu_count() or 2)
+    if is_small:
+        settings["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    environment = {"PYSPARK_PYTHON": sys.executable}
+    if master.startswith("local"):
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    try:
+        with log_file.open("ab") as log, _environment(environment):
+            configuration = SparkConf(loadDefaults=False)
+            for name, value in settings.items():
+                configuration.set(name, value)
+            # A gateway of our own, because only here can the JVM's output be sent elsewhere.
+            gateway = launch_gateway(configuration, {"stdout": log, "stderr": log})
+            SparkContext._ensure_initialized(gateway=gateway)
+            builder = SparkSession.builder
+            for name, value in settings.items():
+                builder = builder.config(name, value)
+            return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        _forget_gateway()
+        raise EnvironmentFaultError(
+            f"Spark did not start on master '{master}' ({_first_line(error)}); "
+            f"'{log_file}' says why"
+        ) from error
+    except BaseException as error:
+        _forget_gateway()
+        if type(error).__module__.startswith("py4j"):
+            raise EnvironmentFaultError(
+                f"Spark did not start on master '{master}'; '{log_file}' says why"
+            ) from error
+        raise
+
+
+def stop_spark(spark: SparkSession) -> None:
+    """Stop the session and end its JVM."""
+    # A JVM that is already gone (killed, out of memory) cannot be asked to stop.
+    with suppress(Exception):
+        spark.stop()
+    _forget_gateway()
+
+
+def _forget_gateway() -> None:
+    """End the JVM behind PySpark, so that the next session starts a fresh one."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return
+    process = getattr(gateway, "proc", None)
+    with suppress(Exception):
+        gateway.shutdown()
+    if process is not None:
+        # The JVM ends when its standard input does.
+        process.stdin.close()
+        try:
+            process.wait(timeout=_STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def _interrupt_handler_kept() -> Iterator[None]:
+    """Put back what Ctrl-C does: PySpark's handler calls into a JVM connection that may be in use.
+
+    It also outlives its session. ``collect_rows`` cancels what an interrupt leaves running.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if is_main else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the length of the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

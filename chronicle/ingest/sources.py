@@ -1,0 +1,341 @@
+"""Find the files of an ingest and check them before any JVM starts."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chronicle.errors import SchemaError, SourceError, did_you_mean
+from chronicle.ingest.columns import RESERVED_PREFIX
+from chronicle.schema import normalise_schema
+
+_JSON_LINES_LOOKED_AT = 100
+
+
+class SourceFormat(Enum):
+    """How events are written in a file."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+
+
+_ENDINGS = {
+    ".parquet": SourceFormat.PARQUET,
+    ".pq": SourceFormat.PARQUET,
+    ".csv": SourceFormat.CSV,
+    ".json": SourceFormat.JSON,
+    ".jsonl": SourceFormat.JSON,
+    ".ndjson": SourceFormat.JSON,
+}
+_COMPRESSED = (".gz", ".bz2")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSet:
+    """The files of one ingest, in the order in which their events arrived."""
+
+    format: SourceFormat
+    files: tuple[Path, ...]
+    """Absolute, each once."""
+
+    sizes_bytes: tuple[int, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(self.sizes_bytes)
+
+
+def find_sources(sources: Sequence[str | Path], *, format_name: str | None) -> SourceSet:
+    """Expand files, glob patterns and folders, in the order they are given.
+
+    A folder stands for its files at any depth, a pattern for what it matches, both by name.
+    Hidden files (a leading ``.`` or ``_``) in folders are not taken, as Spark has it.
+
+    Parameters
+    ----------
+    sources
+        Paths; those a shell would have expanded are expanded here too.
+    format_name
+        ``parquet``, ``csv`` or ``json`` (one object per line); by the files' endings if None.
+
+    Raises
+    ------
+    SourceError
+        If nothing is named, a file is missing, empty or named twice, or the format is unknown
+        or not one for all.
+    """
+    if not sources:
+        raise SourceError("no source was named; give at least one file")
+    wanted = None if format_name is None else _to_format(format_name)
+    files = [path for source in sources for path in _expand(str(source), wanted)]
+    seen: set[Path] = set()
+    for path in files:
+        if path in seen:
+            raise SourceError(f"'{path}' is named twice; name each file once")
+        seen.add(path)
+    sizes = tuple(_check_file(path) for path in files)
+    return SourceSet(wanted or _common_format(files), tuple(files), sizes)
+
+
+def _to_format(name: str) -> SourceFormat:
+    known = [one.value for one in SourceFormat]
+    if name not in known:
+        raise SourceError(
+            f"no format '{name}' (there are: {', '.join(known)}){did_you_mean(name, known)}"
+        )
+    return SourceFormat(name)
+
+
+def _expand(source: str, wanted: SourceFormat | None) -> list[Path]:
+    if "://" in source:
+        raise SourceError(f"'{source}' is no path; mount or download it, and name the file")
+    path = Path(source).absolute()
+    if path.is_dir():
+        found = sorted(
+            file for file in path.rglob("*") if file.is_file() and not _is_hidden(file, path)
+        )
+        if wanted is None:
+            found = [file for file in found if _format_of(file) is not None]
+        if not found:
+            raise SourceError(f"folder '{source}' holds no file to ingest; name another")
+        return found
+    if path.exists() or not glob.has_magic(source):
+        return [path]
+    matches = sorted(Path(match).absolute() for match in glob.glob(source, recursive=True))  # noqa: PTH207 -- patterns may be absolute
+    matches = [match for match in matches if match.is_file()]
+    if not matches:
+        raise SourceError(f"no file matches '{source}'; correct the pattern")
+    return matches
+
+
+def _is_hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
+def _check_file(path: Path) -> int:
+    """Return the size of a file that can be taken."""
+    if not path.exists():
+        hint = did_you_mean(path.name, _neighbours(path))
+        raise SourceError(f"no file '{path}'{hint or '; correct the path'}")
+    if not path.is_file():
+        raise SourceError(f"'{path}' is no ordinary file; name files, folders or patterns")
+    if path.name.startswith((".", "_")):
+        raise SourceError(f"'{path}' is hidden from Spark by its first letter; rename it")
+    size = path.stat().st_size
+    if size == 0:
+        raise SourceError(f"'{path}' is empty; leave it out")
+    return size
+
+
+def _neighbours(path: Path) -> list[str]:
+    try:
+        return [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return []
+
+
+def _format_of(path: Path) -> SourceFormat | None:
+    name = path.name.lower()
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    return _ENDINGS.get(Path(name).suffix)
+
+
+def _common_format(files: Sequence[Path]) -> SourceFormat:
+    """Return the format all endings name."""
+    formats = [_format_of(path) for path in files]
+    for path, one in zip(files, formats, strict=True):
+        if one is None:
+            raise SourceError(
+                f"the ending of '{path}' tells no format; give --format parquet, csv or json"
+            )
+        if one is not formats[0] and formats[0] is not None:
+            raise SourceError(
+                f"'{files[0]}' is {formats[0].value} and '{path}' is {one.value}; "
+                "ingest one format at a time"
+            )
+    assert formats[0] is not None
+    return formats[0]
+
+
+# ---------------------------------------------------------------------------------------------
+# What the files hold, as far as it can be told without reading them through.
+
+
+def check_column_names(names: Sequence[str], *, time: str, where: str) -> None:
+    """Check that names are given once, are not reserved, and hold the time column.
+
+    Raises
+    ------
+    SchemaError
+        If not.
+    """
+    for name in names:
+        if not name:
+            raise SchemaError(f"a column of {where} has no name; name it")
+        if name.startswith(RESERVED_PREFIX):
+            raise SchemaError(
+                f"column '{name}' of {where} has a name Chronicle keeps for itself; rename it"
+            )
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise SchemaError(f"column '{twice}' stands twice in {where}; rename one")
+    if time not in names:
+        raise SchemaError(
+            f"no time column '{time}' in {where} (columns: {', '.join(names)})"
+            f"{did_you_mean(time, names)}"
+        )
+
+
+def inspect_parquet(files: Sequence[Path]) -> pa.Schema:
+    """Return the schema all footers agree on, normalised; reads footers only.
+
+    Raises
+    ------
+    SourceError
+        If a file is not Parquet or has another schema than the first.
+    SchemaError
+        If a column has a type that cannot be stored (nanoseconds, unsigned integers, …).
+    """
+    schemas = [_parquet_schema(path) for path in files]
+    for path, schema in zip(files[1:], schemas[1:], strict=True):
+        difference = _difference(schemas[0], schema)
+        if difference:
+            raise SourceError(
+                f"'{path}' has another schema than '{files[0]}': {difference}; "
+                "ingest files of one schema at a time"
+            )
+    return schemas[0]
+
+
+def _parquet_schema(path: Path) -> pa.Schema:
+    try:
+        with pq.ParquetFile(path) as file:
+            arrow, columns = file.schema_arrow, file.schema
+            physical = {
+                columns.column(i).path: columns.column(i).physical_type for i in range(len(columns))
+            }
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(f"'{path}' is not a Parquet file ({error}); leave it out") from error
+    # Arrow calls INT96 nanoseconds; Spark and Impala write instants of microseconds in it.
+    fields = [
+        pa.field(field.name, pa.timestamp("us", "UTC"))
+        if physical.get(field.name) == "INT96"
+        else field
+        for field in arrow
+    ]
+    try:
+        return normalise_schema(pa.schema(fields))
+    except SchemaError as error:
+        raise SchemaError(f"'{path}': {error}") from error
+
+
+def _difference(first: pa.Schema, other: pa.Schema) -> str:
+    """Return in words how ``other`` differs, an empty string if only in order."""
+    for field in first:
+        if field.name not in other.names:
+            return f"it lacks column '{field.name}'"
+        found = other.field(field.name).type
+        if found != field.type:
+            return f"column '{field.name}' is {found}, not {field.type}"
+    for name in other.names:
+        if name not in first.names:
+            return f"it has a column '{name}' more"
+    return ""
+
+
+def inspect_csv(files: Sequence[Path]) -> tuple[str, ...]:
+    """Return the header all files share.
+
+    Raises
+    ------
+    SourceError
+        If a file has no header line or another header than the first.
+    """
+    headers = [_first_record(path) for path in files]
+    for path, header in zip(files[1:], headers[1:], strict=True):
+        if header != headers[0]:
+            raise SourceError(
+                f"'{path}' has the header {', '.join(header)}, and '{files[0]}' has "
+                f"{', '.join(headers[0])}; ingest files of one header at a time"
+            )
+    return headers[0]
+
+
+def _first_record(path: Path) -> tuple[str, ...]:
+    lines = _read_text(path, lambda text: list(islice(text, 1)))
+    header = next(csv.reader(lines), [])
+    if not header:
+        raise SourceError(f"'{path}' has no header line; add one that names the columns")
+    return tuple(header)
+
+
+def inspect_json(files: Sequence[Path], known: Sequence[str] | None) -> None:
+    """Check the first lines of every file: one object each, of no names but the known ones.
+
+    Parameters
+    ----------
+    files
+        JSON lines files.
+    known
+        Column names, None if they are not known yet.
+
+    Raises
+    ------
+    SourceError
+        If a file begins like a JSON array, or a record has a column that is not known.
+    """
+    for path in files:
+        lines = _read_text(path, lambda text: list(islice(text, _JSON_LINES_LOOKED_AT)))
+        first = next((line.strip() for line in lines if line.strip()), "")
+        if first.startswith("["):
+            raise SourceError(
+                f"'{path}' holds a JSON array; write one object per line (jq -c '.[]')"
+            )
+        if first == "{":
+            raise SourceError(
+                f"'{path}' spreads its records over lines; write one per line (jq -c .)"
+            )
+        for number, line in enumerate(lines, start=1):
+            unknown = _unknown_names(line, known)
+            if known is not None and unknown:
+                raise SourceError(
+                    f"line {number} of '{path}' has a column '{unknown[0]}' that the schema lacks"
+                    f"{did_you_mean(unknown[0], known)}; name it in --schema or take it out"
+                )
+
+
+def _unknown_names(line: str, known: Sequence[str] | None) -> list[str]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return []  # a record that does not parse goes to the quarantine when it is read
+    if known is None or not isinstance(record, dict):
+        return []
+    return [name for name in record if name not in known]
+
+
+def _read_text(path: Path, read: Callable[[io.TextIOWrapper], list[str]]) -> list[str]:
+    """Read the beginning of a text file, decompressed by its ending."""
+    try:
+        with (
+            pa.input_stream(path, compression="detect") as stream,
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
+        ):
+            return read(text)
+    except UnicodeDecodeError as error:
+        raise SourceError(f"'{path}' is not UTF-8 text ({error.reason}); convert it") from error
+    except (OSError, pa.ArrowInvalid) as error:
+        raise SourceError(f"'{path}' cannot be read: {error}") from error

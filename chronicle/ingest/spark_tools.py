@@ -1,0 +1,81 @@
+"""Small helps for talking to Spark: names, paths, faults."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chronicle.errors import SourceError
+from chronicle.ingest.sources import SourceSet
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+CSV_OPTIONS = {"header": "true", "quote": '"', "escape": '"'}
+"""RFC 4180: a quote inside quotes is doubled."""
+
+
+def escaped(files: Sequence[Path]) -> list[str]:
+    """Return paths in which Spark finds no pattern."""
+    return [re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path)) for path in files]
+
+
+def quoted(name: str) -> Column:
+    """Return the column of exactly this name, whatever signs it has."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a Spark error, without its class."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def collect_rows(frame: DataFrame) -> list[Row]:
+    """Run a frame; an interrupt cancels its job.
+
+    The job is awaited in a thread of its own, because an interrupt that breaks into a call to
+    the JVM leaves the connection of its thread unusable, also for the cancellation.
+    """
+    context = frame.sparkSession.sparkContext
+    group = f"chronicle-{uuid.uuid4().hex}"
+
+    def run() -> list[Row]:
+        context.setJobGroup(group, "chronicle ingest", interruptOnCancel=True)
+        rows: list[Row] = frame.collect()
+        return rows
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(run)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            context.cancelJobGroup(group)
+            raise
+
+
+@contextmanager
+def spark_faults(sources: SourceSet) -> Iterator[None]:
+    """Turn Spark's failure to read a file into a sentence; faults of our own stay as they are."""
+    from pyspark.errors import PySparkException, PythonException
+
+    try:
+        yield
+    except PythonException:
+        raise
+    except PySparkException as error:
+        raise SourceError(
+            f"Spark cannot read {_named(sources)}: {first_line(error)}; check the files"
+        ) from error
+
+
+def _named(sources: SourceSet) -> str:
+    n_more = len(sources.files) - 1
+    return f"'{sources.files[0]}'" + (f" and {n_more} more" if n_more else "")

@@ -1,0 +1,81 @@
+"""A folder inside the store where an ingest writes what nobody may see yet."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+STAGING_PREFIX = ".ingest-"
+"""Folders of this prefix at the root of a store hold unfinished work and are no streams."""
+
+_LOCK_FILE = "lock"
+
+
+@contextmanager
+def open_staging(store_path: Path) -> Iterator[Path]:
+    """Make a folder that is removed with all it still holds when the block ends.
+
+    It lies in the store, so that what is finished can be renamed to its place at once. A lock
+    that the system releases when a process dies tells work under way from what a killed ingest
+    left behind; the latter is removed here.
+    """
+    _remove_abandoned(store_path)
+    folder = store_path / f"{STAGING_PREFIX}{uuid.uuid4().hex}"
+    folder.mkdir()
+    descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        # Tasks of an interrupted job may write for a moment longer.
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _remove_abandoned(store_path: Path) -> None:
+    """Remove the folders of ingests that are no longer running."""
+    for folder in store_path.glob(f"{STAGING_PREFIX}*"):
+        try:
+            descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR)
+        except FileNotFoundError:
+            continue  # just being made or removed by its own ingest
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            continue  # at work
+        finally:
+            os.close(descriptor)
+
+
+def move_files(staged: Path, target: Path) -> list[Path]:
+    """Move every file below ``staged`` to the same place below ``target``.
+
+    Returns
+    -------
+    list of Path
+        Where the files are now. If one cannot be moved, none is.
+    """
+    moved: list[Path] = []
+    try:
+        for path in sorted(staged.rglob("*")):
+            if path.is_file():
+                place = target / path.relative_to(staged)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                path.rename(place)
+                moved.append(place)
+    except BaseException:
+        remove_files(moved)
+        raise
+    return moved
+
+
+def remove_files(paths: list[Path]) -> None:
+    """Remove files that were never committed."""
+    for path in paths:
+        path.unlink(missing_ok=True)

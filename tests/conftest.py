@@ -1,0 +1,28 @@
+"""Hypothesis profiles, and the one Spark session of the test run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+settings.register_profile("dev", max_examples=100, deadline=None)
+settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True)
+settings.register_profile("nightly", max_examples=3000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Lend Spark on two cores; ``ingest`` uses it because it is running."""
+    from chronicle.ingest.session import open_spark
+
+    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
+    with open_spark("local[2]", log_file=log_file, is_small=True) as lease:
+        yield lease.spark

@@ -1,0 +1,187 @@
+"""Records and sources that cannot be taken: put aside or refused, always with the reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from chronicle import delta_log
+from chronicle.errors import LateEventError, SchemaError, SourceError
+from chronicle.ingest.pipeline import ingest
+from chronicle.store import Store, create_store
+from tests.ingest_files import TIES, Row, options, read_rows, write_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return create_store(tmp_path / "store")
+
+
+# ---------------------------------------------------------------------------------------------
+# Faults of records.
+
+
+def quarantine(store: Store) -> list[Row]:
+    table = store.path / "s" / "quarantine"
+    files = [table / file.name for file in delta_log.live_files(table)]
+    rows = pa.concat_tables([pq.read_table(file) for file in files]).to_pylist()
+    return sorted(rows, key=lambda row: row["record"])
+
+
+def test_faulty_csv_records_are_put_aside_with_their_reason(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "a.csv"
+    lines = [
+        "2020-01-01T00:00:00,1,a",
+        "2020-01-01T00:00:01,one,b",
+        "2020-01-01T00:00:02,2",
+        ",3,d",
+        "yesterday,4,e",
+        "2020-01-01T00:00:05Z,5,f",
+        "2020-01-01T00:00:06.0000001,6,g",
+        "12:30:00,7,h",
+        "2020-01-01T00:00:08,,",
+        "2020-01-01T00:00:09,1,a,1",
+    ]
+    path.write_text("t,x,s\n" + "".join(line + "\n" for line in lines))
+    ddl = "t TIMESTAMP_NTZ, x BIGINT, s STRING"
+    report = ingest(store, "s", [path], options(schema=ddl))
+    assert [row["x"] for row in read_rows(store)] == [1, None]
+    assert report.n_quarantined == 8
+    assert report.reasons == {
+        "time 't' does not parse": 2,
+        "the record does not parse": 2,
+        "column 'x' does not parse as int64": 1,
+        "no time in column 't'": 1,
+        "time 't' has an offset from UTC, the stream's times have none": 1,
+        "time 't' is finer than a microsecond": 1,
+    }
+    rows = quarantine(store)
+    assert {row["source"] for row in rows} == {str(path)}
+    assert "2020-01-01T00:00:01,one,b" in {row["record"] for row in rows}
+    assert {"t": None, "x": 3, "s": "d"} in [
+        json.loads(row["record"]) for row in rows if row["record"].startswith("{")
+    ]
+    newest = delta_log.history(store.path / "s" / "events")[0]
+    assert {row["batch"] for row in rows} == {newest["quarantine_batch"]}
+
+
+def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "a.json"
+    lines = [
+        '{"t": 1, "x": 1.5}',
+        '{"t": 2, "x": "many"}',
+        '{"t": 3, "x": ',
+        '{"t": "four", "x": 4}',
+        '{"x": 5}',
+        '{"t": 6}',
+    ]
+    path.write_text("".join(line + "\n" for line in lines))
+    report = ingest(store, "s", [path], options(schema="t BIGINT, x DOUBLE"))
+    assert read_rows(store) == [{"t": 1, "x": 1.5}, {"t": 6, "x": None}]
+    assert report.reasons == {
+        "column 'x' does not parse as double": 1,
+        "the record does not parse": 1,
+        "time 't' does not parse": 1,
+        "no time in column 't'": 1,
+    }
+    assert '{"t": 3, "x": ' in {row["record"] for row in quarantine(store)}
+
+
+def test_parquet_rows_without_a_time_are_put_aside(tmp_path: Path, store: Store) -> None:
+    rows = [{"t": 2, "n": 0, "pad": "a"}, {"t": None, "n": 1, "pad": "b"}, {"t": 1, "n": 2}]
+    report = ingest(store, "s", [write_rows(tmp_path / "a.parquet", rows, TIES)], options())
+    assert [row["n"] for row in read_rows(store)] == [2, 0]
+    assert report.reasons == {"no time in column 't'": 1}
+    assert json.loads(quarantine(store)[0]["record"]) == {"t": None, "n": 1, "pad": "b"}
+
+
+def test_times_beyond_the_limit_are_put_aside(tmp_path: Path, store: Store) -> None:
+    rows = [{"t": t, "n": n} for n, t in enumerate((2**62, -(2**63), 2**62 - 1))]
+    report = ingest(store, "s", [write_rows(tmp_path / "a.parquet", rows, TIES)], options())
+    assert [row["n"] for row in read_rows(store)] == [2]
+    assert report.reasons == {"time 't' is beyond 2^62": 2}
+
+
+def test_input_without_any_event_changes_nothing(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t,x\nsoon,1\nlater,2\n")
+    with pytest.raises(SourceError, match=r"none of the 2 records .* check --time"):
+        ingest(store, "s", [path], options())
+    path.write_text("t,x\n")
+    with pytest.raises(SourceError, match="no event"):
+        ingest(store, "s", [path], options(schema="t BIGINT, x BIGINT"))
+    assert store.stream_names() == ()
+    assert [entry.name for entry in store.path.iterdir()] == ["chronicle-store.json"]
+
+
+# ---------------------------------------------------------------------------------------------
+# Refusals.
+
+
+def test_late_events_are_refused_by_number_and_name(tmp_path: Path, store: Store) -> None:
+    first = [{"t": t, "n": t} for t in (10, 20)]
+    late = [{"t": t, "n": t} for t in (30, 19, 20, 5)]
+    ingest(store, "s", [write_rows(tmp_path / "a.parquet", first, TIES)], options())
+    path = write_rows(tmp_path / "b.parquet", late, TIES)
+    with pytest.raises(LateEventError, match=r"2 of 4 events .*\(20\).*oldest of 5.*19 in 'b") as e:
+        ingest(store, "s", [path], options())
+    assert e.value.n_late == 2
+    assert [row["n"] for row in read_rows(store)] == [10, 20]
+    assert not list(store.path.glob(".ingest-*"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "given", "message"),
+    [
+        pytest.param([("t", "int64"), ("x", "string")], {}, "column 'x' is string", id="type"),
+        pytest.param([("t", "int64")], {}, "lack column 'x'", id="missing column"),
+        pytest.param([("t", "int64"), ("y", "int64")], {}, "column 'y' that", id="unknown column"),
+        pytest.param([("u", "int64"), ("x", "int64")], {"time": "u"}, "ordered by 't'", id="time"),
+        pytest.param([("t", "int64"), ("x", "int64")], {"key": "x"}, "has key None", id="key"),
+        pytest.param([("t", "int64"), ("x", "int64")], {"index": ("y",)}, "no column", id="index"),
+        pytest.param(
+            [("t", "int64"), ("x", "int64")], {"block_events": 7}, "block events 64", id="setting"
+        ),
+    ],
+)
+def test_what_does_not_fit_the_stream_is_refused(
+    tmp_path: Path, store: Store, fields: list[Any], given: Row, message: str
+) -> None:
+    schema = pa.schema([("t", pa.int64()), ("x", pa.int64())])
+    ingest(store, "s", [write_rows(tmp_path / "a.parquet", [{"t": 1, "x": 1}], schema)], options())
+    other = pa.schema([pa.field(name, pa.type_for_alias(alias)) for name, alias in fields])
+    path = write_rows(tmp_path / "b.parquet", [{other.names[0]: 2}], other)
+    with pytest.raises(SchemaError, match=message):
+        ingest(store, "s", [path], options(**given))
+    assert read_rows(store) == [{"t": 1, "x": 1}]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param({"schema": "t BIGNT, x INT"}, "no Spark DDL", id="schema"),
+        pytest.param({"schema": "t BIGINT, y INT"}, "column 'x' that --schema lacks", id="header"),
+        pytest.param({"time_format": "yyyy-bb"}, "no Spark datetime pattern", id="pattern"),
+        pytest.param(
+            {"time_zone": "Mars/Olympus", "time_format": "yyyy"}, "no time zone", id="zone"
+        ),
+        pytest.param({"time_zone": "UTC"}, "no time zone; leave", id="zone of integers"),
+        pytest.param({"schema": "t BIGINT, x ARRAY<INT>"}, "x", id="nested"),
+        pytest.param({"key": "z"}, "no key column 'z'", id="key"),
+    ],
+)
+def test_options_that_cannot_apply_are_refused(
+    tmp_path: Path, store: Store, given: Row, message: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t,x\n1,1\n")
+    with pytest.raises((SchemaError, SourceError), match=message):
+        ingest(store, "s", [path], options(**given))
+    assert store.stream_names() == ()

@@ -1,0 +1,163 @@
+"""One task's batches become data files and a quarantine file, without Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronicle.errors import SchemaError, StorageError
+from chronicle.ingest.columns import BLOCK_START, FAULT, POSITION, RAW_RECORD, RAW_TIME
+from chronicle.ingest.sources import SourceFormat
+from chronicle.ingest.times import Fault
+from chronicle.ingest.write import (
+    TaskOutput,
+    WriteTask,
+    from_results,
+    to_failure,
+    to_results,
+    write_part,
+)
+from chronicle.settings import StreamSettings
+
+SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+ARRIVING = pa.schema(
+    [
+        ("c0", pa.int64()),
+        ("c1", pa.float64()),
+        (FAULT, pa.int32()),
+        (RAW_TIME, pa.string()),
+        (RAW_RECORD, pa.string()),
+        (POSITION, pa.int32()),
+        (BLOCK_START, pa.int64()),
+    ]
+)
+
+
+def to_task(folder: Path, **changes: Any) -> WriteTask:
+    task = WriteTask(
+        stream_dir=folder,
+        schema=SCHEMA,
+        settings=StreamSettings(time="t", block_events=3, file_events=7),
+        generation=2,
+        batch_id="batch",
+        derived=None,
+        format=SourceFormat.CSV,
+        record_columns=("x", "t"),
+        sources=("first.csv", "second.csv"),
+        parts=None,
+    )
+    return dataclasses.replace(task, **changes)
+
+
+def event(t: int, x: float = 0.0) -> list[Any]:
+    return [t, x, int(Fault.NONE), None, None, 1, 100]
+
+
+def faulty(fault: Fault, *, raw_time: str | None = None, record: str | None = None) -> list[Any]:
+    return [None, None, int(fault), raw_time, record, 1, 100]
+
+
+def to_batch(rows: list[list[Any]]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in ARRIVING]
+    arrays = [pa.array(list(c), f.type) for c, f in zip(columns, ARRIVING, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARRIVING)
+
+
+def read_events(folder: Path, output: TaskOutput) -> list[dict[str, Any]]:
+    tables = [pq.read_table(folder / "events" / file.name) for file in output.files]
+    return pa.concat_tables(tables).to_pylist() if tables else []
+
+
+def read_quarantine(folder: Path, output: TaskOutput) -> list[dict[str, Any]]:
+    if output.quarantine is None:
+        return []
+    return list(pq.read_table(folder / "quarantine" / output.quarantine.name).to_pylist())
+
+
+@given(
+    times=st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=40),
+    size=st.integers(1, 9),
+)
+def test_every_record_is_an_event_or_in_quarantine(
+    tmp_path_factory: pytest.TempPathFactory, times: list[int | None], size: int
+) -> None:
+    folder = tmp_path_factory.mktemp("stream")
+    usable = iter(sorted(time for time in times if time is not None))
+    rows = [faulty(Fault.NO_TIME) if t is None else event(next(usable)) for t in times]
+    batches = [to_batch(rows[at : at + size]) for at in range(0, len(rows), size)]
+    output = write_part(batches, to_task(folder), part=3)
+    expected = sorted(time for time in times if time is not None)
+    assert [row["t"] for row in read_events(folder, output)] == expected
+    assert len(read_quarantine(folder, output)) == times.count(None)
+    assert all(file.ordinal.startswith("000002-000003-") for file in output.files)
+
+
+def test_reasons_name_the_column_whatever_the_order_in_the_record(tmp_path: Path) -> None:
+    rows = [
+        [None, None, int(Fault.RECORD), "7", "a lot,7", 0, 0],
+        faulty(Fault.RECORD, record="1,2,3"),
+        [None, 1.5, int(Fault.RECORD), None, "1.5,soon", 1, 100],
+        faulty(Fault.UNPARSABLE, raw_time="soon"),
+        faulty(Fault.NO_TIME),
+    ]
+    output = write_part([to_batch(rows)], to_task(tmp_path), part=0)
+    found = read_quarantine(tmp_path, output)
+    assert [row["reason"] for row in found] == [
+        "column 'x' does not parse as double",
+        "the record does not parse",
+        "time 't' does not parse",
+        "time 't' does not parse",
+        "no time in column 't'",
+    ]
+    assert [row["record"] for row in found] == [
+        "a lot,7",
+        "1,2,3",
+        "1.5,soon",
+        '{"t": "soon", "x": null}',
+        '{"t": null, "x": null}',
+    ]
+    assert [row["source"] for row in found] == ["first.csv", *["second.csv"] * 4]
+    assert {row["batch"] for row in found} == {"batch"}
+    assert output.quarantine is not None
+    assert output.quarantine.n_rows == 5
+    assert output.quarantine.reasons["time 't' does not parse"] == 2
+
+
+def test_split_decides_the_ordinal_where_each_task_reads_one(tmp_path: Path) -> None:
+    task = to_task(tmp_path, parts={(1, 100): 5})
+    output = write_part([to_batch([]), to_batch([event(1)])], task, part=0)
+    assert [file.ordinal for file in output.files] == ["000002-000005-000000"]
+
+
+def test_unordered_events_are_refused_and_leave_nothing(tmp_path: Path) -> None:
+    rows = [faulty(Fault.NO_TIME), *[event(t) for t in range(10)], event(3)]
+    with pytest.raises(SchemaError, match="goes back from 9 to 3"):
+        write_part([to_batch([row]) for row in rows], to_task(tmp_path), part=0)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_results_travel_as_rows(tmp_path: Path) -> None:
+    rows = [*[event(t) for t in range(9)], faulty(Fault.NO_TIME)]
+    output = write_part([to_batch(rows)], to_task(tmp_path), part=0)
+    travelled = [tuple(row.values()) for row in to_results(output).to_pylist()]
+    outputs = from_results(reversed(travelled))  # type: ignore[arg-type]
+    assert outputs.files == output.files
+    assert outputs.quarantine == [output.quarantine]
+
+
+def test_failure_of_a_task_is_raised_again() -> None:
+    def rows(error: Exception) -> list[tuple[str, str]]:
+        batch = to_failure(error)  # type: ignore[arg-type]
+        return [(row["kind"], row["value"]) for row in batch.to_pylist()]
+
+    with pytest.raises(SchemaError, match="no such column"):
+        from_results(rows(SchemaError("no such column")))
+    with pytest.raises(StorageError, match=r"could not write: .*No space"):
+        from_results(rows(OSError(28, "No space left on device")))
