@@ -1,0 +1,1 @@
+"""Push-based operators: batches of events in, results out; they know no engine."""

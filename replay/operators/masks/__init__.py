@@ -1,0 +1,1 @@
+"""Bits of symbols by row: which rows satisfy which symbol's condition."""

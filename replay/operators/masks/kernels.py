@@ -1,0 +1,74 @@
+"""Compiled leaves that turn predicates into words of bits, and group rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import boolean, float64, int32, int64, njit, types, uint64, void
+
+_CHUNK = 2048
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+def _read(dtype: Any) -> Any:
+    """Type of an array the kernel only reads; Arrow's memory comes read-only."""
+    return types.Array(dtype, 1, "C", readonly=True)
+
+
+@njit(
+    [
+        void(_read(float64), _read(float64), _read(float64), _read(uint64), uint64[::1]),
+        void(_read(int64), _read(int64), _read(int64), _read(uint64), uint64[::1]),
+    ],
+    cache=True,
+    nogil=True,
+)
+def keep_in_ranges(values, lows, highs, bits, words):  # type: ignore[no-untyped-def]
+    """Clear ``bits[k]`` of a row's word unless ``lows[k] <= value <= highs[k]``.
+
+    NaN is outside of every range.
+    """
+    n = values.size
+    for begin in range(0, n, _CHUNK):
+        # Slices counted from 0: only so the compiler sees that no index wraps, and vectorises.
+        chunk = values[begin : begin + _CHUNK]
+        out = words[begin : begin + _CHUNK]
+        for k in range(lows.size):
+            low = lows[k]
+            high = highs[k]
+            others = ~bits[k]
+            for i in range(out.size):
+                inside = (chunk[i] >= low) & (chunk[i] <= high)
+                out[i] &= _ALL if inside else others
+
+
+@njit([void(_read(int32), _read(uint64), uint64[::1])], cache=True, nogil=True)
+def keep_by_code(codes, table, words):  # type: ignore[no-untyped-def]
+    """AND each row's word with the table's entry for its code."""
+    for i in range(codes.size):
+        words[i] &= table[codes[i]]
+
+
+@njit([void(_read(boolean), uint64, uint64[::1])], cache=True, nogil=True)
+def keep_where(holds, bits, words):  # type: ignore[no-untyped-def]
+    """Clear ``bits`` in the words of rows where the predicate does not hold."""
+    others = ~bits
+    for i in range(holds.size):
+        words[i] &= _ALL if holds[i] else others
+
+
+@njit(cache=True, nogil=True)
+def group_rows(codes, n_codes):  # type: ignore[no-untyped-def]
+    """Stable counting sort: rows in order of their code, and where each code's rows begin."""
+    begins = np.zeros(n_codes + 1, np.int64)
+    for i in range(codes.size):
+        begins[codes[i] + 1] += 1
+    for c in range(n_codes):
+        begins[c + 1] += begins[c]
+    fill = begins[:-1].copy()
+    order = np.empty(codes.size, np.int64)
+    for i in range(codes.size):
+        order[fill[codes[i]]] = i
+        fill[codes[i]] += 1
+    return order, begins

@@ -1,0 +1,306 @@
+"""Row patterns as programs for the matching machine: instructions and prefilters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.errors import NotSupportedError
+from replay.language.bound import Alternate, Concat, Pattern, Repeat, Symbol
+from replay.operators import kernels
+
+IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+INSTRUCTIONS_MAX = 4096
+"""Instructions of a program: repetitions of groups are unrolled, and a memo row goes with each."""
+
+PREFIX_MAX = 8
+"""Rows looked at before the machine is entered; each costs a few operations per row."""
+
+WORD_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PatternCode:
+    """A pattern, compiled.
+
+    ``code`` has shape (n, 6), see the op codes in ``kernels.py``; ``prefix[k]`` is the set of
+    symbols that the row ``k`` after the start must satisfy one of, shape (n_prefix,).
+    """
+
+    code: IntArray
+    prefix: Words
+    fixed: tuple[int, ...] | None
+    """The symbols row by row, where the pattern is one fixed sequence of at most 64 rows."""
+    n_memo: int
+    n_registers: int
+
+
+def compile_pattern(
+    pattern: Pattern,
+    *,
+    n_symbols: int,
+    conditioned: frozenset[int] = frozenset(),
+    unconditional: frozenset[int] = frozenset(),
+) -> PatternCode:
+    """Compile a pattern. Pure.
+
+    Parameters
+    ----------
+    pattern
+        The tree; symbols are numbers below ``n_symbols``.
+    conditioned
+        Symbols whose rows must be bound one by one, since a condition across rows tests or reads
+        them. If there are any, what failed once may succeed with other rows bound, so the program
+        keeps no memo.
+    unconditional
+        Symbols that every row satisfies.
+
+    Raises
+    ------
+    NotSupportedError
+        If the unrolled pattern is larger than ``INSTRUCTIONS_MAX``.
+    """
+    writer = _Writer(n_symbols, conditioned)
+    writer.write(_simplify(pattern))
+    writer.emit(kernels.ACCEPT)
+    writer.close_guards()
+    code = np.array(writer.code, dtype=np.int64).reshape(-1, kernels.CODE_WIDTH)
+    _look_ahead(code)
+    memo = not conditioned
+    if not memo:
+        code[np.isin(code[:, 0], (kernels.SPLIT, kernels.RUN)), 3] = -1
+    fixed = None if conditioned else fixed_sequence(pattern)
+    if fixed:
+        prefix = np.left_shift(np.uint64(1), np.array(fixed, dtype=np.uint64))
+    else:
+        prefix = _prefix(code, unconditional)
+    return PatternCode(
+        code=code,
+        prefix=prefix,
+        fixed=tuple(fixed) if fixed else None,
+        n_memo=writer.n_memo if memo else 0,
+        n_registers=writer.n_registers,
+    )
+
+
+def fixed_sequence(pattern: Pattern) -> list[int] | None:
+    """Return the symbols of a pattern that is one sequence of at most 64 rows, else None."""
+    match pattern:
+        case Symbol(index):
+            return [index]
+        case Concat(parts):
+            sequences = [fixed_sequence(part) for part in parts]
+            found = [s for sequence in sequences if sequence is not None for s in sequence]
+            whole = all(sequence is not None for sequence in sequences)
+            return found if whole and len(found) <= WORD_BITS else None
+        case Alternate(branches):
+            return fixed_sequence(branches[0]) if len(branches) == 1 else None
+        case Repeat(body, low, high):
+            if high != low or low > WORD_BITS:
+                return None
+            inner = fixed_sequence(body)
+            fits = inner is not None and len(inner) * low <= WORD_BITS
+            return inner * low if inner is not None and fits else None
+
+
+def is_nullable(pattern: Pattern) -> bool:
+    """Return whether the pattern may map no row."""
+    match pattern:
+        case Symbol():
+            return False
+        case Concat(parts):
+            return all(is_nullable(part) for part in parts)
+        case Alternate(branches):
+            return any(is_nullable(branch) for branch in branches)
+        case Repeat(body, low):
+            return low == 0 or is_nullable(body)
+
+
+def _simplify(pattern: Pattern) -> Pattern:
+    """Drop groups of one."""
+    match pattern:
+        case Symbol():
+            return pattern
+        case Concat(parts):
+            parts = tuple(_simplify(part) for part in parts)
+            return parts[0] if len(parts) == 1 else Concat(parts)
+        case Alternate(branches):
+            branches = tuple(_simplify(branch) for branch in branches)
+            return branches[0] if len(branches) == 1 else Alternate(branches)
+        case Repeat(body, low, high, greedy):
+            return Repeat(_simplify(body), low, high, greedy)
+
+
+class _Writer:
+    """Emits instructions."""
+
+    def __init__(self, n_symbols: int, conditioned: frozenset[int]) -> None:
+        self.code: list[list[int]] = []
+        self.n_memo = 0
+        self.n_registers = 2 * n_symbols
+        self._conditioned = conditioned
+
+    def emit(self, *fields: int) -> int:
+        """Append an instruction; return where it stands."""
+        if len(self.code) >= INSTRUCTIONS_MAX:
+            raise NotSupportedError(
+                f"the pattern unrolls to more than {INSTRUCTIONS_MAX} instructions, which is not "
+                "supported; lower the counts of its repeated groups"
+            )
+        self.code.append([*fields, *[-1] * (kernels.CODE_WIDTH - len(fields))])
+        return len(self.code) - 1
+
+    def write(self, pattern: Pattern) -> None:
+        """Append the instructions of a pattern."""
+        match pattern:
+            case Symbol(index):
+                self.emit(kernels.CHAR, index)
+            case Concat(parts):
+                for part in parts:
+                    self.write(part)
+            case Alternate(branches):
+                self._alternate(branches)
+            case Repeat(Symbol(index), low, high, greedy) if index not in self._conditioned:
+                self._run(index, low, high, greedy=greedy)
+            case Repeat():
+                self._repeat(pattern)
+
+    def _split(self, *, greedy: bool) -> int:
+        """Emit a choice between the next instruction and one to be patched in."""
+        at = self.emit(kernels.SPLIT, -1, -1, self.n_memo)
+        self.n_memo += 1
+        self.code[at][1 if greedy else 2] = at + 1
+        return at
+
+    def _patch(self, splits: Iterable[int]) -> None:
+        for at in splits:
+            field = 2 if self.code[at][1] == at + 1 else 1
+            self.code[at][field] = len(self.code)
+
+    def _alternate(self, branches: tuple[Pattern, ...]) -> None:
+        jumps = []
+        for branch in branches[:-1]:
+            split = self._split(greedy=True)
+            self.write(branch)
+            jumps.append(self.emit(kernels.JUMP))
+            self._patch([split])
+        self.write(branches[-1])
+        for jump in jumps:
+            self.code[jump][1] = len(self.code)
+
+    def _run(self, symbol: int, low: int, high: int | None, *, greedy: bool) -> None:
+        if low:
+            self.emit(kernels.CHAR, symbol) if low == 1 else self.emit(kernels.EXACT, symbol, low)
+        if high is None or high > low:
+            most = -1 if high is None else high - low
+            self.emit(kernels.RUN, symbol, most, self.n_memo, int(greedy))
+            self.n_memo += 1
+
+    def _repeat(self, repeat: Repeat) -> None:
+        for _ in range(repeat.low):
+            self.write(repeat.body)
+        if repeat.high is None:
+            split = self._iterate(repeat)
+            self.emit(kernels.JUMP, split)
+            self._patch([split])
+            return
+        splits = [self._iterate(repeat) for _ in range(repeat.high - repeat.low)]
+        self._patch(splits)
+
+    def _iterate(self, repeat: Repeat) -> int:
+        """Emit one optional iteration; an empty one leaves the repetition."""
+        split = self._split(greedy=repeat.greedy)
+        guarded = is_nullable(repeat.body)
+        register = self.n_registers
+        if guarded:
+            self.n_registers += 1
+            self.emit(kernels.MARK, register)
+        self.write(repeat.body)
+        if guarded:
+            self.emit(kernels.CHECK, register, -2 - split)
+        return split
+
+    def close_guards(self) -> None:
+        """Let each guard leave to where its repetition's choice leaves to."""
+        for instruction in self.code:
+            if instruction[0] == kernels.CHECK:
+                split = -2 - instruction[2]
+                preferred, other = self.code[split][1:3]
+                instruction[2] = other if preferred == split + 1 else preferred
+
+
+def _look_ahead(code: IntArray) -> None:
+    """Note in each RUN which symbol must come next, where that is one."""
+    for at in np.flatnonzero(code[:, 0] == kernels.RUN):
+        follower = at + 1
+        while code[follower, 0] == kernels.JUMP:
+            follower = code[follower, 1]
+        known = code[follower, 0] in (kernels.CHAR, kernels.EXACT)
+        code[at, 5] = code[follower, 1] if known else -1
+
+
+def _prefix(code: IntArray, unconditional: frozenset[int]) -> Words:
+    """Return the sets of symbols that the first rows of any match must be among."""
+    states, accepts = _closure(code, [0])
+    sets: list[int] = []
+    while not accepts and len(sets) < PREFIX_MAX:
+        symbols = {int(code[at, 1]) for at in states}
+        sets.append(0 if symbols & unconditional else sum(1 << s for s in symbols))
+        after: list[int] = []
+        for at in states:
+            after.append(at + 1)
+            if code[at, 0] != kernels.CHAR:  # a run goes on, at most longer than it may
+                after.append(at)
+        states, accepts = _closure(code, after)
+    while sets and sets[-1] == 0:
+        sets.pop()
+    every = (1 << WORD_BITS) - 1
+    return np.array([bits or every for bits in sets], dtype=np.uint64)
+
+
+def _closure(code: IntArray, begin: list[int]) -> tuple[list[int], bool]:
+    """Return the instructions that read a row next, and whether the match may be complete."""
+    seen: set[int] = set()
+    todo = list(begin)
+    accepts = False
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        op, a, b = (int(field) for field in code[at, :3])
+        if op == kernels.ACCEPT:
+            accepts = True
+        elif op == kernels.JUMP:
+            todo.append(a)
+        elif op == kernels.SPLIT:
+            todo += [a, b]
+        elif op in (kernels.MARK, kernels.RUN):
+            todo.append(at + 1)
+        elif op == kernels.CHECK:
+            todo += [at + 1, b]
+    reading = (kernels.CHAR, kernels.RUN, kernels.EXACT)
+    return [at for at in sorted(seen) if code[at, 0] in reading], accepts
+
+
+def describe(pattern: Pattern, symbols: tuple[str, ...]) -> str:
+    """Return the pattern as text, for messages."""
+    match pattern:
+        case Symbol(index):
+            return symbols[index]
+        case Concat(parts):
+            return " ".join(describe(part, symbols) for part in parts) or "()"
+        case Alternate(branches):
+            return f"({' | '.join(describe(branch, symbols) for branch in branches)})"
+        case Repeat(body, low, high, greedy):
+            inner = describe(body, symbols)
+            if not isinstance(body, Symbol):
+                inner = f"({inner})"
+            short = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
+            count = short or (f"{{{low}}}" if low == high else f"{{{low},{high or ''}}}")
+            return f"{inner}{count}{'' if greedy else '?'}"

@@ -1,0 +1,283 @@
+"""The matcher gives what the naive one gives, however the rows are cut into batches."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from replay.errors import NotSupportedError, StepLimitError
+from replay.language.bound import (
+    Alternate,
+    Classifier,
+    Concat,
+    MatchNumber,
+    Pattern,
+    Repeat,
+    SkipMode,
+    Symbol,
+)
+from replay.operators import search
+from replay.operators.matcher import PatternMatcher
+from replay.operators.program import compile_program
+from tests.oracles.matcher import match_rows
+from tests.unit.operators.bound_queries import (
+    INT,
+    attr,
+    call,
+    canonical,
+    first,
+    last,
+    lit,
+    queries,
+    query,
+    rows,
+    run,
+    to_table,
+)
+
+A, B, C = Symbol(0), Symbol(1), Symbol(2)
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def letters(text: str, times: list[int] | None = None) -> pa.Table:
+    n = len(text)
+    return pa.table({"t": times or list(range(n)), "s": list(text), "i": [0] * n})
+
+
+def is_letter(letter: str) -> object:
+    return call("=", attr("s"), lit(letter))
+
+
+def spans(pattern: Pattern, text: str, symbols: str, **more: object) -> list[tuple]:
+    """Return (first row, last row, classifier) of each match; symbols are letters, '.' any."""
+    defines = [None if s == "." else is_letter(s) for s in symbols]
+    measures = [attr("t", first(None)), attr("t", last(None)), Classifier()]
+    table = letters(text, more.pop("times", None))
+    found, _ = run(query(pattern, defines, measures=measures, **more), table)
+    return [(row["m0"], row["m1"], row["m2"]) for row in found]
+
+
+def test_contiguous_sequence_is_found_at_each_place() -> None:
+    assert spans(Concat((A, B, C)), "abcabbabc", "abc") == [(0, 2, "C"), (6, 8, "C")]
+
+
+def test_overlapping_matches_are_found_only_when_skipping_to_the_next_row() -> None:
+    pattern = Concat((A, B, A))
+    assert spans(pattern, "ababa", "ab") == [(0, 2, "A")]
+    assert spans(pattern, "ababa", "ab", skip=SkipMode.TO_NEXT_ROW) == [(0, 2, "A"), (2, 4, "A")]
+
+
+def test_greedy_repetition_takes_the_longest_and_reluctant_the_shortest() -> None:
+    #  a x b x b     A .* B reaches the second b, A .*? B the first
+    any_rows = Repeat(C, 0, None)
+    assert spans(Concat((A, any_rows, B)), "axbxb", "ab.") == [(0, 4, "B")]
+    reluctant = Repeat(C, 0, None, greedy=False)
+    assert spans(Concat((A, reluctant, B)), "axbxb", "ab.") == [(0, 2, "B")]
+
+
+def test_earlier_alternative_is_preferred_even_if_shorter() -> None:
+    pattern = Alternate((A, Concat((A, B))))
+    assert spans(pattern, "ab", "ab") == [(0, 0, "A")]
+
+
+def test_thesis_figure_2_6_contiguous_match() -> None:
+    pattern = Concat((A, Repeat(B, 0, None), C))
+    assert spans(pattern, "abacbc", "abc") == [(2, 3, "C")]
+
+
+def test_empty_match_is_shown_and_search_goes_on_at_the_next_row() -> None:
+    #  rows b a b: A* is empty at 0, maps row 1, is empty at 2
+    found = spans(Repeat(A, 0, None), "bab", "a")
+    assert found == [(None, None, None), (1, 1, "A"), (None, None, None)]
+
+
+def test_window_is_part_of_the_match_and_comes_before_preferment() -> None:
+    #  t 0 4 9: the greedy way to the second b leaves the window, the way to the first does not
+    pattern = Concat((A, Repeat(C, 0, None), B))
+    assert spans(pattern, "abb", "ab.", times=[0, 4, 9], within=4) == [(0, 4, "B")]
+    assert spans(pattern, "abb", "ab.", times=[0, 4, 9], within=3) == []
+
+
+def test_partition_neighbours_and_match_numbers_are_the_partitions() -> None:
+    #  p  0 1 0 1 0 1     A B within each partition, in the order of their first rows
+    table = pa.table({"t": range(6), "s": list("aabbab"), "i": [0] * 6, "p": [0, 1, 0, 1, 0, 0]})
+    asked = query(
+        Concat((A, B)),
+        [is_letter("a"), is_letter("b")],
+        measures=[attr("t", first(None)), attr("t", last(None)), MatchNumber()],
+        partition_by=("p",),
+    )
+    found, _ = run(asked, table)
+    assert [tuple(row.values()) for row in found] == [(0, 0, 2, 1), (1, 1, 3, 1), (0, 4, 5, 2)]
+
+
+def test_condition_reads_first_row_mapped_to_its_own_symbol() -> None:
+    #  i 5 1 2 3 9: B+ while at most 2 above its own first row
+    table = pa.table({"t": range(5), "s": ["x"] * 5, "i": [5, 1, 2, 3, 9]})
+    grows = call("<=", attr("i"), call("+", attr("i", first(1)), lit(2), to=INT))
+    asked = query(
+        Concat((A, Repeat(B, 1, None))),
+        [call("=", attr("i"), lit(5)), grows],
+        measures=[attr("i", first(1)), attr("i", last(1))],
+    )
+    found, _ = run(asked, table)
+    assert [tuple(row.values()) for row in found] == [(1, 3)]
+
+
+def test_strings_compare_across_batches_with_different_dictionaries() -> None:
+    asked = query(
+        Concat((A, Repeat(C, 0, None), B)),
+        [call("=", attr("i"), lit(1)), call("=", attr("s"), attr("s", last(0))), None],
+        measures=[attr("s", last(0)), attr("t", last(1))],
+    )
+    table = pa.table({"t": range(6), "s": list("zyxwvz"), "i": [1, 0, 0, 0, 0, 0]})
+    for cut in range(1, 6):
+        found, _ = run(asked, table, [cut])
+        assert [tuple(row.values()) for row in found] == [("z", 5)]
+
+
+def test_regression_bounded_run_near_the_end_leaves_the_frame_below_alone() -> None:
+    #  A{0,2} may reach past the last row: its end was noted in the frame of the run before it
+    pattern = Concat((A, Repeat(A, 3, 5), C, C, Repeat(A, 0, 2), A))
+    #  from row 1: A 1, A 2-4, greedy A 5-6, C 7, C 8, A{0,2} at the end, no row for the last A
+    found = spans(pattern, "bbbbbbxbb", ".ab", skip=SkipMode.TO_NEXT_ROW)
+    assert found == [(0, 8, "A")]  # A 0, A 1-3, C 4, C 5, A 6-7, A 8
+
+
+@SLOW
+@given(data=st.data(), events=rows(max_size=9), asked=queries())
+def test_matcher_gives_what_the_naive_matcher_gives(data, events, asked) -> None:
+    cuts = data.draw(st.lists(st.integers(0, len(events)), max_size=4))
+    found, matcher = run(asked, to_table(events), cuts)
+    assert canonical(found) == canonical(match_rows(events, asked))
+    assert matcher.n_kept == 0
+
+
+@SLOW
+@given(data=st.data(), events=rows(max_size=10), asked=queries(across=False))
+def test_matcher_without_conditions_across_rows_gives_what_the_naive_one_gives(
+    data, events, asked
+) -> None:
+    cuts = data.draw(st.lists(st.integers(0, len(events)), max_size=6))
+    found, _ = run(asked, to_table(events), cuts)
+    assert canonical(found) == canonical(match_rows(events, asked))
+
+
+@SLOW
+@given(events=rows(max_size=16), asked=queries(), data=st.data())
+def test_stretches_pushed_at_once_match_as_pushed_one_by_one(events, asked, data) -> None:
+    table = to_table(events)
+    program = compile_program(asked)
+    if program.rows_before or program.rows_after or program.needs_all_rows:
+        return
+    edges = [0, *sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=4))), len(events)]
+    starts, ends = np.array(edges[:-1]), np.array(edges[1:])
+    prepared = program.prepare(table)
+    at_once, one_by_one = PatternMatcher(program), PatternMatcher(program)
+    at_once.push_stretches(prepared, starts, ends - starts, starts + 100)
+    for low, high in pairwise(edges):
+        one_by_one.push(program.prepare(table.slice(low, high - low)), low + 100)
+        one_by_one.finish()
+    left, right = at_once.take(), one_by_one.take()
+    for name in ("first_seq", "last_seq", "number", "classifier", "anchors"):
+        assert np.array_equal(getattr(left, name), getattr(right, name)), name
+
+
+def test_matches_of_one_partition_wait_for_an_open_start_of_another() -> None:
+    #  partition 0 opens A at row 0; partition 1 matches rows 1, 2
+    table = pa.table({"t": range(5), "s": list("aabxb"), "i": [0] * 5, "p": [0, 1, 1, 0, 0]})
+    asked = query(
+        Concat((A, Repeat(C, 0, None, greedy=False), B)),
+        [is_letter("a"), is_letter("b"), None],
+        partition_by=("p",),
+    )
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(table.slice(0, 4)), 0)
+    assert len(matcher.take()) == 0
+    matcher.push(program.prepare(table.slice(4)), 4)
+    assert matcher.take().first_seq.tolist() == [0, 1]
+
+
+def test_window_that_has_passed_decides_starts_of_other_partitions() -> None:
+    n = 1000
+    table = pa.table({"t": range(n), "s": ["a"] * n, "i": [0] * n, "p": list(range(n))})
+    asked = query(Concat((A, B)), [is_letter("a"), is_letter("b")], within=10, partition_by=("p",))
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    for low in range(0, n, 50):
+        matcher.push(program.prepare(table.slice(low, 50)), low)
+        assert matcher.n_kept <= 11
+
+
+def test_rows_before_the_first_undecided_start_are_dropped() -> None:
+    table = letters("x" * 500 + "ax" * 3)
+    asked = query(Concat((A, A)), [is_letter("a")])
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(table.slice(0, 501)), 0)
+    assert matcher.n_kept == 1
+
+
+def test_nested_quantifiers_over_the_same_rows_do_not_blow_up() -> None:
+    #  ((A+)+)+ B on a^n without b: exponentially many derivations, linearly many states
+    nested = Repeat(Repeat(Repeat(A, 1, None), 1, None), 1, None)
+    assert spans(Concat((nested, B)), "a" * 3000, "ab") == []
+
+
+def test_step_limit_names_pattern_and_row(monkeypatch) -> None:
+    monkeypatch.setattr(search, "STEPS_MAX", 1000)
+    table = pa.table({"t": range(40), "s": ["x"] * 40, "i": [9] + [1] * 39})
+    never = call("=", attr("i"), call("+", attr("i", last(0)), lit(7), to=INT))
+    asked = query(
+        Concat((A, Repeat(Repeat(C, 1, None), 1, None), B)),
+        [call("=", attr("i"), lit(9)), never, None],
+    )
+    with pytest.raises(
+        StepLimitError, match=r"PATTERN \(A \(C\+\)\+ B\) from the event with seq 0"
+    ):
+        run(asked, table)
+
+
+def test_rows_that_do_not_follow_are_refused() -> None:
+    program = compile_program(query(A, [None]))
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(letters("ab")), 0)
+    with pytest.raises(ValueError, match="seq 5 pushed where 2 follows"):
+        matcher.push(program.prepare(letters("ab")), 5)
+
+
+def test_more_symbols_than_bits_are_refused_by_name() -> None:
+    many = query(Concat(tuple(Symbol(k) for k in range(65))), [])
+    symbols = tuple(f"S{k}" for k in range(65))
+    bound = type(many)(
+        **{
+            **{name: getattr(many, name) for name in many.__slots__},
+            "symbols": symbols,
+            "defines": (None,) * 65,
+        }
+    )
+    with pytest.raises(NotSupportedError, match="65 symbols"):
+        compile_program(bound)
+
+
+def test_function_over_rows_of_two_symbols_is_refused_by_name() -> None:
+    joined = call("<", attr("s"), attr("s", last(0)))
+    with pytest.raises(NotSupportedError, match=r"'<' over values of different rows.* of B"):
+        compile_program(query(Concat((A, B)), [None, joined]))
+
+
+def test_absurd_repetition_of_a_group_is_refused() -> None:
+    group = Repeat(Concat((A, B)), 100_000, None)
+    with pytest.raises(NotSupportedError, match="4096 instructions"):
+        compile_program(query(group, [None, None]))
+
+
+def test_repetition_of_one_symbol_may_be_as_long_as_one_likes() -> None:
+    assert spans(Repeat(A, 1_000_000, None), "aaa", "a") == []
+    assert spans(Concat((Repeat(A, 2, 3), B)), "aaaab", "ab") == [(1, 4, "B")]
