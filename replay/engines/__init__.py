@@ -1,0 +1,1 @@
+"""Engines: a plan and a source of events in, matches out."""

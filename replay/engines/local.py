@@ -1,0 +1,235 @@
+"""The local engine: carries out a plan with threads over Arrow and compiled kernels, no JVM.
+
+Reading and evaluating predicates runs in threads, a few units ahead; matching consumes the units
+in stream order, since whether a row may start a match depends on the match before it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.engines.source import EventSource
+from replay.operators.matcher import Matches, PatternMatcher, Prepared
+from replay.operators.program import MatchProgram
+
+IntArray = npt.NDArray[np.int64]
+
+UNIT_EVENTS = 1 << 17
+"""Events read and evaluated at once: large enough to hide Python calls, small enough for caches."""
+
+UNITS_AHEAD_PER_THREAD = 2
+"""Units read ahead of the matcher by each thread; bounds a query's memory."""
+
+INLINE_EVENTS = 1 << 15
+"""Below this many events to read a query starts no thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A contiguous part of one stretch inside a unit."""
+
+    first_block: int
+    last_block: int
+    """Half-open."""
+    begins: bool
+    """Whether the stretch begins here."""
+    ends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOutcome:
+    """What replaying stretches gave and what it took."""
+
+    matches: Matches
+    n_blocks: int
+    """Blocks read; fewer than planned where LIMIT ended the replay."""
+    n_rows: int
+    n_faults: int
+    seconds_read: float
+    """Time the matcher waited for events to be read and predicates to be evaluated."""
+    seconds_match: float
+
+
+@cache
+def thread_count() -> int:
+    """Return how many threads a query may use: the processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_count(), thread_name_prefix="chronicle-read")
+
+
+def cut_units(stretches: IntArray, bases: IntArray, unit_events: int) -> list[list[Piece]]:
+    """Cut stretches of blocks into units of about ``unit_events`` events. Pure.
+
+    Parameters
+    ----------
+    stretches
+        Half-open block ranges, ascending and disjoint, shape (n, 2).
+    bases
+        First ``seq`` of each block, shape (n_blocks + 1,).
+    unit_events
+        A unit is closed once it holds this many events or more.
+
+    Returns
+    -------
+    list of list of Piece
+        In stream order; a short stretch lies within one unit, a long one spans several.
+    """
+    units: list[list[Piece]] = []
+    unit: list[Piece] = []
+    room = unit_events
+    for first, last in stretches.tolist():
+        at = first
+        while at < last:
+            limit = int(np.searchsorted(bases, bases[at] + room, side="left"))
+            until = min(max(limit, at + 1), last)
+            unit.append(Piece(at, until, at == first, until == last))
+            room -= int(bases[until] - bases[at])
+            at = until
+            if room <= 0:
+                units.append(unit)
+                unit, room = [], unit_events
+    if unit:
+        units.append(unit)
+    return units
+
+
+def replay(
+    source: EventSource,
+    program: MatchProgram,
+    stretches: IntArray,
+    *,
+    limit: int | None = None,
+) -> ReplayOutcome:
+    """Replay stretches of blocks into a matcher.
+
+    Parameters
+    ----------
+    source
+        The events.
+    program
+        The compiled query.
+    stretches
+        Half-open block ranges, ascending, disjoint and not adjacent, shape (n, 2). Every match
+        must lie within one of them.
+    limit
+        Stop once this many matches are certain; only where matches come in canonical order.
+
+    Returns
+    -------
+    ReplayOutcome
+        Matches in canonical order.
+    """
+    bases = source.bases
+    n_rows = int((bases[stretches[:, 1]] - bases[stretches[:, 0]]).sum()) if len(stretches) else 0
+    units = cut_units(stretches, bases, UNIT_EVENTS)
+    matcher = PatternMatcher(program)
+    reader = _UnitReader(source, program)
+    seconds_read = seconds_match = 0.0
+    n_blocks = rows_pushed = 0
+    mark = perf_counter()
+    for unit, prepared in reader.read_all(units, in_threads=n_rows > INLINE_EVENTS):
+        now = perf_counter()
+        seconds_read += now - mark
+        n_blocks += sum(piece.last_block - piece.first_block for piece in unit)
+        rows_pushed += _push(matcher, unit, prepared, bases)
+        mark = perf_counter()
+        seconds_match += mark - now
+        if limit is not None and program.in_order and matcher.n_matches >= limit:
+            break
+    matches = matcher.take()
+    return ReplayOutcome(
+        matches=matches,
+        n_blocks=n_blocks,
+        n_rows=rows_pushed,
+        n_faults=matcher.n_faults,
+        seconds_read=seconds_read,
+        seconds_match=seconds_match + perf_counter() - mark,
+    )
+
+
+def _push(
+    matcher: PatternMatcher, unit: list[Piece], prepared: list[Prepared], bases: IntArray
+) -> int:
+    """Push a unit's pieces; return how many rows that was."""
+    first = bases[[piece.first_block for piece in unit]]
+    n_rows = bases[[piece.last_block for piece in unit]] - first
+    if len(prepared) == len(unit):
+        batches = prepared
+    else:  # one evaluation for all pieces of the unit
+        starts = np.cumsum(n_rows) - n_rows
+        whole = all(piece.begins and piece.ends for piece in unit)
+        if whole and len(unit) > 1:
+            matcher.push_stretches(prepared[0], starts, n_rows, first)
+            return int(n_rows.sum())
+        batches = [prepared[0].slice(int(a), int(n)) for a, n in zip(starts, n_rows, strict=True)]
+    for piece, batch, seq in zip(unit, batches, first.tolist(), strict=True):
+        matcher.push(batch, seq)
+        if piece.ends:
+            matcher.finish()
+    return int(n_rows.sum())
+
+
+class _UnitReader:
+    """Reads units of blocks and evaluates the predicates on them."""
+
+    def __init__(self, source: EventSource, program: MatchProgram) -> None:
+        self._source = source
+        self._program = program
+        self._margins = program.rows_before > 0 or program.rows_after > 0
+
+    def read_all(
+        self, units: list[list[Piece]], *, in_threads: bool
+    ) -> Iterator[tuple[list[Piece], list[Prepared]]]:
+        """Yield every unit with its evaluated rows, in order, reading ahead in threads."""
+        if not in_threads or thread_count() == 1 or len(units) < 2:
+            for unit in units:
+                yield unit, self.read(unit)
+            return
+        ahead = thread_count() * UNITS_AHEAD_PER_THREAD
+        waiting: deque[tuple[list[Piece], Future[list[Prepared]]]] = deque()
+        remaining = iter(units)
+        try:
+            for unit in remaining:
+                waiting.append((unit, _pool().submit(self.read, unit)))
+                if len(waiting) >= ahead:
+                    done, future = waiting.popleft()
+                    yield done, future.result()
+            while waiting:
+                done, future = waiting.popleft()
+                yield done, future.result()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+    def read(self, unit: list[Piece]) -> list[Prepared]:
+        """Return the unit's rows, evaluated: at once, or piece by piece where rows look around."""
+        columns = list(self._program.columns)
+        if self._margins:
+            return [self._read_with_margins(piece, columns) for piece in unit]
+        blocks = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
+        return [self._program.prepare(self._source.read_blocks(blocks, columns))]
+
+    def _read_with_margins(self, piece: Piece, columns: list[str]) -> Prepared:
+        """Read the rows PREV and NEXT look at beside the piece, and hand them over as margins."""
+        bases = self._source.bases
+        lo, hi = int(bases[piece.first_block]), int(bases[piece.last_block])
+        before = min(self._program.rows_before, lo)
+        after = min(self._program.rows_after, self._source.n_events - hi)
+        first = int(np.searchsorted(bases, lo - before, side="right")) - 1
+        last = int(np.searchsorted(bases, hi + after, side="left"))
+        table = self._source.read_blocks(np.arange(first, last), columns)
+        table = table.slice(lo - before - int(bases[first]), before + hi - lo + after)
+        return self._program.prepare(table, before=before, after=after)

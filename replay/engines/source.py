@@ -1,0 +1,152 @@
+"""Where an engine reads events from: a snapshot of a stream, or a table in memory."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chronicle.errors import SchemaError
+from chronicle.schema import normalise_schema
+from chronicle.time import is_ascending, to_int64
+
+IntArray = npt.NDArray[np.int64]
+
+TABLE_BLOCK_EVENTS = 1 << 16
+"""Rows of an in-memory table handed over at once; large, since slicing costs nothing."""
+
+FETCH_BLOCKS = 256
+"""Blocks whose columns are held at once while single events are looked up."""
+
+
+class EventSource(Protocol):
+    """Blocks of events in stream order.
+
+    ``chronicle.Snapshot`` is one; ``TableSource`` another.
+    """
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        ...
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        ...
+
+    @property
+    def bases(self) -> IntArray:
+        """First ``seq`` of each block and the number of events, shape (n_blocks + 1,)."""
+        ...
+
+    def read_blocks(self, blocks: IntArray, columns: list[str]) -> pa.Table:
+        """Read ascending ``blocks``; rows in ``seq`` order."""
+        ...
+
+
+class TableSource:
+    """A table in memory, cut into blocks; sorted by time first if it is not.
+
+    Parameters
+    ----------
+    table
+        Any Arrow table.
+    columns
+        The columns the query reads; others may be of any type.
+    time
+        Name of the time column. Rows of equal time keep the order they have.
+    name
+        What the table is called in messages.
+    """
+
+    def __init__(self, table: pa.Table, columns: list[str], *, time: str, name: str) -> None:
+        table = table.select(columns)
+        table = table.cast(normalise_schema(table.schema))
+        times = table.column(time)
+        if times.null_count:
+            raise SchemaError(
+                f"table '{name}' has {times.null_count} rows without a time in column '{time}'; "
+                "filter them out first"
+            )
+        self._table = _in_time_order(table, time)
+
+    @property
+    def n_events(self) -> int:
+        """Number of rows."""
+        return int(self._table.num_rows)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of slices."""
+        return -(-self.n_events // TABLE_BLOCK_EVENTS)
+
+    @property
+    def bases(self) -> IntArray:
+        """First row of each slice and the number of rows."""
+        starts = np.arange(self.n_blocks + 1, dtype=np.int64) * TABLE_BLOCK_EVENTS
+        return np.minimum(starts, self.n_events)
+
+    def read_blocks(self, blocks: IntArray, columns: list[str]) -> pa.Table:
+        """Return the rows of ``blocks``, which ascend."""
+        chosen = self._table.select(columns)
+        slices = [chosen.slice(int(b) * TABLE_BLOCK_EVENTS, TABLE_BLOCK_EVENTS) for b in blocks]
+        table = pa.concat_tables(slices) if slices else chosen.slice(0, 0)
+        return _encode_strings(table)
+
+
+def _in_time_order(table: pa.Table, time: str) -> pa.Table:
+    values = to_int64(table.column(time), name=time).to_numpy()
+    if is_ascending(values):
+        return table
+    return table.take(pa.array(np.argsort(values, kind="stable")))
+
+
+def _encode_strings(table: pa.Table) -> pa.Table:
+    """Return the table with its string columns dictionary-encoded."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            encoded = pc.dictionary_encode(table.column(index))
+            table = table.set_column(index, field.name, encoded)
+    return table
+
+
+def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.Table:
+    """Return the events at ``seqs``, in that order.
+
+    Parameters
+    ----------
+    source
+        Where to read.
+    columns
+        Which attributes, at least one.
+    seqs
+        int64 array of positions in ``[0, n_events)``, in any order, with repeats.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per entry of ``seqs``.
+    """
+    bases = source.bases
+    order = np.argsort(seqs, kind="stable")
+    ascending = seqs[order]
+    block_of = np.searchsorted(bases, ascending, side="right") - 1
+    blocks, first_use = np.unique(block_of, return_index=True)
+    uses = np.append(first_use, len(ascending))
+    pieces = []
+    for start in range(0, max(len(blocks), 1), FETCH_BLOCKS):
+        chosen = blocks[start : start + FETCH_BLOCKS].astype(np.int64)
+        table = source.read_blocks(chosen, columns)
+        lo, hi = uses[start], uses[min(start + FETCH_BLOCKS, len(blocks))]
+        counts = bases[chosen + 1] - bases[chosen]
+        row_of_block = np.concatenate(([0], np.cumsum(counts)[:-1])) if len(chosen) else counts
+        local = np.searchsorted(chosen, block_of[lo:hi])
+        rows = row_of_block[local] + ascending[lo:hi] - bases[chosen[local]]
+        pieces.append(table.take(pa.array(rows)))
+    inverse = np.empty(len(order), dtype=np.int64)
+    inverse[order] = np.arange(len(order))
+    return pa.concat_tables(pieces).unify_dictionaries().take(pa.array(inverse))

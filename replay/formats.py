@@ -1,0 +1,82 @@
+"""Answers as machines read them: JSON, CSV, Parquet, Arrow."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MACHINE_FORMATS = ("json", "csv", "parquet", "arrow")
+
+
+def write_answer(table: pa.Table, output_format: str, stream: BinaryIO) -> None:
+    """Write a table to a binary stream, and nothing else.
+
+    Parameters
+    ----------
+    table
+        The answer.
+    output_format
+        ``json`` (one array of row objects; intervals are seconds, times ISO 8601, NaN and the
+        infinities null), ``csv`` (with header; intervals are seconds), ``parquet``, or ``arrow``
+        (an IPC stream).
+    stream
+        Where to; left open.
+
+    Raises
+    ------
+    ValueError
+        If the format is none of these.
+    """
+    if output_format == "json":
+        stream.write(_to_json(table).encode())
+    elif output_format == "csv":
+        import pyarrow.csv as pa_csv
+
+        pa_csv.write_csv(_intervals_to_seconds(table), stream)
+    elif output_format == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(_intervals_to_seconds(table), stream)
+    elif output_format == "arrow":
+        with pa.ipc.new_stream(stream, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        raise ValueError(f"unknown format '{output_format}'; use one of {MACHINE_FORMATS}")
+
+
+def _intervals_to_seconds(table: pa.Table) -> pa.Table:
+    """Return the table with intervals as seconds, since CSV and Parquet have no such type."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_duration(field.type):
+            micros = table.column(index).cast(pa.duration("us")).cast(pa.int64())
+            seconds = pc.divide(micros.cast(pa.float64()), 1e6)
+            table = table.set_column(index, field.name, seconds)
+    return table
+
+
+def _to_json(table: pa.Table) -> str:
+    rows = [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
+    if not rows:
+        return "[]\n"
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
+    return f"[\n{lines}\n]\n"
+
+
+def _json_value(value: Any) -> Any:
+    """Return what JSON can carry of a value."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dt.datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)

@@ -1,0 +1,135 @@
+"""The answer of a query, with the plan that gave it and what happened on the way."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from replay.planning.explain import to_json, to_text
+from replay.planning.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Wall time of each phase of a query."""
+
+    plan: float
+    index: float
+    read: float
+    match: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Actual:
+    """What happened while a query ran."""
+
+    blocks_read: int
+    blocks_total: int
+    entries_read: int
+    rows_replayed: int
+    rows_total: int
+    candidates: int
+    intervals: int
+    faults: int
+    """Rows whose expression met a fault (division by zero, overflow, …) and gave NULL."""
+    warnings: tuple[str, ...]
+    seconds: Seconds
+    count_bytes: Callable[[], int] = field(repr=False, compare=False, default=lambda: 0)
+    """Counts the compressed bytes of what was read; asked only when someone looks."""
+
+    @property
+    def alpha(self) -> float:
+        """Fraction of the stream that was replayed."""
+        return self.rows_replayed / self.rows_total if self.rows_total else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ``actual`` part of the analysis, with its stable keys."""
+        seconds = self.seconds
+        return {
+            "blocks_read": self.blocks_read,
+            "blocks_total": self.blocks_total,
+            "bytes_read": self.count_bytes(),
+            "entries_read": self.entries_read,
+            "rows_replayed": self.rows_replayed,
+            "rows_total": self.rows_total,
+            "candidates": self.candidates,
+            "intervals": self.intervals,
+            "alpha": self.alpha,
+            "faults": self.faults,
+            "warnings": list(self.warnings),
+            "seconds": {
+                "plan": seconds.plan,
+                "index": seconds.index,
+                "read": seconds.read,
+                "match": seconds.match,
+                "total": seconds.total,
+            },
+        }
+
+
+class Result:
+    """The answer of a query.
+
+    Attributes
+    ----------
+    table
+        The rows, a ``pyarrow.Table``, in canonical order.
+    plan
+        The plan that was carried out, with its estimates and its rivals; None for a table in
+        memory, which is always replayed in full.
+    actual
+        What happened.
+    """
+
+    def __init__(self, table: pa.Table, plan: Plan | None, actual: Actual) -> None:
+        self.table = table
+        self.plan = plan
+        self.actual = actual
+
+    @cached_property
+    def stats(self) -> dict[str, Any]:
+        """Plan, estimates and what happened, with the stable keys of ``docs/queries.md``."""
+        actual = self.actual.to_dict()
+        if self.plan is None:
+            return {"plan": "full", "indexes": [], "actual": actual}
+        return to_json(self.plan, actual)
+
+    def analysis(self) -> str:
+        """Return plan, estimates and what happened as text for a person."""
+        if self.plan is None:
+            rows = self.actual.rows_total
+            return f"plan full: a table in memory of {rows:,} rows is always replayed in full"
+        return to_text(self.plan, self.actual.to_dict())
+
+    def to_pandas(self) -> Any:
+        """Return the answer as a pandas data frame (needs pandas)."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the answer as a polars data frame (needs polars)."""
+        import polars as pl
+
+        return pl.from_arrow(self.table)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        name = "full" if self.plan is None else self.plan.name
+        seen = f"{self.actual.blocks_read} of {self.actual.blocks_total} blocks"
+        return f"<Result: {len(self):,} rows, plan {name}, {seen}>"
+
+    def _repr_html_(self) -> str:
+        shown = self.table.slice(0, 20).to_pylist()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.table.column_names)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row.values()) + "</tr>"
+            for row in shown
+        )
+        return f"<table><tr>{head}</tr>{rows}</table><p>{html.escape(repr(self))}</p>"

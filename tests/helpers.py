@@ -1,0 +1,41 @@
+"""What many tests need: a stream filled without Spark."""
+
+from __future__ import annotations
+
+import itertools
+
+from chronicle import Store, StreamSettings
+from chronicle.block_writer import write_ordered
+from chronicle.commit import commit_files
+from chronicle.store import Stream
+from indexing import RunWriter
+from tests.strategies import SCHEMA, SmallStream
+
+
+def fill_stream(
+    store: Store, name: str, small: SmallStream, *, index: tuple[str, ...] = ()
+) -> Stream:
+    """Create a stream and commit the rows in as many commits as the stream has cuts, plus one."""
+    settings = StreamSettings(
+        time="t",
+        block_events=small.block_events,
+        file_events=small.file_events,
+        fan_out=small.fan_out,
+    )
+    stream = store.create_stream(name, SCHEMA, settings)
+    writer = RunWriter(attributes=index, time="t")
+    borders = (0, *small.cuts, len(small.rows))
+    for start, stop in itertools.pairwise(borders):
+        if start == stop:
+            continue
+        batches = small.table.slice(start, stop - start).to_batches()
+        files = write_ordered(
+            batches,
+            stream_dir=stream.path,
+            schema=SCHEMA,
+            settings=settings,
+            ordinal_prefix=f"{stream.next_generation():06d}-{0:06d}",
+            derived=writer,
+        )
+        commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    return stream

@@ -1,0 +1,172 @@
+"""Answers from stores in unusual states: commits cut short, tables in memory, faults of rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle import Store, StreamSettings, create_store, open_store
+from chronicle.block_writer import write_ordered
+from chronicle.commit import commit_derived, commit_events, commit_tree
+from chronicle.errors import SchemaError, StreamNotFoundError
+from indexing import RunWriter
+from replay.errors import NotSupportedError, PlanError
+from tests.helpers import fill_stream
+from tests.strategies import SCHEMA, SmallStream
+
+SQL = (
+    "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a, B.t AS b "
+    "PATTERN (A Z*? B) WITHIN 4 DEFINE A AS A.a = 1, B AS B.a = 2)"
+)
+
+
+def rows(start: int, stop: int) -> list[dict[str, object]]:
+    return [
+        {"t": t, "a": t % 7, "x": t / 2, "s": f"s{t % 3}", "f": None, "k": 0}
+        for t in range(start, stop)
+    ]
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3])
+@pytest.mark.parametrize("plan", ["full", "tree", "all", "auto"])
+def test_commit_cut_short_after_any_step_loses_no_row(
+    tmp_path: Path, n_steps: int, plan: str
+) -> None:
+    store = create_store(tmp_path / "store")
+    small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=())
+    stream = fill_stream(store, "s", small, index=("a",))
+    files = write_ordered(
+        pa.Table.from_pylist(rows(40, 80), schema=SCHEMA).to_batches(),
+        stream_dir=stream.path,
+        schema=SCHEMA,
+        settings=stream.settings,
+        ordinal_prefix=f"{stream.next_generation():06d}-{0:06d}",
+        derived=RunWriter(attributes=("a",), time="t"),
+    )
+    version = stream.snapshot().version
+    steps = (
+        lambda: commit_events(stream, files, read_version=version, metadata={}),
+        lambda: commit_tree(stream, files),
+        lambda: commit_derived(stream, files),
+    )
+    for step in steps[:n_steps]:
+        step()
+    reopened = open_store(tmp_path / "store")
+    answer = replay.query(reopened, SQL, plan=plan).table.to_pylist()
+    # a = 1 at t = 1, 8, 15, …; a = 2 one later; the last is 71, 72 (78 has 1 and 79 has 2).
+    assert answer == [{"a": t, "b": t + 1} for t in range(1, 79, 7)]
+
+
+def test_files_written_but_not_committed_are_not_seen(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    small = SmallStream(rows(0, 20), block_events=4, file_events=16, fan_out=2, cuts=())
+    stream = fill_stream(store, "s", small)
+    write_ordered(
+        pa.Table.from_pylist(rows(20, 40), schema=SCHEMA).to_batches(),
+        stream_dir=stream.path,
+        schema=SCHEMA,
+        settings=stream.settings,
+        ordinal_prefix="000001-000000",
+    )
+    assert open_store(tmp_path / "store").stream("s").snapshot().n_events == 20
+
+
+def test_query_sees_what_another_handle_committed(tmp_path: Path) -> None:
+    reader = create_store(tmp_path / "store")
+    small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=(20,))
+    fill_stream(open_store(tmp_path / "store"), "s", small, index=("a",))
+    assert len(replay.query(reader, SQL)) == 6
+
+
+def test_older_version_answers_as_it_did(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=(20,))
+    stream = fill_stream(store, "s", small, index=("a",))
+    before = stream.snapshot().version - 1
+    for plan in ("full", "all"):
+        # a = 1 then 2 at 1, 8, 15 in the first 20 events
+        assert len(replay.query(store, SQL, plan=plan, as_of=before)) == 3
+        assert len(replay.query(store, SQL, plan=plan)) == 6
+
+
+EACH_ROW = "SELECT * FROM x MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A))"
+
+TICKS = pa.table(
+    {
+        "at": pa.array([dt.datetime(2024, 1, 1, 0, 0, s) for s in (3, 1, 2, 2, 9)]),
+        "price": [3.0, 1.0, 2.0, 2.5, 1.0],
+        "payload": pa.array([b"", b"x", None, b"", b""]),
+    }
+)
+
+
+def test_table_in_memory_is_sorted_by_time_and_ties_keep_their_order() -> None:
+    sql = (
+        "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY at MEASURES FIRST(A.price) AS low, "
+        "LAST(B.price) AS high, LAST(at) - FIRST(at) AS took PATTERN (A B+) "
+        "DEFINE B AS B.price > PREV(B.price))"
+    )
+    result = replay.query({"ticks": TICKS}, sql)
+    assert result.table.to_pylist() == [{"low": 1.0, "high": 3.0, "took": dt.timedelta(seconds=2)}]
+
+
+def test_columns_a_query_does_not_name_may_have_any_type() -> None:
+    table = pa.table({"t": [1, 2], "odd": pa.array([1, 2], pa.uint64())})
+    assert replay.query({"x": table}, EACH_ROW).table.to_pylist() == [{"t": 1}, {"t": 2}]
+
+
+def test_table_without_a_time_in_some_row_is_refused() -> None:
+    table = pa.table({"t": [1, None]})
+    with pytest.raises(SchemaError, match="1 rows without a time"):
+        replay.query({"x": table}, EACH_ROW)
+
+
+def test_faults_of_rows_are_null_and_counted() -> None:
+    table = pa.table({"t": [1, 2, 3], "n": [10, 10, 10], "d": [0, 5, 0]})
+    sql = f"{EACH_ROW[:-1]} DEFINE A AS n / d = 2)"
+    result = replay.query({"x": table}, sql)
+    assert result.table.to_pylist() == [{"t": 2}]
+    assert result.stats["actual"]["faults"] == 2
+
+
+def test_parameter_types_are_kept_apart() -> None:
+    table = pa.table({"t": [1, 2, 3], "n": [0, 1, 2], "b": [True, False, True]})
+    sql = (
+        "SELECT * FROM x MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A) DEFINE A AS {})"
+    )
+    by_number = replay.query({"x": table}, sql.format("n = :v"), params={"v": 1})
+    by_truth = replay.query({"x": table}, sql.format("b = :v"), params={"v": True})
+    assert [r["t"] for r in by_number.table.to_pylist()] == [2]
+    assert [r["t"] for r in by_truth.table.to_pylist()] == [1, 3]
+
+
+def test_entry_points_refuse_what_they_cannot_do() -> None:
+    table = {"x": pa.table({"t": [1]})}
+    with pytest.raises(NotSupportedError, match="spark"):
+        replay.query(table, EACH_ROW, engine="spark")
+    with pytest.raises(PlanError, match="in memory"):
+        replay.query(table, EACH_ROW, plan="all")
+    with pytest.raises(PlanError, match="as_of"):
+        replay.query(table, EACH_ROW, as_of=1)
+    with pytest.raises(StreamNotFoundError, match="did you mean 'x'"):
+        replay.query(table, EACH_ROW.replace("FROM x", "FROM xx"))
+
+
+def test_result_shows_itself(tmp_path: Path) -> None:
+    store: Store = create_store(tmp_path / "store")
+    fill_stream(store, "s", SmallStream(rows(0, 20), 4, 16, 2, ()), index=("a",))
+    result = replay.query(store, SQL)
+    assert "3 rows" in repr(result)
+    assert "<td>1</td>" in result._repr_html_()
+    assert result.to_pandas()["a"].tolist() == [1, 8, 15]
+    assert "plan" in str(replay.explain(store, SQL))
+
+
+def test_settings_of_the_fixture_are_what_the_stream_keeps(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    stream = fill_stream(store, "s", SmallStream(rows(0, 20), 4, 16, 2, ()))
+    assert stream.settings == StreamSettings(time="t", block_events=4, file_events=16, fan_out=2)

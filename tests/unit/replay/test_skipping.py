@@ -1,0 +1,130 @@
+"""A plan that claims to skip is held to it: blocks read are counted, answers compared."""
+
+from __future__ import annotations
+
+import pytest
+
+import replay
+from chronicle import Store, create_store
+from replay.errors import PlanError
+from tests.helpers import fill_stream
+from tests.strategies import SmallStream
+
+N_EVENTS = 1000
+BLOCK_EVENTS = 10
+RARE_AT = (205, 605)
+"""Two events with a = 77, each followed by one with a = 78 three events later."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """``x`` rises with time (the tree can tell its range), ``a`` repeats (only an index can)."""
+    rows = [
+        {"t": 2 * i, "a": i % 5, "x": i / 10, "s": "even" if i % 2 == 0 else "odd",
+         "f": i % 3 == 0, "k": i % 2}
+        for i in range(N_EVENTS)
+    ]  # fmt: skip
+    for at in RARE_AT:
+        rows[at]["a"], rows[at + 3]["a"] = 77, 78
+    small = SmallStream(rows, BLOCK_EVENTS, file_events=300, fan_out=4, cuts=(500,))
+    store = create_store(tmp_path_factory.mktemp("skipping") / "store")
+    fill_stream(store, "s", small, index=("a", "s"))
+    return store
+
+
+def recognize(pattern: str, define: str, more: str = "", measures: str = "FIRST(t) AS t") -> str:
+    return (
+        f"SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES {measures}, MATCH_NUMBER() AS no "
+        f"PATTERN ({pattern}) {more} DEFINE {define})"
+    )
+
+
+RARE = recognize("A Z*? B", "A AS a = 77, B AS B.a = 78", "WITHIN 10")
+
+
+def blocks_read(store: Store, sql: str, plan: str) -> int:
+    result = replay.query(store, sql, plan=plan)
+    full = replay.query(store, sql, plan="full")
+    assert result.table.equals(full.table)
+    assert full.actual.blocks_read == full.actual.blocks_total == N_EVENTS // BLOCK_EVENTS
+    assert result.actual.rows_replayed <= result.actual.blocks_read * BLOCK_EVENTS
+    return result.actual.blocks_read
+
+
+@pytest.mark.parametrize("plan", ["indexes=A.a", "indexes=B", "all", "auto"])
+def test_index_plan_reads_the_blocks_around_the_rare_symbol_only(store: Store, plan: str) -> None:
+    # 205 and 208 lie in block 20, a window of 10 is 5 events: at most blocks 19 to 21, twice.
+    assert 2 <= blocks_read(store, RARE, plan) <= 6
+    assert replay.query(store, RARE, plan=plan).table.to_pylist() == [
+        {"t": 410, "no": 1},
+        {"t": 1210, "no": 2},
+    ]
+
+
+@pytest.mark.parametrize("plan", ["tree", "auto"])
+def test_tree_plan_reads_only_where_minima_and_maxima_allow(store: Store, plan: str) -> None:
+    sql = recognize("A B", "A AS A.x = 50, B AS B.x > 50")
+    assert blocks_read(store, sql, plan) <= 3
+
+
+def test_range_that_no_block_admits_reads_nothing(store: Store) -> None:
+    sql = recognize("A B", "A AS A.x > 1e9")
+    assert blocks_read(store, sql, "tree") == 0
+    assert blocks_read(store, sql, "auto") == 0
+
+
+def test_equality_with_a_pinned_symbol_uses_its_range(store: Store) -> None:
+    sql = recognize("A Z*? B", "A AS a = 77, B AS B.a = A.a AND B.t > A.t", "WITHIN 1000")
+    # B can only be another 77: 400 events apart, in a window of 500.
+    result = replay.query(store, sql, plan="indexes=A.a,B.a")
+    assert result.table.to_pylist() == [{"t": 410, "no": 1}]
+    assert blocks_read(store, sql, "indexes=A.a,B.a") <= 43
+
+
+def test_pattern_of_bounded_length_needs_no_window(store: Store) -> None:
+    sql = recognize("A Z{2} B", "A AS a = 77, B AS B.a = 78")
+    assert 2 <= blocks_read(store, sql, "indexes=A.a") <= 4
+
+
+def test_partitioned_query_skips_by_time(store: Store) -> None:
+    sql = RARE.replace("ORDER BY t", "PARTITION BY k ORDER BY t")
+    assert 0 < blocks_read(store, sql, "indexes=A.a") <= 6
+
+
+def test_navigation_reads_beside_the_interval(store: Store) -> None:
+    sql = recognize("A", "A AS A.a = 77 AND PREV(A.a, 6) = 4 AND NEXT(A.a, 7) = 2", "WITHIN 0")
+    # 205 - 6 = 199 has a = 4, 205 + 7 = 212 has a = 2; both lie in other blocks.
+    assert blocks_read(store, sql, "indexes=A.a") <= 4
+    assert len(replay.query(store, sql, plan="indexes=A.a")) == 2
+
+
+def test_equal_ranges_are_looked_up_once(store: Store) -> None:
+    sql = recognize("A Z*? A Z*? A", "A AS a = 77", "WITHIN 2000")
+    once = replay.query(store, recognize("A", "A AS a = 77"), plan="indexes=A.a")
+    three = replay.query(store, sql, plan="indexes=A.a")
+    assert three.actual.entries_read == once.actual.entries_read
+
+
+def test_limit_gives_the_first_matches(store: Store) -> None:
+    for plan in ("full", "all", "auto"):
+        result = replay.query(store, RARE + " LIMIT 1", plan=plan)
+        assert result.table.to_pylist() == [{"t": 410, "no": 1}]
+
+
+@pytest.mark.parametrize(
+    ("sql", "plan", "said"),
+    [
+        pytest.param(RARE, "indexes=A.x", "A.x", id="no range on it"),
+        pytest.param(RARE, "indexes=Q.a", "Q", id="no symbol"),
+        pytest.param(RARE, "indexes=A.aa", "did you mean", id="no attribute"),
+        pytest.param(RARE, "fast", "fast", id="no plan"),
+        pytest.param(recognize("A*", "A AS a = 77"), "all", "match no row", id="nothing mandatory"),
+        pytest.param(recognize("A", "A AS A.x = 1"), "all", "index", id="no index"),
+    ],
+)
+def test_named_plan_that_cannot_apply_is_an_error(
+    store: Store, sql: str, plan: str, said: str
+) -> None:
+    with pytest.raises(PlanError) as caught:
+        replay.query(store, sql, plan=plan)
+    assert said in str(caught.value)
