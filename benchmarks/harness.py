@@ -1,0 +1,126 @@
+"""How everything here is measured: interleaved rounds, medians, spread, and equal answers first."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parent / "results"
+"""Measurements and the stores they need; git ignores it."""
+
+ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the things compared."""
+
+    name: str
+    run: Callable[[], Any]
+    note: str = ""
+    """Which advantage it has over the others (warm cache, cores, columns), if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Wall time of one side, in seconds for each call."""
+
+    name: str
+    rounds_s: tuple[float, ...]
+    note: str = ""
+
+    @property
+    def median_s(self) -> float:
+        """Median over the rounds."""
+        return median(self.rounds_s)
+
+    @property
+    def spread(self) -> float:
+        """Slowest round less the fastest, as a fraction of the median."""
+        return (max(self.rounds_s) - min(self.rounds_s)) / self.median_s
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the timing for a JSON file."""
+        return {**asdict(self), "median_s": self.median_s, "spread": self.spread}
+
+
+def interleave(sides: Sequence[Side], *, rounds: int = ROUNDS, calls: int = 1) -> list[Timing]:
+    """Time the sides in turn, A B A B, so that a slow minute of the machine hits all of them.
+
+    Parameters
+    ----------
+    sides
+        Each is called once before the first round, unmeasured: caches and compiled code are warm.
+    rounds
+        How often each is measured.
+    calls
+        Calls per measurement, for what takes less than some milliseconds; times are per call.
+
+    Returns
+    -------
+    list of Timing
+        In the order of ``sides``.
+    """
+    for side in sides:
+        side.run()
+    seconds: list[list[float]] = [[] for _ in sides]
+    for _ in range(rounds):
+        for side, measured in zip(sides, seconds, strict=True):
+            started = perf_counter()
+            for _ in range(calls):
+                side.run()
+            measured.append((perf_counter() - started) / calls)
+    return [
+        Timing(side.name, tuple(measured), side.note)
+        for side, measured in zip(sides, seconds, strict=True)
+    ]
+
+
+def speedup(timing: Timing, baseline: Timing) -> float:
+    """Return how many times as long the baseline takes."""
+    return baseline.median_s / timing.median_s
+
+
+def print_comparison(title: str, timings: Sequence[Timing], *, baseline: str) -> None:
+    """Print medians, spreads and ratios against the side named ``baseline``."""
+    against = next(timing for timing in timings if timing.name == baseline)
+    print(f"\n{title}")
+    width = max(len(timing.name) for timing in timings)
+    for timing in timings:
+        note = f"   ({timing.note})" if timing.note else ""
+        print(
+            f"  {timing.name:<{width}}  {1e3 * timing.median_s:10.2f} ms"
+            f"  ±{50 * timing.spread:3.0f} %  {speedup(timing, against):8.2f}x {baseline}{note}"
+        )
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on besides the code."""
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cores": os.cpu_count(),
+        "versions": {name: version(name) for name in ("numba", "numpy", "pyarrow", "deltalake")},
+    }
+
+
+def write_results(name: str, results: dict[str, Any]) -> None:
+    """Write the results as JSON below ``RESULTS`` and say where."""
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / f"{name}.json"
+    file.write_text(json.dumps({"machine": machine(), **results}, indent=2) + "\n")
+    print(f"\nwritten to {os.path.relpath(file)}")
+
+
+def fail(reason: str) -> None:
+    """End the benchmark with a reason: a time next to a wrong answer means nothing."""
+    sys.exit(f"benchmark failed: {reason}")

@@ -1,0 +1,179 @@
+"""The command line: exit codes, what goes to which stream, and no JVM for a query."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from chronicle import create_store
+from tests.helpers import fill_stream
+from tests.strategies import SmallStream
+
+ROOT = Path(__file__).parents[2]
+
+RISE = (
+    "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS start, B.x AS x, B.s AS s "
+    "PATTERN (A Z*? B) WITHIN 5 DEFINE A AS A.a = 7, B AS B.a = 8)"
+)
+
+
+def row(t: int, a: int, x: float | None, s: str) -> dict[str, object]:
+    return {"t": t, "a": a, "x": x, "s": s, "f": None, "k": None}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200 events of which two make a match at t = 100 and 103."""
+    rows = [row(t, t % 5, t / 4, "quiet") for t in range(200)]
+    rows[100], rows[103] = row(100, 7, 1.0, "rise"), row(103, 8, float("nan"), 'a "b", ü')
+    path = tmp_path_factory.mktemp("cli") / "store"
+    small = SmallStream(rows, block_events=8, file_events=64, fan_out=4, cuts=())
+    fill_stream(create_store(path), "s", small, index=("a",))
+    return path
+
+
+def run(*arguments: str | Path, java: bool = True) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    if not java:
+        environment = {k: v for k, v in environment.items() if k != "JAVA_HOME"}
+        environment["PATH"] = "/nowhere"
+    command = [sys.executable, "-m", "cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, env=environment, check=False, cwd=ROOT)
+
+
+def test_query_answers_without_java_on_the_path(store: Path) -> None:
+    done = run("query", RISE, "--store", store, "--format", "json", java=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [{"start": 100, "x": None, "s": 'a "b", ü'}]
+
+
+def test_query_imports_no_heavy_library() -> None:
+    # Numba by itself loads SciPy's BLAS where SciPy is installed; the rest stays out.
+    code = (
+        "import sys, cli, replay, chronicle, indexing; "
+        "print(sorted({'pyspark', 'pandas', 'scipy.stats'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_json_of_no_match_is_an_empty_array(store: Path) -> None:
+    none = RISE.replace("B.a = 8", "B.a = 99")
+    done = run("query", none, "--store", store, "--format", "json")
+    assert json.loads(done.stdout) == []
+
+
+def test_analyze_writes_words_to_stderr_only(store: Path) -> None:
+    done = run("query", RISE, "--store", store, "--format", "json", "--analyze")
+    assert len(json.loads(done.stdout)) == 1
+    assert b"blocks" in done.stderr
+
+
+def test_analysis_file_has_the_stable_keys(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "analysis.json"
+    run("query", RISE, "--store", store, "--plan", "indexes=A.a", "--analysis", file)
+    analysis = json.loads(file.read_text())
+    assert {"plan", "indexes", "estimated", "actual", "rivals"} <= set(analysis)
+    assert {"cost", "blocks", "entries", "alpha", "candidates"} <= set(analysis["estimated"])
+    actual = analysis["actual"]
+    assert {"blocks_read", "blocks_total", "bytes_read", "entries_read", "rows_replayed",
+            "rows_total", "intervals", "alpha", "seconds"} <= set(actual)  # fmt: skip
+    assert {"plan", "index", "read", "match", "total"} <= set(actual["seconds"])
+    assert actual["blocks_read"] < actual["blocks_total"] == 25  # 3 files of 64, one of 8, by 8
+
+
+def test_explain_runs_nothing_and_names_the_plan(store: Path) -> None:
+    done = run("query", RISE, "--store", store, "--explain")
+    assert done.returncode == 0
+    assert b"plan" in done.stdout
+    as_json = run("query", RISE, "--store", store, "--explain", "--format", "json")
+    assert json.loads(as_json.stdout)["actual"] is None
+
+
+def test_csv_parquet_and_arrow_hold_the_same_row(store: Path, tmp_path: Path) -> None:
+    as_csv = run("query", RISE, "--store", store, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(as_csv.stdout.decode())))
+    assert [(r["start"], r["s"]) for r in rows] == [("100", 'a "b", ü')]
+    file = tmp_path / "answer.parquet"
+    done = run("query", RISE, "--store", store, "--format", "parquet", "--out", file)
+    assert done.stdout == b""
+    as_arrow = run("query", RISE, "--store", store, "--format", "arrow")
+    table = pa.ipc.open_stream(as_arrow.stdout).read_all()
+    assert pq.read_table(file).select(["start", "s"]).equals(table.select(["start", "s"]))
+
+
+def test_parameters_fill_in_names(store: Path) -> None:
+    sql = RISE.replace("A.a = 7", "A.a = :first")
+    done = run("query", sql, "--store", store, "--param", "first=7", "--format", "json")
+    assert len(json.loads(done.stdout)) == 1
+
+
+def test_describe_names_time_range_blocks_and_indexes(store: Path) -> None:
+    done = run("describe", "s", "--store", store)
+    text = done.stdout.decode()
+    assert "0 to 199" in text
+    assert "index         a: 200 entries" in text
+    as_json = json.loads(run("describe", "s", "--store", store, "--json").stdout)
+    assert as_json["n_events"] == 200
+    assert as_json["indexes"]["a"]["entries"] == 200
+
+
+def test_streams_lists_what_is_there(store: Path) -> None:
+    assert b"200" in run("streams", "--store", store).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["query", RISE, "--store", "nowhere"], "no Chronicle store", id="no store"),
+        pytest.param(["query", RISE.replace(" s ", " z ", 1)], "no stream 'z'", id="no stream"),
+        pytest.param(["query", "SELECT * FRM s"], "line 1, column", id="syntax"),
+        pytest.param(["query", RISE.replace("A.a", "A.aa")], "did you mean 'a'", id="column"),
+        pytest.param(["query", RISE.replace("= 7", "= 'x'")], "STRING", id="types"),
+        pytest.param(["query", RISE, "--plan", "quick"], "quick", id="plan"),
+        pytest.param(["query", RISE, "--plan", "indexes=A.x"], "A.x", id="index"),
+        pytest.param(["describe", "z"], "no stream 'z'", id="describe"),
+    ],
+)
+def test_stated_failures_are_one_sentence_and_exit_1(
+    store: Path, arguments: list[str], said: str
+) -> None:
+    given = arguments if "--store" in arguments else [*arguments, "--store", str(store)]
+    done = run(*given)
+    error = done.stderr.decode()
+    assert done.returncode == 1, error
+    assert done.stdout == b""
+    assert error.startswith("error: ")
+    assert said in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param(["query", "--store", "x"], id="no query"),
+        pytest.param(["query", RISE, "--store", "x", "--format", "xml"], id="format"),
+        pytest.param(["query", RISE, "--store", "x", "--param", "first"], id="param"),
+        pytest.param(["query", "-f", "missing.sql", "--store", "x"], id="file"),
+        pytest.param(["fly"], id="command"),
+    ],
+)
+def test_wrong_usage_exits_2(arguments: list[str]) -> None:
+    assert run(*arguments).returncode == 2

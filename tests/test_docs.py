@@ -1,0 +1,197 @@
+"""Documents are executed: examples run, commands exist, links lead somewhere, help is current."""
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import replay
+from chronicle import StreamSettings, create_store, open_store
+from chronicle.block_writer import write_ordered
+from chronicle.commit import commit_files
+from chronicle.schema import normalise_schema
+from cli import app
+from datasets import crimes, synthetic
+from datasets.tour import INDEXES, ROBBERY_TO_CAR_THEFT
+from indexing import RunWriter
+from replay.language import bind, parse_query
+from scripts.write_cli_reference import REFERENCE, commands, reference
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "datasets").rglob("*.md")),
+]
+EXECUTED = ("python", "sql", "sh")
+STREAMS = {
+    "crimes": (normalise_schema(pq.read_schema(crimes.DATA_FILE)), crimes.TIME),
+    "synthetic": (synthetic.SCHEMA, synthetic.TIME),
+}
+"""Streams that examples may ask, with their schema and time column."""
+
+COMMANDS = {" ".join(words): command for words, command in commands()}
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A block of code in a document."""
+
+    page: Path
+    line: int
+    language: str
+    code: str
+    reason: str | None
+    """Why it is not executed: ``<!-- not run: … -->`` right above it."""
+    prints: str | None
+    """The ``text`` fence right below."""
+
+
+def fences(page: Path) -> Iterator[Fence]:
+    """Yield the fenced blocks of a page in order."""
+    text = page.read_text(encoding="utf-8")
+    pattern = re.compile(
+        r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n+)?"
+        r"^```(?P<language>\w*)\n(?P<code>.*?)^```$"
+        r"(?:\n+```text\n(?P<prints>.*?)^```$)?",
+        re.MULTILINE | re.DOTALL,
+    )
+    for found in pattern.finditer(text):
+        line = text.count("\n", 0, found.start("code"))
+        yield Fence(page, line, found["language"], found["code"], found["reason"], found["prints"])
+
+
+FENCES = [fence for page in PAGES for fence in fences(page)]
+
+
+def of(language: str) -> list[object]:
+    """Return the fences of a language that are to be executed, as test parameters."""
+    return [
+        pytest.param(fence, id=f"{fence.page.name}-{fence.line}")
+        for fence in FENCES
+        if fence.language == language and fence.reason is None
+    ]
+
+
+@pytest.mark.parametrize("fence", of("python"))
+def test_python_example_runs_and_prints_what_it_says(fence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(fence.code, f"{fence.page.name}:{fence.line}", "exec"), {})
+    assert printed.getvalue().strip() == (fence.prints or "").strip()
+
+
+@pytest.mark.parametrize("fence", of("sql"))
+def test_sql_example_fits_the_stream_it_asks(fence):
+    parsed = parse_query(fence.code)
+    schema, time = STREAMS[parsed.stream]
+    bound = bind(parsed, schema, time=time, text=fence.code, params={})
+    assert bound.stream == parsed.stream
+
+
+@pytest.mark.parametrize("fence", of("sh"))
+def test_commands_of_an_example_exist(fence):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for line in fence.code.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["make"]:
+            for target in (word for word in words[1:] if "=" not in word):
+                assert re.search(rf"^{target}:", makefile, re.MULTILINE), line
+        if words[:1] and Path(words[0]).name == "chronicle":
+            check_command(words[1:], line)
+
+
+@pytest.fixture(scope="module")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lend what `make demo` leaves, made without Spark."""
+    path = tmp_path_factory.mktemp("docs") / "demo-store"
+    settings = StreamSettings(crimes.TIME)
+    schema = STREAMS["crimes"][0]
+    stream = create_store(path).create_stream("crimes", schema, settings)
+    files = write_ordered(
+        crimes.to_usable(crimes.load()).cast(schema).to_batches(),
+        stream_dir=stream.path,
+        schema=schema,
+        settings=settings,
+        ordinal_prefix="000000-000000",
+        derived=RunWriter(attributes=INDEXES, time=crimes.TIME),
+    )
+    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    return path
+
+
+@pytest.mark.parametrize("fence", [f for f in of("sh") if f.values[0].prints is not None])
+def test_command_of_an_example_prints_what_it_says(fence, demo_store, monkeypatch):
+    monkeypatch.chdir(demo_store.parent)
+    words = shlex.split(fence.code.replace("\\\n", " "))
+    done = CliRunner().invoke(app, words[1:])
+    assert (done.exit_code, done.stderr) == (0, "")
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    assert printed == fence.prints.splitlines()
+
+
+def keys(stats: object) -> Iterator[str]:
+    """Yield the keys of nested JSON as `docs/planning.md` writes them: ``a.b``, ``a[].b``."""
+    for key, value in stats.items():
+        inner, mark = (value[0], "[]") if isinstance(value, list) and value else (value, "")
+        if isinstance(inner, dict):
+            yield from (f"{key}{mark}.{below}" for below in keys(inner))
+        else:
+            yield key
+
+
+def test_keys_of_an_analysis_are_those_of_the_documents(demo_store):
+    found = set(keys(replay.query(open_store(demo_store), ROBBERY_TO_CAR_THEFT).stats))
+    planning = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[a-z].*?) \|", planning, flags=re.MULTILINE)
+    documented = {key for row in rows for key in re.findall(r"`([a-z_.\[\]]+)`", row)}
+    # A rival's estimate is told once, as that of the plan.
+    estimated = {key.removeprefix("rivals[].") for key in found if "rivals[].est" in key}
+    assert estimated <= found
+    found -= {f"rivals[].{key}" for key in estimated}
+    assert documented == found | {"actual", "rivals[].estimated"}
+
+
+def check_command(words: list[str], line: str) -> None:
+    """Assert that the command and each long option of it exist."""
+    name = next((name for name in COMMANDS if words[: len(name.split())] == name.split()), None)
+    assert name is not None, line
+    options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    assert [w for w in words if w.startswith("--") and w.split("=")[0] not in options] == [], line
+
+
+def test_every_block_of_code_is_executed_or_carries_a_reason():
+    unknown = [
+        f"{fence.page.name}:{fence.line}"
+        for fence in FENCES
+        if fence.language not in (*EXECUTED, "text") and fence.reason is None
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_command_has_help_with_an_example_and_is_documented(name):
+    command = COMMANDS[name]
+    assert command.help
+    assert f"chronicle {name}" in command.help.partition("Example")[2]
+    assert f"## chronicle {name}\n" in REFERENCE.read_text(encoding="utf-8")
+    assert [p.name for p in command.params if not getattr(p, "help", None)] == []
+
+
+def test_reference_of_the_command_line_is_current():
+    assert REFERENCE.read_text(encoding="utf-8") == reference(), "run `make docs`"
