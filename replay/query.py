@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from chronicle import Snapshot, Store
 from chronicle.errors import StreamNotFoundError
-from replay.engines.local import ReplayOutcome, replay
-from replay.engines.source import EventSource, TableSource, fetch_events
+from replay.engines.local import INLINE_EVENTS, ReplayOutcome, replay
+from replay.engines.source import EventSource, OnceRead, TableSource, fetch_events
 from replay.engines.statistics import IndexPhase, SnapshotStatistics, look_up, statistics_of
 from replay.errors import NotSupportedError, PlanError
 from replay.language import bind, parse_query
@@ -22,6 +22,7 @@ from replay.language.bound import BoundPatternQuery, attributes
 from replay.language.syntax import Query
 from replay.operators.measures import evaluate_measures
 from replay.operators.program import MatchProgram, compile_program
+from replay.operators.scalars import Faults
 from replay.planning.explain import to_json, to_text
 from replay.planning.intervals import replay_stretches
 from replay.planning.plan import Plan, PlanKind
@@ -185,8 +186,9 @@ def _query_snapshot(
         found = replay_stretches(chosen, indexed.occurrences, bound, statistics)
         stretches, n_candidates, n_intervals = found.blocks, found.n_candidates, found.n_intervals
     looked_up = perf_counter()
-    outcome = replay(snapshot, program, stretches, limit=bound.limit)
-    table, seconds_measures = _materialise(snapshot, bound, program, outcome)
+    source = _source_of(snapshot, bound, stretches)
+    outcome = replay(source, program, stretches, limit=bound.limit)
+    answer = _materialise(source, bound, program, outcome)
     actual = Actual(
         blocks_read=outcome.n_blocks,
         blocks_total=snapshot.n_blocks,
@@ -195,18 +197,26 @@ def _query_snapshot(
         rows_total=snapshot.n_events,
         candidates=n_candidates,
         intervals=n_intervals,
-        faults=outcome.n_faults,
+        faults=outcome.n_faults + answer.n_faults,
         warnings=statistics.faults,
         seconds=Seconds(
             plan=planned - started,
             index=looked_up - planned,
             read=outcome.seconds_read,
-            match=outcome.seconds_match + seconds_measures,
+            match=outcome.seconds_match + answer.seconds,
             total=perf_counter() - started,
         ),
         count_bytes=_byte_counter(snapshot, stretches, program, indexed),
     )
-    return Result(table, chosen, actual)
+    return Result(answer.table, chosen, actual)
+
+
+def _source_of(
+    snapshot: Snapshot, bound: BoundPatternQuery, stretches: np.ndarray[Any, Any]
+) -> EventSource:
+    """Return where to read: small replays keep what they read for the measures."""
+    n_rows = int((snapshot.bases[stretches[:, 1]] - snapshot.bases[stretches[:, 0]]).sum())
+    return OnceRead(snapshot, _columns(bound)) if n_rows <= INLINE_EVENTS else snapshot
 
 
 def _byte_counter(
@@ -237,7 +247,7 @@ def _query_table(
     planned = perf_counter()
     everything = np.array([[0, source.n_blocks]], dtype=np.int64)[: min(source.n_blocks, 1)]
     outcome = replay(source, program, everything, limit=bound.limit)
-    answer, seconds_measures = _materialise(source, bound, program, outcome)
+    answer = _materialise(source, bound, program, outcome)
     actual = Actual(
         blocks_read=outcome.n_blocks,
         blocks_total=source.n_blocks,
@@ -246,17 +256,17 @@ def _query_table(
         rows_total=source.n_events,
         candidates=0,
         intervals=0,
-        faults=outcome.n_faults,
+        faults=outcome.n_faults + answer.n_faults,
         warnings=(),
         seconds=Seconds(
             plan=planned - started,
             index=0.0,
             read=outcome.seconds_read,
-            match=outcome.seconds_match + seconds_measures,
+            match=outcome.seconds_match + answer.seconds,
             total=perf_counter() - started,
         ),
     )
-    return Result(answer, None, actual)
+    return Result(answer.table, None, actual)
 
 
 def _columns(bound: BoundPatternQuery) -> list[str]:
@@ -266,10 +276,19 @@ def _columns(bound: BoundPatternQuery) -> list[str]:
     return sorted({*named, *bound.partition_by, bound.time})
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The rows of an answer, and what evaluating its measures took."""
+
+    table: pa.Table
+    n_faults: int
+    seconds: float
+
+
 def _materialise(
     source: EventSource, bound: BoundPatternQuery, program: MatchProgram, outcome: ReplayOutcome
-) -> tuple[pa.Table, float]:
-    """Evaluate the measures of the matches that are wanted; return them and the time it took."""
+) -> _Answer:
+    """Evaluate the measures of the matches that are wanted."""
     started = perf_counter()
     matches = outcome.matches
     if bound.limit is not None:
@@ -278,5 +297,8 @@ def _materialise(
     def fetch(columns: list[str], seqs: np.ndarray[Any, Any]) -> pa.Table:
         return fetch_events(source, columns, seqs)
 
-    table = evaluate_measures(bound, program, matches, fetch, n_events=source.n_events)
-    return table, perf_counter() - started
+    faults = Faults()
+    table = evaluate_measures(
+        bound, program, matches, fetch, n_events=source.n_events, faults=faults
+    )
+    return _Answer(table, faults.count, perf_counter() - started)

@@ -114,6 +114,45 @@ def _encode_strings(table: pa.Table) -> pa.Table:
     return table
 
 
+class OnceRead:
+    """A source that keeps what it read, for replays so small that all of it fits.
+
+    The first read takes every column of the query; measures, which come after matching, are then
+    evaluated on the same rows without going back to disk.
+
+    Parameters
+    ----------
+    source
+        Where to read.
+    columns
+        Every column the query names.
+    """
+
+    def __init__(self, source: EventSource, columns: list[str]) -> None:
+        self._source = source
+        self._columns = columns
+        self._blocks = np.empty(0, dtype=np.int64)
+        self._table: pa.Table | None = None
+        self.n_events = source.n_events
+        self.n_blocks = source.n_blocks
+        self.bases = source.bases
+
+    def read_blocks(self, blocks: IntArray, columns: list[str]) -> pa.Table:
+        """Return the rows of ``blocks``, which ascend, from what is kept where it has them."""
+        if self._table is None:
+            self._blocks, self._table = blocks, self._source.read_blocks(blocks, self._columns)
+        if np.array_equal(blocks, self._blocks):
+            return self._table.select(columns)
+        places = np.searchsorted(self._blocks, blocks)
+        if not np.isin(blocks, self._blocks).all():
+            return self._source.read_blocks(blocks, columns)
+        counts = self.bases[self._blocks + 1] - self.bases[self._blocks]
+        starts = np.cumsum(counts) - counts
+        chosen = self._table.select(columns)
+        slices = [chosen.slice(starts[p], counts[p]) for p in places.tolist()]
+        return pa.concat_tables(slices) if slices else chosen.slice(0, 0)
+
+
 def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.Table:
     """Return the events at ``seqs``, in that order.
 

@@ -47,6 +47,7 @@ def evaluate_measures(
     fetch: Fetch,
     *,
     n_events: int,
+    faults: Faults | None = None,
 ) -> pa.Table:
     """Return the answer's columns for matches.
 
@@ -60,6 +61,8 @@ def evaluate_measures(
         Reads columns (at least one) of the events at ascending, distinct ``seq``, maybe none.
     n_events
         Events of the stream: PREV and NEXT beyond it are NULL.
+    faults
+        Counts the matches whose arithmetic or casts gave NULL.
 
     Returns
     -------
@@ -68,11 +71,12 @@ def evaluate_measures(
         plain attribute keeps its column's type (dictionaries decoded).
     """
     reader = _MatchRows(query, program, matches, fetch, n_events)
+    faults = Faults() if faults is None else faults
     measures = {measure.name: measure.expression for measure in query.measures}
     columns = []
     for source, _ in query.output:
         if source in measures:
-            columns.append(reader.measure(measures[source]))
+            columns.append(reader.measure(measures[source], faults))
         else:
             columns.append(reader.plain(source, reader.first_rows))
     return pa.table(columns, names=[name for _, name in query.output])
@@ -136,11 +140,11 @@ class _MatchRows:
             column = column.unify_dictionaries().cast(column.type.value_type)
         return column.take(pa.array(rows, mask=rows < 0))
 
-    def measure(self, expression: Expression) -> pa.Array:
+    def measure(self, expression: Expression, faults: Faults) -> pa.Array:
         """Return a measure's values."""
         if isinstance(expression, Attribute):
             return self.plain(expression.name, self._rows(self._seqs(expression)))
-        found = evaluate(expression, self, Faults(), match_values=self._match_values)
+        found = evaluate(expression, self, faults, match_values=self._match_values)
         return to_arrow(found, expression.type)
 
     def _seqs(self, attribute: Attribute) -> IntArray:

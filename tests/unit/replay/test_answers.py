@@ -82,6 +82,17 @@ def test_query_sees_what_another_handle_committed(tmp_path: Path) -> None:
     assert len(replay.query(reader, SQL)) == 6
 
 
+@pytest.mark.parametrize("first", ["A.s AS s", "A.x AS x, B.s AS s", "A.t AS t"])
+def test_small_replay_reads_measures_with_the_rest(tmp_path: Path, first: str) -> None:
+    store = create_store(tmp_path / "store")
+    small = SmallStream(rows(0, 80), block_events=4, file_events=16, fan_out=2, cuts=())
+    fill_stream(store, "s", small, index=("a",))
+    sql = SQL.replace("A.t AS a, B.t AS b", first)
+    table = replay.query({"s": small.table}, sql).table
+    assert replay.query(store, sql, plan="all").table.equals(table)
+    assert replay.query(store, sql + " LIMIT 3", plan="all").table.equals(table.slice(0, 3))
+
+
 def test_older_version_answers_as_it_did(tmp_path: Path) -> None:
     store = create_store(tmp_path / "store")
     small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=(20,))
@@ -131,6 +142,13 @@ def test_faults_of_rows_are_null_and_counted() -> None:
     result = replay.query({"x": table}, sql)
     assert result.table.to_pylist() == [{"t": 2}]
     assert result.stats["actual"]["faults"] == 2
+
+
+def test_faults_of_measures_are_null_and_counted() -> None:
+    table = pa.table({"t": [1, 2], "n": [10, 10], "d": [0, 5]})
+    result = replay.query({"x": table}, EACH_ROW.replace("A.t AS t", "A.n / A.d AS q"))
+    assert result.table.to_pylist() == [{"q": None}, {"q": 2}]
+    assert result.stats["actual"]["faults"] == 1
 
 
 def test_parameter_types_are_kept_apart() -> None:
