@@ -38,6 +38,8 @@ def kill_at(step):
             os.kill(os.getpid(), signal.SIGKILL)
     return progress
 
+# A process started in the background inherits that Ctrl-C is ignored; this one must hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["DRIVER_PID"] = str(os.getpid())
 store = open_store("store")
 options = IngestOptions(time="t", index=("n",), master="local[2]")
