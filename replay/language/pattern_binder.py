@@ -19,6 +19,7 @@ from replay.language.bound import (
 )
 from replay.language.expression_binder import ExpressionBinder
 from replay.language.pattern_scope import Attributes, PatternScope, Symbols, bind_constant
+from replay.language.printer import to_sql
 from replay.language.source import Source, resolve
 from replay.language.syntax import Identifier, PatternQuery, RowPattern
 from replay.language.types import TIME_TYPES
@@ -249,9 +250,10 @@ def _missing_column(
 ) -> Exception:
     attribute = resolve(item.name, attributes.names)
     if attribute is not None:
+        name = to_sql(item.name)
         return source.error(
             f"attribute '{attribute}' is not part of the answer, which has one row per match; "
-            f"name it in MEASURES, such as LAST({item.name}) AS {item.name}",
+            f"name it in MEASURES, such as LAST({name}) AS {name}",
             item.name,
         )
     return source.unknown("column of the answer called", item.name.name, available, item.name)

@@ -22,6 +22,7 @@ from replay.language.bound import (
     MatchNumber,
 )
 from replay.language.expression_binder import ExpressionBinder
+from replay.language.printer import to_sql
 from replay.language.source import Source, resolve, shown
 from replay.language.syntax import Identifier
 from replay.language.types import remedy_for, to_data_type
@@ -171,7 +172,7 @@ class PatternScope:
     def classifier(self, node: syntax.ClassifierCall) -> Expression:
         """Return ``CLASSIFIER()``, in MEASURES."""
         if node.symbol is not None:
-            raise self._source.not_supported(f"CLASSIFIER({node.symbol})", node)
+            raise self._source.not_supported(f"CLASSIFIER({to_sql(node.symbol)})", node)
         self._check_match_function("CLASSIFIER()", node)
         return Classifier()
 
@@ -255,7 +256,8 @@ class PatternScope:
         elif frame.column.symbol != node.symbol:
             kind = frame.logical or frame.physical
             raise self._source.error(
-                f"{kind} reads one row, and {frame.column} and {node} are of different symbols",
+                f"{kind} reads one row, and {to_sql(frame.column)} and {to_sql(node)} are of "
+                "different symbols",
                 node,
             )
 

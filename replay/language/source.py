@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from replay.errors import BindError, NotSupportedError, UnknownNameError
 from replay.language.bound import Literal
 from replay.language.literals import from_parameter
+from replay.language.printer import to_sql
 from replay.language.syntax import Identifier, Node, Parameter
 from replay.language.tokens import PlaceArguments, place
 
@@ -79,5 +80,5 @@ def resolve(identifier: Identifier, names: Iterable[str]) -> str | None:
 
 def shown(node: Node) -> str:
     """Return the text of a node for a message, cut if it is long."""
-    text = str(node)
+    text = to_sql(node)
     return text if len(text) <= _SHOWN_LENGTH else f"{text[: _SHOWN_LENGTH - 1]}…"

@@ -12,14 +12,9 @@ from replay.language.bound import SkipMode
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A piece of a query; ``str`` gives its text."""
+    """A piece of a query; ``printer.to_sql`` gives its text."""
 
     at: int = field(default=0, compare=False, repr=False, kw_only=True)
-
-    def __str__(self) -> str:
-        from replay.language.printer import to_sql  # the printer imports this module
-
-        return to_sql(self)
 
 
 @dataclass(frozen=True, slots=True)

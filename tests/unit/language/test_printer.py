@@ -41,7 +41,7 @@ def test_printed_pattern_parses_to_the_same_tree(pattern):
 
 @given(pattern_queries)
 def test_printed_query_parses_to_the_same_tree(query):
-    assert parse_query(str(query)) == query
+    assert parse_query(to_sql(query)) == query
 
 
 @pytest.mark.parametrize(

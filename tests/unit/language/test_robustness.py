@@ -62,7 +62,7 @@ def test_any_text_parses_or_fails_with_a_place(text):
 
 @given(pattern_queries)
 def test_any_tree_binds_or_fails_with_a_stated_error(query):
-    text = str(query)
+    text = to_sql(query)
     params = {"p": 1, "q_1": None}
     bound = attempt(lambda: bind(parse_query(text), SCHEMA, text=text, params=params))
     if bound is None:
