@@ -46,7 +46,7 @@ java_major() {
 }
 
 check_java() {
-    remedy="install a Java 17 or 21 (Debian, Ubuntu: 'apt install openjdk-17-jre-headless'; \
+    remedy="install a Java 17 or 21 (Debian, Ubuntu: 'apt install default-jre-headless'; \
 macOS: 'brew install openjdk@17'; any system: https://adoptium.net/) and put its 'java' on the \
 PATH or set JAVA_HOME to it."
     if [ -n "${JAVA_HOME:-}" ]; then

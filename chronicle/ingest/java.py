@@ -15,7 +15,7 @@ OLDEST_JAVA = 17
 """Spark 4 is compiled for Java 17."""
 
 REMEDY = (
-    "install OpenJDK 17 or 21 (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; "
+    "install OpenJDK 17 or 21 (Debian and Ubuntu: apt-get install default-jre-headless; "
     "macOS: brew install openjdk@21) and put it on PATH or name it in JAVA_HOME"
 )
 
