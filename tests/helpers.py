@@ -9,7 +9,7 @@ from chronicle.block_writer import write_ordered
 from chronicle.commit import commit_files
 from chronicle.store import Stream
 from indexing import RunWriter
-from tests.strategies import SCHEMA, SmallStream
+from tests.strategies import SmallStream
 
 
 def fill_stream(
@@ -22,7 +22,7 @@ def fill_stream(
         file_events=small.file_events,
         fan_out=small.fan_out,
     )
-    stream = store.create_stream(name, SCHEMA, settings)
+    stream = store.create_stream(name, small.schema, settings)
     writer = RunWriter(attributes=index, time="t")
     borders = (0, *small.cuts, len(small.rows))
     for start, stop in itertools.pairwise(borders):
@@ -32,7 +32,7 @@ def fill_stream(
         files = write_ordered(
             batches,
             stream_dir=stream.path,
-            schema=SCHEMA,
+            schema=small.schema,
             settings=settings,
             ordinal_prefix=f"{stream.next_generation():06d}-{0:06d}",
             derived=writer,

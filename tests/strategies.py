@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 STRINGS = ("", "a", "ab", "b", "ß", "z")
 DOUBLES = (-math.inf, -1.5, -0.0, 0.0, 0.5, 1.0, 2.5, math.inf, math.nan)
 
+SECOND = 1_000_000
+"""Microseconds: what one step of an integer time is for a timestamp."""
+
 SCHEMA = pa.schema(
     [
         ("t", pa.int64()),
@@ -34,10 +37,15 @@ class SmallStream:
     fan_out: int
     cuts: tuple[int, ...]
     """Where one commit ends and the next begins."""
+    schema: pa.Schema = SCHEMA
 
     @property
     def table(self) -> pa.Table:
-        return pa.Table.from_pylist(self.rows, schema=SCHEMA)
+        return pa.Table.from_pylist(self.rows, schema=self.schema)
+
+    @property
+    def has_timestamps(self) -> bool:
+        return pa.types.is_timestamp(self.schema.field("t").type)
 
 
 def nullable(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -45,8 +53,27 @@ def nullable(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
+def schemas(draw: st.DrawFn) -> pa.Schema:
+    """Columns of any width and in any order, and now and then one that no query names."""
+    times = (pa.int64(), pa.int64(), pa.int16(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+    types = {
+        "t": draw(st.sampled_from(times)),
+        "a": draw(st.sampled_from((pa.int8(), pa.int32(), pa.int64()))),
+        "x": draw(st.sampled_from((pa.float32(), pa.float64()))),
+        "s": pa.string(),
+        "f": pa.bool_(),
+        "k": draw(st.sampled_from((pa.int16(), pa.int64()))),
+    }
+    if draw(st.booleans()):
+        types["unused"] = draw(st.sampled_from((pa.binary(), pa.decimal128(9, 2), pa.date32())))
+    return pa.schema([(name, types[name]) for name in draw(st.permutations(list(types)))])
+
+
+@st.composite
 def streams(draw: st.DrawFn, rows_max: int = 48) -> SmallStream:
     """Bursts and pauses: most steps in time are 0 or 1, a few are long."""
+    schema = draw(schemas())
+    unit = SECOND if pa.types.is_timestamp(schema.field("t").type) else 1
     n_rows = draw(st.integers(0, rows_max))
     t = draw(st.integers(-5, 5))
     rows = []
@@ -54,7 +81,7 @@ def streams(draw: st.DrawFn, rows_max: int = 48) -> SmallStream:
         t += draw(st.sampled_from((0, 0, 1, 1, 2, 3, 20)))
         rows.append(
             {
-                "t": t,
+                "t": t * unit,
                 "a": draw(nullable(st.integers(0, 5))),
                 "x": draw(nullable(st.sampled_from(DOUBLES))),
                 "s": draw(nullable(st.sampled_from(STRINGS))),
@@ -69,7 +96,15 @@ def streams(draw: st.DrawFn, rows_max: int = 48) -> SmallStream:
         file_events=draw(st.sampled_from((5, 12, 1000))),
         fan_out=draw(st.integers(2, 3)),
         cuts=tuple(sorted(cuts)),
+        schema=schema,
     )
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[SmallStream, str]:
+    """A stream and a query that fits its time column."""
+    stream = draw(streams())
+    return stream, draw(queries(timestamps=stream.has_timestamps))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -126,7 +161,10 @@ def _navigation_atoms(symbol: str) -> st.SearchStrategy[str]:
     )
 
 
-def _cross_atoms(symbol: str, others: tuple[str, ...]) -> st.SearchStrategy[str]:
+def _cross_atoms(
+    symbol: str, others: tuple[str, ...], *, timestamps: bool
+) -> st.SearchStrategy[str]:
+    two = _lasting(2, timestamps=timestamps)
     other = st.sampled_from(others)
     form = st.sampled_from(
         (
@@ -140,17 +178,23 @@ def _cross_atoms(symbol: str, others: tuple[str, ...]) -> st.SearchStrategy[str]
             "{s}.a >= FIRST({o}.a)",
             "a <> FIRST(a)",
             "({o}.x IS NULL OR {s}.x <> {o}.x)",
-            "{s}.t - {o}.t <= 2",
+            "{s}.t - {o}.t <= " + two,
         )
     )
     return st.builds(lambda f, o: f.format(s=symbol, o=o), form, other)
 
 
+def _lasting(steps: int, *, timestamps: bool) -> str:
+    """Return a length of time as the time column's type has it."""
+    return f"INTERVAL '{steps}' SECOND" if timestamps else str(steps)
+
+
 def _conditions(
-    symbol: str, others: tuple[str, ...], *, navigation: bool
+    symbol: str, others: tuple[str, ...], *, navigation: bool, timestamps: bool
 ) -> st.SearchStrategy[str]:
     constant = _constant_atoms(symbol)
-    choices = [constant, constant, constant, _cross_atoms(symbol, others)]
+    across = _cross_atoms(symbol, others, timestamps=timestamps)
+    choices = [constant, constant, constant, across]
     if navigation:
         choices.append(_navigation_atoms(symbol))
     return st.recursive(
@@ -188,8 +232,8 @@ def _gapped(symbols: tuple[str, ...]) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def queries(draw: st.DrawFn) -> str:
-    """A query over ``SCHEMA``; Z is true for every event."""
+def queries(draw: st.DrawFn, *, timestamps: bool = False) -> str:
+    """A query over columns as ``schemas`` has them; Z is true for every event."""
     symbols = ("A", "B", "C")
     pattern = draw(st.one_of(_patterns((*symbols, "Z")), _gapped(symbols), _gapped(symbols)))
     used = tuple(name for name in symbols if name in pattern)
@@ -198,9 +242,10 @@ def queries(draw: st.DrawFn) -> str:
     for symbol in used:
         others = tuple(name for name in used if name != symbol) or used
         navigation = not partition or draw(st.booleans())
-        condition = draw(_conditions(symbol, others, navigation=navigation))
+        condition = draw(_conditions(symbol, others, navigation=navigation, timestamps=timestamps))
         defines.append(f"{symbol} AS {condition}")
-    within = draw(st.sampled_from(("", "WITHIN 0", "WITHIN 3", "WITHIN 3", "WITHIN 10")))
+    steps = draw(st.sampled_from((None, 0, 3, 3, 10)))
+    within = "" if steps is None else f"WITHIN {_lasting(steps, timestamps=timestamps)}"
     skip = draw(st.sampled_from(("", "AFTER MATCH SKIP TO NEXT ROW")))
     first = used[0] if used else "Z"
     measures = [
@@ -210,7 +255,7 @@ def queries(draw: st.DrawFn) -> str:
         "MATCH_NUMBER() AS m4",
         f"{first}.x AS m5",
         "FIRST(t) AS m6",
-        f"LAST(t) - FIRST(t) + {first}.a AS m7",
+        f"LAST(t) - FIRST(t){'' if timestamps else f' + {first}.a'} AS m7",
         f"{first}.s AS m8",
     ]
     text = (
