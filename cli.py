@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,12 +36,17 @@ def main() -> None:
     except ChronicleError as error:
         _say(f"error: {error}")
         sys.exit(1)
-    except KeyboardInterrupt:
-        _say("interrupted; nothing was committed after the last message above")
-        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        where = f"'{error.filename}'" if error.filename else "the disk"
+        reason = error.strerror or str(error)
+        _say(f"error: {where} cannot be used ({reason}); check path, permissions and space")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _say("interrupted; nothing was committed after the last message above")
+        sys.exit(130)
 
 
 def _say(text: str) -> None:
@@ -191,7 +197,12 @@ def query(
     text = _query_text(sql, file)
     if output_format not in FORMATS:
         raise typer.BadParameter(f"use one of {', '.join(FORMATS)}", param_hint="--format")
+    for target in filter(None, (out, analysis)):
+        _check_target(target)
     params = _parameters(param or [])
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Compiled matching hears no handler of Python's: let Ctrl-C end the process as it is.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     opened = open_store(store)
     if explain:
         explanation = replay.explain(opened, text, params=params, plan=plan, as_of=as_of)
@@ -237,9 +248,19 @@ def _query_text(sql: str | None, file: Path | None) -> str:
     if file is None:
         return str(sql)
     try:
-        return file.read_text()
+        return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise typer.BadParameter(f"cannot read '{file}': {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"'{file}' is not UTF-8 text ({error.reason})") from error
+
+
+def _check_target(target: Path) -> None:
+    """Check that a file can be written here, before the query takes its time."""
+    if target.is_dir():
+        raise typer.BadParameter(f"cannot write '{target}': it is a folder")
+    if not target.parent.is_dir():
+        raise typer.BadParameter(f"cannot write '{target}': there is no folder '{target.parent}'")
 
 
 def _parameters(given: list[str]) -> dict[str, object]:
@@ -290,14 +311,16 @@ def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
     for name in head:
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(name), overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        # As text: brackets and colons in values are no markup, and no names of pictures.
+        table.add_row(*map(Text, row))
     # Not a terminal: no wrapping, so that other programs can read the lines.
-    console = Console() if sys.stdout.isatty() else Console(width=240, markup=False)
+    console = Console() if sys.stdout.isatty() else Console(width=240)
     console.print(table)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,9 @@ def create_table(path: Path, schema: pa.Schema, properties: Mapping[str, str]) -
     except (DeltaError, OSError) as error:
         if table_exists(path):
             return False
-        raise StorageError(f"Delta table '{path}' cannot be created: {error}") from error
+        raise StorageError(
+            f"Delta table '{path}' cannot be created: {_first_line(error)}"
+        ) from error
     _forget_location(path)
     return True
 
@@ -113,6 +116,7 @@ def load_table(path: Path, version: int | None = None) -> TableState:
         If there is no such table or version, or the log is damaged.
     """
     table = _open(path, version)
+    _check_commits(path)
     actions = pa.table(table.get_add_actions())
     names = actions.column("path").to_pylist()
     sizes = actions.column("size_bytes").to_pylist()
@@ -130,6 +134,17 @@ def load_table(path: Path, version: int | None = None) -> TableState:
             for name, size, count in zip(names, sizes, counts, strict=True)
         ),
     )
+
+
+def _check_commits(path: Path) -> None:
+    """Refuse commits of no content, as a crash of the machine can leave them.
+
+    Delta takes such a commit for one that changed nothing, and its events would be gone unseen.
+    """
+    for commit in (path / _LOG).glob("*.json"):
+        with suppress(FileNotFoundError):  # cleaned up meanwhile
+            if commit.stat().st_size == 0 or not commit.is_file():
+                raise StorageError(f"commit '{commit}' is empty; restore it from a copy")
 
 
 def live_files(path: Path, version: int | None = None) -> tuple[LiveFile, ...]:
@@ -206,7 +221,9 @@ def add_files(
                 f"another process committed to '{path}' after version {read_version}; nothing of "
                 "this commit is visible, run it again"
             ) from error
-        raise StorageError(f"commit to Delta table '{path}' failed: {error}") from error
+        raise StorageError(
+            f"commit to Delta table '{path}' failed: {_first_line(error)}"
+        ) from error
     return latest_version(path) if read_version is None else read_version + 1
 
 
@@ -222,13 +239,29 @@ def history(path: Path) -> list[dict[str, Any]]:
 
 
 def _open(path: Path, version: int | None) -> deltalake.DeltaTable:
+    if version is not None and version < 0:
+        raise StorageError(f"no version {version} of Delta table '{path}'; versions count from 0")
     try:
         return deltalake.DeltaTable(str(path), version=version)
     except TableNotFoundError as error:
         raise StorageError(f"no Delta table at '{path}'; restore the folder") from error
     except (DeltaError, OSError, ValueError) as error:
         which = "the latest version" if version is None else f"version {version}"
-        raise StorageError(f"{which} of Delta table '{path}' cannot be read: {error}") from error
+        raise StorageError(
+            f"{which} of Delta table '{path}' cannot be read ({_first_line(error)}); "
+            f"{_remedy(path, version)}"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    """Return what an error says, without the trace delta-rs puts below it."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _remedy(path: Path, version: int | None) -> str:
+    if version is None or _has_commit(path, version):
+        return f"restore '{path / _LOG}' from a copy"
+    return "name a version from 0 to that of the latest commit"
 
 
 def _has_commit(path: Path | str, version: int) -> bool:

@@ -72,6 +72,10 @@ def open_store(path: str | Path) -> Store:
         raise StoreNotFoundError(
             f"no Chronicle store at '{folder}'; check the path or ingest events into it first"
         ) from error
+    except OSError as error:
+        raise StorageError(
+            f"marker file '{marker}' cannot be read ({error.strerror}); check its permissions"
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(
             f"marker file '{marker}' is damaged; restore it: "
@@ -87,6 +91,20 @@ def ensure_store(path: str | Path) -> Store:
     if (Path(path) / config.MARKER_FILE).exists():
         return open_store(path)
     return create_store(path)
+
+
+def check_stream_name(name: str) -> None:
+    """Check that a stream can have this name.
+
+    Raises
+    ------
+    StorageError
+        If not.
+    """
+    if not _STREAM_NAME.fullmatch(name):
+        raise StorageError(
+            f"stream name '{name}' cannot be used; take letters, digits, '_' and '-'"
+        )
 
 
 class Store:
@@ -146,10 +164,7 @@ class Store:
         StorageError
             If the name cannot be a stream's.
         """
-        if not _STREAM_NAME.fullmatch(name):
-            raise StorageError(
-                f"stream name '{name}' cannot be used; take letters, digits, '_' and '-'"
-            )
+        check_stream_name(name)
         stored = normalise_schema(schema)
         check_settings(stored, settings)
         path = self.path / name

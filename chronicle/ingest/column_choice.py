@@ -16,6 +16,7 @@ from chronicle.ingest.sources import (
     inspect_csv,
     inspect_json,
     inspect_parquet,
+    needs_row_reader,
 )
 from chronicle.ingest.spark_tools import CSV_OPTIONS, escaped, first_line, spark_faults
 from chronicle.ingest.types import to_spark_type
@@ -33,6 +34,8 @@ class FoundColumns:
     sources: SourceSet
     parquet_schema: pa.Schema | None
     header: tuple[str, ...] | None
+    by_rows: bool = False
+    """Whether Spark is to read Parquet by rows, see ``needs_row_reader``."""
 
 
 def inspect_sources(sources: SourceSet, options: IngestOptions) -> FoundColumns:
@@ -48,7 +51,7 @@ def inspect_sources(sources: SourceSet, options: IngestOptions) -> FoundColumns:
             raise SourceError("Parquet files state their own schema; leave --schema out")
         schema = inspect_parquet(sources.files)
         check_column_names(schema.names, time=options.time, where=f"'{sources.files[0]}'")
-        return FoundColumns(sources, schema, None)
+        return FoundColumns(sources, schema, None, needs_row_reader(sources.files))
     if sources.format is SourceFormat.CSV:
         header = inspect_csv(sources.files)
         check_column_names(header, time=options.time, where=f"'{sources.files[0]}'")

@@ -57,7 +57,7 @@ from chronicle.ingest.write import (
     write_part,
 )
 from chronicle.settings import StreamSettings
-from chronicle.store import Store, Stream, create_store
+from chronicle.store import Store, Stream, check_stream_name, create_store
 from chronicle.time import from_int64
 
 if TYPE_CHECKING:
@@ -138,10 +138,13 @@ def ingest(
         If columns are missing, cannot be stored, or are not those of the stream.
     LateEventError
         If events are older than the stream's end.
+    StorageError
+        If the stream cannot have its name, or the store cannot be written.
     CommitConflictError
         If another process wrote to the stream meanwhile; run it again.
     """
     begin = clock.monotonic()
+    check_stream_name(stream_name)
     found = inspect_sources(find_sources(sources, format_name=options.format), options)
     job = _prepare(store, stream_name, found.sources, options, progress)
     is_small = found.sources.size_bytes <= _SMALL_BYTES_MAX

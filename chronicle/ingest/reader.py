@@ -86,7 +86,7 @@ def read_sources(
     Parameters
     ----------
     spark
-        A session of ``open_spark``; its settings for splits are changed.
+        A session of ``open_spark``; its settings for splits and readers are changed.
     found
         From ``inspect_sources``.
     options
@@ -111,6 +111,8 @@ def read_sources(
     alone = _split_per_task(sources)
     split_bytes = options.split_bytes or choose_split_bytes(sources.size_bytes, n_cores)
     _set_splits(spark, split_bytes, alone=alone)
+    by_batches = str(not found.by_rows).lower()
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", by_batches)
     frame = _load(spark, sources, raw)
     reading = _choose_time(frame, raw, options, declared)
     frame, schema = _to_events(spark, frame, raw, options, reading, sources)

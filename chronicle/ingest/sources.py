@@ -242,6 +242,19 @@ def _parquet_schema(path: Path) -> pa.Schema:
         raise SchemaError(f"'{path}': {error}") from error
 
 
+def needs_row_reader(files: Sequence[Path]) -> bool:
+    """Return whether a Parquet file has a column only Spark's reader of rows can decode.
+
+    Its reader of batches, the faster one, knows no ``BYTE_STREAM_SPLIT``.
+    """
+    return any(
+        "BYTE_STREAM_SPLIT" in footer.row_group(group).column(column).encodings
+        for footer in map(pq.read_metadata, files)
+        for group in range(footer.num_row_groups)
+        for column in range(footer.num_columns)
+    )
+
+
 def _difference(first: pa.Schema, other: pa.Schema) -> str:
     """Return in words how ``other`` differs, an empty string if only in order."""
     for field in first:

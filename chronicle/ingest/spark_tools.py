@@ -14,6 +14,7 @@ from chronicle.errors import SourceError
 from chronicle.ingest.sources import SourceSet
 
 if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
     from pyspark.sql import Column, DataFrame, Row
 
 CSV_OPTIONS = {"header": "true", "quote": '"', "escape": '"'}
@@ -64,16 +65,27 @@ def collect_rows(frame: DataFrame) -> list[Row]:
 @contextmanager
 def spark_faults(sources: SourceSet) -> Iterator[None]:
     """Turn Spark's failure to read a file into a sentence; faults of our own stay as they are."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException, PythonException
 
     try:
         yield
     except PythonException:
         raise
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
+        # PySpark leaves some of the JVM's exceptions, such as those of a sort, as they are.
+        reason = _root_cause(error) if isinstance(error, Py4JJavaError) else first_line(error)
         raise SourceError(
-            f"Spark cannot read {_named(sources)}: {first_line(error)}; check the files"
+            f"Spark cannot read {_named(sources)}: {reason}; check the files"
         ) from error
+
+
+def _root_cause(error: Py4JJavaError) -> str:
+    """Return the first line of the exception in the JVM that others were made from."""
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.toString()).splitlines()[0]
 
 
 def _named(sources: SourceSet) -> str:

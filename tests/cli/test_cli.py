@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -149,6 +150,18 @@ def test_streams_lists_what_is_there(store: Path) -> None:
         pytest.param(["query", RISE, "--plan", "quick"], "quick", id="plan"),
         pytest.param(["query", RISE, "--plan", "indexes=A.x"], "A.x", id="index"),
         pytest.param(["describe", "z"], "no stream 'z'", id="describe"),
+        pytest.param(["query", RISE, "--as-of", "-1"], "no version -1", id="version below 0"),
+        pytest.param(["query", RISE, "--as-of", "9"], "version 9", id="version to come"),
+        pytest.param(
+            ["ingest", __file__, "--stream", "..", "--time", "t", "--format", "csv"],
+            "stream name '..' cannot be used",
+            id="stream name",
+        ),
+        pytest.param(
+            ["ingest", "x.csv", "--stream", "s", "--time", "t", "--store", f"{__file__}/store"],
+            "cannot be used (Not a directory)",
+            id="store below a file",
+        ),
     ],
 )
 def test_stated_failures_are_one_sentence_and_exit_1(
@@ -172,8 +185,47 @@ def test_stated_failures_are_one_sentence_and_exit_1(
         pytest.param(["query", RISE, "--store", "x", "--format", "xml"], id="format"),
         pytest.param(["query", RISE, "--store", "x", "--param", "first"], id="param"),
         pytest.param(["query", "-f", "missing.sql", "--store", "x"], id="file"),
+        pytest.param(["query", "-f", sys.executable, "--store", "x"], id="file of no text"),
+        pytest.param(["query", RISE, "--store", "x", "--analysis", "no/a.json"], id="no folder"),
+        pytest.param(
+            ["query", RISE, "--store", "x", "--format", "csv", "--out", "/"], id="out is a folder"
+        ),
         pytest.param(["fly"], id="command"),
     ],
 )
 def test_wrong_usage_exits_2(arguments: list[str]) -> None:
-    assert run(*arguments).returncode == 2
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+
+
+def test_query_file_may_begin_with_a_byte_order_mark(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rise.sql"
+    file.write_text(RISE, encoding="utf-8-sig")
+    done = run("query", "--file", file, "--store", store, "--format", "json")
+    assert len(json.loads(done.stdout)) == 1
+
+
+def test_table_shows_brackets_and_colons_as_they_are(store: Path) -> None:
+    sql = RISE.replace("B.s AS s", "'[b]:car:[/b]' AS s")
+    assert "[b]:car:[/b]" in run("query", sql, "--store", store).stdout.decode()
+
+
+def test_interrupt_ends_a_query_at_once(store: Path) -> None:
+    # Compiled matching may run for minutes, and a handler of Python's would wait for its end.
+    code = (
+        "import os, signal, cli, replay; "
+        # A process started in the background inherits that Ctrl-C is ignored; this one hears it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "replay.query = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT); "
+        "cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "query", RISE, "--store", str(store)],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr == b""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from chronicle.ingest import IngestOptions
@@ -225,3 +226,12 @@ def test_odd_names_of_files_and_columns(tmp_path: Path, store: Store) -> None:
     paths = [folder / "b {2}&#?.parquet", folder / "a*'+.parquet"]
     ingest(store, "s", paths, options(time="a.b `c`"))
     assert [row["x"] for row in read_rows(store)] == ["b {2}&#?", "a*'+"]
+
+
+def test_parquet_of_split_bytes_is_taken(tmp_path: Path, store: Store) -> None:
+    # Spark's reader of batches refuses the encoding.
+    table = pa.table({"t": [3, 1, 2], "x": pa.array([0.5, 1.5, None], pa.float32())})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, use_dictionary=False, use_byte_stream_split=["x"])
+    ingest(store, "s", [path], options())
+    assert read_rows(store) == [{"t": 1, "x": 1.5}, {"t": 2, "x": None}, {"t": 3, "x": 0.5}]

@@ -109,6 +109,20 @@ def test_times_beyond_the_limit_are_put_aside(tmp_path: Path, store: Store) -> N
     assert report.reasons == {"time 't' is beyond 2^62": 2}
 
 
+def test_fault_that_shows_only_while_sorting_is_a_sentence(tmp_path: Path, store: Store) -> None:
+    rows = [{"t": -n, "n": n, "pad": "a" * 40 + str(n)} for n in range(1000)]
+    path = write_rows(tmp_path / "a.parquet", rows, TIES)
+    footer = pq.read_metadata(path).row_group(3).column(2)
+    content = bytearray(path.read_bytes())
+    # The survey reads the times only, and does not meet what is wrong with the texts.
+    at = footer.dictionary_page_offset or footer.data_page_offset
+    content[at : at + footer.total_compressed_size] = b"\xff" * footer.total_compressed_size
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=r"Spark cannot read '.*a.parquet'.*check the files"):
+        ingest(store, "s", [path], options())
+    assert store.stream_names() == ()
+
+
 def test_input_without_any_event_changes_nothing(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "a.csv"
     path.write_text("t,x\nsoon,1\nlater,2\n")

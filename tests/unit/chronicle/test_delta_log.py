@@ -87,14 +87,26 @@ def test_missing_table_and_version_are_said(tmp_path: Path):
         delta_log.load_table(tmp_path)
     assert not delta_log.table_exists(tmp_path)
     path = _table(tmp_path)
-    with pytest.raises(StorageError, match="version 7 of Delta table"):
+    with pytest.raises(StorageError, match=r"version 7 of Delta table .*; name a version from 0"):
         delta_log.load_table(path, 7)
+    with pytest.raises(StorageError, match="no version -1 of Delta table"):
+        delta_log.load_table(path, -1)
 
 
 def test_damaged_log_is_said(tmp_path: Path):
     path = _table(tmp_path)
     (path / "_delta_log" / f"{1:020d}.json").write_text("{")
-    with pytest.raises(StorageError, match="cannot be read"):
+    with pytest.raises(StorageError, match=r"cannot be read .*; restore '.*_delta_log'") as caught:
+        delta_log.load_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_commit_that_lost_its_content_is_no_commit_of_nothing(tmp_path: Path):
+    path = _table(tmp_path)
+    _add(path, "a.parquet", read_version=0)
+    commit = path / "_delta_log" / f"{1:020d}.json"
+    commit.write_text("")
+    with pytest.raises(StorageError, match=f"'{commit}' is empty"):
         delta_log.load_table(path)
 
 

@@ -31,6 +31,12 @@ def test_missing_store_is_also_a_file_not_found(tmp_path: Path):
         open_store(tmp_path / "file")
 
 
+def test_marker_that_cannot_be_read_is_said(tmp_path: Path):
+    (tmp_path / config.MARKER_FILE).mkdir()
+    with pytest.raises(StorageError, match=r"marker file .* cannot be read \(Is a directory\)"):
+        open_store(tmp_path)
+
+
 def test_store_is_not_created_over_anything(tmp_path: Path):
     create_store(tmp_path / "store")
     with pytest.raises(StoreExistsError, match="a store exists"):

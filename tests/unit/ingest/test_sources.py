@@ -19,6 +19,7 @@ from chronicle.ingest.sources import (
     inspect_csv,
     inspect_json,
     inspect_parquet,
+    needs_row_reader,
 )
 
 
@@ -184,3 +185,13 @@ def test_schema_for_parquet_is_refused(tmp_path: Path) -> None:
 def test_column_names_are_checked(given: list[str], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         check_column_names(given, time="t", where="'a.csv'")
+
+
+def test_files_of_split_bytes_are_found_among_others(tmp_path: Path) -> None:
+    table = pa.table({"t": [1, 2], "x": pa.array([0.5, 1.5], pa.float32())})
+    pq.write_table(table, tmp_path / "plain.parquet")
+    pq.write_table(
+        table, tmp_path / "split.parquet", use_dictionary=False, use_byte_stream_split=["x"]
+    )
+    assert not needs_row_reader([tmp_path / "plain.parquet"])
+    assert needs_row_reader([tmp_path / "plain.parquet", tmp_path / "split.parquet"])
