@@ -72,7 +72,6 @@ class TabTree:
         self._load = load
         self._lock = threading.Lock()
         self._attributes: dict[str, list[AttributeSummary]] = {}
-        self._n_files = len(files)
         times = _stack(files, fan_out) if files else [TimeSummary.concat([])]
         self._levels = _link(times, [[len(level) for level in file] for file in files], fan_out)
 

@@ -23,6 +23,7 @@ from replay.language.syntax import Query
 from replay.operators.measures import evaluate_measures
 from replay.operators.program import MatchProgram, compile_program
 from replay.operators.scalars import Faults
+from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.explain import to_json, to_text
 from replay.planning.intervals import replay_stretches
 from replay.planning.plan import Plan, PlanKind
@@ -215,8 +216,8 @@ def _source_of(
     snapshot: Snapshot, bound: BoundPatternQuery, stretches: np.ndarray[Any, Any]
 ) -> EventSource:
     """Return where to read: small replays keep what they read for the measures."""
-    n_rows = int((snapshot.bases[stretches[:, 1]] - snapshot.bases[stretches[:, 0]]).sum())
-    return OnceRead(snapshot, _columns(bound)) if n_rows <= INLINE_EVENTS else snapshot
+    is_small = count_events(stretches, snapshot.bases) <= INLINE_EVENTS
+    return OnceRead(snapshot, _columns(bound)) if is_small else snapshot
 
 
 def _byte_counter(
@@ -245,8 +246,7 @@ def _query_table(
     bound, program = statement.bound, statement.program
     source = TableSource(table, _columns(bound), time=bound.time, name=parsed.stream)
     planned = perf_counter()
-    everything = np.array([[0, source.n_blocks]], dtype=np.int64)[: min(source.n_blocks, 1)]
-    outcome = replay(source, program, everything, limit=bound.limit)
+    outcome = replay(source, program, all_blocks(source.n_blocks), limit=bound.limit)
     answer = _materialise(source, bound, program, outcome)
     actual = Actual(
         blocks_read=outcome.n_blocks,

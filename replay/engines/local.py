@@ -20,6 +20,7 @@ import numpy.typing as npt
 from replay.engines.source import EventSource
 from replay.operators.matcher import Matches, PatternMatcher, Prepared
 from replay.operators.program import MatchProgram
+from replay.planning.block_ranges import count_events
 
 IntArray = npt.NDArray[np.int64]
 
@@ -133,7 +134,7 @@ def replay(
         Matches in canonical order.
     """
     bases = source.bases
-    n_rows = int((bases[stretches[:, 1]] - bases[stretches[:, 0]]).sum()) if len(stretches) else 0
+    n_rows = count_events(stretches, bases)
     units = cut_units(stretches, bases, UNIT_EVENTS)
     matcher = PatternMatcher(program)
     reader = _UnitReader(source, program)
