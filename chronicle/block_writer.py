@@ -14,10 +14,14 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from chronicle.derived import DerivedFile, DerivedWriter
+from chronicle.derived_attributes import extend
+from chronicle.derived_summaries import summarise_all
 from chronicle.errors import SchemaError
+from chronicle.ordinal import child
 from chronicle.schema import conform
+from chronicle.sealed import SEAL_KEY, seal, seal_room
 from chronicle.settings import StreamSettings
-from chronicle.summarise import summarise, summarise_times
+from chronicle.summarise import summarise_times
 from chronicle.summary import Ints
 from chronicle.time import is_ascending, to_int64
 from chronicle.tree_file import TREE_TABLE, write_tree_file
@@ -105,9 +109,11 @@ def write_ordered(
         for piece, events in enumerate(_cut(batches, schema, settings.file_events)):
             times = to_int64(events.column(settings.time), name=settings.time)
             previous = _check_order(times, previous, settings.time)
-            ordinal = f"{ordinal_prefix}-{piece:06d}"
-            name = f"{ordinal}-{uuid.uuid4().hex}.parquet"
-            written.append(_write_file(name, ordinal, events, times, stream_dir, settings, derived))
+            written.append(
+                write_file(
+                    child(ordinal_prefix, piece), events, times, stream_dir, settings, derived
+                )
+            )
     except BaseException:
         for file in written:
             remove_written(stream_dir, file)
@@ -164,8 +170,7 @@ def _unordered(column: str, later: int, earlier: int) -> str:
     )
 
 
-def _write_file(
-    name: str,
+def write_file(
     ordinal: str,
     events: pa.Table,
     times: pa.Array,
@@ -173,14 +178,36 @@ def _write_file(
     settings: StreamSettings,
     derived: DerivedWriter | None,
 ) -> WrittenFile:
+    """Write one data file with its tree entries and runs; leaves nothing behind on failure.
+
+    Parameters
+    ----------
+    ordinal
+        Orders the file among those of equal times.
+    events
+        At least one and at most ``file_events``, in stream order and of the stream's schema.
+    times
+        int64 array, their times.
+    stream_dir
+        Folder to write ``events/``, ``tree/`` and runs into.
+    settings
+        The stream's settings.
+    derived
+        Writes runs beside the blocks; None for none.
+    """
+    name = f"{ordinal}-{uuid.uuid4().hex}.parquet"
     path = stream_dir / EVENTS_TABLE / name
     counts = block_counts(events.num_rows, settings.block_events)
     files: list[DerivedFile] = []
     try:
         write_events(path, events, settings.block_events)
-        tree = write_tree(stream_dir, name, events, times.to_numpy(), counts, settings.fan_out)
+        whole = extend(events, settings.derived, settings.key)
+        tree = write_tree(
+            stream_dir, name, whole, times.to_numpy(), counts, settings.fan_out,
+            derived=settings.derived, key=settings.key,
+        )  # fmt: skip
         if derived is not None:
-            files = derived.write(stream_dir, name, events, times, counts)
+            files = derived.write(stream_dir, name, whole, times, counts)
     except BaseException:
         path.unlink(missing_ok=True)
         tables = [] if derived is None else list(derived.tables(events.schema))
@@ -206,7 +233,7 @@ def block_counts(n_events: int, block_events: int) -> list[int]:
 
 
 def write_events(path: Path, events: pa.Table, block_events: int) -> None:
-    """Write one data file: one row group per block, encoded to be decoded fast."""
+    """Write one data file: one row group per block, encoded to be decoded fast, and sealed."""
     strings = [field.name for field in events.schema if pat.is_string(field.type)]
     packed = {
         field.name: _INTEGER_ENCODING
@@ -214,16 +241,22 @@ def write_events(path: Path, events: pa.Table, block_events: int) -> None:
         if pat.is_integer(field.type) or pat.is_timestamp(field.type) or pat.is_date(field.type)
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(
-        events,
+    n_blocks = len(block_counts(events.num_rows, block_events))
+    room = seal_room(
+        path.name, n_rows=events.num_rows, n_groups=n_blocks, names=events.schema.names
+    )
+    with pq.ParquetWriter(
         path,
-        row_group_size=block_events,
+        events.schema,
         compression=_COMPRESSION,
         use_dictionary=strings or False,
         column_encoding=packed or None,
         write_page_checksum=True,
         store_schema=False,
-    )
+    ) as writer:
+        writer.write_table(events, row_group_size=block_events)
+        writer.add_key_value_metadata({SEAL_KEY: room})
+    seal(path)
 
 
 def write_tree(
@@ -233,12 +266,18 @@ def write_tree(
     times: Ints,
     counts: list[int],
     fan_out: int,
+    *,
+    derived: Sequence[str] = (),
+    key: str | None = None,
 ) -> DerivedFile:
-    """Summarise the blocks of one data file and write its tree file."""
+    """Summarise the blocks of one data file and write its tree file.
+
+    ``events`` may hold the columns of derived attributes already.
+    """
     return write_tree_file(
         stream_dir,
         data_file,
         times=summarise_times(times, counts),
-        attributes={name: summarise(events.column(name), counts) for name in events.schema.names},
+        attributes=summarise_all(events, derived, key, counts),
         fan_out=fan_out,
     )

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from chronicle.errors import CorruptBlockError
+from chronicle.sealed import Seal, check_chunks, first_line, parse_metadata, parse_seal, read_footer
 from chronicle.summary import Ints
 
 _FOOTERS_MAX = 256
@@ -35,6 +37,9 @@ class Footer:
     verified: npt.NDArray[np.bool_]
     """Whether the checksums of a block's column were compared, shape (blocks, columns)."""
 
+    seal: Seal | None
+    """Checksums of all bytes; None in a file of an older format, whose pages alone have them."""
+
 
 class BlockReader:
     """Reads the data files of one stream. Thread-safe.
@@ -48,11 +53,14 @@ class BlockReader:
     events_dir
         Folder of the events table.
     schema
-        The stream's schema; strings are read dictionary-encoded.
+        The stream's schema; strings are read dictionary-encoded. A column that a data file lacks
+        was added to the stream after the file was written: it is read as null.
     """
 
     def __init__(self, events_dir: Path, schema: pa.Schema) -> None:
         self._events_dir = events_dir
+        self.schema = schema
+        self._names = schema.names
         self._strings = [field.name for field in schema if pat.is_string(field.type)]
         self._types = {
             field.name: pa.dictionary(pa.int32(), pa.string())
@@ -79,16 +87,19 @@ class BlockReader:
         """Return the compressed bytes of one column in each block of a data file."""
         found = self._sizes.get((name, column))
         if found is None:
-            footer = self._footer(name)
-            position = footer.positions[column]
-            groups = range(footer.metadata.num_row_groups)
-            found = np.array(
-                [footer.metadata.row_group(i).column(position).total_compressed_size
-                 for i in groups],
-                np.int64,
-            )  # fmt: skip
+            found = _column_bytes(self._footer(name), column)
             self._sizes[name, column] = found
         return found
+
+    def has_column(self, name: str, column: str) -> bool:
+        """Return whether a data file holds a column, from its footer.
+
+        Raises
+        ------
+        CorruptBlockError
+            If the file is missing or its footer damaged.
+        """
+        return column in self._footer(name).positions
 
     def read(self, name: str, row_groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Read blocks of one data file, in the order given, as one read.
@@ -100,17 +111,47 @@ class BlockReader:
         """
         footer = self._footer(name)
         groups = list(row_groups)
+        held = [column for column in columns if column in footer.positions]
         try:
-            positions = [footer.positions[column] for column in columns]
+            positions = [footer.positions[column] for column in held]
             chunks = np.ix_(groups, positions)
-            verify = not footer.verified[chunks].all()
+            verified = np.asarray(footer.verified[chunks].all(axis=1))
+            verify = not verified.all()
+            if verify and footer.seal is not None:
+                unverified = [
+                    g for g, done in zip(groups, verified.tolist(), strict=True) if not done
+                ]
+                check_chunks(self.path(name), footer.seal, unverified, sorted(positions))
+                verify = False
             file = self._take(name, footer, verify=verify)
             table = file.reader.read_row_groups(groups, column_indices=positions, use_threads=False)
-        except (OSError, pa.ArrowException, LookupError) as error:
-            raise CorruptBlockError(str(self.path(name)), _reason(error)) from error
+        except (OSError, ValueError, pa.ArrowException, LookupError) as error:
+            raise CorruptBlockError(str(self.path(name)), first_line(error)) from error
         footer.verified[chunks] = True
         self._give_back((name, verify), file)
+        for column in columns:
+            if column not in footer.positions:
+                nulls = pa.nulls(table.num_rows, self._types[column])
+                table = table.append_column(column, nulls)
         return table if table.column_names == list(columns) else table.select(list(columns))
+
+    def verify(self, name: str, row_groups: Sequence[int]) -> None:
+        """Compare the checksums of all columns of some blocks of a data file.
+
+        Raises
+        ------
+        CorruptBlockError
+            If the file is missing or damaged.
+        """
+        footer = self._footer(name)
+        if footer.seal is None:
+            self.read(name, row_groups, list(footer.positions))
+            return
+        try:
+            check_chunks(self.path(name), footer.seal, row_groups, range(len(footer.positions)))
+        except (OSError, ValueError) as error:
+            raise CorruptBlockError(str(self.path(name)), first_line(error)) from error
+        footer.verified[list(row_groups)] = True
 
     def empty(self, columns: Sequence[str]) -> pa.Table:
         """Return no events, of the types ``read`` gives."""
@@ -123,13 +164,23 @@ class BlockReader:
                 self._footers.move_to_end(name)
                 return footer
         try:
-            metadata = pq.read_metadata(self.path(name))
-        except (OSError, pa.ArrowException) as error:
-            raise CorruptBlockError(str(self.path(name)), _reason(error)) from error
-        schema = metadata.schema
-        positions = {schema.column(i).path: i for i in range(len(schema))}
+            with self.path(name).open("rb", buffering=0) as file:
+                text = read_footer(cast("BinaryIO", file))
+            seal = parse_seal(text, subject=name)
+            metadata = parse_metadata(text)
+            schema = metadata.schema
+            names = [schema.column(i).path for i in range(len(schema))]
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise CorruptBlockError(str(self.path(name)), first_line(error)) from error
+        # Columns are only ever added at the end. Any other difference is damage, and must not be
+        # taken for a column that the file is too old to have.
+        common = min(len(names), len(self._names))
+        if not names or names[:common] != self._names[:common]:
+            reason = f"its columns are {names}, the stream's {self._names}"
+            raise CorruptBlockError(str(self.path(name)), reason)
+        positions = {column: i for i, column in enumerate(names)}
         verified = np.zeros((metadata.num_row_groups, len(positions)), np.bool_)
-        footer = Footer(metadata, positions, verified)
+        footer = Footer(metadata, positions, verified, seal)
         with self._lock:
             self._footers[name] = footer
             while len(self._footers) > _FOOTERS_MAX:
@@ -146,7 +197,7 @@ class BlockReader:
         return pq.ParquetFile(
             self.path(name),
             metadata=footer.metadata,
-            read_dictionary=self._strings,
+            read_dictionary=[name for name in self._strings if name in footer.positions],
             page_checksum_verification=verify,
             pre_buffer=False,
         )
@@ -168,5 +219,12 @@ class BlockReader:
             closing.close()
 
 
-def _reason(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+def _column_bytes(footer: Footer, column: str) -> Ints:
+    groups = range(footer.metadata.num_row_groups)
+    if column not in footer.positions:
+        return np.zeros(len(groups), np.int64)
+    position = footer.positions[column]
+    return np.array(
+        [footer.metadata.row_group(i).column(position).total_compressed_size for i in groups],
+        np.int64,
+    )

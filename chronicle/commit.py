@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,32 @@ import pyarrow.parquet as pq
 from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile, write_tree
 from chronicle.blocks import BlockReader
-from chronicle.delta_log import NewFile, new_files
-from chronicle.derived import DerivedFile, DerivedWriter
+from chronicle.delta_log import LoggedChange, NewFile, new_files
+from chronicle.derived import DerivedChange, DerivedFile, DerivedWriter
+from chronicle.derived_attributes import extend
+from chronicle.errors import CommitConflictError, CorruptTreeError
+from chronicle.snapshot import DataFile
 from chronicle.store import Stream
 from chronicle.time import to_int64
-from chronicle.tree_file import TREE_TABLE, tree_schema
+from chronicle.tree_file import TREE_TABLE, TreeFile, tree_schema
+
+OPERATION = "chronicle.operation"
+"""Name, in a commit's metadata, of what it did."""
+
+INGEST, APPEND, COMPACT, DELETE, ADD_COLUMN = "ingest", "append", "compact", "delete", "add column"
 
 _YEAR_1_US = -62_135_596_800_000_000
 _YEAR_10000_US = 253_402_300_800_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Data files that come and go in one commit."""
+
+    added: tuple[WrittenFile, ...]
+    removed: tuple[str, ...] = ()
+    rearranges: bool = False
+    """Whether no event comes or goes: the same ones lie in other files."""
 
 
 def commit_files(
@@ -28,6 +48,25 @@ def commit_files(
     *,
     read_version: int,
     metadata: Mapping[str, str],
+    transactions: Mapping[str, int] | None = None,
+) -> int:
+    """Commit files that are added to a stream; see ``commit_change``."""
+    return commit_change(
+        stream,
+        Change(tuple(files)),
+        read_version=read_version,
+        metadata=metadata,
+        transactions=transactions,
+    )
+
+
+def commit_change(
+    stream: Stream,
+    change: Change,
+    *,
+    read_version: int,
+    metadata: Mapping[str, str],
+    transactions: Mapping[str, int] | None = None,
 ) -> int:
     """Commit written files: events, then tree entries, then runs.
 
@@ -38,37 +77,46 @@ def commit_files(
     ----------
     stream
         The stream they were written for.
-    files
-        What ``write_ordered`` returned.
+    change
+        Files to add, and live files they replace.
     read_version
-        Version of the events table the files were prepared on.
+        Version of the events table the change was prepared on.
     metadata
         Rides in the events commit.
+    transactions
+        Ride in the events commit; see ``delta_log.transaction_version``.
 
     Returns
     -------
     int
-        The version of the events table that holds the files.
+        The version of the events table this commit made.
 
     Raises
     ------
     CommitConflictError
-        If another commit to the events landed after ``read_version``; nothing was committed.
+        If other commits landed after ``read_version`` that the change does not commute with, see
+        ``why_unsafe``; nothing was committed.
     """
-    version = commit_events(stream, files, read_version=read_version, metadata=metadata)
-    commit_tree(stream, files)
-    commit_derived(stream, files)
+    version = commit_events(
+        stream, change, read_version=read_version, metadata=metadata, transactions=transactions
+    )
+    commit_tree(stream, change.added)
+    commit_derived(stream, change.added)
     return version
 
 
 def commit_events(
     stream: Stream,
-    files: Sequence[WrittenFile],
+    change: Change,
     *,
     read_version: int,
     metadata: Mapping[str, str],
+    transactions: Mapping[str, int] | None = None,
 ) -> int:
-    """Commit data files to the events table: the moment their events exist."""
+    """Commit data files to the events table: the moment their events exist.
+
+    Where others committed first, the change is based on what they left if it commutes with it.
+    """
     time = stream.settings.time
     data_type = stream.schema.field(time).type
     additions = [
@@ -78,11 +126,119 @@ def commit_events(
             {"numRecords": file.n_events}
             | time_statistics(time, data_type, file.t_min, file.t_max),
         )
-        for file in files
+        for file in change.added
     ]
-    return delta_log.add_files(
-        stream.path / EVENTS_TABLE, additions, read_version=read_version, metadata=metadata
-    )
+    if change.rearranges and not keeps_order(change, stream.snapshot(read_version).files):
+        raise CommitConflictError(
+            f"events were added to stream '{stream.name}' between those that were to become one "
+            "file; nothing of this is visible, run it again"
+        )
+    while True:
+        try:
+            return delta_log.commit_changes(
+                stream.path / EVENTS_TABLE,
+                add=additions,
+                remove=change.removed,
+                read_version=read_version,
+                metadata=metadata,
+                transactions=transactions,
+                data_change=not change.rearranges,
+            )
+        except CommitConflictError as error:
+            read_version = _rebase(stream, change, read_version, transactions or {}, error)
+
+
+def _rebase(
+    stream: Stream,
+    change: Change,
+    read_version: int,
+    transactions: Mapping[str, int],
+    error: CommitConflictError,
+) -> int:
+    """Return a newer version the change can be based on; raises ``error`` if it cannot."""
+    others = delta_log.changes_since(stream.path / EVENTS_TABLE, read_version)
+    now = stream.snapshot(others[-1].version if others else None)
+    reason = why_unsafe(change, others, now.files, transactions)
+    if reason is not None:
+        raise CommitConflictError(f"{error} ({reason})") from error
+    return now.version
+
+
+def why_unsafe(
+    change: Change,
+    others: Sequence[LoggedChange],
+    live: Sequence[DataFile],
+    transactions: Mapping[str, int],
+) -> str | None:
+    """Return why a change cannot follow other commits unchanged; None if it can. Pure.
+
+    It can if all it removes is still there, and nothing that came in the meantime touches its
+    stretches of time: then its late events are where they belong whoever committed first, and
+    ties have the order they would have had. A compaction moves no event, yet its files span what
+    lies between those they replace, where an append prepared long before may want to put more.
+
+    Parameters
+    ----------
+    change
+        Prepared before the others were committed.
+    others
+        Commits that landed since.
+    live
+        Data files after the last of them.
+    transactions
+        Application ids that ride with the change.
+    """
+    gone = set(change.removed) - {file.name for file in live}
+    if gone:
+        return f"it rewrote '{min(gone)}'"
+    taken = [name for other in others for name in other.transactions if name in transactions]
+    if taken:
+        return "it took the same source"
+    if any(not other.metadata.get(OPERATION) for other in others):
+        return "it was not made by Chronicle's own operations"
+    if any(other.metadata[OPERATION] == ADD_COLUMN for other in others):
+        return "it changed the columns"
+    if change.rearranges:
+        return None if keeps_order(change, live) else "it added events between those of this one"
+    news = {name for other in others for name in other.added}
+    theirs = [(file.t_min, file.t_max) for file in live if file.name in news]
+    for file in change.added:
+        if any(low <= file.t_max and file.t_min <= high for low, high in theirs):
+            return "it wrote events of the same time"
+    return None
+
+
+def keeps_order(change: Change, live: Sequence[DataFile]) -> bool:
+    """Return whether files that only rearrange events leave every event where it stood. Pure.
+
+    Parameters
+    ----------
+    change
+        Files that replace others of ``live``; those added in stream order.
+    live
+        Data files before the change, in stream order.
+    """
+    gone = set(change.removed)
+    places, n_before = dict[str, int](), 0
+    for file in live:
+        if file.name not in gone:
+            places[file.name] = n_before
+        n_before += file.n_events
+    fresh, n_before = list[str](), 0
+    after: list[DataFile | WrittenFile] = [file for file in live if file.name not in gone]
+    after += change.added
+    for each in sorted(after, key=_stream_order):
+        if each.name not in places:
+            fresh.append(each.name)
+        elif places[each.name] != n_before:
+            return False
+        n_before += each.n_events
+    return fresh == [file.name for file in change.added]
+
+
+def _stream_order(file: DataFile | WrittenFile) -> tuple[int, int, tuple[int, ...], str]:
+    levels = tuple(int(level) for level in file.ordinal.split("-"))
+    return file.t_min, file.t_max, levels, file.name
 
 
 def time_statistics(time: str, data_type: pa.DataType, t_min: int, t_max: int) -> dict[str, Any]:
@@ -127,21 +283,44 @@ def commit_derived(stream: Stream, files: Sequence[WrittenFile]) -> None:
         _commit_derived_files(stream, by_table[table], None)
 
 
+def commit_tidy(stream: Stream, changes: Sequence[DerivedChange]) -> None:
+    """Commit what a ``DerivedWriter`` merged, table by table."""
+    for change in changes:
+        delta_log.commit_changes(
+            stream.path / change.table,
+            add=new_files((file.name, file.size_bytes, file.n_rows) for file in change.added),
+            remove=change.removed,
+            read_version=None,
+            metadata={OPERATION: COMPACT},
+            data_change=False,
+        )
+
+
 def _commit_derived_files(
-    stream: Stream, files: Sequence[DerivedFile], schema: pa.Schema | None
+    stream: Stream,
+    files: Sequence[DerivedFile],
+    schema: pa.Schema | None,
+    *,
+    stale: Collection[str] = (),
 ) -> None:
-    """Add derived files to their one table; creates it, by a file's schema if none is given."""
-    if not files:
+    """Add derived files to their one table; creates it, by a file's schema if none is given.
+
+    ``stale`` names files to take out. One that was written anew under its name stays listed.
+    """
+    removed = sorted(set(stale) - {file.name for file in files})
+    if not files and not removed:
         return
     path = stream.path / files[0].table
     if not delta_log.table_exists(path):
         found = schema if schema is not None else pq.read_schema(path / files[0].name)
         delta_log.create_table(path, found.remove_metadata(), {})
     additions = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
-    delta_log.add_files(path, additions, read_version=None, metadata={})
+    delta_log.commit_changes(path, add=additions, remove=removed, read_version=None, metadata={})
 
 
-def complete_derived(stream: Stream, derived: DerivedWriter | None) -> int:
+def complete_derived(
+    stream: Stream, derived: DerivedWriter | None, *, skip: Collection[str] = ()
+) -> int:
     """Write and commit what a crash left out: tree entries and runs of live data files.
 
     Parameters
@@ -150,6 +329,8 @@ def complete_derived(stream: Stream, derived: DerivedWriter | None) -> int:
         Any stream; one that lacks nothing is left as it is.
     derived
         Writes runs; None completes tree entries only.
+    skip
+        Data files to leave as they are, since they are damaged.
 
     Returns
     -------
@@ -161,28 +342,48 @@ def complete_derived(stream: Stream, derived: DerivedWriter | None) -> int:
     CorruptBlockError
         If a data file that lacks something cannot be read.
     """
-    live = [file.name for file in delta_log.live_files(stream.path / EVENTS_TABLE)]
+    state = delta_log.load_table(stream.path / EVENTS_TABLE)
+    reader = BlockReader(stream.path / EVENTS_TABLE, stream.schema)
+    counts = {
+        file.name: sum(reader.block_counts(file.name)) if file.n_rows is None else file.n_rows
+        for file in state.files
+        if file.name not in skip
+    }
     tables = {TREE_TABLE: tree_schema(stream.schema)}
     if derived is not None:
         tables |= derived.tables(stream.schema)
-    covered = {table: _covered(stream, table, schema) for table, schema in tables.items()}
+    for table, schema in tables.items():
+        delta_log.create_table(stream.path / table, schema, {})
+    lacking = {TREE_TABLE: _without_tree(stream, counts)}
+    damaged: dict[str, set[str]] = {}
+    if derived is not None:
+        lacking |= derived.lacking(stream.path, counts)
+        damaged = derived.damaged(stream.path, counts)
     written: dict[str, list[DerivedFile]] = {table: [] for table in tables}
-    reader = BlockReader(stream.path / EVENTS_TABLE, stream.schema)
-    for name in sorted(live):
-        lacking = {table for table in tables if name not in covered[table]}
-        if lacking:
-            for file in _derive(stream, reader, name, derived, lacking):
+    for name in sorted(counts):
+        wanted = {table for table, names in lacking.items() if name in names}
+        if wanted:
+            for file in _derive(stream, reader, name, derived, wanted):
                 written[file.table].append(file)
     for table, files in written.items():
-        _commit_derived_files(stream, files, tables[table])
+        _commit_derived_files(stream, files, tables[table], stale=damaged.get(table, ()))
     return sum(len(files) for files in written.values())
 
 
-def _covered(stream: Stream, table: str, schema: pa.Schema) -> set[str]:
-    """Return the data files a derived table has a file of; creates a table that is missing."""
-    delta_log.create_table(stream.path / table, schema, {})
-    path = stream.path / table
-    return {file.name for file in delta_log.live_files(path) if (path / file.name).exists()}
+def _without_tree(stream: Stream, live: Iterable[str]) -> set[str]:
+    """Return the live data files without a tree file, or with one that lacks attributes."""
+    path = stream.path / TREE_TABLE
+    stored = {file.name for file in delta_log.live_files(path) if (path / file.name).exists()}
+    wanted = stream.settings.derived
+    return {name for name in live if name not in stored or not _holds(path / name, wanted)}
+
+
+def _holds(tree: Path, derived: Sequence[str]) -> bool:
+    """Return whether a tree file has derived attributes; a damaged one is left to ``repair``."""
+    try:
+        return not derived or TreeFile(tree).holds(derived)
+    except CorruptTreeError:
+        return True
 
 
 def _derive(
@@ -195,12 +396,16 @@ def _derive(
     """Write what one data file lacks."""
     counts = reader.block_counts(name)
     events = reader.read(name, range(len(counts)), stream.schema.names).cast(stream.schema)
-    events = events.combine_chunks()
-    times = to_int64(events.column(stream.settings.time), name=stream.settings.time)
+    settings = stream.settings
+    events = extend(events.combine_chunks(), settings.derived, settings.key)
+    times = to_int64(events.column(settings.time), name=settings.time)
     files = []
     if TREE_TABLE in lacking:
-        fan_out = stream.settings.fan_out
-        files.append(write_tree(stream.path, name, events, times.to_numpy(), counts, fan_out))
+        tree = write_tree(
+            stream.path, name, events, times.to_numpy(), counts, settings.fan_out,
+            derived=settings.derived, key=settings.key,
+        )  # fmt: skip
+        files.append(tree)
     if derived is not None and lacking - {TREE_TABLE}:
         files += derived.write(stream.path, name, events, times, counts)
     return [file for file in files if file.table in lacking]

@@ -6,6 +6,7 @@ below and is handed the implementation from above (``indexing.RunWriter``).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -27,8 +28,20 @@ class DerivedFile:
     n_rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class DerivedChange:
+    """Derived files that take the place of others, written but not yet committed."""
+
+    table: str
+    """Delta table they belong to, relative to the stream's folder."""
+
+    added: tuple[DerivedFile, ...]
+    removed: tuple[str, ...]
+    """Names of the files they replace."""
+
+
 class DerivedWriter(Protocol):
-    """Derives files from the events of one data file."""
+    """Derives files from the events of data files, and keeps their number small."""
 
     def tables(self, schema: pa.Schema) -> dict[str, pa.Schema]:
         """Return the Delta tables it writes to and their schemas, for events of ``schema``."""
@@ -56,5 +69,68 @@ class DerivedWriter(Protocol):
             int64 array, the events' times in the stream's unit.
         block_counts
             Events per block, in order; sums to ``events.num_rows``.
+        """
+        ...
+
+    def lacking(self, stream_dir: Path, files: Mapping[str, int]) -> dict[str, set[str]]:
+        """Return the data files that should have derived files and lack whole ones, by table.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        files
+            Number of events of every live data file, by name.
+        """
+        ...
+
+    def damaged(self, stream_dir: Path, files: Mapping[str, int]) -> dict[str, set[str]]:
+        """Return the derived files that are listed and cannot be used, by table.
+
+        The data files they were derived from are lacking. Once these have new ones the damaged
+        ones leave their table, but for those that were written anew under their own name.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        files
+            Number of events of every live data file, by name.
+        """
+        ...
+
+    def tidy(self, stream_dir: Path, live: Sequence[str], *, budget: int) -> list[DerivedChange]:
+        """Merge derived files where there are many, writing at most ``budget`` rows.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        live
+            Names of the live data files, in stream order.
+        budget
+            Rows; what costs more is left for later.
+
+        Returns
+        -------
+        list of DerivedChange
+            What was written and what it replaces; nothing of it is committed.
+        """
+        ...
+
+    def expired(self, stream_dir: Path, kept: Collection[str]) -> list[DerivedChange]:
+        """Return the derived files that hold nothing of the data files in ``kept``, by table.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        kept
+            Names of data files; test of membership must be fast.
+
+        Returns
+        -------
+        list of DerivedChange
+            What to take out of which table; nothing is added, committed or deleted.
         """
         ...

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
-from chronicle.time import TimeType
+from chronicle.time import TimeType, show_time
 from chronicle.tree_file import TREE_TABLE
 
 
@@ -52,7 +51,15 @@ class StreamDescription:
         plain = asdict(self)
         plain["columns"] = dict(self.columns)
         plain["t_min"], plain["t_max"] = self._show(self.t_min), self._show(self.t_max)
+        plain["bytes_per_event"] = {
+            "events": self.per_event(self.event_bytes),
+            "tree": self.per_event(self.tree_bytes),
+        }
         return plain
+
+    def per_event(self, n_bytes: int) -> float:
+        """Return how much of some bytes stored for the stream falls to one event."""
+        return round(n_bytes / self.n_events, 3) if self.n_events else 0.0
 
     def lines(self) -> list[tuple[str, str]]:
         """Return name and value of what a person wants to know, in order."""
@@ -63,23 +70,26 @@ class StreamDescription:
             ("time range", f"{self._show(self.t_min)} to {self._show(self.t_max)}"),
             ("time column", f"{self.settings.time} ({self.time_type})"),
             ("key column", self.settings.key or "none"),
+            ("derived", ", ".join(self.settings.derived) or "none"),
             ("columns", ", ".join(f"{name} {kind}" for name, kind in self.columns)),
-            ("data files", f"{self.n_files:,}, {self.event_bytes:,} bytes"),
+            ("data files", f"{self.n_files:,}, {self.sizes(self.event_bytes)}"),
             ("blocks", f"{self.n_blocks:,} of up to {self.settings.block_events:,} events"),
-            ("tree", f"{self.tree_bytes:,} bytes; entries of {levels or 'no level yet'}"),
+            ("tree", f"{self.sizes(self.tree_bytes)}; entries of {levels or 'no level yet'}"),
         ]
         if self.n_files_without_tree:
             without = f"{self.n_files_without_tree:,} data files, read in full"
             lines.append(("without tree", without))
         return lines
 
+    def sizes(self, n_bytes: int) -> str:
+        """Return bytes stored for the stream in words, with how much that is per event."""
+        return f"{n_bytes:,} bytes, {self.per_event(n_bytes):,.2f} per event"
+
     def _show(self, time: int | None) -> str | int | None:
         """Return an internal time as the time column shows it."""
         if time is None or self.time_type == "integer":
             return time
-        zone = dt.UTC if self.time_type == "timestamp_utc" else None
-        epoch = dt.datetime(1970, 1, 1, tzinfo=zone)
-        return (epoch + dt.timedelta(microseconds=time)).isoformat()
+        return show_time(time, self.time_type)
 
 
 def describe_stream(snapshot: Snapshot) -> StreamDescription:

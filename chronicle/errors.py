@@ -11,7 +11,10 @@
     │   ├── StreamExistsError                   another name, or append
     │   ├── StreamNotFoundError(LookupError)    .name .candidates
     │   ├── FormatVersionError                  .found .supported
+    │   ├── VersionNotFoundError(LookupError)   no such version, or none as old as that time
+    │   ├── VacuumedVersionError                .version .path
     │   ├── CorruptBlockError                   .path
+    │   ├── CorruptTreeError                    .path .reason
     │   ├── ForeignFileError                    .path
     │   └── CommitConflictError                 retry after refresh
     ├── LateEventError                          .n_late
@@ -31,6 +34,7 @@ __all__ = [
     "ChronicleError",
     "CommitConflictError",
     "CorruptBlockError",
+    "CorruptTreeError",
     "EnvironmentFaultError",
     "ForeignFileError",
     "FormatVersionError",
@@ -42,6 +46,8 @@ __all__ = [
     "StoreNotFoundError",
     "StreamExistsError",
     "StreamNotFoundError",
+    "VacuumedVersionError",
+    "VersionNotFoundError",
     "did_you_mean",
 ]
 
@@ -122,14 +128,57 @@ class FormatVersionError(StorageError):
         )
 
 
+class VersionNotFoundError(StorageError, LookupError):
+    """The stream has no such version, or had none yet at that time."""
+
+
+class VacuumedVersionError(StorageError):
+    """An old version can be read no longer, as data files of its own were vacuumed.
+
+    Attributes
+    ----------
+    version, path
+        Which version, and a data file it lacks.
+    """
+
+    def __init__(self, version: int, path: str) -> None:
+        self.version = version
+        self.path = path
+        super().__init__(
+            f"version {version} cannot be read any more: events file '{path}' was replaced by a "
+            "later version and vacuumed since; name a later version ('chronicle history' lists "
+            "them), and vacuum with a longer retention to keep old ones"
+        )
+
+
 class CorruptBlockError(StorageError):
     """An events file cannot be read; no answer is given without it."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
+        self.reason = reason
         super().__init__(
-            f"events file '{path}' cannot be read ({reason}); restore it from a copy, "
-            "since no answer is given without it"
+            f"events file '{path}' cannot be read ({reason}); restore it from a copy, since no "
+            "answer is given without it, or leave it out with --skip-damaged "
+            "('chronicle check' lists what is damaged)"
+        )
+
+
+class CorruptTreeError(StorageError):
+    """A tree file is missing or damaged; its entries are made from the events instead.
+
+    Attributes
+    ----------
+    path, reason
+        Which file, and what is wrong with it.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"tree file '{path}' cannot be used ({reason}); answers stay right without it, "
+            "'chronicle repair' writes it anew"
         )
 
 

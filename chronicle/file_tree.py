@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,29 +11,14 @@ import pyarrow as pa
 
 from chronicle.blocks import BlockReader
 from chronicle.delta_log import LiveFile
-from chronicle.errors import ForeignFileError
+from chronicle.derived_attributes import Delta
+from chronicle.derived_summaries import summarise_derived
+from chronicle.errors import CorruptBlockError, CorruptTreeError
+from chronicle.ordinal import ordinal_of, parse_ordinal
 from chronicle.summarise import summarise, summarise_times
-from chronicle.summary import AttributeSummary, Kind, TimeSummary
+from chronicle.summary import AttributeSummary, Ints, Kind, TimeSummary, all_null, kind_of
 from chronicle.time import to_int64
 from chronicle.tree_file import TreeFile, build_levels
-
-_DATA_FILE = re.compile(r"((\d{6,})-(\d{6,})-(\d{6,}))-[0-9a-f]{32}\.parquet")
-
-_UNREADABLE = (OSError, pa.ArrowException, KeyError, IndexError)
-
-
-def file_ordinal(name: str, *, events_dir: Path) -> tuple[int, int, int]:
-    """Return generation, part and piece that a data file's name carries.
-
-    Raises
-    ------
-    ForeignFileError
-        If Chronicle did not write the file.
-    """
-    found = _DATA_FILE.fullmatch(name)
-    if found is None:
-        raise ForeignFileError(str(events_dir / name))
-    return int(found[2]), int(found[3]), int(found[4])
 
 
 class FileTree:
@@ -67,42 +52,119 @@ class FileTree:
     ) -> None:
         self.name = file.name
         self.size_bytes = file.size_bytes
-        self.key = file_ordinal(file.name, events_dir=reader.path(file.name).parent)
+        self.key = parse_ordinal(file.name, events_dir=reader.path(file.name).parent)
         self._reader = reader
         self._time = time
         self._fan_out = fan_out
         self._lock = threading.Lock()
         self._made: dict[str, list[AttributeSummary]] = {}
+        self._fault: str | None = None
         self._stored, self._times = self._open(tree_path, file.n_rows)
 
     @property
     def ordinal(self) -> str:
         """The ordinal as the file's name spells it."""
-        return "-".join(self.name.split("-")[:3])
+        return ordinal_of(self.name, events_dir=self._reader.path(self.name).parent)
 
     @property
     def is_stored(self) -> bool:
         """Whether entries come from a tree file."""
-        return self._stored is not None
+        return self._stored is not None and self._fault is None
+
+    @property
+    def fault(self) -> str | None:
+        """What was found wrong with the tree file so far; answers are right without it."""
+        return self._fault
 
     def times(self) -> list[TimeSummary]:
         """Return the levels' counts, times and gaps, level 0 first."""
         return self._times
 
     def attribute(self, name: str, kind: Kind) -> list[AttributeSummary]:
-        """Return the levels' summaries of one attribute, made from the events if need be."""
+        """Return the levels' summaries of one attribute, made from the events if need be.
+
+        Raises
+        ------
+        CorruptBlockError
+            If they must be made and the data file cannot be read.
+        """
         stored = self._stored_attribute(name, kind)
         if stored is not None:
             return stored
         with self._lock:
             if name not in self._made:
-                self._made[name] = build_levels(self._summarise(name), self._fan_out)
+                self._made[name] = self._make(name, kind)
             return self._made[name]
 
     def stored_leaves(self, name: str, kind: Kind) -> AttributeSummary | None:
-        """Return the blocks' summaries if they are stored; reads no event."""
+        """Return the blocks' summaries if they are stored; reads no event.
+
+        Of a column added after the file was written they are known without.
+        """
         stored = self._stored_attribute(name, kind)
-        return None if stored is None else stored[0]
+        if stored is not None:
+            return stored[0]
+        try:
+            is_held = self._reader.has_column(self.name, name)
+        except CorruptBlockError:
+            return None  # whoever has to read the file says so
+        return None if is_held else self.attribute(name, kind)[0]
+
+    def derived(self, name: str, derived: Delta, key: str | None) -> list[AttributeSummary]:
+        """Return the levels' summaries of what the file tells of a derived attribute.
+
+        Parameters
+        ----------
+        name
+            The attribute's ``name``, or its ``open_name`` for the number of open events.
+        derived
+            The attribute.
+        key
+            Name of the stream's key column.
+
+        Raises
+        ------
+        CorruptBlockError
+            If they must be made and the data file cannot be read.
+        """
+        kind = Kind.OPAQUE if name == derived.open_name else self._kind_of(derived)
+        stored = self._stored_attribute(name, kind)
+        if stored is not None:
+            return stored
+        with self._lock:
+            if name not in self._made:
+                self._made |= self._derive(derived, key)
+            return self._made[name]
+
+    def stored_derived(self, derived: Delta) -> tuple[AttributeSummary, Ints] | None:
+        """Return the blocks' summaries of a derived attribute and how many events are open.
+
+        None where they are not stored; reads no event.
+        """
+        values = self._stored_attribute(derived.name, self._kind_of(derived))
+        opened = self._stored_attribute(derived.open_name, Kind.OPAQUE)
+        return None if values is None or opened is None else (values[0], opened[0].null_count)
+
+    def holds(self, attributes: Sequence[str]) -> bool:
+        """Return whether entries of all these attributes are stored."""
+        return self.is_stored and self._stored is not None and self._stored.holds(attributes)
+
+    def _kind_of(self, derived: Delta) -> Kind:
+        return kind_of(derived.data_type(self._reader.schema))
+
+    def _derive(self, derived: Delta, key: str | None) -> dict[str, list[AttributeSummary]]:
+        counts = self._times[0].count.tolist()
+        columns = [derived.source] if key is None else list({derived.source: 0, key: 0})
+        events = self._reader.read(self.name, range(len(counts)), columns)
+        found = summarise_derived(events, derived, key, counts)
+        return {name: build_levels(leaves, self._fan_out) for name, leaves in found.items()}
+
+    def _make(self, name: str, kind: Kind) -> list[AttributeSummary]:
+        # A tree file without the column proves nothing: who wrote it may have opened the stream
+        # before the column was added, and the data file hold it all the same.
+        if self._reader.has_column(self.name, name):
+            return build_levels(self._summarise(name), self._fan_out)
+        return [all_null(kind, level.count) for level in self._times]
 
     def _open(
         self, tree_path: Path | None, n_events: int | None
@@ -111,21 +173,26 @@ class FileTree:
             stored = TreeFile(tree_path)
             try:
                 levels = stored.times()
-            except _UNREADABLE:
-                levels = []
-            if levels and (n_events is None or int(levels[0].count.sum()) == n_events):
-                return stored, levels
+                n_found = int(levels[0].count.sum())
+                if n_found == n_events or n_events is None:
+                    return stored, levels
+                raise CorruptTreeError(
+                    str(tree_path), f"it has {n_found} events, the data file {n_events}"
+                )
+            except CorruptTreeError as error:
+                self._fault = str(error)
         counts = self._reader.block_counts(self.name)
         table = self._reader.read(self.name, range(len(counts)), [self._time])
         times = to_int64(table.column(self._time), name=self._time).to_numpy()
         return None, build_levels(summarise_times(np.asarray(times), counts), self._fan_out)
 
     def _stored_attribute(self, name: str, kind: Kind) -> list[AttributeSummary] | None:
-        if self._stored is None:
+        if self._stored is None or self._fault is not None:
             return None
         try:
             return self._stored.attribute(name, kind)
-        except _UNREADABLE:
+        except CorruptTreeError as error:
+            self._fault = str(error)
             return None
 
     def _summarise(self, name: str) -> AttributeSummary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pat
 
+from chronicle.derived_attributes import check_derived
 from chronicle.errors import SchemaError, did_you_mean
 from chronicle.settings import StreamSettings
 from chronicle.time import time_type
@@ -87,7 +88,7 @@ def check_settings(schema: pa.Schema, settings: StreamSettings) -> None:
     Raises
     ------
     SchemaError
-        If the time or key column is missing or of a wrong type.
+        If the time or key column is missing or of a wrong type, or an attribute cannot be derived.
     """
     for role, name in (("time", settings.time), ("key", settings.key)):
         if name is not None and name not in schema.names:
@@ -96,6 +97,7 @@ def check_settings(schema: pa.Schema, settings: StreamSettings) -> None:
                 f"{did_you_mean(name, schema.names)}"
             )
     time_type(schema.field(settings.time).type, column=settings.time)
+    check_derived(schema, settings.derived)
 
 
 def check_same_schema(given: pa.Schema, stored: pa.Schema, *, where: str) -> None:
@@ -115,7 +117,10 @@ def check_same_schema(given: pa.Schema, stored: pa.Schema, *, where: str) -> Non
             parts.append(f"lack {_listed(missing)}")
         if unknown:
             parts.append(f"have {_listed(unknown)} that the stream lacks")
-        raise SchemaError(f"the events {' and '.join(parts)} ({where}); give the same columns")
+        remedy = "give the same columns, with nulls where there is no value"
+        if unknown:
+            remedy += "; a column is added to the stream with 'chronicle add-column'"
+        raise SchemaError(f"the events {' and '.join(parts)} ({where}); {remedy}")
     for field in stored:
         found = incoming.field(field.name).type
         if found != field.type:
@@ -127,6 +132,22 @@ def check_same_schema(given: pa.Schema, stored: pa.Schema, *, where: str) -> Non
 
 def _listed(names: list[str]) -> str:
     return ("columns " if len(names) > 1 else "column ") + ", ".join(f"'{name}'" for name in names)
+
+
+def check_extends(old: pa.Schema, new: pa.Schema, *, where: str) -> None:
+    """Check that a table's schema differs from an older one by columns added behind at most.
+
+    Raises
+    ------
+    SchemaError
+        If columns were dropped, renamed, moved or given another type, as other programs can.
+    """
+    if list(new)[: len(old)] != list(old):
+        raise SchemaError(
+            f"columns of '{where}' were dropped, renamed, moved or given another type by another "
+            f"program (they were {', '.join(old.names)}, now {', '.join(new.names)}); restore the "
+            "table to the last version before that (Delta RESTORE)"
+        )
 
 
 def conform(batch: pa.RecordBatch | pa.Table, schema: pa.Schema, *, where: str) -> pa.Table:

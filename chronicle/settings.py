@@ -13,7 +13,7 @@ _PREFIX = "chronicle."
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """What is decided when a stream is created and never changes.
+    """What is decided when a stream is created and never changes, but for ``derived``.
 
     Raises
     ------
@@ -38,6 +38,9 @@ class StreamSettings:
 
     format_version: int = config.FORMAT_VERSION
     """Layout the stream is written in."""
+
+    derived: tuple[str, ...] = ()
+    """Names of derived attributes. They may be added to, so they are no property of the table."""
 
     def __post_init__(self) -> None:
         for name, least in (("block_events", 1), ("file_events", 1), ("fan_out", 2)):

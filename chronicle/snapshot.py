@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from chronicle.aggregate import Aggregate, to_aggregate
 from chronicle.blocks import BlockReader
+from chronicle.derived_attributes import Delta, parse_derived
 from chronicle.errors import SchemaError, did_you_mean
 from chronicle.file_tree import FileTree
 from chronicle.settings import StreamSettings
@@ -82,7 +83,8 @@ class AttributeBounds:
     """Values neither null nor NaN, shape (n,); where not known, the block's number of events."""
 
     known: npt.NDArray[np.bool_]
-    """False where the block has no tree entry, or the attribute has no order; shape (n,)."""
+    """False where the block has no tree entry, the attribute has no order, or values of a derived
+    one depend on events of other files; shape (n,)."""
 
 
 class Snapshot:
@@ -101,6 +103,7 @@ class Snapshot:
         settings: StreamSettings,
         trees: Sequence[FileTree],
         reader: BlockReader,
+        faults: Sequence[str | None] = (),
     ) -> None:
         self.name = name
         self.stream_dir = stream_dir
@@ -108,6 +111,7 @@ class Snapshot:
         self.schema = schema
         self.settings = settings
         self._trees = tuple(trees)
+        self._faults = tuple(faults)
         self._reader = reader
         self.files = tuple(_to_data_file(tree) for tree in trees)
         self.tree = TabTree(
@@ -159,6 +163,12 @@ class Snapshot:
             return 0
         return max(0, int(self.tree.level(self.tree.n_levels - 1).times.gap_min[0]))
 
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Sentences on tree files found missing or damaged so far; answers are right without."""
+        faults = (*self._faults, *(tree.fault for tree in self._trees))
+        return tuple(fault for fault in faults if fault is not None)
+
     def file_blocks(self, name: str) -> tuple[int, int]:
         """Return the first block and the number of blocks of a live data file.
 
@@ -176,7 +186,7 @@ class Snapshot:
         Raises
         ------
         SchemaError
-            If there is no such column.
+            If there is no such column or derived attribute.
         """
         with self._lock:
             found = self._bounds.get(attribute)
@@ -187,7 +197,11 @@ class Snapshot:
         return found
 
     def level(self, k: int, attribute: str | None = None) -> TreeLevel:
-        """Return level k of the TAB+-tree, see ``TabTree.level``."""
+        """Return level k of the TAB+-tree, see ``TabTree.level``.
+
+        Of a derived attribute it summarises the values that data files tell by themselves; of
+        ``open(...)`` of it the number of nulls is that of the events whose values they do not.
+        """
         if attribute is not None:
             self._kind(attribute)
         return self.tree.level(k, attribute)
@@ -207,8 +221,14 @@ class Snapshot:
         Raises
         ------
         SchemaError
-            If there is no such column.
+            If there is no such column, or it is a derived attribute.
         """
+        if attribute is not None and attribute not in self.schema.names:
+            attribute = self._derived(attribute).name
+            raise SchemaError(
+                f"'{attribute}' has no exact aggregates: values at the start of a data file depend "
+                "on the file before; aggregate a column, or ask for its bounds"
+            )
         kind = None if attribute is None else self._kind(attribute)
         first, last = self.tree.covering(start, stop)
         inner_first, inner_last = self._inner(first, last, start, stop)
@@ -269,7 +289,8 @@ class Snapshot:
             If there is no such column.
         """
         for column in columns:
-            self._kind(column)
+            if column not in self.schema.names:
+                raise self._unknown(column)
         if len(blocks) == 0:
             return self._reader.empty(columns)
         tables = [
@@ -302,33 +323,66 @@ class Snapshot:
 
     def _kind(self, attribute: str) -> Kind:
         position = self.schema.get_field_index(attribute)
-        if position < 0:
-            raise SchemaError(
-                f"stream '{self.name}' has no column '{attribute}' "
-                f"(columns: {', '.join(self.schema.names)})"
-                f"{did_you_mean(attribute, self.schema.names)}"
-            )
-        return kind_of(self.schema.field(position).type)
+        if position >= 0:
+            return kind_of(self.schema.field(position).type)
+        derived = self._derived(attribute)
+        if attribute == derived.open_name:
+            return Kind.OPAQUE
+        return kind_of(derived.data_type(self.schema))
+
+    def _derived(self, attribute: str) -> Delta:
+        for derived in map(parse_derived, self.settings.derived):
+            if derived is not None and attribute in (derived.name, derived.open_name):
+                return derived
+        raise self._unknown(attribute)
+
+    def _unknown(self, attribute: str) -> SchemaError:
+        names = (*self.schema.names, *self.settings.derived)
+        what = f"columns: {', '.join(self.schema.names)}"
+        if self.settings.derived:
+            what += f"; derived: {', '.join(self.settings.derived)}"
+        return SchemaError(
+            f"stream '{self.name}' has no column '{attribute}' ({what})"
+            f"{did_you_mean(attribute, names)}"
+        )
 
     def _load_attribute(self, attribute: str) -> list[list[AttributeSummary]]:
         kind = self._kind(attribute)
-        return [tree.attribute(attribute, kind) for tree in self._trees]
+        if attribute in self.schema.names:
+            return [tree.attribute(attribute, kind) for tree in self._trees]
+        derived = self._derived(attribute)
+        return [tree.derived(attribute, derived, self.settings.key) for tree in self._trees]
+
+    def _stored_leaves(
+        self, tree: FileTree, attribute: str, kind: Kind
+    ) -> tuple[AttributeSummary, npt.NDArray[np.bool_]] | None:
+        """Return what is stored of one file's blocks, and where that is all there is to know."""
+        if not kind.has_extremes:
+            return None
+        if attribute in self.schema.names:
+            leaves = tree.stored_leaves(attribute, kind)
+            return None if leaves is None else (leaves, np.ones(len(leaves), np.bool_))
+        found = tree.stored_derived(self._derived(attribute))
+        return None if found is None else (found[0], found[1] == 0)
 
     def _to_bounds(self, attribute: str, kind: Kind) -> AttributeBounds:
         minima, maxima, values, known = [], [], [], []
         value_type = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}.get(kind, pa.int64())
         for tree in self._trees:
-            leaves = tree.stored_leaves(attribute, kind) if kind.has_extremes else None
+            found = self._stored_leaves(tree, attribute, kind)
             count = tree.times()[0].count
-            known.append(np.full(len(count), leaves is not None))
-            if leaves is None:
+            if found is None:
+                known.append(np.zeros(len(count), np.bool_))
                 values.append(count)
                 minima.append(pa.nulls(len(count), value_type))
                 maxima.append(pa.nulls(len(count), value_type))
             else:
-                values.append(leaves.n_values)
-                minima.append(extremes_to_arrow(leaves.minimum, leaves.n_values))
-                maxima.append(extremes_to_arrow(leaves.maximum, leaves.n_values))
+                leaves, is_known = found
+                n_values = np.where(is_known, leaves.n_values, 0)
+                known.append(is_known)
+                values.append(np.where(is_known, n_values, count))
+                minima.append(extremes_to_arrow(leaves.minimum, n_values))
+                maxima.append(extremes_to_arrow(leaves.maximum, n_values))
         nothing = pa.array([], value_type)
         return AttributeBounds(
             minimum=pa.concat_arrays(minima) if minima else nothing,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,26 +16,40 @@ import pyarrow as pa
 from chronicle import config, delta_log
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
-from chronicle.delta_log import TableState
+from chronicle.declared import ATTRIBUTES_FILE, FollowedDeclaration, write_declared
+from chronicle.delta_log import Commit, FollowedTable, TableState
+from chronicle.derived_attributes import check_derived
 from chronicle.errors import (
     FormatVersionError,
+    SchemaError,
     StorageError,
     StoreExistsError,
     StoreNotFoundError,
     StreamExistsError,
     StreamNotFoundError,
+    VacuumedVersionError,
 )
-from chronicle.file_tree import FileTree, file_ordinal
-from chronicle.schema import check_settings, normalise_schema
+from chronicle.file_tree import FileTree
+from chronicle.history import parse_version, version_at
+from chronicle.ordinal import parse_ordinal
+from chronicle.schema import check_extends, check_settings, normalise_schema
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
 from chronicle.time import TimeType, time_type
 from chronicle.tree_file import TREE_TABLE, tree_schema
+from chronicle.tree_log import TreeLog
+
+if TYPE_CHECKING:
+    from chronicle.append import AppendReport
+    from chronicle.derived import DerivedWriter
 
 _STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 _OLD_SNAPSHOTS_MAX = 4
-"""Snapshots of named versions kept beside the latest one."""
+"""Snapshots of named versions, or of fewer files, kept beside the latest one."""
+
+_Kept = tuple[int, frozenset[str]]
+"""Version of a snapshot and the data files it leaves out."""
 
 
 def create_store(path: str | Path) -> Store:
@@ -143,6 +160,13 @@ class Store:
             self._streams[name] = Stream(name, path)
             return self._streams[name]
 
+    def forget(self, name: str) -> None:
+        """Let go of a stream whose folder went elsewhere; who still holds it is told so."""
+        with self._lock:
+            stream = self._streams.pop(name, None)
+        if stream is not None:
+            stream.retire()
+
     def create_stream(self, name: str, schema: pa.Schema, settings: StreamSettings) -> Stream:
         """Create an empty stream.
 
@@ -153,7 +177,7 @@ class Store:
         schema
             Columns of the events; stored as ``normalise_schema`` gives them.
         settings
-            Fixed for the stream's life.
+            Fixed for the stream's life, but for its derived attributes.
 
         Raises
         ------
@@ -170,6 +194,9 @@ class Store:
         path = self.path / name
         if not delta_log.table_exists(path / EVENTS_TABLE):
             delta_log.create_table(path / TREE_TABLE, tree_schema(stored), {})
+            derived = check_derived(stored, settings.derived)
+            if derived or (path / ATTRIBUTES_FILE).exists():  # a crash before may have left one
+                write_declared(path, [attribute.name for attribute in derived])
         # The events table comes last: with it the stream exists.
         if not delta_log.create_table(path / EVENTS_TABLE, stored, settings.to_properties()):
             raise StreamExistsError(
@@ -185,8 +212,11 @@ class Stream:
         self.name = name
         self.path = path
         self._lock = threading.Lock()
-        events = delta_log.load_table(path / EVENTS_TABLE)
-        self.schema = normalise_schema(events.schema)
+        self._is_retired = False
+        self._events_log = FollowedTable(path / EVENTS_TABLE)
+        self._tree_log = TreeLog(path / TREE_TABLE)
+        self._declaration = FollowedDeclaration(path)
+        events = self._events_log.state
         self.settings = StreamSettings.from_properties(events.properties)
         if self.settings.format_version > config.FORMAT_VERSION:
             raise FormatVersionError(
@@ -194,25 +224,107 @@ class Stream:
                 found=self.settings.format_version,
                 supported=config.FORMAT_VERSION,
             )
-        self._reader = BlockReader(path / EVENTS_TABLE, self.schema)
-        self._events = events
-        self._tree = delta_log.load_table(path / TREE_TABLE)
+        self._seen = events
+        self._schema = normalise_schema(events.schema)
+        self._reader = BlockReader(path / EVENTS_TABLE, self._schema)
         self._trees: dict[str, FileTree] = {}
         self._latest: Snapshot | None = None
-        self._old: dict[int, Snapshot] = {}
+        self._old: dict[_Kept, Snapshot] = {}
+        self._commits: tuple[Commit, ...] = ()
+        self._take_declared()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the events, as of the last time the log was looked at."""
+        return self._schema
 
     @property
     def time_type(self) -> TimeType:
         """Kind of the time column."""
         return time_type(self.schema.field(self.settings.time).type, column=self.settings.time)
 
-    def snapshot(self, version: int | None = None) -> Snapshot:
-        """Return the stream at a version, the latest if none is named.
+    def append(
+        self,
+        events: pa.Table | pa.RecordBatch,
+        *,
+        late: str = "merge",
+        derived: DerivedWriter | None = None,
+    ) -> AppendReport:
+        """Append events held in memory, without Spark; all become visible at once, or none.
 
-        Costs two ``stat`` calls while nothing was committed since the last call.
+        Parameters
+        ----------
+        events
+            With the stream's columns, in order of arrival; they need not be in order of time.
+        late
+            What becomes of events older than the stream's end: ``merge`` puts them where they
+            belong, ``reject`` takes nothing, ``quarantine`` puts them aside.
+        derived
+            Writes runs of the indexes, such as ``indexing.writer_for(stream)`` gives; without one
+            the new files are the tail of the indexes until the next compaction or ingest.
 
         Raises
         ------
+        SchemaError
+            If columns or types do not fit the stream.
+        LateEventError
+            If events are late and ``late`` is ``reject``.
+        CommitConflictError
+            If other processes commit first again and again.
+        StorageError
+            If the store cannot be written; nothing was appended.
+        """
+        from chronicle.append import append
+
+        return append(self, events, late=late, derived=derived)
+
+    def retire(self) -> None:
+        """Answer no more: the stream was dropped or renamed."""
+        with self._lock:
+            self._is_retired = True
+
+    def refresh(self) -> int:
+        """Take in what was committed since, by whomever; return the newest version.
+
+        Raises
+        ------
+        StorageError
+            If the log cannot be read any more.
+        """
+        with self._lock:
+            self._refresh()
+            return self._events_log.state.version
+
+    def version_of(self, version: int | dt.datetime | str | None) -> int:
+        """Return the number of the version that ``snapshot`` would take."""
+        with self._lock:
+            self._refresh()
+            return self._number_of(version)
+
+    def snapshot(
+        self,
+        version: int | dt.datetime | str | None = None,
+        *,
+        without: frozenset[str] = frozenset(),
+    ) -> Snapshot:
+        """Return the stream at a version, the latest if none is named.
+
+        Costs four ``stat`` calls while nothing was committed since the last call.
+
+        Parameters
+        ----------
+        version
+            Number of a version; or a time, which stands for the latest version committed at or
+            before it: a ``datetime`` or ISO 8601 text, in UTC unless it names a zone.
+        without
+            Names of data files to leave out, as if their events had never been.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If the stream had no version yet at that time, or the text is no version.
+        VacuumedVersionError
+            If data files that only older versions have were vacuumed.
         StorageError
             If there is no such version, or data files overlap in time.
         ForeignFileError
@@ -222,18 +334,24 @@ class Stream:
         """
         with self._lock:
             self._refresh()
-            if version is None or version == self._events.version:
+            latest = self._events_log.state
+            number = self._number_of(version)
+            if number == latest.version and not without:
                 if self._latest is None:
-                    self._latest = self._take(self._events)
-                    live = {file.name for file in self._events.files}
-                    self._trees = {n: t for n, t in self._trees.items() if n in live}
+                    self._latest = self._take(latest, without)
+                    self._drop_unused()
                 return self._latest
-            if version not in self._old:
-                events = delta_log.load_table(self.path / EVENTS_TABLE, version)
+            kept = (number, without)
+            if kept not in self._old:
+                state = latest
+                if number != latest.version:
+                    state = delta_log.load_table(self.path / EVENTS_TABLE, number)
+                    self._check_not_vacuumed(state, latest)
                 while len(self._old) >= _OLD_SNAPSHOTS_MAX:
                     del self._old[next(iter(self._old))]
-                self._old[version] = self._take(events)
-            return self._old[version]
+                self._old[kept] = self._take(state, without)
+                self._drop_unused()
+            return self._old[kept]
 
     def next_generation(self) -> int:
         """Return the generation of the next ingest: one more than any live file's, from 0."""
@@ -241,47 +359,107 @@ class Stream:
             self._refresh()
             events_dir = self.path / EVENTS_TABLE
             ordinals = [
-                file_ordinal(file.name, events_dir=events_dir) for file in self._events.files
+                parse_ordinal(file.name, events_dir=events_dir)
+                for file in self._events_log.state.files
             ]
-        return max((generation + 1 for generation, _, _ in ordinals), default=0)
+        return max((ordinal[0] + 1 for ordinal in ordinals), default=0)
 
     def _refresh(self) -> None:
         """Load what was committed since; drop the snapshots that it outdates."""
-        events, tree = self.path / EVENTS_TABLE, self.path / TREE_TABLE
-        if delta_log.version_exists_after(events, self._events.version):
-            self._events = delta_log.load_table(events)
+        if self._is_retired or not self.path.is_dir():
+            raise StreamNotFoundError(
+                self.name, candidates=open_store(self.path.parent).stream_names()
+            )
+        self._events_log.refresh()
+        if self._events_log.state is not self._seen:
+            self._take_schema(normalise_schema(self._events_log.state.schema))
+            self._seen = self._events_log.state
             self._latest = None
-        if delta_log.version_exists_after(tree, self._tree.version):
-            self._tree = delta_log.load_table(tree)
-            self._trees = {n: t for n, t in self._trees.items() if t.is_stored}
+        is_declared_anew = self._declaration.refresh()
+        if is_declared_anew:
+            self._take_declared()
+        if self._tree_log.refresh() or is_declared_anew:
+            derived = self.settings.derived
+            self._trees = {n: t for n, t in self._trees.items() if t.holds(derived)}
             self._latest = None
             self._old.clear()
 
-    def _take(self, events: TableState) -> Snapshot:
-        stored = {file.name for file in self._tree.files}
-        for file in events.files:
+    def _take_declared(self) -> None:
+        """Follow what is declared as far as it fits the columns; the rest is a fault."""
+        names, self._declaration_fault = self._declaration.names, self._declaration.fault
+        try:
+            check_derived(self._schema, names)
+        except SchemaError as error:
+            names, self._declaration_fault = (), f"derived attributes are not used: {error}"
+        self.settings = replace(self.settings, derived=names)
+
+    def _take_schema(self, schema: pa.Schema) -> None:
+        if schema == self._schema:
+            return
+        check_extends(self._schema, schema, where=str(self.path / EVENTS_TABLE))
+        # What was opened before knows nothing of the new columns.
+        self._schema = schema
+        self._reader = BlockReader(self.path / EVENTS_TABLE, schema)
+        self._trees.clear()
+        self._old.clear()
+
+    def _number_of(self, version: int | dt.datetime | str | None) -> int:
+        """Return the number of a version however it was named."""
+        latest = self._events_log.state.version
+        if isinstance(version, str):
+            version = parse_version(version)
+        if version is None:
+            return latest
+        if isinstance(version, dt.datetime):
+            if not self._commits or self._commits[0].version != latest:
+                found = delta_log.commits(self.path / EVENTS_TABLE)
+                self._commits = tuple(commit for commit in found if commit.version <= latest)
+            return version_at(self._commits, version)
+        return int(version)
+
+    def _check_not_vacuumed(self, old: TableState, latest: TableState) -> None:
+        """Refuse an old version of which data files are gone that no later one has."""
+        live = {file.name for file in latest.files}
+        for file in old.files:
+            if file.name not in live and not self._reader.path(file.name).exists():
+                raise VacuumedVersionError(old.version, str(self._reader.path(file.name)))
+
+    def _take(self, events: TableState, without: frozenset[str]) -> Snapshot:
+        stored = self._tree_log.names
+        files = [file for file in events.files if file.name not in without]
+        for file in files:
             if file.name not in self._trees:
                 tree_path = self.path / TREE_TABLE / file.name if file.name in stored else None
                 self._trees[file.name] = FileTree(
                     file, tree_path, reader=self._reader, time=self.settings.time,
                     fan_out=self.settings.fan_out,
                 )  # fmt: skip
-        trees = sorted((self._trees[file.name] for file in events.files), key=_stream_order)
+        trees = sorted((self._trees[file.name] for file in files), key=_stream_order)
         _check_disjoint(trees, self.path)
         return Snapshot(
             name=self.name,
             stream_dir=self.path,
             version=events.version,
-            schema=self.schema,
+            schema=normalise_schema(events.schema),
             settings=self.settings,
             trees=trees,
             reader=self._reader,
+            faults=(self._tree_log.fault, self._declaration_fault),
         )
 
+    def _drop_unused(self) -> None:
+        """Forget the trees of files that no snapshot kept here has."""
+        kept = [*self._old.values(), *([] if self._latest is None else [self._latest])]
+        names = {file.name for snapshot in kept for file in snapshot.files}
+        if self._latest is None:  # its trees are wanted again as soon as it is
+            names |= {file.name for file in self._events_log.state.files}
+        self._trees = {name: tree for name, tree in self._trees.items() if name in names}
 
-def _stream_order(tree: FileTree) -> tuple[int, int, tuple[int, int, int]]:
+
+def _stream_order(tree: FileTree) -> tuple[int, int, tuple[int, ...], str]:
     leaves = tree.times()[0]
-    return int(leaves.t_min[0]), int(leaves.t_max[-1]), tree.key
+    # Two appends at once can have one ordinal; names make their order the same for every reader.
+    return int(leaves.t_min[0]), int(leaves.t_max[-1]), tree.key, tree.name
 
 
 def _check_disjoint(trees: list[FileTree], path: Path) -> None:

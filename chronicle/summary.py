@@ -232,6 +232,32 @@ class AttributeSummary:
         return np.asarray(whole / divisor, np.float64)
 
 
+def all_null(kind: Kind, count: Ints) -> AttributeSummary:
+    """Return the summaries of entries whose events have no value of an attribute.
+
+    Parameters
+    ----------
+    kind
+        Kind of the attribute.
+    count
+        Events of each entry, shape (n,).
+    """
+    n = len(count)
+    none = np.zeros(n, np.int64)
+    low: Numbers | pa.Array = np.full(n, INT_MAX)
+    high: Numbers | pa.Array = np.full(n, INT_MIN)
+    if kind is Kind.STRING:
+        low = high = pa.nulls(n, pa.string())
+    elif kind is Kind.FLOAT:
+        low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    elif kind is Kind.OPAQUE:
+        low = high = np.zeros(0)
+    sums = np.zeros(n, np.float64 if kind is Kind.FLOAT else np.int64)
+    sums = sums if kind.has_sum else np.zeros(0)
+    m2 = np.zeros(n if kind.has_sum else 0)
+    return AttributeSummary(kind, none, count, none, low, high, sums, sums, m2)
+
+
 def integer_sums(high: Ints, low: Ints) -> list[int]:
     """Return the exact sums that ``sum_high`` and ``sum_low`` of integers stand for."""
     return [int(a) * (_LOW_MASK + 1) + int(b) for a, b in zip(high, low, strict=True)]

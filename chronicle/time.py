@@ -108,6 +108,14 @@ def from_int64(times: npt.NDArray[np.int64] | pa.Array, data_type: pa.DataType) 
     return array.cast(data_type)
 
 
+def show_time(time: int, kind: TimeType) -> str:
+    """Return an internal time as people read it: ISO 8601, or the number where time is one."""
+    if kind == "integer":
+        return str(time)
+    zone = "+00:00" if kind == "timestamp_utc" else ""
+    return str(np.datetime64(time, "us")).removesuffix(".000000") + zone
+
+
 def is_ascending(times: npt.NDArray[np.int64]) -> bool:
     """Return whether no time is smaller than its predecessor."""
     return bool((times[1:] >= times[:-1]).all())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +17,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.derived import DerivedFile
+from chronicle.errors import CorruptTreeError
+from chronicle.plain_pages import (
+    CODEC,
+    decimals_of,
+    filled_numbers,
+    numbers_of,
+    page_body,
+    strings_of,
+)
+from chronicle.sealed import (
+    SEAL_KEY,
+    Seal,
+    first_line,
+    parse_seal,
+    read_footer,
+    seal,
+    seal_room,
+)
 from chronicle.summary import (
     INT_MAX,
     INT_MIN,
@@ -29,6 +50,8 @@ TREE_TABLE = "tree"
 
 _TIMES = ("count", "t_min", "t_max", "gap_min", "gap_max")
 _SUM_TYPE = pa.decimal128(38, 0)
+
+_PAGE_MAX = 1 << 30  # bytes and rows: one page per column
 
 _Summary = TypeVar("_Summary", TimeSummary, AttributeSummary)
 
@@ -112,24 +135,41 @@ def write_tree_file(
         entries = AttributeSummary.concat(build_levels(leaves, fan_out))
         for statistic, column in _to_columns(entries).items():
             columns[f"{attribute}__{statistic}"] = column
-    table = pa.table(columns)
     path = stream_dir / TREE_TABLE / data_file
-    write_parquet(path, table)
-    return DerivedFile(TREE_TABLE, data_file, path.stat().st_size, table.num_rows)
+    _write_sealed(path, columns)
+    return DerivedFile(TREE_TABLE, data_file, path.stat().st_size, sum(sizes))
 
 
-def write_parquet(path: Path, table: pa.Table) -> None:
-    """Write a small derived file whole: it appears under its name complete or not at all."""
+def _write_sealed(path: Path, columns: Mapping[str, pa.Array]) -> None:
+    """Write a tree file whole and sealed: it appears under its name complete or not at all."""
+    # Without nulls and compression the values of these columns are the bytes of the file, so
+    # that opening a tree file parses nothing.
+    plain = ("level", *_TIMES)
+    fields = [
+        pa.field(name, column.type, nullable=name.endswith(("__min", "__max")))
+        for name, column in columns.items()
+    ]
+    table = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    room = seal_room(path.name, n_rows=len(table), n_groups=1, names=list(columns))
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"_{path.name}.{uuid.uuid4().hex}.draft")
+    draft = _draft(path)
     try:
-        pq.write_table(
-            table, draft, compression="lz4", row_group_size=max(1, table.num_rows),
-            use_dictionary=False, write_statistics=False, write_page_checksum=True,
-        )  # fmt: skip
+        with pq.ParquetWriter(
+            draft, table.schema, use_dictionary=False, write_statistics=False,
+            compression={n: "none" if n in plain else CODEC for n in columns},
+            write_page_checksum=True, store_schema=False, data_page_version="1.0",
+            data_page_size=_PAGE_MAX, max_rows_per_page=_PAGE_MAX,
+        ) as writer:  # fmt: skip
+            writer.write_table(table, row_group_size=len(table))
+            writer.add_key_value_metadata({SEAL_KEY: room})
+        seal(draft)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(f"_{path.name}.{uuid.uuid4().hex}.draft")
 
 
 def _to_columns(entries: AttributeSummary) -> dict[str, pa.Array]:
@@ -163,93 +203,161 @@ def _to_decimal(high: Ints, low: Ints) -> pa.Array:
     return pa.Array.from_buffers(_SUM_TYPE, len(high), [None, pa.py_buffer(words)])
 
 
-def _from_decimal(column: pa.Array) -> tuple[Ints, Ints]:
-    words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)
-    words = words[column.offset : column.offset + len(column)]
-    high = (words[:, 1] << 32) | ((words[:, 0] >> 32) & 0xFFFFFFFF)
-    return high, words[:, 0] & 0xFFFFFFFF
-
-
 class TreeFile:
     """Reads one tree file by column; keeps what it has read. Thread-safe.
 
-    Raises
-    ------
-    OSError or pa.ArrowInvalid or KeyError
-        From any method, if the file is missing, damaged or of another schema.
+    Every byte that is read is compared with its checksum first.
+
+    Parameters
+    ----------
+    path
+        The tree file, named as its data file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._file: pq.ParquetFile | None = None
+        self._seal: Seal | None = None
         self._positions: dict[str, int] = {}
         self._offsets: list[int] = []
+        self._identity: tuple[int, int] | None = None
         self._times: list[TimeSummary] | None = None
         self._attributes: dict[str, list[AttributeSummary]] = {}
 
     def times(self) -> list[TimeSummary]:
-        """Return the levels' counts, times and gaps, level 0 first."""
+        """Return the levels' counts, times and gaps, level 0 first.
+
+        Raises
+        ------
+        CorruptTreeError
+            If the file is missing, damaged, another data file's or of an older format.
+        """
         with self._lock:
             if self._times is None:
-                self._file = pq.ParquetFile(self._path, page_checksum_verification=True)
-                names = self._file.schema_arrow.names
-                self._positions = {name: i for i, name in enumerate(names)}
-                level, *columns = self._read(("level", *_TIMES))
-                sizes = np.bincount(level.to_numpy())
-                self._offsets = [0, *np.cumsum(sizes).tolist()]
-                whole = TimeSummary(*(_ints(column) for column in columns))
-                self._times = [whole.slice(a, b) for a, b in self._bounds()]
+                with self._open() as file:
+                    self._times = self._read_times(file)
             return self._times
 
-    def attribute(self, name: str, kind: Kind) -> list[AttributeSummary]:
-        """Return the levels' summaries of one attribute, level 0 first."""
+    def attribute(self, name: str, kind: Kind) -> list[AttributeSummary] | None:
+        """Return the levels' summaries of one attribute, level 0 first.
+
+        None if the file has no entries of it: it was written before the column was added.
+
+        Raises
+        ------
+        CorruptTreeError
+            As for ``times``.
+        """
         times = self.times()
         with self._lock:
             if name not in self._attributes:
                 count = TimeSummary.concat(times).count
                 whole = self._read_attribute(name, kind, count)
+                if whole is None:
+                    return None
                 self._attributes[name] = [whole.slice(a, b) for a, b in self._bounds()]
             return self._attributes[name]
+
+    def holds(self, attributes: Sequence[str]) -> bool:
+        """Return whether the file has entries of all these attributes.
+
+        Raises
+        ------
+        CorruptTreeError
+            As for ``times``.
+        """
+        self.times()
+        return all(f"{name}__nulls" in self._positions for name in attributes)
+
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        """Open the file; what goes wrong with it becomes one error."""
+        try:
+            with self._path.open("rb", buffering=0) as file:
+                yield cast("BinaryIO", file)
+        except FileNotFoundError as error:
+            raise CorruptTreeError(str(self._path), "the file is missing") from error
+        except (OSError, ValueError, LookupError, pa.ArrowException) as error:
+            raise CorruptTreeError(str(self._path), first_line(error)) from error
+
+    def _read_times(self, file: BinaryIO) -> list[TimeSummary]:
+        footer = read_footer(file)
+        found = parse_seal(footer, subject=self._path.name)
+        if found is None:
+            raise ValueError("it has no seal, as an older Chronicle wrote it or one byte is wrong")
+        n, n_chunks = found.n_rows, 1 + len(_TIMES)
+        if n == 0 or found.crc.shape[1] < n_chunks:
+            raise ValueError("it has no entries")
+        end = int(found.starts[n_chunks])
+        data = os.pread(file.fileno(), end, 0)
+        first = int(found.starts[0])
+        found.check_bytes(memoryview(data)[first:], 0, n_chunks)
+        # The values are the last bytes of their column chunk, in front of them is a page header.
+        ends = found.starts[1 : n_chunks + 1].tolist()
+        level = np.frombuffer(data, np.int32, n, ends[0] - 4 * n)
+        whole = TimeSummary(*(np.frombuffer(data, np.int64, n, e - 8 * n) for e in ends[1:]))
+        self._offsets = [0, *np.cumsum(np.bincount(level)).tolist()]
+        self._seal = found
+        self._identity = _identity(file)
+        self._positions = {name: i for i, name in enumerate(found.names)}
+        return [whole.slice(a, b) for a, b in self._bounds()]
 
     def _bounds(self) -> list[tuple[int, int]]:
         return list(zip(self._offsets[:-1], self._offsets[1:], strict=True))
 
-    def _read(self, names: tuple[str, ...]) -> list[pa.Array]:
-        assert self._file is not None
-        table = self._file.reader.read_row_groups(
-            [0], column_indices=[self._positions[name] for name in names], use_threads=False
-        )
-        return [table.column(name).combine_chunks() for name in names]
-
-    def _read_attribute(self, name: str, kind: Kind, count: Ints) -> AttributeSummary:
+    def _read_attribute(self, name: str, kind: Kind, count: Ints) -> AttributeSummary | None:
         statistics = tuple(_statistics(kind))
-        arrays = self._read(tuple(f"{name}__{statistic}" for statistic in statistics))
-        found = dict(zip(statistics, arrays, strict=True))
-        nulls = _ints(found["nulls"])
-        nans = _ints(found["nans"]) if kind is Kind.FLOAT else np.zeros(len(nulls), np.int64)
-        nothing = np.zeros(0)
-        minimum: Any = nothing
-        maximum: Any = nothing
-        if kind.has_extremes:
-            low, high = (np.inf, -np.inf) if kind is Kind.FLOAT else (INT_MAX, INT_MIN)
-            minimum, maximum = _filled(found["min"], low), _filled(found["max"], high)
-        sums: tuple[npt.NDArray[Any], npt.NDArray[Any]] = (nothing, nothing)
-        if kind is Kind.INTEGER:
-            sums = _from_decimal(found["sum"])
-        elif kind is Kind.FLOAT:
-            sums = (found["sum"].to_numpy(), found["sum_rest"].to_numpy())
-        m2 = found["m2"].to_numpy() if kind.has_sum else nothing
-        return AttributeSummary(
-            kind, count - nulls - nans, nulls, nans, minimum, maximum, *sums, m2
+        first = self._positions.get(f"{name}__nulls")
+        if first is None:
+            return None
+        with self._open() as file:
+            if _identity(file) != self._identity:  # replaced since by one of more attributes
+                self._times = self._read_times(file)
+                first = self._positions[f"{name}__nulls"]
+            stop = first + len(statistics)
+            places = [self._positions.get(f"{name}__{statistic}") for statistic in statistics]
+            if places != list(range(first, stop)):
+                raise ValueError(f"its entries of '{name}' are of another type")
+            pages = self._read(file, first, stop)
+            return _to_summary(dict(zip(statistics, pages, strict=True)), kind, count)
+
+    def _read(self, file: BinaryIO, first: int, stop: int) -> list[bytes]:
+        """Read the pages of columns that follow each other in the file."""
+        found = self._seal
+        assert found is not None
+        borders = (found.starts[first : stop + 1] - found.starts[first]).tolist()
+        data = memoryview(os.pread(file.fileno(), borders[-1], int(found.starts[first])))
+        found.check_bytes(data, first, stop)
+        return [page_body(data[start:end]) for start, end in pairwise(borders)]
+
+
+def _identity(file: BinaryIO) -> tuple[int, int]:
+    found = os.fstat(file.fileno())
+    return found.st_ino, found.st_mtime_ns
+
+
+def _to_summary(found: Mapping[str, bytes], kind: Kind, count: Ints) -> AttributeSummary:
+    n = len(count)
+    nulls = numbers_of(found["nulls"], n, np.int64)
+    nans = numbers_of(found["nans"], n, np.int64) if "nans" in found else np.zeros(n, np.int64)
+    n_values = count - nulls - nans
+    nothing = np.zeros(0)
+    minimum: Any = nothing
+    maximum: Any = nothing
+    if kind is Kind.STRING:
+        minimum, maximum = (strings_of(found[name], n_values > 0) for name in ("min", "max"))
+    elif kind.has_extremes:
+        data_type = np.float64 if kind is Kind.FLOAT else np.int64
+        low, high = (np.inf, -np.inf) if kind is Kind.FLOAT else (INT_MAX, INT_MIN)
+        minimum = filled_numbers(found["min"], n_values > 0, low, data_type)
+        maximum = filled_numbers(found["max"], n_values > 0, high, data_type)
+    sums: tuple[npt.NDArray[Any], npt.NDArray[Any]] = (nothing, nothing)
+    if kind is Kind.INTEGER:
+        sums = decimals_of(found["sum"], n)
+    elif kind is Kind.FLOAT:
+        sums = (
+            numbers_of(found["sum"], n, np.float64),
+            numbers_of(found["sum_rest"], n, np.float64),
         )
-
-
-def _ints(column: pa.Array) -> Ints:
-    return np.asarray(column.to_numpy(), np.int64)
-
-
-def _filled(column: pa.Array, neutral: float) -> Any:
-    if column.type == pa.string():
-        return column
-    return (column.fill_null(neutral) if column.null_count else column).to_numpy()
+    m2 = numbers_of(found["m2"], n, np.float64) if kind.has_sum else nothing
+    return AttributeSummary(kind, n_values, nulls, nans, minimum, maximum, *sums, m2)

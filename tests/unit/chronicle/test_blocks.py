@@ -88,10 +88,22 @@ def test_file_cut_short_while_it_is_open_is_named(tmp_path: Path):
         reader.read("0.parquet", [4], ["s"])
 
 
-def test_file_with_fewer_columns_or_blocks_is_named(tmp_path: Path):
+def test_file_with_other_columns_or_fewer_blocks_is_named(tmp_path: Path):
+    reader = _reader(tmp_path, 2)
+    pq.write_table(pa.table({"s": ["a"], "t": [1]}), tmp_path / "0.parquet")
+    with pytest.raises(CorruptBlockError, match="its columns are"):
+        reader.read("0.parquet", [0], ["s"])
+    pq.write_table(pa.table({"t": np.arange(4)}), tmp_path / "1.parquet")
+    with pytest.raises(CorruptBlockError):
+        reader.read("1.parquet", [3], ["t"])
+
+
+def test_column_the_file_is_too_old_to_have_is_null(tmp_path: Path):
     reader = _reader(tmp_path, 1)
     pq.write_table(pa.table({"t": np.arange(4)}), tmp_path / "0.parquet")
-    with pytest.raises(CorruptBlockError):
-        reader.read("0.parquet", [0], ["s"])
-    with pytest.raises(CorruptBlockError):
-        reader.read("0.parquet", [3], ["t"])
+    table = reader.read("0.parquet", [0], ["s.t", "t", "s"])
+    assert table.to_pylist() == [{"s.t": None, "t": t, "s": None} for t in range(4)]
+    assert table.schema.equals(reader.empty(["s.t", "t", "s"]).schema)
+    assert not reader.has_column("0.parquet", "s")
+    assert reader.has_column("0.parquet", "t")
+    assert reader.column_bytes("0.parquet", "s").tolist() == [0]

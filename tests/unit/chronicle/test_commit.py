@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from chronicle import commit, delta_log
 from chronicle.block_writer import WrittenFile, write_ordered
 from chronicle.commit import (
+    Change,
     commit_derived,
     commit_events,
     commit_files,
     commit_tree,
     complete_derived,
 )
-from chronicle.derived import DerivedFile
+from chronicle.derived import DerivedChange, DerivedFile
 from chronicle.errors import CommitConflictError, CorruptBlockError, ForeignFileError, StorageError
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, create_store, open_store
-from chronicle.tree_file import write_parquet
 from tests.unit.chronicle.stream_cases import SCHEMA, append, events, make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
@@ -39,8 +39,22 @@ class _Runs:
     def write(self, stream_dir, data_file, events, time, block_counts) -> list[DerivedFile]:
         assert events.schema.equals(TICKS)
         path = stream_dir / "index/x" / data_file
-        write_parquet(path, events.select(["x"]))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(events.select(["x"]), path)
         return [DerivedFile("index/x", data_file, path.stat().st_size, events.num_rows)]
+
+    def lacking(self, stream_dir, files) -> dict[str, set[str]]:
+        listed = {file.name for file in delta_log.live_files(stream_dir / "index/x")}
+        return {"index/x": set(files) - listed}
+
+    def damaged(self, stream_dir, files) -> dict[str, set[str]]:
+        return {}
+
+    def tidy(self, stream_dir, live, *, budget) -> list[DerivedChange]:
+        return []
+
+    def expired(self, stream_dir, kept) -> list[DerivedChange]:
+        return []
 
 
 def _ticks(first: int, stop: int) -> pa.Table:
@@ -109,7 +123,7 @@ def test_crash_between_any_two_steps_leaves_right_answers(tmp_path: Path, steps_
     files = _write(stream, _ticks(20, 40), derived=_Runs())
     read_version = stream.snapshot().version
     steps = (
-        lambda: commit_events(stream, files, read_version=read_version, metadata={}),
+        lambda: commit_events(stream, Change(tuple(files)), read_version=read_version, metadata={}),
         lambda: commit_tree(stream, files),
         lambda: commit_derived(stream, files),
     )
@@ -223,7 +237,7 @@ def test_overlapping_files_are_refused(tmp_path: Path):
 def test_completing_names_a_damaged_data_file(tmp_path: Path):
     stream = _stream(tmp_path)
     files = _write(stream, _ticks(20, 30))
-    commit_events(stream, files, read_version=stream.snapshot().version, metadata={})
+    commit_events(stream, Change(tuple(files)), read_version=stream.snapshot().version, metadata={})
     (stream.path / "events" / files[0].name).write_bytes(b"no parquet")
     with pytest.raises(CorruptBlockError, match=files[0].name):
         complete_derived(stream, None)
@@ -235,8 +249,8 @@ def test_metadata_rides_in_the_commit(tmp_path: Path):
     version = commit_files(
         stream, files, read_version=stream.snapshot().version, metadata={"sources": "a.csv"}
     )
-    newest = delta_log.history(stream.path / "events")[0]
-    assert (newest["version"], newest["sources"]) == (version, "a.csv")
+    newest = delta_log.commits(stream.path / "events")[0]
+    assert (newest.version, newest.metadata["sources"]) == (version, "a.csv")
 
 
 def test_settings_live_in_the_table_properties(tmp_path: Path):

@@ -22,7 +22,9 @@ def _add(path: Path, name: str, *, read_version: int | None) -> int:
     pq.write_table(SCHEMA.empty_table(), path / name)
     size = (path / name).stat().st_size
     files = delta_log.new_files([(name, size, 0)])
-    return delta_log.add_files(path, files, read_version=read_version, metadata={"who": name})
+    return delta_log.commit_changes(
+        path, add=files, read_version=read_version, metadata={"who": name}
+    )
 
 
 def test_new_table_has_schema_properties_and_no_files(tmp_path: Path):
@@ -54,9 +56,9 @@ def test_versions_list_their_own_files(tmp_path: Path):
     assert (first.name, first.n_rows) == ("a.parquet", 0)
     assert first.size_bytes == (path / "a.parquet").stat().st_size
     assert {file.name for file in delta_log.live_files(path)} == {"a.parquet", "b.parquet"}
-    assert [entry.get("who") for entry in delta_log.history(path)] == [
-        "b.parquet", "a.parquet", None,
-    ]  # fmt: skip
+    commits = delta_log.commits(path)
+    assert [commit.version for commit in commits] == [2, 1, 0]
+    assert [commit.metadata.get("who") for commit in commits] == ["b.parquet", "a.parquet", None]
 
 
 def test_stale_commit_conflicts_only_where_a_version_was_read(tmp_path: Path):
@@ -118,3 +120,60 @@ def test_many_commits_are_read_past_a_checkpoint(tmp_path: Path):
     state = delta_log.load_table(path)
     assert len(state.files) == 105
     assert all(file.n_rows == 0 for file in state.files)
+
+
+def test_files_come_and_go_in_one_commit(tmp_path: Path):
+    path = _table(tmp_path)
+    _add(path, "a.parquet", read_version=0)
+    _add(path, "b.parquet", read_version=1)
+    pq.write_table(SCHEMA.empty_table(), path / "ab.parquet")
+    files = delta_log.new_files([("ab.parquet", (path / "ab.parquet").stat().st_size, 0)])
+    version = delta_log.commit_changes(
+        path, add=files, remove=["a.parquet", "b.parquet"], read_version=2, metadata={}
+    )
+    assert [file.name for file in delta_log.live_files(path, version)] == ["ab.parquet"]
+    assert {file.name for file in delta_log.live_files(path, 2)} == {"a.parquet", "b.parquet"}
+    (change,) = delta_log.changes_since(path, 2)
+    assert (change.added, set(change.removed)) == (("ab.parquet",), {"a.parquet", "b.parquet"})
+    assert (path / "a.parquet").exists()
+
+
+def test_what_is_not_live_cannot_be_taken_out_of_the_version_it_was_read_in(tmp_path: Path):
+    path = _table(tmp_path)
+    _add(path, "a.parquet", read_version=0)
+    with pytest.raises(StorageError, match=r"'.*gone.parquet' is not part of version 1"):
+        delta_log.commit_changes(path, remove=["gone.parquet"], read_version=1, metadata={})
+    version = delta_log.commit_changes(path, remove=["gone"], read_version=None, metadata={})
+    assert (version, delta_log.latest_version(path)) == (1, 1)
+
+
+def test_transactions_ride_in_commits_and_outlive_checkpoints(tmp_path: Path):
+    path = _table(tmp_path)
+    assert delta_log.transaction_version(path, "source.a") is None
+    big = (1 << 63) - 1
+    delta_log.commit_changes(
+        path, read_version=0, metadata={}, transactions={"source.a": big, "source.b": 2}
+    )
+    assert delta_log.changes_since(path, 0)[0].transactions == {"source.a", "source.b"}
+    for i in range(1, 105):
+        _add(path, f"f{i}.parquet", read_version=i)
+    (checkpoint, *_) = sorted((path / "_delta_log").glob("*.checkpoint.parquet"))
+    for commit in (path / "_delta_log").glob("*.json"):
+        if commit.stem.isdigit() and int(commit.stem) <= int(checkpoint.name.split(".")[0]) - 1:
+            commit.unlink()
+    assert delta_log.transaction_version(path, "source.a") == big
+    assert delta_log.transaction_version(path, "source.b") == 2
+
+
+def test_moving_rows_between_files_is_no_change_of_data(tmp_path: Path):
+    path = _table(tmp_path)
+    _add(path, "a.parquet", read_version=0)
+    delta_log.commit_changes(
+        path, remove=["a.parquet"], read_version=1, metadata={}, data_change=False
+    )
+    (line,) = [
+        line
+        for line in (path / "_delta_log" / f"{2:020d}.json").read_text().splitlines()
+        if '"remove"' in line
+    ]
+    assert '"dataChange":false' in line.replace(" ", "")

@@ -43,3 +43,18 @@ def test_files_without_tree_entries_are_counted(tmp_path: Path):
 def test_empty_stream_is_described(tmp_path: Path):
     found = describe_stream(make_stream(tmp_path, []).snapshot())
     assert (found.n_events, found.t_min, found.levels) == (0, None, (LevelDescription(0, 0, 0.0),))
+
+
+def test_bytes_are_told_per_event(tmp_path: Path):
+    table = pa.table({"t": range(32)})
+    found = describe_stream(make_stream(tmp_path, [table], schema=table.schema).snapshot())
+    assert found.to_dict()["bytes_per_event"] == {
+        "events": round(found.event_bytes / 32, 3),
+        "tree": round(found.tree_bytes / 32, 3),
+    }
+    assert found.sizes(1000) == "1,000 bytes, 31.25 per event"
+    lines = dict(found.lines())
+    assert lines["data files"] == f"2, {found.sizes(found.event_bytes)}"
+    assert lines["tree"].startswith(found.sizes(found.tree_bytes))
+    empty = describe_stream(make_stream(tmp_path / "empty", []).snapshot())
+    assert empty.to_dict()["bytes_per_event"] == {"events": 0.0, "tree": 0.0}

@@ -1,0 +1,51 @@
+"""The one home of the Delta log: create tables, commit to them, list what lives in a version."""
+
+from chronicle.delta_log.files import (
+    APPLICATION_ID,
+    table_exists,
+    version_exists_after,
+)
+from chronicle.delta_log.reading import (
+    Commit,
+    FollowedTable,
+    LiveFile,
+    LoggedChange,
+    TableState,
+    changes_since,
+    commits,
+    latest_version,
+    live_files,
+    load_table,
+    transaction_version,
+    transaction_versions,
+)
+from chronicle.delta_log.writing import (
+    NewFile,
+    add_columns,
+    commit_changes,
+    create_table,
+    new_files,
+)
+
+__all__ = [
+    "APPLICATION_ID",
+    "Commit",
+    "FollowedTable",
+    "LiveFile",
+    "LoggedChange",
+    "NewFile",
+    "TableState",
+    "add_columns",
+    "changes_since",
+    "commit_changes",
+    "commits",
+    "create_table",
+    "latest_version",
+    "live_files",
+    "load_table",
+    "new_files",
+    "table_exists",
+    "transaction_version",
+    "transaction_versions",
+    "version_exists_after",
+]

@@ -1,0 +1,71 @@
+"""Delta tables as they lie on disk: where their logs are, and opening one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from chronicle.errors import StorageError
+
+APPLICATION_ID = "chronicle"
+"""Delta transaction application id: of two commits that carry it and were prepared on the same
+version, the second fails even if its writer retries."""
+
+LOG_FOLDER = "_delta_log"
+
+
+def table_exists(path: Path | str) -> bool:
+    """Return whether a Delta table lies at ``path``; reads nothing."""
+    return has_commit(path, 0) or any((Path(path) / LOG_FOLDER).glob("*.json"))
+
+
+def version_exists_after(path: Path | str, version: int) -> bool:
+    """Return whether a version newer than ``version`` was committed; one ``stat``."""
+    return has_commit(path, version + 1)
+
+
+def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
+    """Open a version of a table, the latest if None.
+
+    Raises
+    ------
+    StorageError
+        If there is no such table or version, or its log is damaged.
+    """
+    if version is not None and version < 0:
+        raise StorageError(f"no version {version} of Delta table '{path}'; versions count from 0")
+    try:
+        return deltalake.DeltaTable(str(path), version=version)
+    except TableNotFoundError as error:
+        raise StorageError(f"no Delta table at '{path}'; restore the folder") from error
+    except (DeltaError, OSError, ValueError) as error:
+        which = "the latest version" if version is None else f"version {version}"
+        raise StorageError(
+            f"{which} of Delta table '{path}' cannot be read ({first_line(error)}); "
+            f"{_remedy(path, version)}"
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says, without the trace delta-rs puts below it."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _remedy(path: Path, version: int | None) -> str:
+    if version is None or has_commit(path, version):
+        return f"restore '{path / LOG_FOLDER}' from a copy"
+    return "name a version from 0 to that of the latest commit"
+
+
+def has_commit(path: Path | str, version: int) -> bool:
+    """Return whether the commit of a version lies in the log; one ``stat``."""
+    # Asked of every table by every query: a Path object would cost more than the call.
+    return os.path.exists(f"{path}/{LOG_FOLDER}/{version:020d}.json")  # noqa: PTH110
+
+
+def commit_path(path: Path, version: int) -> Path:
+    """Return the file of a version's commit."""
+    return path / LOG_FOLDER / f"{version:020d}.json"

@@ -1,0 +1,165 @@
+"""Schema change: a stream can gain nullable columns; anything else is refused with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from chronicle import delta_log
+from chronicle.block_writer import EVENTS_TABLE
+from chronicle.declared import add_declared
+from chronicle.derived_attributes import check_derived, parse_derived
+from chronicle.errors import CommitConflictError, SchemaError
+from chronicle.schema import normalise_schema
+from chronicle.store import Stream
+from chronicle.tree_file import TREE_TABLE, tree_schema
+
+_ATTEMPTS = 8
+"""Tries to commit a column while others commit; each loses only to a commit that landed."""
+
+_TYPE_NAMES = {
+    "bigint": "int64",
+    "integer": "int32",
+    "boolean": "bool",
+    "real": "float32",
+    "varchar": "string",
+    "date": "date32",
+    "timestamp": "timestamp[us]",
+}
+"""Names of types in SQL, by what Arrow calls them."""
+
+
+def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
+    """Add a nullable column behind those a stream has; no event is rewritten.
+
+    The events there are have no value in it. Older versions stay without the column. Who writes
+    to the stream at the same time has to begin again, with the column.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    name
+        Name of the column; differs from every other by more than case.
+    data_type
+        Its type, or the name of one, see ``type_named``; stored as ``normalise_schema`` says.
+
+    Returns
+    -------
+    int
+        The first version that has the column.
+
+    Raises
+    ------
+    SchemaError
+        If there is a column of that name, or no column can be of that type.
+    CommitConflictError
+        If others kept committing; run it again.
+    """
+    wanted = type_named(data_type) if isinstance(data_type, str) else data_type
+    _check_not_derived(stream, name)
+    attempt = 0
+    while True:
+        read_version = stream.refresh()
+        field = new_field(stream.schema, name, wanted)
+        try:
+            version = delta_log.add_columns(
+                stream.path / EVENTS_TABLE,
+                pa.schema([field]),
+                read_version=read_version,
+                metadata={"chronicle.operation": "add column", "column": f"{name} {field.type}"},
+            )
+            break
+        except CommitConflictError:
+            attempt += 1
+            if attempt == _ATTEMPTS:
+                raise
+    # The tree files written from now on have its entries. Where a crash keeps their table from
+    # being told, only foreign readers of that table miss them.
+    delta_log.add_columns(
+        stream.path / TREE_TABLE, tree_schema(pa.schema([field])), read_version=None, metadata={}
+    )
+    stream.refresh()
+    return version
+
+
+def _check_not_derived(stream: Stream, name: str) -> None:
+    for derived in map(parse_derived, stream.settings.derived):
+        if derived is not None and name in (derived.name, derived.open_name):
+            raise SchemaError(
+                f"the stream derives '{derived.name}', so no column can be named '{name}'; take "
+                "another name"
+            )
+
+
+def add_derived(stream: Stream, names: Sequence[str]) -> tuple[str, ...]:
+    """Declare derived attributes of a stream; no event is rewritten.
+
+    Data files written from now on have them in their tree entries. Those written before get them
+    with the next ``complete_derived``, as an ingest or ``repair`` does it; until then bounds say
+    that nothing is known of these files.
+
+    Parameters
+    ----------
+    stream
+        The stream; may hold events.
+    names
+        Such as ``delta(speed)``; those it has already stay as they are.
+
+    Returns
+    -------
+    tuple of str
+        The names as they are stored, in the order given.
+
+    Raises
+    ------
+    SchemaError
+        If one cannot be derived, see ``check_derived``.
+    StorageError
+        If the file that names a stream's derived attributes is damaged.
+    """
+    stream.refresh()
+    found = tuple(derived.name for derived in check_derived(stream.schema, names))
+    add_declared(stream.path, found)
+    stream.refresh()
+    return found
+
+
+def new_field(stored: pa.Schema, name: str, data_type: pa.DataType) -> pa.Field:
+    """Return a column as a stream of schema ``stored`` would take it. Pure.
+
+    Raises
+    ------
+    SchemaError
+        If it cannot.
+    """
+    if name in stored.names:
+        raise SchemaError(
+            f"the stream has a column '{name}' of type {stored.field(name).type}; columns can "
+            "neither change their type nor be renamed or dropped: add one of another name, or "
+            "ingest the events into a new stream"
+        )
+    if not name or name != name.strip():
+        raise SchemaError(f"'{name}' cannot name a column; give a name without spaces around it")
+    return normalise_schema(stored.append(pa.field(name, data_type))).field(name)
+
+
+def type_named(text: str) -> pa.DataType:
+    """Return the type of a name in Arrow's words or SQL's, such as ``double`` or ``bigint``.
+
+    Raises
+    ------
+    SchemaError
+        If there is none of that name.
+    """
+    plain = text.strip().lower()
+    if plain == "timestamp_utc":
+        return pa.timestamp("us", "UTC")
+    try:
+        return pa.type_for_alias(_TYPE_NAMES.get(plain, plain))
+    except ValueError as error:
+        raise SchemaError(
+            f"no type '{text}'; take int8, int16, int32, int64, float, double, bool, string, "
+            "binary, date, timestamp or timestamp_utc"
+        ) from error

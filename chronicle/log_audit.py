@@ -1,0 +1,107 @@
+"""Reads the commits of a Delta log one by one, for what loading a table does not tell."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFault:
+    """A commit or checkpoint that is missing or cannot be read."""
+
+    path: Path
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogAudit:
+    """What the log of a table says, version by version."""
+
+    n_commits: int
+    faults: tuple[LogFault, ...]
+    known: frozenset[str]
+    """Files that any kept version names, live or removed."""
+
+
+def audit_log(table: Path) -> LogAudit:
+    """Read every commit and checkpoint of a table.
+
+    Parameters
+    ----------
+    table
+        Folder of the Delta table; without a log everything is missing.
+    """
+    commits, checkpoints = _list_log(table / _LOG)
+    faults: list[LogFault] = list(_gaps(table / _LOG, sorted(commits), sorted(checkpoints)))
+    known: set[str] = set()
+    for path in (commits[version] for version in sorted(commits)):
+        try:
+            known.update(_commit_names(path))
+        except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
+            faults.append(LogFault(path, str(error).splitlines()[0]))
+    for path in (path for version in sorted(checkpoints) for path in checkpoints[version]):
+        try:
+            known.update(_checkpoint_names(path))
+        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+            faults.append(LogFault(path, str(error).splitlines()[0]))
+    return LogAudit(len(commits), tuple(faults), frozenset(known))
+
+
+def _list_log(log: Path) -> tuple[dict[int, Path], dict[int, list[Path]]]:
+    commits: dict[int, Path] = {}
+    checkpoints: dict[int, list[Path]] = {}
+    for path in sorted(log.iterdir()) if log.is_dir() else ():
+        if found := _COMMIT.fullmatch(path.name):
+            commits[int(found[1])] = path
+        elif found := _CHECKPOINT.fullmatch(path.name):
+            checkpoints.setdefault(int(found[1]), []).append(path)
+    return commits, checkpoints
+
+
+def _gaps(log: Path, commits: list[int], checkpoints: list[int]) -> Iterator[LogFault]:
+    """Yield the commits that are missing; those before a checkpoint may be cleaned up."""
+    if not commits:
+        yield LogFault(log, "it holds no commit")
+        return
+    if commits[0] > 0 and not any(version >= commits[0] - 1 for version in checkpoints):
+        path = log / f"{commits[0] - 1:020d}.json"
+        yield LogFault(path, "the commit is missing, and no checkpoint stands for it")
+    for missing in sorted(set(range(commits[0], commits[-1])) - set(commits)):
+        yield LogFault(log / f"{missing:020d}.json", "the commit is missing")
+
+
+def _commit_names(path: Path) -> set[str]:
+    text = path.read_text(encoding="utf-8")
+    if not text.strip():
+        raise ValueError("the commit is empty")
+    names = set()
+    for line in text.splitlines():
+        action: dict[str, Any] = json.loads(line)
+        for kind in ("add", "remove"):
+            if kind in action:
+                names.add(unquote(action[kind]["path"]))
+    return names
+
+
+def _checkpoint_names(path: Path) -> set[str]:
+    names: set[str] = set()
+    with pq.ParquetFile(path) as file:
+        kinds = [kind for kind in ("add", "remove") if kind in file.schema_arrow.names]
+        for batch in file.iter_batches(columns=[f"{kind}.path" for kind in kinds]):
+            for kind in kinds:
+                found = batch.column(kind).field("path").drop_null().to_pylist()
+                names.update(unquote(name) for name in found)
+    return names

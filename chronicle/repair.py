@@ -1,0 +1,209 @@
+"""Makes derived data whole again from the events, and clears what killed operations left."""
+
+from __future__ import annotations
+
+import shutil
+import time as clock
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+
+from chronicle import config, delta_log
+from chronicle.block_writer import EVENTS_TABLE
+from chronicle.check import COMMITTED, LEFTOVERS, LOGS, MARKER, check_stream
+from chronicle.commit import OPERATION, complete_derived
+from chronicle.derived import DerivedWriter
+from chronicle.finding import DerivedCheck, Finding, faults_of
+from chronicle.leftovers import remove_abandoned, staging_folders
+from chronicle.schema import normalise_schema
+from chronicle.store import Store, Stream, open_store
+from chronicle.tree_file import TREE_TABLE, tree_schema
+
+REPAIR = "repair"
+"""What commits that take damaged derived files out call their operation."""
+
+_DAMAGED_PREFIX = ".damaged-"
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What a repair did."""
+
+    replaced: tuple[str, ...]
+    """Derived files and tables taken out because they were damaged, relative to the store."""
+
+    n_written: int
+    """Tree files and runs written anew."""
+
+    removed: tuple[str, ...]
+    """Files and folders that killed operations had left, relative to the store."""
+
+    left: tuple[Finding, ...]
+    """Faults of the events themselves: nothing but a copy can put them right."""
+
+
+def repair_store(
+    store: Store | Path,
+    *,
+    derived: DerivedWriter | None = None,
+    derived_checks: Sequence[DerivedCheck] = (),
+    deep: bool = False,
+    leftover_age: timedelta = config.LEFTOVER_AGE,
+) -> dict[str, RepairReport]:
+    """Repair every stream of a store, see ``repair_stream``; returns what was done by stream."""
+    opened = open_store(store) if isinstance(store, Path) else store
+    return {
+        name: repair_stream(
+            opened.path / name,
+            derived=derived,
+            derived_checks=derived_checks,
+            deep=deep,
+            leftover_age=leftover_age,
+        )
+        for name in opened.stream_names()
+    }
+
+
+def repair_stream(
+    stream: Stream | Path,
+    *,
+    derived: DerivedWriter | None = None,
+    derived_checks: Sequence[DerivedCheck] = (),
+    deep: bool = False,
+    leftover_age: timedelta = config.LEFTOVER_AGE,
+) -> RepairReport:
+    """Write missing, damaged and outdated derived data anew and clear what was left behind.
+
+    Never touches the events. Can be run again, and be killed at any point: what is taken out is
+    made from the events by queries until it is written anew.
+
+    Parameters
+    ----------
+    stream
+        The stream or its folder: one whose tree table is damaged cannot be opened.
+    derived
+        Writes runs; None leaves indexes as they are but for damaged runs, which are taken out.
+    derived_checks
+        Say which runs are damaged.
+    deep
+        Whether to compare all derived data with the events, not checksums alone.
+    leftover_age
+        Files that no table knows are removed once they are older.
+
+    Returns
+    -------
+    RepairReport
+        ``left`` names what stays broken. While the events' log itself is broken nothing is done:
+        files that it does not name may be all that is left of lost commits.
+    """
+    path = stream if isinstance(stream, Path) else stream.path
+    findings = check_stream(path, deep=deep, derived_checks=derived_checks)
+    faults = faults_of(findings)
+    damaged = _damaged_files(path, faults)
+    left = tuple(fault for fault in faults if fault.file not in damaged)
+    if any(_forbids_repair(fault, path) for fault in left):
+        return RepairReport((), 0, (), left)
+    replaced = _replace_tables(path, left, derived)
+    left = tuple(fault for fault in left if _table_of(path, fault) not in replaced)
+    by_table: dict[str, list[str]] = {}
+    for file in sorted(damaged):
+        table, name = _table_and_name(path, file)
+        by_table.setdefault(table, []).append(name)
+    for table, names in by_table.items():
+        _take_out(path / table, names)
+    broken = _broken_events(path, left)
+    # Runs are named like their data file: one written anew may take the place of a leftover.
+    removed = _remove_leftovers(path, findings, leftover_age)
+    n_written = complete_derived(Stream(path.name, path), derived, skip=broken)
+    tables = [f"{path.name}/{table}" for table in replaced]
+    return RepairReport((*tables, *sorted(damaged)), n_written, removed, left)
+
+
+def _damaged_files(path: Path, faults: Sequence[Finding]) -> set[str]:
+    """Return the files of derived tables that faults name, relative to the store."""
+    return {
+        fault.file
+        for fault in faults
+        if fault.invariant not in (LOGS, COMMITTED)
+        and fault.file.startswith((f"{path.name}/{TREE_TABLE}/", f"{path.name}/index/"))
+        and fault.file.endswith(".parquet")
+    }
+
+
+def _forbids_repair(fault: Finding, path: Path) -> bool:
+    """Return whether what is left on disk may be all there is of events."""
+    is_of_events = fault.file.startswith(f"{path.name}/{EVENTS_TABLE}")
+    return fault.invariant in (COMMITTED, MARKER) or (fault.invariant == LOGS and is_of_events)
+
+
+def _table_and_name(path: Path, file: str) -> tuple[str, str]:
+    """Split a file relative to the store into its table and its name."""
+    inside = PurePosixPath(file).relative_to(path.name)
+    return inside.parent.as_posix(), inside.name
+
+
+def _table_of(path: Path, fault: Finding) -> str | None:
+    """Return the derived table whose log a fault is about."""
+    if fault.invariant != LOGS:
+        return None
+    table, _, _ = fault.file.removeprefix(f"{path.name}/").partition("/_delta_log")
+    return table
+
+
+def _replace_tables(
+    path: Path, faults: Sequence[Finding], derived: DerivedWriter | None
+) -> list[str]:
+    """Put an empty table in the place of each derived table whose log is broken."""
+    schema = normalise_schema(delta_log.load_table(path / EVENTS_TABLE).schema)
+    schemas: dict[str, pa.Schema] = {TREE_TABLE: tree_schema(schema)}
+    if derived is not None:
+        schemas |= derived.tables(schema)
+    broken = sorted({table for table in (_table_of(path, f) for f in faults) if table in schemas})
+    for table in broken:
+        aside = path / f"{_DAMAGED_PREFIX}{uuid.uuid4().hex}"
+        fresh = path / f"{_DAMAGED_PREFIX}{uuid.uuid4().hex}"
+        delta_log.create_table(fresh, schemas[table], {})
+        if (path / table).exists():
+            (path / table).rename(aside)
+        fresh.rename(path / table)
+        shutil.rmtree(aside, ignore_errors=True)
+    return broken
+
+
+def _take_out(table: Path, names: Collection[str]) -> None:
+    live = {file.name for file in delta_log.live_files(table)}
+    delta_log.commit_changes(
+        table,
+        remove=sorted(live.intersection(names)),
+        read_version=None,
+        metadata={OPERATION: REPAIR},
+    )
+
+
+def _broken_events(path: Path, faults: Sequence[Finding]) -> set[str]:
+    """Return the data files that cannot be read."""
+    prefix = f"{path.name}/{EVENTS_TABLE}/"
+    return {fault.file.removeprefix(prefix) for fault in faults if fault.file.startswith(prefix)}
+
+
+def _remove_leftovers(
+    path: Path, findings: Sequence[Finding], leftover_age: timedelta
+) -> tuple[str, ...]:
+    """Remove old files no table knows, and folders nobody works in."""
+    root = path.parent
+    oldest = clock.time() - leftover_age.total_seconds()
+    removed = []
+    for file in (finding.file for finding in findings if finding.invariant == LEFTOVERS):
+        leftover = root / file
+        if leftover.is_file() and leftover.stat().st_mtime < oldest:
+            leftover.unlink(missing_ok=True)
+            removed.append(file)
+    removed += [folder.name for folder in staging_folders(root) if remove_abandoned(folder)]
+    for folder in sorted(path.glob(f"{_DAMAGED_PREFIX}*")):
+        shutil.rmtree(folder, ignore_errors=True)
+        removed.append(f"{path.name}/{folder.name}")
+    return tuple(removed)

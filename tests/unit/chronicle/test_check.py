@@ -1,0 +1,348 @@
+"""Checks: a whole store has no finding, and whatever is broken is found as just that."""
+
+import fcntl
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronicle import check, check_events, delta_log
+from chronicle.block_writer import write_events, write_tree
+from chronicle.check import check_store, check_stream
+from chronicle.finding import CheckedEvents, Finding, Severity
+from chronicle.store import Stream
+from tests.unit.chronicle.stream_cases import append, events, make_stream
+
+TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+
+INVARIANTS = {
+    check.LOGS,
+    check.SETTINGS,
+    check.DECLARED,
+    check_events.NAMES,
+    check_events.FILES,
+    check_events.CHECKSUMS,
+    check_events.BLOCKS,
+    check_events.TIMES,
+    check_events.ORDER,
+    check_events.TREE,
+    check.COMMITTED,
+    check.OLD_TREE,
+    check.LEFTOVERS,
+}
+
+
+def _ticks(first: int, stop: int) -> pa.Table:
+    times = range(first, stop)
+    return pa.table({"t": times, "x": [t / 2 for t in times]}, schema=TICKS)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """Three files of 16, 4 and 10 events in blocks of 4."""
+    return make_stream(tmp_path, [_ticks(0, 20), _ticks(20, 30)], schema=TICKS)
+
+
+def _names(stream: Stream) -> list[str]:
+    return [file.name for file in stream.snapshot().files]
+
+
+def _broken(stream: Stream, *, deep: bool = False) -> list[tuple[str, str, str]]:
+    """Return severity, invariant and file of what does not hold."""
+    found = check_stream(stream.path, deep=deep)
+    return [(f.severity, f.invariant, f.file) for f in found if f.severity is not Severity.OK]
+
+
+def _flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0xFF
+    path.write_bytes(content)
+
+
+def _relist(stream: Stream, name: str, n_events: int) -> None:
+    """Make the log say the size and count a data file has now."""
+    table = stream.path / "events"
+    found = [(name, (table / name).stat().st_size, n_events)]
+    version = delta_log.latest_version(table)
+    delta_log.commit_changes(
+        table, add=delta_log.new_files(found), read_version=version, metadata={}
+    )
+
+
+def _rewrite(stream: Stream, name: str, table: pa.Table, *, block_events: int = 4) -> None:
+    """Put other events in the place of a data file's, and make log and tree agree with them."""
+    write_events(stream.path / "events" / name, table, block_events)
+    times = table.column("t").combine_chunks()
+    if not times.null_count:
+        counts = [block_events] * (len(table) // block_events)
+        counts += [len(table) % block_events] if len(table) % block_events else []
+        tree = write_tree(
+            stream.path, name, table, times.to_numpy(), counts, stream.settings.fan_out
+        )
+        found = delta_log.new_files([(name, tree.size_bytes, tree.n_rows)])
+        delta_log.commit_changes(stream.path / "tree", add=found, read_version=None, metadata={})
+    _relist(stream, name, len(table))
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_whole_stream_has_one_ok_per_invariant(stream: Stream, deep: bool):
+    found = check_stream(stream, deep=deep)
+    assert {f.severity for f in found} == {Severity.OK}
+    assert sorted(f.invariant for f in found) == sorted(INVARIANTS)
+    assert {f.file for f in found} == {"ticks"}
+
+
+@settings(max_examples=25)
+@given(tables=st.lists(events(), max_size=1), block_events=st.integers(1, 9))
+def test_whatever_is_written_passes_a_deep_check(
+    tmp_path_factory: pytest.TempPathFactory, tables: list[pa.Table], block_events: int
+):
+    stream = make_stream(tmp_path_factory.mktemp("whole"), tables, block_events=block_events)
+    assert _broken(stream, deep=True) == []
+
+
+def test_an_empty_stream_is_whole(tmp_path: Path):
+    assert _broken(make_stream(tmp_path, [], schema=TICKS), deep=True) == []
+
+
+def test_a_store_is_checked_with_all_its_streams(stream: Stream):
+    found = check_store(stream.path.parent)
+    assert {f.severity for f in found} == {Severity.OK}
+    assert {f.invariant for f in found} == INVARIANTS | {check.MARKER, check.STAGING}
+
+
+@pytest.mark.parametrize("marker", ['{"format_version": 99}', "", "{}"])
+def test_a_damaged_or_newer_marker_is_found(stream: Stream, marker: str):
+    (stream.path.parent / "chronicle-store.json").write_text(marker)
+    [finding] = check_store(stream.path.parent)
+    assert (finding.severity, finding.invariant) == (Severity.FAULT, check.MARKER)
+    assert finding.file == "chronicle-store.json"
+
+
+def test_a_newer_format_of_a_stream_is_found(stream: Stream):
+    log = stream.path / "events/_delta_log" / f"{0:020d}.json"
+    text = log.read_text()
+    newer = text.replace('"chronicle.format_version": "', '"chronicle.format_version": "9')
+    assert newer != text
+    log.write_text(newer)
+    assert _broken(stream) == [("fault", check.SETTINGS, "ticks/events")]
+
+
+@pytest.mark.parametrize("table", ["events", "tree"])
+@pytest.mark.parametrize("damage", ["empty", "garbled", "missing"])
+def test_a_commit_that_is_empty_garbled_or_missing_is_found(
+    stream: Stream, table: str, damage: str
+):
+    commit = stream.path / table / "_delta_log" / f"{1:020d}.json"
+    if damage == "missing":
+        commit.unlink()
+    else:
+        commit.write_text("" if damage == "empty" else '{"add": ')
+    found = [f for f in _broken(stream) if f[1] == check.LOGS]
+    assert found == [("fault", check.LOGS, f"ticks/{table}/_delta_log/{1:020d}.json")]
+
+
+def test_a_missing_data_file_is_found(stream: Stream):
+    name = _names(stream)[1]
+    (stream.path / "events" / name).unlink()
+    assert _broken(stream) == [("fault", check_events.FILES, f"ticks/events/{name}")]
+    [finding] = [f for f in check_stream(stream.path) if f.severity is Severity.FAULT]
+    assert finding.what.endswith("; its 4 events lie from 16 to 19")
+
+
+@pytest.mark.parametrize("at", [4, 40, 300, -30, -5])
+def test_a_flipped_byte_of_a_data_file_is_found(stream: Stream, at: int):
+    name = _names(stream)[0]
+    _flip(stream.path / "events" / name, at)
+    assert _broken(stream) == [("fault", check_events.CHECKSUMS, f"ticks/events/{name}")]
+
+
+def test_a_data_file_of_another_size_or_count_than_the_log_says_is_found(stream: Stream):
+    name = _names(stream)[0]
+    path = stream.path / "events" / name
+    log = next((stream.path / "events/_delta_log").glob("*1.json"))
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        if line.get("add", {}).get("path") == name:
+            line["add"]["size"] += 1
+            line["add"]["stats"] = line["add"]["stats"].replace(
+                '"numRecords": 16', '"numRecords": 15'
+            )
+            assert '"numRecords": 15' in line["add"]["stats"]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = check_stream(stream.path)
+    whats = [f.what for f in found if f.severity is Severity.FAULT]
+    size = path.stat().st_size
+    assert f"it has {size} bytes, the log says {size + 1}" in whats
+    assert "it has 16 events, the log says 15" in whats
+    assert {f.invariant for f in found if f.severity is Severity.FAULT} == {check_events.FILES}
+
+
+def test_a_file_of_a_foreign_name_is_found(stream: Stream):
+    table = stream.path / "events"
+    pq.write_table(_ticks(30, 34), table / "part-0.parquet", row_group_size=4)
+    _relist(stream, "part-0.parquet", 4)
+    found = [f for f in _broken(stream) if f[0] == "fault"]
+    assert found == [("fault", check_events.NAMES, "ticks/events/part-0.parquet")]
+
+
+@pytest.mark.parametrize(
+    ("block_events", "what"), [(5, "block 0 has 5 events, not 4"), (3, "block 0 has 3 events")]
+)
+def test_blocks_of_another_size_are_found(stream: Stream, block_events: int, what: str):
+    name = _names(stream)[0]
+    _rewrite(stream, name, _ticks(0, 16), block_events=block_events)
+    assert _broken(stream) == [("fault", check_events.BLOCKS, f"ticks/events/{name}")]
+    assert any(what in f.what for f in check_stream(stream.path))
+
+
+def test_a_file_of_too_many_events_is_found(stream: Stream):
+    name = _names(stream)[-1]
+    _rewrite(stream, name, _ticks(20, 37))
+    assert _broken(stream) == [("fault", check_events.BLOCKS, f"ticks/events/{name}")]
+
+
+def test_times_that_go_back_are_found(stream: Stream):
+    name = _names(stream)[0]
+    table = pa.table({"t": [0, 1, 2, 3, 2, 5], "x": [0.0] * 6}, schema=TICKS)
+    write_events(stream.path / "events" / name, table, 4)
+    _relist(stream, name, 6)
+    found = check_stream(stream.path)
+    faults = [f for f in found if f.invariant == check_events.TIMES]
+    assert [(f.severity, f.file) for f in faults] == [("fault", f"ticks/events/{name}")]
+    assert faults[0].what == "time goes back from 3 to 2 at its event 4"
+
+
+def test_an_event_without_a_time_is_found(stream: Stream):
+    name = _names(stream)[0]
+    table = pa.table({"t": [0, None], "x": [0.0, 1.0]}, schema=TICKS)
+    _rewrite(stream, name, table)
+    assert _broken(stream) == [("fault", check_events.TIMES, f"ticks/events/{name}")]
+
+
+def test_files_that_overlap_in_time_are_found_but_ties_at_a_border_are_not(stream: Stream):
+    append(stream, pa.table({"t": [29, 29, 31], "x": [0.0] * 3}, schema=TICKS))
+    assert _broken(stream) == []
+    name = _names(stream)[-1]
+    _rewrite(stream, name, pa.table({"t": [28, 31], "x": [0.0] * 2}, schema=TICKS))
+    assert _broken(stream) == [("fault", check_events.ORDER, f"ticks/events/{name}")]
+
+
+def test_missing_tree_entries_cost_time_and_are_a_warning(stream: Stream):
+    name = _names(stream)[1]
+    delta_log.commit_changes(stream.path / "tree", remove=[name], read_version=None, metadata={})
+    assert _broken(stream) == [("warning", check_events.TREE, f"ticks/tree/{name}")]
+
+
+def _remove(path: Path) -> None:
+    path.unlink()
+
+
+def _flip_head(path: Path) -> None:
+    _flip(path, 40)
+
+
+def _flip_attribute(path: Path) -> None:
+    _flip(path, pq.read_metadata(path).row_group(0).column(8).data_page_offset + 3)
+
+
+def _flip_footer(path: Path) -> None:
+    _flip(path, path.stat().st_size - 99)
+
+
+def _strip_seal(path: Path) -> None:
+    pq.write_table(pq.read_table(path).replace_schema_metadata(None), path)
+
+
+@pytest.mark.parametrize(
+    "damage", [_remove, _flip_head, _flip_attribute, _flip_footer, _strip_seal]
+)
+def test_a_tree_file_that_is_damaged_missing_or_outdated_is_found(
+    stream: Stream, damage: Callable[[Path], None]
+):
+    name = _names(stream)[1]
+    damage(stream.path / "tree" / name)
+    assert _broken(stream) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
+
+
+def test_tree_entries_of_other_times_are_found(stream: Stream):
+    name = _names(stream)[1]
+    write_tree(stream.path, name, _ticks(16, 20), np.array([16, 17, 18, 18]), [4], 2)
+    assert _broken(stream) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
+
+
+def test_only_a_deep_check_compares_every_summary(stream: Stream):
+    name = _names(stream)[0]
+    other = pa.table({"t": range(16), "x": [0.0] * 15 + [99.0]}, schema=TICKS)
+    write_tree(stream.path, name, other, np.arange(16), [4] * 4, 2)
+    assert _broken(stream) == []
+    assert _broken(stream, deep=True) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
+
+
+def test_a_damaged_tree_file_of_an_older_version_is_found(stream: Stream):
+    name = _names(stream)[0]
+    version = delta_log.latest_version(stream.path / "events")
+    delta_log.commit_changes(
+        stream.path / "events", remove=[name], read_version=version, metadata={}
+    )
+    assert _broken(stream) == []
+    _flip(stream.path / "tree" / name, 40)
+    assert _broken(stream) == [("fault", check.OLD_TREE, f"ticks/tree/{name}")]
+
+
+def test_a_lost_newest_commit_of_the_events_is_said_plainly(stream: Stream):
+    names = _names(stream)
+    log = stream.path / "events/_delta_log" / f"{2:020d}.json"
+    log.unlink()
+    found = check_stream(stream.path)
+    broken = [f for f in found if f.severity is not Severity.OK]
+    assert [(f.severity, f.invariant, f.file) for f in broken] == [
+        ("fault", check.COMMITTED, f"ticks/events/{names[-1]}")
+    ]
+    assert "newest commits of the events table were lost" in broken[0].what
+    assert "from a copy" in broken[0].remedy
+
+
+@pytest.mark.parametrize("table", ["events", "tree"])
+def test_a_file_no_table_knows_is_a_warning(stream: Stream, table: str):
+    name = _names(stream)[0]
+    shutil.copy(stream.path / table / name, stream.path / table / f"copy-{name}")
+    assert _broken(stream) == [("warning", check.LEFTOVERS, f"ticks/{table}/copy-{name}")]
+
+
+def test_folders_of_killed_operations_are_a_warning_and_those_at_work_are_not(stream: Stream):
+    root = stream.path.parent
+    for name in (".ingest-dead", ".ingest-alive"):
+        (root / name).mkdir()
+        (root / name / "lock").touch()
+    with (root / ".ingest-alive/lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = [f for f in check_store(root) if f.severity is not Severity.OK]
+    assert [(f.severity, f.invariant, f.file) for f in found] == [
+        ("warning", check.STAGING, ".ingest-dead")
+    ]
+
+
+def test_checks_of_derived_data_are_handed_what_the_events_say(stream: Stream):
+    names = _names(stream)
+    _flip(stream.path / "events" / names[0], 40)
+    seen: list[tuple[CheckedEvents, bool]] = []
+
+    def derived_check(found: CheckedEvents, *, deep: bool) -> list[Finding]:
+        seen.append((found, deep))
+        return [Finding(Severity.FAULT, "runs", "ticks/index/x", "broken")]
+
+    found = check_stream(stream, deep=True, derived_checks=[derived_check])
+    assert found[-1].invariant == "runs"
+    [(checked, deep)] = seen
+    assert deep
+    assert checked.counts == dict(zip(names, (16, 4, 10), strict=True))
+    assert checked.readable == frozenset(names[1:])
+    assert checked.known == frozenset(names)

@@ -1,0 +1,292 @@
+"""A stream gains nullable columns: old blocks read as null, old versions stay as they were."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chronicle import delta_log
+from chronicle.commit import complete_derived
+from chronicle.errors import (
+    CommitConflictError,
+    CorruptBlockError,
+    SchemaError,
+    StorageError,
+)
+from chronicle.evolve import add_column, new_field, type_named
+from chronicle.schema import check_extends, check_same_schema
+from chronicle.snapshot import Snapshot
+from chronicle.store import Stream, open_store
+from chronicle.summarise import summarise
+from chronicle.summary import Kind, all_null, kind_of
+from indexing import RunWriter, open_indexes
+from tests.unit.chronicle.stream_cases import SCHEMA, append, events, make_stream
+
+TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+
+
+def ticks(start: int, n: int = 10) -> pa.Table:
+    return pa.table({"t": range(start, start + n), "x": [1.0] * n}, schema=TICKS)
+
+
+def tick_stream(folder: Path) -> Stream:
+    return make_stream(folder, [ticks(0)], schema=TICKS, block_events=4, file_events=8)
+
+
+def column(snapshot: Snapshot, name: str) -> list[object]:
+    return snapshot.read_blocks(np.arange(snapshot.n_blocks), [name])[name].to_pylist()
+
+
+def test_added_column_is_null_in_old_events_and_kept_in_new_ones(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    version = add_column(stream, "note", pa.string())
+    assert stream.schema == pa.schema([*TICKS, ("note", pa.string())])
+    append(stream, ticks(10, 2).append_column("note", pa.array(["a", None])))
+    snapshot = stream.snapshot()
+    assert column(snapshot, "note") == [None] * 10 + ["a", None]
+    assert column(snapshot, "x") == [1.0] * 12
+    table = snapshot.read_blocks(np.arange(4), ["note", "t"])
+    assert table.column_names == ["note", "t"]
+    assert pa.types.is_dictionary(table.schema.field("note").type)
+    assert snapshot.block_bytes(np.array([0]), ["note"]) == 0
+    assert stream.snapshot(version).n_events == 10
+
+
+def test_older_versions_lack_the_column(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    before = stream.snapshot()
+    version = add_column(stream, "n", pa.int64())
+    assert before.schema == stream.snapshot(version - 1).schema == TICKS
+    with pytest.raises(SchemaError, match="no column 'n'"):
+        stream.snapshot(version - 1).bounds("n")
+    assert column(before, "x") == [1.0] * 10
+    assert column(stream.snapshot(version), "n") == [None] * 10
+
+
+def test_stream_opened_elsewhere_notices_with_the_next_snapshot(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    other = open_store(tmp_path / "store").stream(stream.name)
+    held = other.snapshot()
+    add_column(stream, "note", pa.string())
+    append(stream, ticks(10, 1).append_column("note", pa.array(["new"])))
+    assert column(other.snapshot(), "note") == [None] * 10 + ["new"]
+    assert other.schema.names == ["t", "x", "note"]
+    assert column(held, "x") == [1.0] * 10
+
+
+@pytest.mark.parametrize("name", SCHEMA.names[1:])
+def test_summary_of_nothing_is_that_of_nulls(name: str) -> None:
+    data_type = SCHEMA.field(name).type
+    counts = np.array([3, 1, 2])
+    made = all_null(kind_of(data_type), counts)
+    found = summarise(pa.nulls(6, data_type), counts.tolist())
+    assert made.kind is found.kind
+    for mine, other in zip(made.columns(), found.columns(), strict=True):
+        assert mine.tolist() == other.tolist()
+        if isinstance(mine, np.ndarray) and len(mine):
+            assert mine.dtype == other.dtype
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(events(), st.data())
+def test_tree_over_an_added_column_is_that_of_a_stream_that_had_it(
+    table: pa.Table, data: st.DataObject
+) -> None:
+    name = data.draw(st.sampled_from(SCHEMA.names[1:]))
+    cut = data.draw(st.integers(0, table.num_rows))
+    others = [field for field in SCHEMA if field.name != name]
+    schema = pa.schema([*others, SCHEMA.field(name)])
+    old = table.slice(0, cut).drop_columns([name])
+    nulls = old.append_column(name, pa.nulls(cut, SCHEMA.field(name).type))
+    whole = pa.concat_tables([nulls.cast(schema), table.slice(cut).select(schema.names)])
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        stream = make_stream(Path(one), [old], schema=pa.schema(others))
+        add_column(stream, name, SCHEMA.field(name).type)
+        append(stream, table.slice(cut))
+        twin = make_stream(Path(two), [whole.slice(0, cut), whole.slice(cut)], schema=schema)
+        found, expected = stream.snapshot(), twin.snapshot()
+        assert found.n_blocks == expected.n_blocks
+        for attribute in (name, "x"):
+            ours, theirs = found.bounds(attribute), expected.bounds(attribute)
+            assert ours.minimum.equals(theirs.minimum)
+            assert ours.maximum.equals(theirs.maximum)
+            assert ours.known.tolist() == theirs.known.tolist()
+            assert ours.n_values.tolist() == theirs.n_values.tolist()
+            if table.num_rows:
+                start, stop = data.draw(st.tuples(*[st.integers(-60, 100)] * 2))
+                assert repr(found.aggregate(start, stop, attribute)) == repr(
+                    expected.aggregate(start, stop, attribute)
+                )
+
+
+def test_bounds_of_old_blocks_are_known_to_have_no_value(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    add_column(stream, "n", pa.int64())
+    append(stream, ticks(10, 2).append_column("n", pa.array([7, 8])))
+    bounds = open_store(tmp_path / "store").stream(stream.name).snapshot().bounds("n")
+    assert bounds.known.tolist() == [True] * 4
+    assert bounds.n_values.tolist() == [0, 0, 0, 2]
+    assert bounds.minimum.to_pylist() == [None, None, None, 7]
+
+
+def test_tree_file_that_lacks_a_column_its_data_file_has_is_not_believed(tmp_path: Path) -> None:
+    # A process that opened the stream before the column came repaired the tree of a new file.
+    stream = tick_stream(tmp_path)
+    stale = open_store(tmp_path / "store").stream(stream.name)
+    add_column(stream, "n", pa.int64())
+    append(stream, ticks(10, 2).append_column("n", pa.array([7, 8])))
+    newest = stream.snapshot().files[-1].name
+    (stream.path / "tree" / newest).unlink()
+    complete_derived(stale, None)
+    snapshot = open_store(tmp_path / "store").stream(stream.name).snapshot()
+    assert snapshot.files[-1].has_tree
+    assert snapshot.bounds("n").known.tolist() == [True, True, True, False]
+    assert snapshot.aggregate(None, None, "n").sum == 15
+
+
+def test_column_missing_by_damage_is_not_taken_for_an_added_one(tmp_path: Path) -> None:
+    table = pa.table({"t": [1, 2], "price": [1.0, 2.0]})
+    stream = make_stream(tmp_path, [table], schema=table.schema)
+    path = stream.path / "events" / stream.snapshot().files[0].name
+    # As files of format version 1 are, without checksums of the footer.
+    for names in (["t", "qrice"], ["price", "t"], ["qrice"]):
+        columns = [table.column(min(i, 1)) for i in range(len(names))]
+        pq.write_table(pa.table(columns, names=names), path)
+        snapshot = open_store(tmp_path / "store").stream(stream.name).snapshot()
+        with pytest.raises(CorruptBlockError, match="its columns are"):
+            snapshot.read_blocks(np.array([0]), ["price"])
+
+
+def test_index_on_an_added_column_has_entries_of_new_events_only(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    add_column(stream, "note", pa.string())
+    writer = RunWriter(attributes=("note",), time="t")
+    append(stream, ticks(10, 2).append_column("note", pa.array(["b", None])), derived=writer)
+    complete_derived(stream, writer)
+    index = open_indexes(stream.snapshot()).index("note")
+    assert (index.n_entries, index.n_tail_events) == (1, 0)
+    assert index.faults == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "data_type", "message"),
+    [
+        ("x", pa.float32(), r"column 'x' of type double; columns can neither.*another name"),
+        ("X", pa.float64(), "differ at most by case"),
+        ("", pa.float64(), "cannot name a column"),
+        (" y", pa.float64(), "cannot name a column"),
+        ("y", pa.uint8(), "no unsigned integers"),
+        ("y", pa.timestamp("ns"), "cast it to timestamp"),
+        ("y", pa.list_(pa.int8()), "flatten"),
+    ],
+)
+def test_other_changes_are_refused_with_the_remedy(
+    name: str, data_type: pa.DataType, message: str
+) -> None:
+    with pytest.raises(SchemaError, match=message):
+        new_field(TICKS, name, data_type)
+
+
+def test_refused_column_commits_nothing(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    version = stream.refresh()
+    with pytest.raises(SchemaError):
+        add_column(stream, "x", "double")
+    assert stream.refresh() == version
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("double", pa.float64()),
+        ("BIGINT", pa.int64()),
+        (" string ", pa.string()),
+        ("date", pa.date32()),
+        ("timestamp", pa.timestamp("us")),
+        ("timestamp_utc", pa.timestamp("us", "UTC")),
+    ],
+)
+def test_types_are_named_as_in_sql_or_arrow(text: str, expected: pa.DataType) -> None:
+    assert type_named(text) == expected
+
+
+def test_unknown_type_lists_what_there_is() -> None:
+    with pytest.raises(SchemaError, match="no type 'money'; take int8"):
+        type_named("money")
+
+
+def test_append_without_the_column_or_with_an_unknown_one_says_what_to_do(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    add_column(stream, "n", pa.int64())
+    with pytest.raises(SchemaError, match=r"lack column 'n'.*nulls where there is no value"):
+        check_same_schema(TICKS, stream.schema, where="append")
+    more = stream.schema.append(pa.field("m", pa.int64()))
+    with pytest.raises(SchemaError, match=r"have column 'm'.*chronicle add-column"):
+        check_same_schema(more, stream.schema, where="append")
+
+
+def test_append_prepared_before_the_column_conflicts(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    read_version = stream.refresh()
+    add_column(stream, "n", pa.int64())
+    with pytest.raises(CommitConflictError):
+        delta_log.commit_changes(
+            stream.path / "events", remove=(), read_version=read_version, metadata={}
+        )
+
+
+def test_column_is_added_though_others_commit_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = tick_stream(tmp_path)
+    other = open_store(tmp_path / "store").stream(stream.name)
+    commit, left = delta_log.add_columns, [2]
+
+    def late(path: Path, columns: pa.Schema, **kwargs: object) -> int:
+        if left[0] and path.name == "events":
+            left[0] -= 1
+            append(other, ticks(10 * (3 - left[0])))
+        return commit(path, columns, **kwargs)
+
+    monkeypatch.setattr(delta_log, "add_columns", late)
+    version = add_column(stream, "n", pa.int64())
+    assert stream.snapshot().version == version
+    assert stream.snapshot().n_events == 30
+    assert len(column(stream.snapshot(), "n")) == 30
+
+
+def test_columns_that_another_program_changed_are_refused_until_restored(tmp_path: Path) -> None:
+    for new in (
+        TICKS.remove(0),
+        TICKS.set(1, pa.field("x", pa.float32())),
+        pa.schema([*TICKS][::-1]),
+    ):
+        with pytest.raises(SchemaError, match="restore the table"):
+            check_extends(TICKS, new, where="ticks")
+    check_extends(TICKS, TICKS.append(pa.field("n", pa.int64())), where="ticks")
+    stream = tick_stream(tmp_path)
+    log = stream.path / "events" / "_delta_log"
+    version = stream.refresh()
+    metadata = next(
+        line for line in (log / f"{0:020d}.json").read_text().splitlines() if "metaData" in line
+    )
+    (log / f"{version + 1:020d}.json").write_text(metadata.replace("double", "string") + "\n")
+    for _ in range(2):
+        with pytest.raises((SchemaError, StorageError), match="another program"):
+            stream.snapshot()
+
+
+def test_opaque_columns_can_be_added(tmp_path: Path) -> None:
+    stream = tick_stream(tmp_path)
+    add_column(stream, "raw", pa.binary())
+    snapshot = stream.snapshot()
+    assert column(snapshot, "raw") == [None] * 10
+    assert kind_of(snapshot.schema.field("raw").type) is Kind.OPAQUE
+    assert snapshot.aggregate(None, None, "raw").n_events == 10

@@ -1,0 +1,407 @@
+"""Streams dropped, renamed and moved, and ranges of their time deleted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronicle import delta_log, lifecycle
+from chronicle.append import append as append_late
+from chronicle.block_writer import EVENTS_TABLE
+from chronicle.compaction import compact_events
+from chronicle.errors import (
+    CommitConflictError,
+    CorruptBlockError,
+    StorageError,
+    StoreNotFoundError,
+    StreamExistsError,
+    StreamNotFoundError,
+)
+from chronicle.history import history
+from chronicle.ingest.staging import open_staging
+from chronicle.lifecycle import delete_range, drop_stream, rename_stream
+from chronicle.store import Stream, open_store
+from chronicle.vacuum import vacuum
+from indexing import RunWriter
+from tests.unit.chronicle.stream_cases import append, make_stream
+
+TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+NOTHING = dt.timedelta(0)
+Row = tuple[int, float]
+
+
+def _ticks(times: list[int], first_x: int = 0) -> pa.Table:
+    return pa.table({"t": times, "x": [float(first_x + i) for i in range(len(times))]}, TICKS)
+
+
+def _rows(stream: Stream, version: int | None = None) -> list[Row]:
+    """Read what another process would."""
+    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot(version)
+    table = snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t", "x"])
+    return list(zip(table["t"].to_pylist(), table["x"].to_pylist(), strict=True))
+
+
+def _on_disk(stream: Stream) -> set[str]:
+    return {path.name for path in (stream.path / EVENTS_TABLE).glob("*.parquet")}
+
+
+def _stream(tmp_path: Path, n_files: int = 4) -> Stream:
+    """Files of 4 events, one a time unit: file i has times 4 i to 4 i + 3, and x = t."""
+    tables = [_ticks(list(range(4 * i, 4 * i + 4)), 4 * i) for i in range(n_files)]
+    return make_stream(tmp_path, tables, schema=TICKS)
+
+
+# Drop.
+
+
+def test_a_dropped_stream_vanishes_and_its_name_is_free(tmp_path: Path):
+    stream = _stream(tmp_path)
+    store = open_store(tmp_path / "store")
+    held = store.stream("ticks")
+    drop_stream(store, "ticks")
+    assert store.stream_names() == ()
+    assert [path.name for path in store.path.iterdir()] == ["chronicle-store.json"]
+    for gone in (held, stream):
+        with pytest.raises(StreamNotFoundError, match="no stream 'ticks'"):
+            gone.snapshot()
+    with pytest.raises(StreamNotFoundError):
+        store.stream("ticks")
+    again = store.create_stream("ticks", TICKS, held.settings)
+    assert again.snapshot().n_events == 0
+    with pytest.raises(StreamNotFoundError):
+        held.snapshot()
+
+
+def test_a_stream_that_is_not_there_cannot_be_dropped(tmp_path: Path):
+    _stream(tmp_path)
+    store = open_store(tmp_path / "store")
+    for name in ("tics", "..", "ticks/events", ""):
+        with pytest.raises(StreamNotFoundError, match="streams: ticks"):
+            drop_stream(store, name)
+    assert store.stream_names() == ("ticks",)
+
+
+@pytest.mark.parametrize("remover", ["vacuum", "ingest"])
+def test_killed_while_dropping_the_stream_is_gone_and_the_rest_goes_later(
+    tmp_path: Path, monkeypatch, remover
+):
+    _stream(tmp_path)
+    store = open_store(tmp_path / "store")
+    other = store.create_stream("other", TICKS, store.stream("ticks").settings)
+    from chronicle.ingest import staging
+
+    # A killed process deletes nothing more; the system releases its lock.
+    monkeypatch.setattr(staging.shutil, "rmtree", lambda *args, **kwargs: None)
+    drop_stream(store, "ticks")
+    monkeypatch.undo()
+    assert store.stream_names() == ("other",)
+    assert len(list(store.path.glob(".*/ticks/events/*.parquet"))) == 4
+    if remover == "vacuum":
+        assert vacuum(other).n_staging == 1
+    else:
+        with open_staging(store.path):
+            assert not list(store.path.glob(".*/ticks"))
+    assert not list(store.path.glob(".*"))
+
+
+# Rename and move.
+
+
+def test_a_renamed_stream_is_the_same_under_its_new_name(tmp_path: Path):
+    stream = _stream(tmp_path)
+    runs = RunWriter(("x",), "t")
+    append(stream, _ticks([16, 17], 16), derived=runs)
+    rows, versions = _rows(stream), stream.snapshot().version
+    store = open_store(tmp_path / "store")
+    held = store.stream("ticks")
+    renamed = rename_stream(store, "ticks", "quotes")
+    assert store.stream_names() == ("quotes",)
+    assert (renamed.name, _rows(renamed)) == ("quotes", rows)
+    with pytest.raises(StreamNotFoundError, match="streams: quotes"):
+        held.snapshot()
+    assert len(_rows(renamed, versions - 1)) == 16
+    append(renamed, _ticks([18], 18), derived=runs)
+    compact_events(renamed, derived=runs, full=True)
+    assert _rows(renamed) == [*rows, (18, 18.0)]
+    assert not (store.path / "ticks").exists()
+
+
+def test_a_name_that_is_taken_or_not_allowed_is_refused(tmp_path: Path):
+    stream = _stream(tmp_path)
+    store = open_store(tmp_path / "store")
+    store.create_stream("other", TICKS, stream.settings)
+    (store.path / "folder").mkdir()
+    for taken in ("other", "ticks", "folder"):
+        with pytest.raises(StreamExistsError, match="has already"):
+            rename_stream(store, "ticks", taken)
+    for bad in (".hidden", "a/b", "", "..", "ä"):
+        with pytest.raises(StorageError, match="cannot be used"):
+            rename_stream(store, "ticks", bad)
+    with pytest.raises(StreamNotFoundError):
+        rename_stream(store, "nothing", "new")
+    assert store.stream_names() == ("other", "ticks")
+    assert len(_rows(stream)) == 16
+
+
+def test_of_two_renames_to_one_name_one_is_refused(tmp_path: Path, monkeypatch):
+    stream = _stream(tmp_path)
+    store = open_store(tmp_path / "store")
+    other = store.create_stream("other", TICKS, stream.settings)
+    append(other, _ticks([1]))
+    original = lifecycle._move
+
+    def lose(store, name, target):
+        monkeypatch.undo()
+        rename_stream(open_store(store.path), "other", "new")
+        original(store, name, target)
+
+    monkeypatch.setattr(lifecycle, "_move", lose)
+    with pytest.raises(StreamExistsError, match="meanwhile"):
+        rename_stream(store, "ticks", "new")
+    assert store.stream_names() == ("new", "ticks")
+    assert len(_rows(store.stream("new"))) == 1
+    assert len(_rows(store.stream("ticks"))) == 16
+
+
+def test_a_store_that_was_moved_works_at_its_new_place(tmp_path: Path):
+    stream = _stream(tmp_path)
+    runs = RunWriter(("x",), "t")
+    append(stream, _ticks([16, 17], 16), derived=runs)
+    rows = _rows(stream)
+    (tmp_path / "far").mkdir()
+    shutil.move(tmp_path / "store", tmp_path / "far" / "moved")
+    with pytest.raises(StoreNotFoundError):
+        stream.snapshot()
+    moved = open_store(tmp_path / "far" / "moved").stream("ticks")
+    assert _rows(moved) == rows
+    assert _rows(moved, 2) == rows[:8]
+    append_late(moved, _ticks([3, 20], 18), derived=runs)
+    assert _rows(moved) == [*rows[:4], (3, 18.0), *rows[4:], (20, 19.0)]
+    compact_events(moved, derived=runs, full=True)
+    delete_range(moved, 4, 16, derived=runs)
+    vacuum(moved, derived=runs, retention=NOTHING)
+    assert _rows(moved) == [*rows[:4], (3, 18.0), *rows[16:], (20, 19.0)]
+    for text in (tmp_path / "far" / "moved").rglob("*.json"):
+        assert str(tmp_path) not in text.read_text()
+
+
+# Delete.
+
+
+@st.composite
+def _cases(draw: st.DrawFn) -> tuple[list[list[int]], int | None, int | None]:
+    """Appends in time order with many ties, and a range."""
+    now, appends = 0, []
+    for size in draw(st.lists(st.integers(1, 20), min_size=1, max_size=5)):
+        times = []
+        for _ in range(size):
+            now += draw(st.sampled_from([0, 0, 1, 3]))
+            times.append(now)
+        appends.append(times)
+    border = st.one_of(st.none(), st.integers(-2, now + 2))
+    return appends, draw(border), draw(border)
+
+
+def _keeps(t: int, start: int | None, stop: int | None) -> bool:
+    return (start is not None and t < start) or (stop is not None and t >= stop)
+
+
+@settings(max_examples=15)
+@given(_cases())
+def test_what_is_left_equals_a_stream_loaded_without_the_events(tmp_path_factory, case):
+    appends, start, stop = case
+    starts = itertools.accumulate((len(times) for times in appends), initial=0)
+    tables = [_ticks(times, x) for times, x in zip(appends, starts, strict=False)]
+    stream = make_stream(tmp_path_factory.mktemp("case"), tables, schema=TICKS, file_events=8)
+    rows = [(t, float(x)) for x, t in enumerate(itertools.chain(*appends))]
+    left = [row for row in rows if _keeps(row[0], start, stop)]
+    version = stream.snapshot().version
+    report = delete_range(stream, start, stop, derived=None)
+    assert report.n_events == len(rows) - len(left)
+    assert report.version == version + (report.n_events > 0)
+    assert _rows(stream) == left
+    assert _rows(stream, version) == rows
+    # What arrives then lands where it would in a stream that never had the events.
+    append_late(stream, _ticks([0, 5, 10**6], 1000), derived=None)
+    late = [(0, 1000.0), (5, 1001.0), (10**6, 1002.0)]
+    assert _rows(stream) == sorted(left + late, key=lambda row: row[0])
+
+
+def test_files_inside_the_range_go_and_those_at_its_rim_are_rewritten(tmp_path: Path):
+    stream = _stream(tmp_path)
+    names = [file.name for file in stream.snapshot().files]
+    report = delete_range(stream, 2, 13, derived=None)
+    assert (report.n_files_removed, report.n_files_rewritten) == (2, 2)
+    assert str(report) == "11 events deleted, version 5: 2 files removed, 2 rewritten"
+    assert [t for t, _ in _rows(stream)] == [0, 1, 13, 14, 15]
+    files = stream.snapshot().files
+    assert [file.ordinal for file in files] == [names[0][:20], names[3][:20]]
+    entry = history(stream)[0]
+    assert (entry.operation, entry.n_events, entry.n_events_total) == ("delete", 11, 5)
+
+
+def test_a_range_without_events_commits_nothing(tmp_path: Path):
+    stream = make_stream(tmp_path, [_ticks([0, 1, 5, 6]), _ticks([9, 10], 4)], schema=TICKS)
+    for start, stop in ((2, 5), (7, 9), (11, None), (None, 0), (6, 3)):
+        report = delete_range(stream, start, stop, derived=None)
+        assert (report.n_events, report.version) == (0, 2)
+    assert stream.snapshot().version == 2
+
+
+def test_a_stream_can_be_emptied_and_filled_again(tmp_path: Path):
+    stream = _stream(tmp_path)
+    assert delete_range(stream, None, None, derived=None).n_events == 16
+    assert _rows(stream) == []
+    append_late(stream, _ticks([7, 3], 50), derived=None)
+    assert _rows(stream) == [(3, 51.0), (7, 50.0)]
+
+
+def test_deleted_events_are_on_disk_until_vacuum(tmp_path: Path):
+    stream = _stream(tmp_path)
+    delete_range(stream, 0, 9, derived=None)
+    assert len(_rows(stream, 4)) == 16
+    vacuum(stream, retention=NOTHING)
+    assert _on_disk(stream) == {file.name for file in stream.snapshot().files}
+    assert [t for t, _ in _rows(stream)] == list(range(9, 16))
+
+
+class _KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("step", ["write_file", "commit_events", "commit_tree"])
+def test_killed_at_any_step_all_or_nothing_is_deleted(tmp_path: Path, monkeypatch, step):
+    stream = _stream(tmp_path)
+    module = __import__(
+        "chronicle.rewrite" if step == "write_file" else "chronicle.commit", fromlist=["x"]
+    )
+
+    def fail(*args, **kwargs):
+        raise _KilledError
+
+    monkeypatch.setattr(module, step, fail)
+    with pytest.raises(_KilledError):
+        delete_range(stream, 2, 13, derived=None)
+    monkeypatch.undo()
+    landed = step == "commit_tree"
+    assert len(_rows(stream)) == (5 if landed else 16)
+    assert len(_on_disk(stream)) == (6 if landed else 4)
+    delete_range(stream, 2, 13, derived=None)
+    assert [t for t, _ in _rows(stream)] == [0, 1, 13, 14, 15]
+
+
+def _meeting(monkeypatch, what) -> None:
+    """Let another process do something while files are rewritten, once."""
+    original = lifecycle.rewrite_files
+    once = iter([what])
+
+    def meet(*args, **kwargs):
+        for act in once:
+            act()
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(lifecycle, "rewrite_files", meet)
+
+
+def test_events_that_arrive_late_meanwhile_are_deleted_or_kept_by_their_time(
+    tmp_path: Path, monkeypatch
+):
+    stream = _stream(tmp_path)
+    rival = open_store(tmp_path / "store").stream("ticks")
+    _meeting(
+        monkeypatch, lambda: append_late(rival, _ticks([1, 6, 14], 100), derived=None, tidy=False)
+    )
+    report = delete_range(stream, 2, 13, derived=None)
+    assert report.n_events == 12
+    assert _rows(stream) == [
+        (0, 0.0), (1, 1.0), (1, 100.0), (13, 13.0), (14, 14.0), (14, 102.0), (15, 15.0),
+    ]  # fmt: skip
+    live_or_old = {
+        file.name
+        for version in range(stream.snapshot().version + 1)
+        for file in delta_log.live_files(stream.path / EVENTS_TABLE, version)
+    }
+    assert _on_disk(stream) == live_or_old
+
+
+def test_events_appended_to_the_range_meanwhile_are_deleted(tmp_path: Path, monkeypatch):
+    stream = _stream(tmp_path)
+    rival = open_store(tmp_path / "store").stream("ticks")
+    _meeting(
+        monkeypatch, lambda: append_late(rival, _ticks([20, 21], 100), derived=None, tidy=False)
+    )
+    report = delete_range(stream, 2, None, derived=None)
+    assert report.n_events == 16
+    assert _rows(stream) == [(0, 0.0), (1, 1.0)]
+
+
+def test_a_compaction_meanwhile_changes_nothing(tmp_path: Path, monkeypatch):
+    stream = _stream(tmp_path)
+    rival = open_store(tmp_path / "store").stream("ticks")
+    _meeting(monkeypatch, lambda: compact_events(rival, derived=None, full=True))
+    assert delete_range(stream, 2, 13, derived=None).n_events == 11
+    assert [t for t, _ in _rows(stream)] == [0, 1, 13, 14, 15]
+
+
+def test_a_deletion_that_always_loses_says_so_and_leaves_nothing(tmp_path: Path, monkeypatch):
+    stream = _stream(tmp_path)
+
+    def lose(*args, **kwargs):
+        raise CommitConflictError("lost")
+
+    monkeypatch.setattr(lifecycle, "commit_change", lose)
+    with pytest.raises(CommitConflictError, match="lost"):
+        delete_range(stream, 2, 13, derived=None)
+    assert len(_on_disk(stream)) == 4
+
+
+def test_a_damaged_file_at_the_rim_stops_the_deletion(tmp_path: Path):
+    stream = _stream(tmp_path)
+    name = stream.snapshot().files[0].name
+    (stream.path / EVENTS_TABLE / name).write_bytes(b"PAR1")
+    with pytest.raises((CorruptBlockError, StorageError)):
+        delete_range(stream, 2, 13, derived=None)
+    assert stream.snapshot().n_events == 16
+
+
+def test_damaged_files_inside_the_range_can_be_deleted(tmp_path: Path):
+    stream = _stream(tmp_path)
+    name = stream.snapshot().files[1].name
+    (stream.path / EVENTS_TABLE / name).write_bytes(b"PAR1")
+    assert delete_range(stream, 4, 8, derived=None).n_events == 4
+    assert [t for t, _ in _rows(stream)] == [*range(4), *range(8, 16)]
+
+
+def test_runs_of_rewritten_files_are_written(tmp_path: Path):
+    stream = _stream(tmp_path)
+    runs = RunWriter(("x",), "t")
+    delete_range(stream, 2, 13, derived=runs)
+    live = {file.name: file.n_events for file in stream.snapshot().files}
+    assert runs.lacking(stream.path, live) == {"index/x": set()}
+
+
+def test_readers_see_all_or_nothing_of_a_deletion(tmp_path: Path):
+    stream = _stream(tmp_path)
+    seen: set[int] = set()
+    done = threading.Event()
+
+    def read() -> None:
+        reader = open_store(tmp_path / "store").stream("ticks")
+        while not done.is_set():
+            seen.add(reader.snapshot().n_events)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    delete_range(stream, 2, 13, derived=None)
+    done.set()
+    thread.join()
+    assert seen <= {16, 5}

@@ -1,0 +1,477 @@
+"""Vacuum: what no retained version needs goes, and nothing else ever does."""
+
+from __future__ import annotations
+
+import datetime as dt
+import fcntl
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronicle import config, delta_log
+from chronicle.append import append as append_late
+from chronicle.block_writer import EVENTS_TABLE, write_ordered
+from chronicle.commit import complete_derived
+from chronicle.compaction import compact_events
+from chronicle.delta_log import Commit, reading
+from chronicle.errors import StorageError, VacuumedVersionError
+from chronicle.lifecycle import delete_range
+from chronicle.quarantine import (
+    QUARANTINE_SCHEMA,
+    QUARANTINE_TABLE,
+    QuarantineWriter,
+    commit_quarantine,
+)
+from chronicle.store import Stream, open_store
+from chronicle.tree_file import TREE_TABLE
+from chronicle.vacuum import FileOnDisk, choose_garbage, oldest_retained, vacuum
+from indexing import RunWriter
+from tests.unit.chronicle.stream_cases import append, make_stream
+
+TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+NOTHING = dt.timedelta(0)
+WEEK = dt.timedelta(days=7)
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+# The choice.
+
+
+@st.composite
+def _pasts(draw: st.DrawFn) -> tuple[list[tuple[int, set[str], set[str]]], int]:
+    """Commits as (time, added, removed), on clocks that may go back, and a cutoff."""
+    live: set[str] = set()
+    commits = []
+    now = 0
+    for version in range(draw(st.integers(1, 12))):
+        now += draw(st.integers(-3, 10))
+        removed = {name for name in sorted(live) if draw(st.booleans())} if version else set()
+        added = {f"{version}-{i}" for i in range(draw(st.integers(0, 2)))} if version else set()
+        live = live - removed | added
+        commits.append((now, added, removed))
+    return commits, draw(st.integers(-5, now + 5))
+
+
+@given(_pasts())
+def test_what_any_retained_version_needs_is_kept_and_all_else_is_garbage(past):
+    commits, cutoff = past
+    states: list[set[str]] = []
+    for _, added, removed in commits:
+        states.append(((states[-1] if states else set()) - removed) | added)
+    newest_first = [Commit(v, time, "", {}) for v, (time, _, _) in enumerate(commits)][::-1]
+    oldest = oldest_retained(newest_first, EPOCH + dt.timedelta(milliseconds=cutoff))
+
+    # A version is replaced when the next one is committed, or when a clock says a later time.
+    replaced = [max(time for time, _, _ in commits[: v + 2]) for v in range(len(commits) - 1)]
+    needed = set(states[-1]).union(*(
+        state for state, end in zip(states, replaced, strict=False) if end > cutoff
+    ))  # fmt: skip
+    kept = states[oldest].union(*(added for _, added, _ in commits[oldest + 1 :]))
+    assert kept == needed
+
+    written = {name: commits[int(name.split("-")[0])][0] for name in set().union(*states)}
+    on_disk = [FileOnDisk(name, 1, when) for name, when in sorted(written.items())]
+    garbage = {file.name for file in choose_garbage(on_disk, kept=kept, cutoff_ms=cutoff)}
+    assert garbage.isdisjoint(needed)
+    assert garbage == {name for name in written if name not in needed and written[name] <= cutoff}
+
+
+def test_a_version_is_retained_by_when_it_was_replaced():
+    commits = [Commit(2, 300, "", {}), Commit(1, 200, "", {}), Commit(0, 100, "", {})]
+    at = {ms: oldest_retained(commits, EPOCH + dt.timedelta(milliseconds=ms)) for ms in (
+        50, 100, 199, 200, 299, 300, 999)}  # fmt: skip
+    assert at == {50: 0, 100: 0, 199: 0, 200: 1, 299: 1, 300: 2, 999: 2}
+
+
+def test_where_the_log_begins_later_its_first_version_is_the_oldest():
+    commits = [Commit(8, 300, "", {}), Commit(7, 200, "", {})]
+    assert oldest_retained(commits, EPOCH) == 7
+
+
+# The actor.
+
+
+def _ticks(first: int, stop: int) -> pa.Table:
+    times = range(first, stop)
+    return pa.table({"t": times, "x": [float(t) for t in times]}, schema=TICKS)
+
+
+def _times(stream: Stream, version: int | None = None) -> list[int]:
+    """Read what another process would."""
+    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot(version)
+    return snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t"])["t"].to_pylist()
+
+
+def _compacted(tmp_path: Path) -> Stream:
+    """A stream of eight files of 4 events, versions 1 to 8, then merged into two by 9 and 10."""
+    stream = make_stream(tmp_path, [_ticks(4 * i, 4 * i + 4) for i in range(8)], schema=TICKS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(config, "COMPACT_MERGES_PER_COMMIT", 1)
+        compact_events(stream, derived=None, full=True)
+    assert len(stream.snapshot().files) == 2
+    return stream
+
+
+def _on_disk(stream: Stream, table: str = EVENTS_TABLE) -> set[str]:
+    return {path.name for path in (stream.path / table).iterdir() if path.is_file()}
+
+
+def _live(stream: Stream, table: str = EVENTS_TABLE) -> set[str]:
+    return {file.name for file in delta_log.live_files(stream.path / table)}
+
+
+def test_with_no_retention_only_the_newest_version_stays(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    old = _on_disk(stream) - _live(stream)
+    n_bytes = sum(
+        (stream.path / table / name).stat().st_size for table in (EVENTS_TABLE, TREE_TABLE)
+        for name in old
+    )  # fmt: skip
+    report = vacuum(stream, retention=NOTHING)
+    assert (report.n_files, report.n_bytes) == (16, n_bytes)
+    assert report.oldest_version == stream.snapshot().version == 10
+    assert _on_disk(stream) == _live(stream) == _live(stream, TREE_TABLE)
+    assert _on_disk(stream, TREE_TABLE) == _live(stream)
+    assert _times(stream) == list(range(32))
+    with pytest.raises(VacuumedVersionError):
+        _times(stream, 8)
+    assert vacuum(stream, retention=NOTHING).n_files == 0
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    before = {table: _on_disk(stream, table) for table in (EVENTS_TABLE, TREE_TABLE)}
+    logs = delta_log.latest_version(stream.path / TREE_TABLE)
+    said = vacuum(stream, retention=NOTHING, dry_run=True)
+    assert "would be removed" in str(said)
+    assert before == {table: _on_disk(stream, table) for table in before}
+    assert delta_log.latest_version(stream.path / TREE_TABLE) == logs
+    done = vacuum(stream, retention=NOTHING)
+    assert (said.n_files, said.n_bytes) == (done.n_files, done.n_bytes)
+
+
+def test_within_the_retention_every_version_stays_readable(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    expected = {version: _times(stream, version) for version in range(11)}
+    assert vacuum(stream).n_files == 0
+    now = dt.datetime.now(dt.UTC) + WEEK - dt.timedelta(hours=1)
+    assert vacuum(stream, now=now).n_files == 0
+    assert {version: _times(stream, version) for version in expected} == expected
+
+
+def test_after_the_retention_old_versions_go(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    report = vacuum(stream, now=dt.datetime.now(dt.UTC) + WEEK + dt.timedelta(hours=1))
+    assert report.n_files == 16
+    assert _times(stream) == list(range(32))
+
+
+def _date_commits(stream: Stream, step: dt.timedelta) -> dt.datetime:
+    """Date version v to v steps after version 0, that to a step from now; return the last date."""
+    now = dt.datetime.now(dt.UTC) + step
+    version = 0
+    for version in range(stream.snapshot().version + 1):
+        commit = stream.path / EVENTS_TABLE / "_delta_log" / f"{version:020d}.json"
+        lines = [json.loads(line) for line in commit.read_text().splitlines()]
+        for line in lines:
+            if "commitInfo" in line:
+                line["commitInfo"]["timestamp"] = int((now + version * step).timestamp() * 1000)
+        commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return now + version * step
+
+
+def test_versions_that_were_replaced_within_the_retention_stay(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    day = dt.timedelta(days=1)
+    last = _date_commits(stream, day)
+    # Version 9 merged the first four files, version 10 the others, a day later by the clock that
+    # the test sets. The cutoff lies between them, and all files were written long before it.
+    report = vacuum(stream, now=last, retention=day / 2)
+    assert report.oldest_version == 9
+    assert report.bytes_by_table.keys() == {EVENTS_TABLE, TREE_TABLE}
+    assert report.n_files == 8
+    assert _times(stream, 9) == _times(stream, 10) == list(range(32))
+    snapshot = open_store(tmp_path / "store").stream("ticks").snapshot(9)
+    assert all(file.has_tree for file in snapshot.files)
+    with pytest.raises(VacuumedVersionError):
+        _times(stream, 8)
+
+
+def _write_uncommitted(stream: Stream) -> set[str]:
+    files = write_ordered(
+        _ticks(50, 60).to_batches(), stream_dir=stream.path, schema=TICKS,
+        settings=stream.settings, ordinal_prefix="000099-000000",
+    )  # fmt: skip
+    return {file.name for file in files}
+
+
+def test_leftovers_no_table_knows_go_once_they_are_old(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    left = _write_uncommitted(stream)
+    draft = stream.path / TREE_TABLE / "_000-000-000-00.parquet.0123.draft"
+    draft.write_bytes(b"half")
+    vacuum(stream)
+    assert left < _on_disk(stream)
+    assert draft.exists()
+    vacuum(stream, now=dt.datetime.now(dt.UTC) + WEEK + dt.timedelta(hours=1))
+    assert _on_disk(stream) == _live(stream)
+    assert not draft.exists()
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    note = stream.path / EVENTS_TABLE / "README.txt"
+    note.write_text("mine")
+    vacuum(stream, retention=NOTHING)
+    assert note.exists()
+
+
+def test_what_is_committed_while_vacuum_decides_stays(tmp_path: Path, monkeypatch):
+    module = sys.modules["chronicle.vacuum"]
+    stream = _compacted(tmp_path)
+    rivals = iter([open_store(tmp_path / "store").stream("ticks")])
+    original = module._list_files
+
+    def meet(folder):
+        found = original(folder)
+        if folder.name == EVENTS_TABLE:
+            for rival in rivals:
+                append(rival, _ticks(32, 40))
+        return found
+
+    monkeypatch.setattr(module, "_list_files", meet)
+    vacuum(stream, retention=dt.timedelta(milliseconds=0))
+    assert _times(stream) == list(range(40))
+
+
+def test_killed_between_tables_and_files_the_next_vacuum_goes_on(tmp_path: Path, monkeypatch):
+    stream = _compacted(tmp_path)
+    original = Path.unlink
+    n_left = iter(range(5))
+
+    def fail(path, missing_ok=False):
+        if next(n_left, None) is None:
+            raise PermissionError(13, "Permission denied")
+        return original(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", fail)
+    with pytest.raises(StorageError, match="run vacuum again"):
+        vacuum(stream, retention=NOTHING)
+    monkeypatch.undo()
+    assert _times(stream) == list(range(32))
+    assert vacuum(stream, retention=NOTHING).n_files == 11
+    assert _on_disk(stream) == _live(stream)
+
+
+def test_runs_of_data_files_that_went_leave_index_and_disk(tmp_path: Path):
+    stream = make_stream(tmp_path, [], schema=TICKS)
+    runs = RunWriter(("x",), "t")
+    for i in range(4):
+        append(stream, _ticks(4 * i, 4 * i + 4), derived=runs)
+    old = _live(stream, "index/x")
+    assert len(old) == 4
+    compact_events(stream, derived=runs, full=True)
+    assert vacuum(stream, derived=runs).n_files == 0
+    vacuum(stream, derived=runs, retention=NOTHING)
+    assert _live(stream, "index/x") == _on_disk(stream, "index/x")
+    assert old.isdisjoint(_on_disk(stream, "index/x"))
+    live = {file.name: file.n_events for file in stream.snapshot().files}
+    assert runs.lacking(stream.path, live) == {"index/x": set()}
+
+
+def test_runs_replaced_by_a_merge_stay_for_the_retention(tmp_path: Path):
+    stream = make_stream(tmp_path, [], schema=TICKS)
+    runs = RunWriter(("x",), "t")
+    for i in range(12):
+        append(stream, _ticks(16 * i, 16 * i + 16), derived=runs)
+    before = _on_disk(stream, "index/x")
+    report = compact_events(stream, derived=runs, full=True)
+    assert report.n_events_rewritten == 0
+    assert report.n_runs_merged > 1
+    vacuum(stream, derived=runs)
+    assert before <= _on_disk(stream, "index/x")
+    vacuum(stream, derived=runs, retention=NOTHING)
+    assert _on_disk(stream, "index/x") == _live(stream, "index/x")
+    live = {file.name: file.n_events for file in stream.snapshot().files}
+    assert runs.lacking(stream.path, live) == {"index/x": set()}
+    assert complete_derived(stream, runs) == 0
+
+
+def _put_aside(stream: Stream, batch: str) -> str:
+    writer = QuarantineWriter(stream.path / QUARANTINE_TABLE, f"{batch}.parquet")
+    writer.write(pa.table([[batch], ["bad"], ["s.csv"], ["1,2"]], schema=QUARANTINE_SCHEMA))
+    file = writer.close()
+    assert file is not None
+    commit_quarantine(stream.path, [file])
+    return file.name
+
+
+def _quarantined(tmp_path: Path) -> Stream:
+    """Batch ``aa`` rides in a commit to the events, batch ``bb`` in none."""
+    stream = make_stream(tmp_path, [_ticks(0, 4)], schema=TICKS)
+    _put_aside(stream, "aa")
+    files = write_ordered(
+        _ticks(4, 8).to_batches(), stream_dir=stream.path, schema=TICKS,
+        settings=stream.settings, ordinal_prefix="000001-000000",
+    )  # fmt: skip
+    from chronicle.commit import commit_files
+
+    metadata = {"chronicle.operation": "ingest", "quarantine_batch": "aa"}
+    commit_files(stream, files, read_version=stream.snapshot().version, metadata=metadata)
+    _put_aside(stream, "bb")
+    return stream
+
+
+def test_quarantined_records_of_an_ingest_that_never_committed_go(tmp_path: Path):
+    stream = _quarantined(tmp_path)
+    assert vacuum(stream).n_files == 0
+    assert vacuum(stream, retention=NOTHING).n_files == 1
+    assert _live(stream, QUARANTINE_TABLE) == _on_disk(stream, QUARANTINE_TABLE) == {"aa.parquet"}
+
+
+def test_quarantined_records_stay_where_the_log_no_longer_tells(tmp_path: Path):
+    stream = _quarantined(tmp_path)
+    import deltalake
+
+    deltalake.DeltaTable(str(stream.path / EVENTS_TABLE)).create_checkpoint()
+    for version in (0, 1):
+        (stream.path / EVENTS_TABLE / "_delta_log" / f"{version:020d}.json").unlink()
+    vacuum(stream, retention=NOTHING)
+    assert _on_disk(stream, QUARANTINE_TABLE) == {"aa.parquet", "bb.parquet"}
+
+
+def test_a_damaged_quarantine_file_stays(tmp_path: Path):
+    stream = _quarantined(tmp_path)
+    (stream.path / QUARANTINE_TABLE / "bb.parquet").write_bytes(b"PAR1")
+    vacuum(stream, retention=NOTHING)
+    assert "bb.parquet" in _on_disk(stream, QUARANTINE_TABLE)
+
+
+def test_folders_of_killed_ingests_go_and_those_at_work_stay(tmp_path: Path):
+    stream = make_stream(tmp_path, [_ticks(0, 4)], schema=TICKS)
+    killed, at_work = (stream.path.parent / f".ingest-{name}" for name in ("dead", "busy"))
+    for folder in (killed, at_work):
+        folder.mkdir()
+        (folder / "lock").touch()
+    with (at_work / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert vacuum(stream, dry_run=True).n_staging == 1
+        assert killed.exists()
+        assert vacuum(stream).n_staging == 1
+        assert not killed.exists()
+        assert at_work.exists()
+
+
+def test_a_store_that_was_copied_elsewhere_is_vacuumed_there(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    shutil.copytree(tmp_path / "store", tmp_path / "copy")
+    shutil.rmtree(tmp_path / "store")
+    copied = open_store(tmp_path / "copy").stream("ticks")
+    assert _times(copied, 8) == list(range(32))
+    # A copy is as old as the copying: within the retention from then on nothing goes.
+    assert vacuum(copied).n_files == 0
+    assert vacuum(copied, retention=NOTHING).n_files == 16
+    assert _times(copied) == list(range(32))
+    append(copied, _ticks(32, 40))
+    assert _times(copied) == list(range(40))
+    assert not stream.path.exists()
+
+
+def test_a_negative_retention_is_refused(tmp_path: Path):
+    stream = make_stream(tmp_path, [], schema=TICKS)
+    with pytest.raises(ValueError, match="zero or more"):
+        vacuum(stream, retention=-WEEK)
+
+
+def test_the_old_snapshot_a_process_holds_fails_clearly(tmp_path: Path):
+    stream = make_stream(tmp_path, [_ticks(0, 4), _ticks(4, 8)], schema=TICKS)
+    held = stream.snapshot()
+    compact_events(stream, derived=None, full=True)
+    vacuum(stream, retention=NOTHING)
+    assert stream.snapshot().n_events == 8
+    with pytest.raises(StorageError):
+        held.read_blocks(np.arange(held.n_blocks), ["t"])
+    assert pq.read_table(stream.path / EVENTS_TABLE / stream.snapshot().files[0].name).num_rows == 8
+
+
+def test_commits_keep_their_numbers_where_others_commit_while_they_are_listed(
+    tmp_path: Path, monkeypatch
+):
+    stream = _compacted(tmp_path)
+    events = stream.path / EVENTS_TABLE
+    truth = delta_log.commits(events)
+    assert [commit.version for commit in truth] == list(range(10, -1, -1))
+    original = reading.open_table
+
+    class _Overtaken:
+        """Numbers the commits it listed from a version that was made afterwards, or before."""
+
+        def __init__(self, table, shift):
+            self._table, self._shift = table, shift
+
+        def version(self):
+            return self._table.version() + min(self._shift, 0)
+
+        def history(self):
+            return [
+                entry | {"version": entry["version"] + self._shift}
+                for entry in self._table.history()
+            ]
+
+    shifts = iter([1, -1])
+
+    def overtaken(path, version):
+        shift = next(shifts, None)
+        table = original(path, version)
+        return table if shift is None else _Overtaken(table, shift)
+
+    monkeypatch.setattr(reading, "open_table", overtaken)
+    assert delta_log.commits(events) == truth
+    assert next(shifts, None) is None
+
+
+@settings(max_examples=8)
+@given(
+    st.lists(st.sampled_from(["append", "late", "compact", "delete"]), min_size=1, max_size=8),
+    st.integers(0, 40),
+)
+def test_after_any_past_retained_versions_answer_as_before_and_no_other_file_is_left(
+    tmp_path_factory, operations, half_days
+):
+    tmp_path = tmp_path_factory.mktemp("case")
+    stream = make_stream(tmp_path, [_ticks(0, 12)], schema=TICKS, file_events=8)
+    runs = RunWriter(("x",), "t")
+    for i, operation in enumerate(operations):
+        if operation == "append":
+            append_late(stream, _ticks(20 + 5 * i, 24 + 5 * i), derived=runs, tidy=False)
+        elif operation == "late":
+            append_late(stream, _ticks(3, 6), derived=runs, tidy=False)
+        elif operation == "compact":
+            compact_events(stream, derived=runs, full=True)
+        else:
+            delete_range(stream, 4, 22, derived=runs)
+    complete_derived(stream, runs)
+    answers = {version: _times(stream, version) for version in range(stream.snapshot().version + 1)}
+    day = dt.timedelta(days=1)
+    last = _date_commits(stream, day)
+    oldest = vacuum(stream, derived=runs, now=last, retention=half_days * day / 2).oldest_version
+    assert oldest == max(0, len(answers) - 1 - (half_days + 1) // 2)
+    kept: set[str] = set()
+    for version, times in answers.items():
+        if version < oldest:
+            continue
+        assert _times(stream, version) == times
+        snapshot = open_store(stream.path.parent).stream("ticks").snapshot(version)
+        assert all(file.has_tree for file in snapshot.files)
+        kept |= {file.name for file in snapshot.files}
+    assert _on_disk(stream) == _on_disk(stream, TREE_TABLE) == _live(stream, TREE_TABLE) == kept
+    live = {file.name: file.n_events for file in stream.snapshot().files}
+    assert runs.lacking(stream.path, live) == {"index/x": set()}
