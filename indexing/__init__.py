@@ -1,15 +1,29 @@
 """Secondary indexes: keys, runs, fences and lookups."""
 
+from indexing.check import check_runs
 from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
 from indexing.index import Index, IndexSet, clear_caches, open_indexes
 from indexing.key_range import Key, KeyRange, KeyRanges
+from indexing.lifecycle import (
+    CompactionReport,
+    IndexDescription,
+    IndexReport,
+    compact_index,
+    create_index,
+    drop_index,
+    list_indexes,
+)
 from indexing.lookup import Lookup
 from indexing.merge import merge_runs
+from indexing.stream_writer import writer_for
 from indexing.writer import RunWriter
 
 __all__ = [
+    "CompactionReport",
     "CorruptRunError",
     "Index",
+    "IndexDescription",
+    "IndexReport",
     "IndexSet",
     "IndexingError",
     "Key",
@@ -18,7 +32,13 @@ __all__ = [
     "Lookup",
     "RunWriter",
     "UnknownIndexError",
+    "check_runs",
     "clear_caches",
+    "compact_index",
+    "create_index",
+    "drop_index",
+    "list_indexes",
     "merge_runs",
     "open_indexes",
+    "writer_for",
 ]

@@ -9,6 +9,10 @@ FENCE_ENTRIES = 4096
 FENCE_KEY_CHARS = 256
 """Longest string a fence holds; longer keys are bounded by their prefix."""
 
+DICTIONARY_SHARE_MAX = 0.5
+"""Doubles get a dictionary per row group if at most this part of a group's keys differ: at half, an
+entry takes 5.4 bytes where it took 8. Above, less is saved than decoding codes costs."""
+
 MEMTABLE_EVENTS = 1 << 16
 """Largest data file of the tail, in events, whose entries are sorted and kept in memory."""
 
@@ -37,3 +41,16 @@ Thinner ones are sorted."""
 
 MERGE_GROUPS = 16
 """Row groups of each run held in memory while runs are merged."""
+
+RUN_FAN_IN = 4
+"""Runs of like size that are merged into one: a lookup then touches at most three per power of four
+of the entries, and an entry is written once per power of four."""
+
+RUN_MERGE_WIDTH = 64
+"""Most runs merged at once: each holds ``MERGE_GROUPS`` row groups in memory, about 2 MB."""
+
+TAIL_FILE_EVENTS = 1 << 15
+"""Smaller data files get no run at an append and are answered from memtables."""
+
+FILES_PER_COMMIT = 64
+"""Data files whose runs are committed together while an index is created: a crash loses no more."""

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indexing.encoding import Repetition
 from indexing.fences import Fences
 from indexing.keys import Keys, to_comparable
+from indexing.objects import repetition_of
 
 _RADIX_RANGE = 1 << 16
 
@@ -31,6 +33,10 @@ class Entries:
         int64 array, one more than there are groups: group g is ``cuts[g]:cuts[g + 1]``.
     fences
         Key range and count per group; keys are not cut here, however long.
+    repetition
+        How much repeats in the groups.
+    objects
+        Array of ``int64`` or ``string``, if the stream has a key column.
     """
 
     keys: pa.Array
@@ -38,9 +44,13 @@ class Entries:
     position: np.ndarray
     cuts: np.ndarray
     fences: Fences
+    repetition: Repetition
+    objects: pa.Array | None = None
 
 
-def sort_entries(keys: Keys, time: np.ndarray, *, fence_entries: int) -> Entries:
+def sort_entries(
+    keys: Keys, time: np.ndarray, *, fence_entries: int, objects: pa.Array | None = None
+) -> Entries:
     """Return the entries of one data file as a run holds them.
 
     Parameters
@@ -51,6 +61,8 @@ def sort_entries(keys: Keys, time: np.ndarray, *, fence_entries: int) -> Entries
         int64 array, time of every row of the file.
     fence_entries
         Most entries of a group.
+    objects
+        Value of the key column for every row of the file, if the stream has one.
     """
     sortable = _ranks(keys.values)
     # NumPy sorts 16-bit numbers by radix if told to be stable, six times as fast as wider ones.
@@ -67,12 +79,17 @@ def sort_entries(keys: Keys, time: np.ndarray, *, fence_entries: int) -> Entries
     )
     _restore_row_order(order, in_order, changes, cuts)
     rows = keys.rows[order]
+    if objects is not None:
+        objects = objects.take(pa.array(rows))
+    n_differ = count_keys(changes, cuts)
     return Entries(
         keys=keys.values.take(pa.array(order)),
         t=time[rows],
         position=rows,
         cuts=cuts,
         fences=fences,
+        repetition=repetition_of(n_differ, objects, cuts),
+        objects=objects,
     )
 
 
@@ -110,6 +127,24 @@ def choose_cuts(
     if cuts[-1] < n and not open_end:
         cuts.append(n)
     return np.array(cuts, dtype=np.int64)
+
+
+def count_keys(changes: np.ndarray, cuts: np.ndarray) -> int:
+    """Return how many different keys there are, counted within each group.
+
+    Parameters
+    ----------
+    changes
+        int64 array, ascending: places whose key differs from that of the place before.
+    cuts
+        int64 array: group g is ``cuts[g]:cuts[g + 1]``.
+    """
+    places = np.searchsorted(changes, cuts)
+    inside = int(places[-1])
+    # Each group starts with a key; a change adds one, unless it is where a group starts.
+    starts = cuts[1:-1]
+    at_cut = changes[np.minimum(places[1:-1], len(changes) - 1)] == starts if inside else False
+    return len(cuts) - 1 + inside - int(np.count_nonzero(at_cut))
 
 
 def _ranks(values: pa.Array) -> np.ndarray:

@@ -41,6 +41,6 @@ class CorruptRunError(IndexingError):
         self.path = path
         self.reason = reason
         super().__init__(
-            f"run '{path}' cannot be used ({reason}); answers stay right without it, to have it "
-            "written anew remove the index's folder and name it in the next ingest's --index"
+            f"run '{path}' cannot be used ({reason}); answers stay right without it, "
+            "'chronicle repair' writes it anew"
         )

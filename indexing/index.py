@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,17 +12,18 @@ import numpy as np
 from chronicle import delta_log
 from chronicle.errors import StorageError
 from chronicle.snapshot import Snapshot
-from indexing.bounds import Bounds, to_bounds
 from indexing.cache import BoundedCache
 from indexing.config import ANSWER_CACHE_BYTES, INDEX_SETS_KEPT, RUN_CACHE_BYTES
 from indexing.cover import Segments, choose_runs
-from indexing.errors import CorruptRunError, UnknownIndexError
+from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
 from indexing.key_range import KeyRanges
-from indexing.keys import KeyKind, key_kind
-from indexing.lookup import Lookup, PlacedRun, in_order
+from indexing.keys import KeyKind
+from indexing.lookup import Lookup, PlacedRun, join_lookups, nothing_found
+from indexing.objects import object_kind
+from indexing.open_events import KeySpace
 from indexing.run import FileRun, open_run
+from indexing.tables import INDEX_FOLDER, indexed_attributes, is_of_one_file
 from indexing.tail import TailFile, clear_memtables
-from indexing.writer import INDEX_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class _Placement:
     runs: tuple[PlacedRun, ...]
     tail: tuple[TailFile, ...]
     parts: tuple[PlacedRun | TailFile, ...]
+    object_kind: KeyKind | None
 
 
 _ANSWER_BYTES = 1000  # about what ranges and bookkeeping of a kept answer take
@@ -53,6 +54,11 @@ def _held_bytes(array: np.ndarray) -> int:
     return int(whole.nbytes)
 
 
+def _answer_bytes(found: Lookup) -> int:
+    objects = 0 if found.objects is None else int(found.objects.get_total_buffer_size())
+    return _held_bytes(found.seq) + _held_bytes(found.t) + objects + _ANSWER_BYTES
+
+
 # Runs and listings are immutable once committed and cost a file system call to recognise, so a
 # process keeps them across snapshots, which come and go with every ingest.
 _runs: BoundedCache[tuple[str, int, int], FileRun] = BoundedCache(
@@ -60,8 +66,8 @@ _runs: BoundedCache[tuple[str, int, int], FileRun] = BoundedCache(
 )
 # An answer belongs to one index of one snapshot, which never changes. A run found damaged later
 # changes where the next answers come from and none that was given.
-_answers: BoundedCache[tuple[object, KeyRanges], Lookup] = BoundedCache(
-    ANSWER_CACHE_BYTES, lambda found: _held_bytes(found.seq) + _held_bytes(found.t) + _ANSWER_BYTES
+_answers: BoundedCache[tuple[object, KeyRanges, bool], Lookup] = BoundedCache(
+    ANSWER_CACHE_BYTES, _answer_bytes
 )
 _sets: BoundedCache[tuple[str, int], IndexSet] = BoundedCache(INDEX_SETS_KEPT, lambda _: 1)
 
@@ -78,9 +84,10 @@ class Index:
         self.faults: tuple[str, ...] = ()
         self._identity = object()
         self._snapshot = snapshot
-        self._kind = key_kind(snapshot.schema.field(attribute).type, attribute)
+        self._keys = KeySpace.of(snapshot.schema, attribute)
+        self._kind = self._keys.kind
         self._names = list(table.names)
-        self._placement: _Placement | None = None
+        self._placements: dict[bool, _Placement] = {}
         self._lock = Lock()
 
     @property
@@ -107,56 +114,78 @@ class Index:
         """Return the least and the most events with keys in ``ranges``.
 
         Read from fences alone: the two differ by at most two row groups per run and range, and
-        by the events of large files of the tail.
+        by the events of large files of the tail. Of a derived attribute, also by the events whose
+        value is not known, which ``lookup`` returns besides.
         """
-        bounds = to_bounds(ranges, self._kind)
-        counts = [part.count(bounds) for part in self._placed().parts]
-        return sum(least for least, _ in counts), sum(most for _, most in counts)
+        candidates, certain = self._keys.candidates(ranges), self._keys.certain(ranges)
+        parts = self._placed().parts
+        if self._keys.open_key is None:
+            counts = [part.count(candidates) for part in parts]
+            return sum(least for least, _ in counts), sum(most for _, most in counts)
+        least = sum(part.count(certain)[0] for part in parts)
+        return least, sum(part.count(candidates)[1] for part in parts)
 
-    def lookup(self, ranges: KeyRanges) -> Lookup:
+    def lookup(self, ranges: KeyRanges, *, with_objects: bool = False) -> Lookup:
         """Return the events with keys in ``ranges``, in stream order.
 
+        Of a derived attribute also those whose value is not known from their data file alone.
         Time is proportional to the entries returned, plus two row groups per run and range.
         Answers are kept while memory for them lasts. Their arrays cannot be written to.
+
+        Parameters
+        ----------
+        ranges
+            Which keys.
+        with_objects
+            Whether to return the events' values of the stream's key column too.
 
         Raises
         ------
         IndexingError
-            If a bound cannot be compared with the keys.
+            If a bound cannot be compared with the keys, or objects are asked of a stream that has
+            no key column to tell them apart.
         """
-        key = (self._identity, ranges)
+        key = (self._identity, ranges, with_objects)
         kept = _answers.find(key)
         if kept is not None:
             return kept
-        fresh = self._look_up(ranges)
+        fresh = self._look_up(ranges, with_objects=with_objects)
         _answers.put(key, replace(fresh, n_bytes_read=0))
         return fresh
 
-    def _look_up(self, ranges: KeyRanges) -> Lookup:
+    def _look_up(self, ranges: KeyRanges, *, with_objects: bool) -> Lookup:
         """Return a fresh answer."""
-        bounds = to_bounds(ranges, self._kind)
+        bounds = self._keys.candidates(ranges)
         while True:
+            placement = self._placed(with_objects=with_objects)
             try:
-                return self._find(bounds, self._placed())
+                parts = [part.find(bounds, with_objects=with_objects) for part in placement.parts]
             except CorruptRunError as error:
                 self._distrust(error)
+                continue
+            held = [part for part in parts if len(part.seq)]
+            found = join_lookups(held or parts[:1] or [nothing_found(placement.object_kind)])
+            found.seq.flags.writeable = found.t.flags.writeable = False
+            return replace(
+                found,
+                n_entries_read=sum(part.n_entries_read for part in parts),
+                n_bytes_read=sum(part.n_bytes_read for part in parts),
+            )
 
-    def _find(self, bounds: Bounds, placement: _Placement) -> Lookup:
-        found = [part.find(bounds) for part in placement.parts]
-        if len(found) == 1:
-            found[0].seq.flags.writeable = found[0].t.flags.writeable = False
-            return found[0]
-        seq, t = in_order([(f.seq, f.t) for f in found if len(f.seq)])
-        seq.flags.writeable = t.flags.writeable = False
-        return Lookup(
-            seq, t, sum(f.n_entries_read for f in found), sum(f.n_bytes_read for f in found)
-        )
+    def _object_kind(self) -> KeyKind:
+        key = self._snapshot.settings.key
+        if key is None:
+            raise IndexingError(
+                f"the stream of index '{self.attribute}' has no key column that would tell "
+                "objects apart; look up without objects, or name one when a stream is created"
+            )
+        return object_kind(self._snapshot.schema.field(key).type, key)
 
-    def _placed(self) -> _Placement:
+    def _placed(self, *, with_objects: bool = False) -> _Placement:
         with self._lock:
-            if self._placement is None:
-                self._placement = self._place()
-            return self._placement
+            if with_objects not in self._placements:
+                self._placements[with_objects] = self._place(with_objects=with_objects)
+            return self._placements[with_objects]
 
     def _distrust(self, error: CorruptRunError) -> None:
         with self._lock:
@@ -164,10 +193,14 @@ class Index:
             if name in self._names:  # else another thread met it first
                 self._names.remove(name)
                 self.faults = (*self.faults, str(error))
-                self._placement = None
+                self._placements.clear()
 
-    def _place(self) -> _Placement:
+    def _place(self, *, with_objects: bool) -> _Placement:
         opened = self._open_runs()
+        of_key = self._object_kind() if with_objects else None
+        if with_objects:
+            # Written without objects: their files are tail to lookups that ask for them.
+            opened = [run for run in opened if run.object_kind is of_key]
         live = {file.name: file.n_events for file in self._snapshot.files}
         chosen = choose_runs([run.cover for run in opened], live)
         runs = [
@@ -178,16 +211,19 @@ class Index:
         runs.sort(key=lambda placed: placed.segments.first_seq)
         covered = {name for taken in chosen for name in taken}
         tail = [
-            TailFile(self._snapshot, file, self.attribute, self._kind)
+            TailFile(self._snapshot, file, self.attribute, self._kind, of_key)
             for file in self._snapshot.files
             if file.name not in covered
         ]
-        return _Placement(tuple(opened), tuple(runs), tuple(tail), (*runs, *tail))
+        return _Placement(tuple(opened), tuple(runs), tuple(tail), (*runs, *tail), of_key)
 
     def _open_runs(self) -> list[FileRun]:
         folder = Path(self._snapshot.stream_dir) / INDEX_FOLDER / self.attribute
         opened: list[FileRun] = []
+        live = {file.name for file in self._snapshot.files}
         for name in tuple(self._names):
+            if is_of_one_file(name) and name not in live:
+                continue  # it serves older snapshots; after many rewrites there are many of them
             try:
                 opened.append(_cached_run(folder / name, self.attribute, self._kind))
             except CorruptRunError as error:
@@ -248,13 +284,15 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
     stream_dir = Path(snapshot.stream_dir)
     key = (str(stream_dir), snapshot.version)
     known = _sets.find(key)
-    attributes = _indexed(stream_dir, frozenset(snapshot.schema.names))
+    attributes = indexed_attributes(
+        stream_dir, (*snapshot.schema.names, *snapshot.settings.derived)
+    )
     if (
         known is not None
         and known.snapshot is snapshot
         and known.attributes == attributes
-        and not any(
-            delta_log.version_exists_after(f"{stream_dir}/{INDEX_FOLDER}/{a}", table.version)
+        and all(
+            _is_latest(f"{stream_dir}/{INDEX_FOLDER}/{a}", table.version)
             for a, table in known.tables.items()
         )
     ):
@@ -274,25 +312,17 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
     return opened
 
 
+def _is_latest(table: str, version: int) -> bool:
+    """Return whether a version is the newest; an index made anew may not have come so far yet."""
+    after = delta_log.version_exists_after
+    return after(table, version - 1) and not after(table, version)
+
+
 def clear_caches() -> None:
     """Forget answers, opened runs, memtables and listings, as benchmarks of a cold start need."""
     for cache in (_answers, _runs, _sets):
         cache.clear()
     clear_memtables()
-
-
-def _indexed(stream_dir: Path, columns: frozenset[str]) -> tuple[str, ...]:
-    """Return the attributes with an index table, sorted."""
-    folder = f"{stream_dir}/{INDEX_FOLDER}"
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - names are wanted, by every query
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    return tuple(
-        sorted(
-            name for name in names if name in columns and delta_log.table_exists(f"{folder}/{name}")
-        )
-    )
 
 
 def _cached_run(path: Path, attribute: str, kind: KeyKind) -> FileRun:

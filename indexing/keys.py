@@ -91,8 +91,8 @@ def to_keys(column: pa.Array | pa.ChunkedArray, attribute: str) -> Keys:
     """
     kind = key_kind(column.type, attribute)
     if isinstance(column, pa.ChunkedArray):
-        column = _decoded(column).combine_chunks()
-    column = _decoded(column)
+        column = decoded(column).combine_chunks()
+    column = decoded(column)
     if isinstance(column, pa.ChunkedArray):  # an older Arrow keeps the chunks of an empty column
         column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
     rows = np.arange(len(column), dtype=np.int64)
@@ -100,7 +100,7 @@ def to_keys(column: pa.Array | pa.ChunkedArray, attribute: str) -> Keys:
         rows = rows[column.is_valid().to_numpy(zero_copy_only=False)]
         column = column.drop_null()
     if kind is KeyKind.INTEGER:
-        return Keys(_as_int64(column), rows)
+        return Keys(as_int64(column), rows)
     if kind is KeyKind.STRING:
         return Keys(column.cast(pa.string()), rows)
     # Adding zero turns -0.0 into 0.0: the two are one key, and sorting must not tell them apart.
@@ -117,14 +117,15 @@ def to_comparable(keys: pa.Array) -> np.ndarray:
     return values
 
 
-def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return the values themselves where a column is dictionary-encoded."""
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
     return column
 
 
-def _as_int64(column: pa.Array) -> pa.Array:
+def as_int64(column: pa.Array) -> pa.Array:
+    """Return integers, booleans, dates and timestamps as the numbers they are held as."""
     if pa.types.is_timestamp(column.type):
         # The zone plays no part in the number; casting between zones would be a shift in vain.
         unit = pa.timestamp(TIME_UNIT, column.type.tz)

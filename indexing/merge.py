@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from chronicle.derived import DerivedFile
 from indexing.config import FENCE_ENTRIES, MERGE_GROUPS
 from indexing.cover import Segments, choose_runs
-from indexing.entries import choose_cuts
+from indexing.encoding import Layout, Repetition, TimeScale, choose_layout
+from indexing.entries import choose_cuts, count_keys
 from indexing.errors import IndexingError
-from indexing.keys import KeyKind
+from indexing.ranked import Ranked, align, join
 from indexing.run import FileRun, open_run
-from indexing.run_file import RunFileWriter, run_schema
+from indexing.run_file import RunFileWriter
 from indexing.run_format import CoveredFile
-from indexing.writer import index_table
-
-
-@dataclass(frozen=True, slots=True)
-class _Sorted:
-    """Entries in order of (key, position), positions being those of the new run."""
-
-    keys: np.ndarray
-    position: np.ndarray
-    t: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.position)
-
-    def split(self, at: int) -> tuple[_Sorted, _Sorted]:
-        head = _Sorted(self.keys[:at], self.position[:at], self.t[:at])
-        return head, _Sorted(self.keys[at:], self.position[at:], self.t[at:])
-
-    def last(self) -> tuple[object, int]:
-        return self.keys[-1], int(self.position[-1])
-
-    def count_up_to(self, key: object, position: int) -> int:
-        """Return how many entries do not come after (key, position)."""
-        first = int(np.searchsorted(self.keys, key, side="left"))  # type: ignore[call-overload]
-        end = int(np.searchsorted(self.keys, key, side="right"))  # type: ignore[call-overload]
-        return first + int(np.searchsorted(self.position[first:end], position, side="right"))
+from indexing.tables import index_table
 
 
 class _RunStream:
@@ -53,11 +28,12 @@ class _RunStream:
     ``segments`` says where positions of the run lie in the merged one.
     """
 
-    def __init__(self, run: FileRun, segments: Segments) -> None:
+    def __init__(self, run: FileRun, segments: Segments, *, with_objects: bool) -> None:
         self._run = run
         self._segments = segments
+        self._with_objects = with_objects
         self._next_group = 0
-        self.ready = _join([], run.kind)
+        self.ready: Ranked | None = None
 
     @property
     def has_more(self) -> bool:
@@ -65,20 +41,15 @@ class _RunStream:
 
     def fill(self) -> None:
         """Read on until entries are ready or the run ends."""
-        while not len(self.ready) and self.has_more:
+        while self.ready is None and self.has_more:
             end = min(self._next_group + MERGE_GROUPS, len(self._run.fences))
             read = self._run.read(np.arange(self._next_group, end))
             self._next_group = end
             self._segments.place(read.position)
-            live = read.position >= 0
-            part = _Sorted(read.keys[live], read.position[live], read.t[live])
-            self.ready = _join([part], self._run.kind)
-
-    def take(self, bound: tuple[object, int] | None) -> _Sorted:
-        """Hand out what does not come after ``bound``; everything if there is none."""
-        at = len(self.ready) if bound is None else self.ready.count_up_to(*bound)
-        taken, self.ready = self.ready.split(at)
-        return taken
+            live = np.flatnonzero(read.position >= 0)
+            if len(live):
+                part = Ranked.of(read, self._run.kind, with_objects=self._with_objects)
+                self.ready = part if len(live) == len(part) else part.take(live)
 
 
 def merge_runs(
@@ -94,7 +65,7 @@ def merge_runs(
 
     The result equals a run built from the live files at once. Entries of files that do not live
     are dropped, and those files leave the cover. A file that two of the runs cover is taken from
-    one.
+    one. Entries carry their objects if those of all runs do.
 
     Parameters
     ----------
@@ -114,16 +85,16 @@ def merge_runs(
     CorruptRunError
         If a run is missing or damaged; nothing is left behind.
     IndexingError
-        If the runs hold keys of different types.
+        If the runs hold keys or objects of different types, or data files in another order than
+        ``live``.
     """
     folder = stream_dir / index_table(attribute)
     runs = [open_run(folder / name) for name in names]
-    kinds = {run.kind for run in runs}
-    if len(kinds) != 1:
-        raise IndexingError(f"runs of '{attribute}' to merge hold keys of {len(kinds)} types")
-    cover, streams = _plan_streams(runs, live)
+    with_objects = all(run.object_kind is not None for run in runs)
+    layout, repetition = _choose_layout(attribute, runs, with_objects=with_objects)
+    cover, streams = _plan_streams(runs, live, with_objects=with_objects)
     path = folder / target
-    writer = _GroupWriter(path, attribute, kinds.pop(), fence_entries)
+    writer = _GroupWriter(path, layout, repetition, fence_entries)
     try:
         _merge(streams, writer)
         size_bytes, n_rows = writer.finish(cover), sum(c.n_entries for c in cover)
@@ -133,8 +104,34 @@ def merge_runs(
     return DerivedFile(index_table(attribute), target, size_bytes, n_rows)
 
 
+def _choose_layout(
+    attribute: str, runs: Sequence[FileRun], *, with_objects: bool
+) -> tuple[Layout, Repetition]:
+    kinds = {run.kind for run in runs}
+    if len(kinds) != 1:
+        raise IndexingError(f"runs of '{attribute}' to merge hold keys of {len(kinds)} types")
+    object_kinds = {run.object_kind for run in runs} if with_objects else {None}
+    if len(object_kinds) != 1:
+        raise IndexingError(
+            f"runs of '{attribute}' to merge hold objects of {len(object_kinds)} types"
+        )
+    n_entries = [int(run.fences.count.sum()) for run in runs]
+    repetition = Repetition.merged(
+        [(run.head.repetition, n) for run, n in zip(runs, n_entries, strict=True)]
+    )
+    scales = [run.head.layout.scale for run, n in zip(runs, n_entries, strict=True) if n]
+    layout = choose_layout(
+        attribute,
+        kinds.pop(),
+        object_kind=object_kinds.pop(),
+        scale=TimeScale.merged(scales),
+        repetition=repetition,
+    )
+    return layout, repetition
+
+
 def _plan_streams(
-    runs: Sequence[FileRun], live: Sequence[str]
+    runs: Sequence[FileRun], live: Sequence[str], *, with_objects: bool
 ) -> tuple[list[CoveredFile], list[_RunStream]]:
     """Return the cover of the merged run, in stream order, and what to read."""
     order = {name: i for i, name in enumerate(live)}
@@ -148,10 +145,15 @@ def _plan_streams(
     for covered in cover:
         first[covered.name] = n
         n += covered.n_events
-    streams = [
-        _RunStream(run, Segments.of(run.cover, {name: first[name] for name in taken}))
-        for run, taken in zip(runs, chosen, strict=True)
-    ]
+    streams = []
+    for run, taken in zip(runs, chosen, strict=True):
+        segments = Segments.of(run.cover, {name: first[name] for name in taken})
+        if not segments.ascends:
+            raise IndexingError(
+                f"run '{run.path}' holds data files in another order than the stream; "
+                "'chronicle repair' writes it anew"
+            )
+        streams.append(_RunStream(run, segments, with_objects=with_objects))
     return cover, streams
 
 
@@ -164,65 +166,72 @@ def _merge(streams: Sequence[_RunStream], writer: _GroupWriter) -> None:
     while True:
         for stream in streams:
             stream.fill()
-        if not any(len(stream.ready) for stream in streams):
+        in_hand = [(stream, stream.ready) for stream in streams if stream.ready is not None]
+        if not in_hand:
             return
-        open_ends = [s.ready.last() for s in streams if s.has_more]
+        writer.pending, *aligned = align([writer.pending, *(ready for _, ready in in_hand)])
+        open_ends = [
+            ready.last()
+            for (stream, _), ready in zip(in_hand, aligned, strict=True)
+            if stream.has_more
+        ]
         bound = min(open_ends, default=None)
-        writer.append([stream.take(bound) for stream in streams])
+        handed = []
+        for (stream, _), ready in zip(in_hand, aligned, strict=True):
+            early, stream.ready = ready.split(bound)
+            handed.append(early)
+        writer.append(handed)
 
 
 class _GroupWriter:
-    """Cuts merged entries into row groups, as a run built at once would be cut."""
+    """Cuts merged entries into row groups, as a run built at once would be cut.
 
-    def __init__(self, path: Path, attribute: str, kind: KeyKind, fence_entries: int) -> None:
+    Attributes
+    ----------
+    pending
+        Entries taken and not yet written, in order of (key, position).
+    """
+
+    def __init__(
+        self, path: Path, layout: Layout, repetition: Repetition, fence_entries: int
+    ) -> None:
         self._path = path
-        self._kind = kind
+        self._layout = layout
+        self._repetition = repetition
         self._fence_entries = fence_entries
-        self._pending = _join([], kind)
-        self._file = RunFileWriter(path, attribute=attribute, kind=kind)
+        self._n_entries = 0
+        self._n_differ = 0
+        self._file = RunFileWriter(path, layout)
+        self.pending = Ranked.nothing(layout)
 
-    def append(self, parts: Sequence[_Sorted]) -> None:
-        """Take entries that come after all taken before."""
-        self._pending = _join([self._pending, *parts], self._kind)
-        self._write_groups(open_end=True)
+    def append(self, parts: Sequence[Ranked]) -> None:
+        """Take entries that come after all taken before; all parts are aligned."""
+        self._write_groups(join([self.pending, *parts]), open_end=True)
 
     def finish(self, cover: Sequence[CoveredFile]) -> int:
         """Write the rest and the footer; return the size of the file in bytes."""
-        self._write_groups(open_end=False)
-        self._file.finish(cover)
+        self._write_groups(self.pending, open_end=False)
+        share = self._n_differ / max(1, self._n_entries)
+        self._file.finish(cover, replace(self._repetition, key_share=share))
         return self._path.stat().st_size
 
     def abandon(self) -> None:
         self._file.abandon()
 
-    def _write_groups(self, *, open_end: bool) -> None:
-        keys = self._pending.keys
-        cuts = choose_cuts(
-            np.flatnonzero(keys[1:] != keys[:-1]) + 1,
-            len(keys),
-            fence_entries=self._fence_entries,
-            open_end=open_end,
-        )
-        for first, end in pairwise(cuts.tolist()):
-            order = first + np.argsort(self._pending.position[first:end])
-            group = pa.Table.from_arrays(
-                [
-                    pa.array(keys[order], self._kind.arrow_type),
-                    pa.array(self._pending.t[order]),
-                    pa.array(self._pending.position[order]),
-                ],
-                schema=run_schema(self._kind),
-            )
-            self._file.write_group(group, keys[first], keys[end - 1])
-        self._pending = self._pending.split(int(cuts[-1]))[1]
+    def _write_groups(self, entries: Ranked, *, open_end: bool) -> None:
+        from indexing.kernels import order_groups
 
-
-def _join(parts: Sequence[_Sorted], kind: KeyKind) -> _Sorted:
-    """Return the entries of all parts in order of (key, position)."""
-    empty = np.empty(0, dtype=np.int64)
-    keys = np.concatenate([np.empty(0, dtype=kind.numpy_type), *(p.keys for p in parts)])
-    position = np.concatenate([empty, *(p.position for p in parts)])
-    t = np.concatenate([empty, *(p.t for p in parts)])
-    by_position = np.argsort(position, kind="stable")
-    order = by_position[np.argsort(keys[by_position], kind="stable")]
-    return _Sorted(keys[order], position[order], t[order])
+        order = entries.order()
+        rank = entries.rank[order]
+        changes = np.flatnonzero(rank[1:] != rank[:-1]) + 1
+        cuts = choose_cuts(changes, len(rank), fence_entries=self._fence_entries, open_end=open_end)
+        n = int(cuts[-1])
+        fences = entries.keys(np.concatenate((rank[cuts[:-1]], rank[cuts[1:] - 1])))
+        order_groups(order, entries.position, cuts)
+        table = entries.take(order[:n]).to_table(self._layout)
+        for group, (first, end) in enumerate(pairwise(cuts.tolist())):
+            low, high = fences[group], fences[len(cuts) - 1 + group]
+            self._file.write_group(table.slice(first, end - first), low, high)
+        self._n_entries += n
+        self._n_differ += count_keys(changes, cuts)
+        self.pending = entries.take(order[n:]).plain()

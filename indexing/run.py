@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import FileIO
 from itertools import pairwise
@@ -19,15 +18,15 @@ from indexing.entries import Entries
 from indexing.errors import CorruptRunError
 from indexing.fences import Fences, Selection
 from indexing.keys import KeyKind, to_comparable
+from indexing.pages import PADDING, Pages
 from indexing.run_format import CoveredFile, Places, RunHead, parse_footer, read_footer
 from indexing.scratch import Scratch
 
 # What is decoded at once never outlives the lookup, so it may be overwritten by the next.
-_raw, _decoded = Scratch(), Scratch()
+_raw = Scratch()
 
 _ROOMY_GROUPS = 5  # so many that two rims with nothing admitted waste less than half
 _NONE_ADMITTED = np.empty(0, dtype=bool)
-_PADDING = 8  # bytes behind the pages, so that a number of any width can be read as a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,10 @@ class Found:
     n_entries_read, n_bytes_read
         What it took to find them.
     is_scratch
-        Whether the arrays are overwritten by the thread's next lookup; else they are the
+        Whether position and t are overwritten by the thread's next lookup; else they are the
         caller's.
+    objects
+        Their objects, if asked for: int64, string or dictionary array.
     """
 
     position: np.ndarray
@@ -53,6 +54,7 @@ class Found:
     n_entries_read: int
     n_bytes_read: int
     is_scratch: bool = False
+    objects: pa.Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +63,27 @@ class GroupEntries:
 
     Attributes
     ----------
-    keys
-        int64, float64 or object (str) array.
+    numbers
+        int64 or float64 array: keys; of strings, codes.
+    words
+        The strings codes stand for, in no order, some perhaps twice; None for other keys.
     t, position
         int64 arrays.
+    objects
+        Their objects if the run has any: int64 or dictionary array, which may hold a string
+        more than once.
     """
 
-    keys: np.ndarray
+    numbers: np.ndarray
+    words: pa.StringArray | None
     t: np.ndarray
     position: np.ndarray
+    objects: pa.Array | None
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys: int64, float64 or object (str) array."""
+        return self.numbers if self.words is None else to_comparable(self.words)[self.numbers]
 
 
 class Run(Protocol):
@@ -78,6 +92,11 @@ class Run(Protocol):
     @property
     def kind(self) -> KeyKind:
         """How its keys are held."""
+        ...
+
+    @property
+    def object_kind(self) -> KeyKind | None:
+        """How the objects are held, if its entries carry any."""
         ...
 
     @property
@@ -90,7 +109,9 @@ class Run(Protocol):
         """Data files whose entries it holds."""
         ...
 
-    def find(self, selection: Selection, bounds: Bounds, *, shift: int) -> Found:
+    def find(
+        self, selection: Selection, bounds: Bounds, *, shift: int, with_objects: bool = False
+    ) -> Found:
         """Return the entries of the selected groups with keys in ``bounds``.
 
         ``shift`` is added to every position.
@@ -105,6 +126,7 @@ class MemoryRun:
     kind: KeyKind
     cover: tuple[CoveredFile, ...]
     entries: Entries
+    object_kind: KeyKind | None = None
 
     @property
     def fences(self) -> Fences:
@@ -115,9 +137,12 @@ class MemoryRun:
     def size_bytes(self) -> int:
         """Memory the entries take."""
         e = self.entries
-        return int(e.keys.nbytes + e.t.nbytes + e.position.nbytes)
+        objects = 0 if e.objects is None else e.objects.nbytes
+        return int(e.keys.nbytes + e.t.nbytes + e.position.nbytes + objects)
 
-    def find(self, selection: Selection, bounds: Bounds, *, shift: int) -> Found:
+    def find(
+        self, selection: Selection, bounds: Bounds, *, shift: int, with_objects: bool = False
+    ) -> Found:
         """Return the entries of the selected groups with keys in ``bounds``."""
         e = self.entries
         pieces, n_read = [np.empty(0, dtype=np.int64)], 0
@@ -131,107 +156,11 @@ class MemoryRun:
                 pieces.append(np.arange(first, end))
         at = np.concatenate(pieces)
         cuts = np.cumsum([len(piece) for piece in pieces])
-        return Found(e.position[at] + shift, e.t[at], cuts, n_read, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pages:
-    """Bytes of some row groups in memory.
-
-    Attributes
-    ----------
-    data, words
-        As the kernels take them.
-    pages
-        int64 array of shape (groups, 3): where in ``data`` the values of each column start.
-    dictionaries
-        int64 array of shape (groups, 2): where in ``data`` the dictionaries of strings lie.
-    counts
-        int64 array: entries of each group.
-    """
-
-    data: np.ndarray
-    words: np.ndarray
-    pages: np.ndarray
-    dictionaries: np.ndarray
-    counts: np.ndarray
-
-    def decode(
-        self,
-        rim: np.ndarray,
-        admitted: np.ndarray,
-        *,
-        shift: int = 0,
-        scratch: bool = False,
-    ) -> Found:
-        """Return positions and times, of groups at the rim those of admitted entries only."""
-        from indexing.kernels import decode_groups
-
-        n = int(self.counts.sum())
-        if scratch:
-            both = _decoded.borrow(16 * n).view(np.int64)
-            position, t = both[:n], both[n:]
-        else:
-            position, t = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        cuts = np.empty(len(self.counts) + 1, dtype=np.int64)
-        decode_groups(
-            self.data,
-            self.words,
-            self.pages,
-            self.counts,
-            rim,
-            admitted,
-            shift,
-            position,
-            t,
-            cuts,
-        )
-        kept = int(cuts[-1])
-        return Found(position[:kept], t[:kept], cuts, n, len(self.data) - _PADDING, scratch)
-
-    def admitted(self, which: np.ndarray, bounds: Bounds) -> np.ndarray:
-        """Return which entries of some of the groups have keys in ``bounds``."""
-        if bounds.kind is not KeyKind.STRING:
-            return bounds.contains(self._numbers(which, bounds.kind))
-        # Whether a string is admitted is decided once for all entries that have it.
-        return np.concatenate(
-            [bounds.contains(words)[codes] for words, codes in self._strings(which)]
-        )
-
-    def keys(self, which: np.ndarray, kind: KeyKind) -> np.ndarray:
-        """Return the keys of some of the groups, one group after the other."""
-        if kind is not KeyKind.STRING:
-            return self._numbers(which, kind)
-        parts = [to_comparable(words)[codes] for words, codes in self._strings(which)]
-        return np.concatenate([np.empty(0, dtype=object), *parts])
-
-    def _numbers(self, which: np.ndarray, kind: KeyKind) -> np.ndarray:
-        from indexing.kernels import decode_page
-
-        counts = self.counts[which].tolist()
-        keys = np.empty(sum(counts), dtype=kind.numpy_type)
-        first = 0
-        for at, count in zip(self.pages[which, 0].tolist(), counts, strict=True):
-            part = keys[first : first + count]
-            if kind is KeyKind.DOUBLE:
-                part[:] = np.frombuffer(self.data, np.float64, count, at)
-            else:
-                decode_page(self.data, self.words, at, 0, part)
-            first += count
-        return keys
-
-    def _strings(self, which: np.ndarray) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
-        """Yield for each of the groups its strings, and which of them each entry has."""
-        from indexing.kernels import decode_codes, split_strings
-
-        for group in which.tolist():
-            start, end = self.dictionaries[group].tolist()
-            offsets = np.empty((end - start) // 4 + 1, dtype=np.int32)
-            chars = np.empty(end - start, dtype=np.uint8)
-            n = int(split_strings(self.data, start, end, offsets, chars))
-            codes = np.empty(int(self.counts[group]), dtype=np.int64)
-            decode_codes(self.data, self.words, int(self.pages[group, 0]), codes)
-            yield pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(chars)), codes
+        objects = None
+        if with_objects:
+            assert e.objects is not None, "asked of runs with objects only"
+            objects = e.objects.take(pa.array(at))
+        return Found(e.position[at] + shift, e.t[at], cuts, n_read, 0, objects=objects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +186,12 @@ class FileRun:
         return self.head.kind
 
     @property
+    def object_kind(self) -> KeyKind | None:
+        """How the objects are held, if the entries carry any."""
+        objects = self.head.layout.objects
+        return None if objects is None else objects.kind
+
+    @property
     def fences(self) -> Fences:
         """Key range and count of the row groups."""
         return self.head.fences
@@ -274,7 +209,9 @@ class FileRun:
         strings = sum(len(key) for column in keys for key in column)
         return strings + 300 * (1 + len(fences)) + 200 * len(self.cover)
 
-    def find(self, selection: Selection, bounds: Bounds, *, shift: int) -> Found:
+    def find(
+        self, selection: Selection, bounds: Bounds, *, shift: int, with_objects: bool = False
+    ) -> Found:
         """Return the entries of the selected groups with keys in ``bounds``.
 
         Raises
@@ -291,7 +228,16 @@ class FileRun:
         # decoded to is copied on anyway, as is what may turn out to be a small part of its room.
         ascends = first == last or bounds.is_one_key or bool(fences.low[first] == fences.high[last])
         is_final = ascends and (not has_rim or len(rim) >= _ROOMY_GROUPS)
-        return pages.decode(rim, admitted, shift=shift, scratch=not is_final)
+        position, t, cuts = pages.decode(rim, admitted, shift=shift, scratch=not is_final)
+        return Found(
+            position,
+            t,
+            cuts,
+            int(pages.counts.sum()),
+            len(pages.data) - PADDING,
+            is_scratch=not is_final,
+            objects=pages.objects(rim, admitted) if with_objects else None,
+        )
 
     def read(self, groups: np.ndarray) -> GroupEntries:
         """Return the entries of ``groups`` (ascending) with their keys.
@@ -302,11 +248,15 @@ class FileRun:
             If the file is gone or its bytes do not match their checksum.
         """
         pages = self._read_pages(groups)
-        found = pages.decode(np.zeros(len(groups), dtype=bool), _NONE_ADMITTED)
-        keys = pages.keys(np.arange(len(groups)), self.kind)
-        return GroupEntries(keys, found.t, found.position)
+        whole = np.zeros(len(groups), dtype=bool)
+        position, t, _ = pages.decode(whole, _NONE_ADMITTED)
+        numbers, words = pages.keys()
+        objects = None
+        if self.object_kind is not None:
+            objects = pages.objects(whole, _NONE_ADMITTED, is_unique=False)
+        return GroupEntries(numbers, words, t, position, objects)
 
-    def _read_pages(self, groups: np.ndarray) -> _Pages:
+    def _read_pages(self, groups: np.ndarray) -> Pages:
         """Read and check the bytes of ``groups`` (ascending, at least one)."""
         starts, ends = self.places.starts[groups], self.places.starts[groups + 1]
         if int(groups[-1] - groups[0]) == len(groups) - 1:
@@ -326,11 +276,12 @@ class FileRun:
             raise CorruptRunError(str(self.path), str(error)) from error
         if not self.checked[groups].all():
             self._check(groups, data, starts - moved, ends - moved)
-        return _Pages(
+        return Pages(
             data,
-            np.ndarray((len(data) - _PADDING + 1,), np.int64, data.data, 0, (1,)),
+            np.ndarray((len(data) - PADDING + 1,), np.int64, data.data, 0, (1,)),
+            self.head.layout,
             self.places.pages[groups] - moved[:, np.newaxis],
-            self.places.dictionaries[groups] - moved[:, np.newaxis],
+            self.places.dictionaries[groups] - moved[:, np.newaxis, np.newaxis],
             self.fences.count[groups],
         )
 
@@ -376,8 +327,8 @@ def _read_stretches(path: Path, stretches: list[tuple[int, int]]) -> np.ndarray:
     OSError
         If the file cannot be read or is too short.
     """
-    data = _raw.borrow(sum(end - start for start, end in stretches) + _PADDING)
-    data[-_PADDING:] = 0
+    data = _raw.borrow(sum(end - start for start, end in stretches) + PADDING)
+    data[-PADDING:] = 0
     free = data.data
     with FileIO(path) as file:
         for start, end in stretches:

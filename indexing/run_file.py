@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indexing.config import FENCE_KEY_CHARS
+from indexing.encoding import Encoding, Layout, Repetition
 from indexing.entries import Entries
 from indexing.fences import Fences
-from indexing.keys import KeyKind
-from indexing.run_format import METADATA_KEY, CoveredFile, RunHead, seal, to_metadata
+from indexing.run_format import (
+    METADATA_KEY,
+    CoveredFile,
+    Places,
+    RunHead,
+    seal,
+    to_metadata,
+)
 
 _DELTA = "DELTA_BINARY_PACKED"
 _PAGE_MAX = 1 << 30  # bytes and rows: one page per column chunk, since groups are read whole
@@ -26,42 +34,31 @@ _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 
 
-def run_schema(kind: KeyKind) -> pa.Schema:
-    """Return the columns of a run."""
-    return pa.schema(
-        [
-            pa.field("key", kind.arrow_type, nullable=False),
-            pa.field("t", pa.int64(), nullable=False),
-            pa.field("position", pa.int64(), nullable=False),
-        ]
-    )
-
-
 class RunFileWriter:
     """Writes one run, row group by row group, in the order of keys.
 
     The file takes its name when it is whole, so that a run that is written a second time (after a
-    crash between writing and committing) never hides a whole one.
+    crash between writing and committing) never hides a whole one. Until then its name is its own:
+    two processes may write the same run at once.
     """
 
-    def __init__(self, path: Path, *, attribute: str, kind: KeyKind) -> None:
+    def __init__(self, path: Path, layout: Layout) -> None:
         self._path = path
-        self._draft = path.with_name(f"{path.name}.draft")
-        self._attribute = attribute
-        self._kind = kind
+        self._draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.draft")
+        self._layout = layout
         self._low: list[object] = []
         self._high: list[object] = []
         self._count: list[int] = []
-        packed = ["t", "position", *(["key"] if kind is KeyKind.INTEGER else [])]
+        encodings = layout.encodings.items()
         # Lookups decode the pages themselves, so nothing is compressed on top of its
         # encoding. No statistics: fences replace them.
         self._writer = pq.ParquetWriter(
             str(self._draft),
-            run_schema(kind),
+            layout.schema,
             compression="none",
-            use_dictionary=["key"] if kind is KeyKind.STRING else False,
+            use_dictionary=[c for c, e in encodings if e is Encoding.DICTIONARY],
             dictionary_pagesize_limit=_PAGE_MAX,
-            column_encoding=dict.fromkeys(packed, _DELTA),
+            column_encoding={c: _DELTA for c, e in encodings if e is Encoding.DELTA},
             write_statistics=False,
             store_schema=False,
             data_page_version="1.0",
@@ -70,25 +67,25 @@ class RunFileWriter:
         )
 
     def write_group(self, group: pa.Table, low: object, high: object) -> None:
-        """Append one row group: ``key, t, position``, keys from ``low`` to ``high``."""
+        """Append one row group: the columns of the layout, keys from ``low`` to ``high``."""
         self._writer.write_table(group, row_group_size=group.num_rows)
         self._low.append(cut_below(low))
         self._high.append(cut_above(high))
         self._count.append(group.num_rows)
 
-    def finish(self, cover: Iterable[CoveredFile]) -> None:
+    def finish(self, cover: Iterable[CoveredFile], repetition: Repetition) -> None:
         """Write the footer and seal the file."""
+        layout = self._layout
         fences = Fences(
-            np.array(self._low, dtype=self._kind.numpy_type),
-            np.array(self._high, dtype=self._kind.numpy_type),
+            np.array(self._low, dtype=layout.kind.numpy_type),
+            np.array(self._high, dtype=layout.kind.numpy_type),
             np.array(self._count, dtype=np.int64),
         )
-        head = RunHead(self._attribute, self._kind, tuple(cover), fences)
+        head = RunHead(layout, repetition, tuple(cover), fences)
         self._writer.add_key_value_metadata({METADATA_KEY: to_metadata(head)})
         self._writer.close()
         with self._draft.open("r+b") as file:
-            starts, pages, dictionaries = _places(file, self._kind)
-            seal(file, starts=starts, pages=pages, dictionaries=dictionaries)
+            seal(file, _places(file, layout), layout)
         self._draft.replace(self._path)
 
     def abandon(self) -> None:
@@ -97,15 +94,14 @@ class RunFileWriter:
         self._draft.unlink(missing_ok=True)
 
 
-def write_entries(
-    path: Path, entries: Entries, cover: CoveredFile, *, attribute: str, kind: KeyKind
-) -> None:
+def write_entries(path: Path, entries: Entries, cover: CoveredFile, layout: Layout) -> None:
     """Write a run of one data file; on failure nothing is left behind."""
-    table = pa.Table.from_arrays(
-        [entries.keys, pa.array(entries.t), pa.array(entries.position)],
-        schema=run_schema(kind),
-    )
-    writer = RunFileWriter(path, attribute=attribute, kind=kind)
+    t = pa.array(layout.scale.to_steps(entries.t))
+    columns = [entries.keys, t, pa.array(entries.position)]
+    if layout.objects is not None:
+        columns.append(entries.objects)
+    table = pa.Table.from_arrays(columns, schema=layout.schema)
+    writer = RunFileWriter(path, layout)
     try:
         for group, (first, end) in enumerate(pairwise(entries.cuts.tolist())):
             writer.write_group(
@@ -113,7 +109,7 @@ def write_entries(
                 entries.fences.low[group],
                 entries.fences.high[group],
             )
-        writer.finish([cover])
+        writer.finish([cover], entries.repetition)
     except BaseException:
         writer.abandon()
         raise
@@ -137,36 +133,37 @@ def cut_above(key: object) -> object:
     return prefix[:-1] + chr(following)
 
 
-def _places(file: BinaryIO, kind: KeyKind) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ``starts``, ``pages`` and ``dictionaries`` as :class:`Places` has them."""
+def _places(file: BinaryIO, layout: Layout) -> Places:
+    """Return where the row groups of a written run lie, their checksums left out."""
     metadata = pq.read_metadata(file)
-    n = metadata.num_row_groups
+    is_coded = [e is Encoding.DICTIONARY for e in layout.encodings.values()]
+    n, n_columns = metadata.num_row_groups, len(is_coded)
     starts = np.empty(n + 1, dtype=np.int64)
-    pages = np.empty((n, 3), dtype=np.int64)
-    dictionaries = np.zeros((n, 2), dtype=np.int64)
+    pages = np.empty((n, n_columns), dtype=np.int64)
+    dictionaries = np.zeros((n, n_columns, 2), dtype=np.int64)
     end = 4  # after the magic
     for g in range(n):
         group = metadata.row_group(g)
         starts[g] = end
-        for c in range(group.num_columns):
+        for c in range(n_columns):
             chunk = group.column(c)
             at, end = end, end + chunk.total_compressed_size
-            if c == 0 and kind is KeyKind.STRING:
+            if is_coded[c]:
                 # What precedes the data page is the dictionary, a page of its own.
                 data_page = chunk.data_page_offset
                 first = _values_start(file, at, data_page, page_type=_DICTIONARY_PAGE)
-                dictionaries[g] = first, data_page
+                dictionaries[g, c] = first, data_page
                 at = data_page
             pages[g, c] = _values_start(file, at, end, page_type=_DATA_PAGE)
     starts[-1] = end
-    return starts, pages, dictionaries
+    return Places(starts, pages, dictionaries, np.empty(0, dtype=np.uint32))
 
 
 def _values_start(file: BinaryIO, start: int, end: int, *, page_type: int) -> int:
     """Return where in the file the values of the one page in bytes ``start:end`` start.
 
     The page's header is Thrift (compact protocol) and begins with type, size and compressed size.
-    Of a required column the values are all that follows it.
+    Of a required column the values are all that follows it, of another the levels come first.
     """
     file.seek(start)
     header = file.read(min(end - start, _PAGE_HEADER_MAX))

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
+from chronicle.derived_attributes import columns_for, extend, find_derived
 from chronicle.snapshot import DataFile, Snapshot
 from chronicle.time import to_int64
 from indexing.bounds import Bounds
@@ -15,13 +17,14 @@ from indexing.config import FENCE_ENTRIES, MEMTABLE_CACHE_BYTES, MEMTABLE_EVENTS
 from indexing.cover import Segments
 from indexing.entries import sort_entries
 from indexing.keys import KeyKind, Keys, to_keys
-from indexing.lookup import Lookup, PlacedRun, in_order
+from indexing.lookup import Lookup, PlacedRun, join_lookups
+from indexing.objects import to_codes, to_objects
 from indexing.run import MemoryRun
 from indexing.run_format import CoveredFile
 
 # Names of data files are unique for ever, so an entry is never wrong, only dropped when memory
 # runs short; a snapshot cannot hold it, since the next snapshot needs it too.
-_memtables: BoundedCache[tuple[str, str, str], MemoryRun] = BoundedCache(
+_memtables: BoundedCache[tuple[str, str, str, KeyKind | None], MemoryRun] = BoundedCache(
     MEMTABLE_CACHE_BYTES, lambda run: run.size_bytes
 )
 
@@ -39,19 +42,19 @@ class TailFile:
     file: DataFile
     attribute: str
     kind: KeyKind
+    object_kind: KeyKind | None = None
 
-    def find(self, bounds: Bounds) -> Lookup:
+    def find(self, bounds: Bounds, *, with_objects: bool = False) -> Lookup:
         """Return the file's events with keys in ``bounds``."""
         if self._is_small():
-            return self._memtable().find(bounds)
-        parts, n_read, n_bytes = [], 0, 0
-        for seq, t, keys, size_bytes in self._scan():
-            admitted = keys.rows[bounds.contains(keys.values)]
-            parts.append((seq[admitted], t[admitted]))
-            n_read += len(seq)
-            n_bytes += size_bytes
-        seq, t = in_order(parts)
-        return Lookup(seq, t, n_read, n_bytes)
+            return self._memtable().find(bounds, with_objects=with_objects)
+        found = []
+        for part in self._scan(with_objects=with_objects):
+            rows = part.keys.rows[bounds.contains(part.keys.values)]
+            objects = None if part.objects is None else to_codes(part.objects.take(pa.array(rows)))
+            seq = part.first_seq + rows
+            found.append(Lookup(seq, part.t[rows], len(part.t), part.size_bytes, objects))
+        return join_lookups(found)
 
     def count(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most events of the file with keys in ``bounds``."""
@@ -65,34 +68,50 @@ class TailFile:
         return self.file.n_events <= MEMTABLE_EVENTS
 
     def _memtable(self) -> PlacedRun:
-        key = (str(self.snapshot.stream_dir), self.file.name, self.attribute)
+        key = (str(self.snapshot.stream_dir), self.file.name, self.attribute, self.object_kind)
         block, _ = self.snapshot.file_blocks(self.file.name)
         first_seq = int(self.snapshot.leaves.base[block])
         run = _memtables.get(key, self._build)
         return PlacedRun(run, Segments.of(run.cover, {self.file.name: first_seq}))
 
     def _build(self) -> MemoryRun:
-        [(_, t, keys, _)] = self._scan()
-        entries = sort_entries(keys, t, fence_entries=FENCE_ENTRIES)
+        [part] = self._scan(with_objects=self.object_kind is not None)
+        entries = sort_entries(part.keys, part.t, fence_entries=FENCE_ENTRIES, objects=part.objects)
         cover = CoveredFile(self.file.name, self.file.n_events, len(entries.t))
-        return MemoryRun(self.kind, (cover,), entries)
+        return MemoryRun(self.kind, (cover,), entries, self.object_kind)
 
-    def _scan(self) -> Iterator[tuple[np.ndarray, np.ndarray, Keys, int]]:
-        """Yield ``seq``, ``t`` and keys of some blocks at a time, and the bytes they cost."""
+    def _scan(self, *, with_objects: bool) -> Iterator[_Scanned]:
+        """Yield some blocks at a time; all at once where values depend on those before."""
         first, n_blocks = self.snapshot.file_blocks(self.file.name)
         base = self.snapshot.leaves.base
-        columns = list(dict.fromkeys((self.attribute, self.snapshot.settings.time)))
+        settings = self.snapshot.settings
+        time, key = settings.time, settings.key if with_objects else None
+        schema = self.snapshot.schema
+        derived = [] if find_derived(schema, self.attribute) is None else [self.attribute]
+        names = (*columns_for(schema, [self.attribute], settings.key), time, key)
+        columns = list(dict.fromkeys(name for name in names if name is not None))
         start = first
         while start < first + n_blocks:
             beyond = int(np.searchsorted(base, base[start] + SCAN_EVENTS, side="right")) - 1
-            end = min(first + n_blocks, max(start + 1, beyond))
+            end = first + n_blocks if derived else min(first + n_blocks, max(start + 1, beyond))
             blocks = np.arange(start, end, dtype=np.int64)
-            table = self.snapshot.read_blocks(blocks, columns)
-            t = to_int64(table[columns[-1]], name=columns[-1]).to_numpy(zero_copy_only=False)
-            yield (
-                np.arange(base[start], base[end], dtype=np.int64),
-                t,
+            table = extend(self.snapshot.read_blocks(blocks, columns), derived, settings.key)
+            yield _Scanned(
+                int(base[start]),
+                to_int64(table[time], name=time).to_numpy(zero_copy_only=False),
                 to_keys(table[self.attribute], self.attribute),
+                None if key is None else to_objects(table[key], key),
                 self.snapshot.block_bytes(blocks, columns),
             )
             start = end
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanned:
+    """Some blocks of a data file: times and objects of all events, usable keys, bytes read."""
+
+    first_seq: int
+    t: np.ndarray
+    keys: Keys
+    objects: pa.Array | None
+    size_bytes: int

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
-from chronicle.derived import DerivedFile
+from chronicle.derived import DerivedChange, DerivedFile
+from chronicle.derived_attributes import extend, find_derived
+from indexing.compaction import merge_indexes
 from indexing.config import FENCE_ENTRIES
+from indexing.coverage import RunListing, list_runs
+from indexing.encoding import TimeScale, choose_layout, run_schema
 from indexing.entries import sort_entries
 from indexing.errors import IndexingError
-from indexing.keys import key_kind, to_keys
-from indexing.run_file import run_schema, write_entries
+from indexing.expiry import expired_runs
+from indexing.keys import KeyKind, key_kind, to_keys
+from indexing.objects import object_kind, to_objects
+from indexing.run_file import write_entries
 from indexing.run_format import CoveredFile
-
-INDEX_FOLDER = "index"
-"""Folder inside a stream that holds one Delta table per indexed attribute."""
+from indexing.tables import index_table, indexed_field
 
 
 class RunWriter:
@@ -24,9 +31,15 @@ class RunWriter:
     Parameters
     ----------
     attributes
-        Which columns to index.
+        Which columns and derived attributes to index.
     time
         Name of the time column.
+    key
+        Name of the key column, if the stream has one: entries then carry its value, the object.
+    least_events
+        Data files of fewer events get no run: they are tail, answered from memory.
+    fence_entries
+        Most entries of a row group.
 
     Raises
     ------
@@ -35,7 +48,13 @@ class RunWriter:
     """
 
     def __init__(
-        self, attributes: tuple[str, ...], time: str, *, fence_entries: int = FENCE_ENTRIES
+        self,
+        attributes: tuple[str, ...],
+        time: str,
+        *,
+        key: str | None = None,
+        least_events: int = 0,
+        fence_entries: int = FENCE_ENTRIES,
     ) -> None:
         for i, attribute in enumerate(attributes):
             if attribute in attributes[:i]:
@@ -47,6 +66,8 @@ class RunWriter:
                 )
         self._attributes = attributes
         self._time = time
+        self._key = key
+        self._least_events = least_events
         self._fence_entries = fence_entries
 
     def tables(self, schema: pa.Schema) -> dict[str, pa.Schema]:
@@ -57,8 +78,11 @@ class RunWriter:
         IndexingError
             If an attribute is missing or of a type without an order.
         """
+        of_key = None if self._key is None else self._object_kind(schema)
         return {
-            index_table(attribute): run_schema(key_kind(_field(schema, attribute).type, attribute))
+            index_table(attribute): run_schema(
+                key_kind(indexed_field(schema, attribute).type, attribute), of_key
+            )
             for attribute in self._attributes
         }
 
@@ -72,7 +96,8 @@ class RunWriter:
     ) -> list[DerivedFile]:
         """Write the runs of one data file; commit nothing, leave nothing behind on failure.
 
-        An attribute without any usable key has a run too: an empty one, which says so.
+        An attribute without any usable key has a run too: an empty one, which says so. A data
+        file of fewer than ``least_events`` has none.
 
         Parameters
         ----------
@@ -81,16 +106,22 @@ class RunWriter:
         data_file
             Name of the data file inside ``events/``; the runs are named like it.
         events
-            All events of the file, in stream order.
+            All events of the file, in stream order; columns of derived attributes may be there.
         time
             int64 array, the events' times in the stream's unit.
         block_counts
             Events per block, which entries do not depend on.
         """
         written: list[DerivedFile] = []
+        if events.num_rows < self._least_events:
+            return written
+        times = time.to_numpy(zero_copy_only=False)
+        derived = [name for name in self._attributes if find_derived(events.schema, name)]
+        events = extend(events, derived, self._key)
+        shared = _Shared(data_file, times, TimeScale.of(times), self._objects(events))
         try:
             for attribute in self._attributes:
-                run = self._write_run(stream_dir, data_file, events, time, attribute)
+                run = self._write_run(stream_dir, events, shared, attribute)
                 written.append(run)
         except BaseException:
             for file in written:
@@ -98,43 +129,128 @@ class RunWriter:
             raise
         return written
 
+    def lacking(self, stream_dir: Path, files: Mapping[str, int]) -> dict[str, set[str]]:
+        """Return the data files that should have a run and that no whole one covers, by table.
+
+        Opens the runs; reads no entry.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        files
+            Number of events of every live data file, by name.
+        """
+        return {
+            index_table(attribute): self._list(stream_dir, attribute, files).lacking(
+                files, least_events=self._least_events
+            )
+            for attribute in self._attributes
+        }
+
+    def damaged(self, stream_dir: Path, files: Mapping[str, int]) -> dict[str, set[str]]:
+        """Return the runs that are listed and cannot be used, by table.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        files
+            Number of events of every live data file, by name.
+        """
+        return {
+            index_table(attribute): set(self._list(stream_dir, attribute, files).damaged)
+            for attribute in self._attributes
+        }
+
+    def expired(self, stream_dir: Path, kept: Collection[str]) -> list[DerivedChange]:
+        """Return the runs that cover none of the data files in ``kept``, by table.
+
+        Opens merged runs; reads no entry, commits nothing.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        kept
+            Names of data files; test of membership must be fast.
+        """
+        found = {name: expired_runs(stream_dir, name, kept) for name in self._attributes}
+        return [
+            DerivedChange(index_table(attribute), (), runs)
+            for attribute, runs in found.items()
+            if runs
+        ]
+
+    def tidy(self, stream_dir: Path, live: Sequence[str], *, budget: int) -> list[DerivedChange]:
+        """Merge runs of like size, writing at most ``budget`` entries; commit nothing.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        live
+            Names of the live data files, in stream order.
+        budget
+            Entries of all indexes together; merges that cost more are left for
+            ``chronicle index compact``.
+        """
+        return merge_indexes(
+            stream_dir,
+            self._attributes,
+            live,
+            budget=budget,
+            keyed=self._key is not None,
+            fence_entries=self._fence_entries,
+        )
+
+    def _list(self, stream_dir: Path, attribute: str, live: Collection[str]) -> RunListing:
+        return list_runs(stream_dir, attribute, live, keyed=self._key is not None)
+
     def _write_run(
-        self,
-        stream_dir: Path,
-        data_file: str,
-        events: pa.Table,
-        time: pa.Array,
-        attribute: str,
+        self, stream_dir: Path, events: pa.Table, shared: _Shared, attribute: str
     ) -> DerivedFile:
-        column = events.column(_field(events.schema, attribute).name)
-        kind = key_kind(column.type, attribute)
+        column = events.column(indexed_field(events.schema, attribute).name)
         entries = sort_entries(
             to_keys(column, attribute),
-            time.to_numpy(zero_copy_only=False),
+            shared.time,
             fence_entries=self._fence_entries,
+            objects=shared.objects,
+        )
+        layout = choose_layout(
+            attribute,
+            key_kind(column.type, attribute),
+            object_kind=None if self._key is None else self._object_kind(events.schema),
+            scale=shared.scale,
+            repetition=entries.repetition,
         )
         folder = stream_dir / index_table(attribute)
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / data_file
-        cover = CoveredFile(data_file, events.num_rows, len(entries.t))
-        write_entries(path, entries, cover, attribute=attribute, kind=kind)
+        path = folder / shared.data_file
+        cover = CoveredFile(shared.data_file, events.num_rows, len(entries.t))
+        write_entries(path, entries, cover, layout)
         return DerivedFile(
             table=index_table(attribute),
-            name=data_file,
+            name=shared.data_file,
             size_bytes=path.stat().st_size,
             n_rows=len(entries.t),
         )
 
+    def _object_kind(self, schema: pa.Schema) -> KeyKind:
+        assert self._key is not None, "asked of streams with a key column only"
+        return object_kind(indexed_field(schema, self._key).type, self._key)
 
-def index_table(attribute: str) -> str:
-    """Return the Delta table of an attribute's runs, relative to the stream's folder."""
-    return f"{INDEX_FOLDER}/{attribute}"
+    def _objects(self, events: pa.Table) -> pa.Array | None:
+        if self._key is None:
+            return None
+        return to_objects(events.column(indexed_field(events.schema, self._key).name), self._key)
 
 
-def _field(schema: pa.Schema, attribute: str) -> pa.Field:
-    at = schema.get_field_index(attribute)
-    if at < 0:
-        raise IndexingError(
-            f"no column '{attribute}' to index (columns: {', '.join(schema.names)})"
-        )
-    return schema.field(at)
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the runs of one data file have in common."""
+
+    data_file: str
+    time: np.ndarray
+    scale: TimeScale
+    objects: pa.Array | None

@@ -26,10 +26,12 @@ class Piece:
 class SnapshotDouble:
     """What indexes ask of ``chronicle.Snapshot``, over tables; counts the blocks read."""
 
-    def __init__(self, stream_dir: Path, pieces: list[Piece], *, time: str = "t") -> None:
+    def __init__(
+        self, stream_dir: Path, pieces: list[Piece], *, time: str = "t", key: str | None = None
+    ) -> None:
         self.stream_dir = stream_dir
         self.version = 1
-        self.settings = SimpleNamespace(time=time)
+        self.settings = SimpleNamespace(time=time, key=key, derived=())
         self.schema = pieces[0].events.schema
         self.files = tuple(
             SimpleNamespace(name=p.name, n_events=p.events.num_rows, n_blocks=len(p.block_counts))
@@ -66,10 +68,15 @@ class SnapshotDouble:
 
 
 def write_runs(
-    stream_dir: Path, pieces: list[Piece], attributes: tuple[str, ...], *, fence_entries: int = 4
+    stream_dir: Path,
+    pieces: list[Piece],
+    attributes: tuple[str, ...],
+    *,
+    fence_entries: int = 4,
+    key: str | None = None,
 ) -> dict[str, RunTable]:
     """Write a level-0 run for each piece and attribute and list them."""
-    writer = RunWriter(attributes, "t", fence_entries=fence_entries)
+    writer = RunWriter(attributes, "t", key=key, fence_entries=fence_entries)
     for piece in pieces:
         time = to_int64(piece.events["t"], name="t")
         writer.write(stream_dir, piece.name, piece.events, time, piece.block_counts)

@@ -70,3 +70,10 @@ def test_files_next_to_each_other_in_the_stream_are_one_segment() -> None:
     assert segments.ends.tolist() == [20, 30, 40]
     assert segments.live.tolist() == [True, False, True]
     assert Segments.of(cover[:2], {"a": 100, "b": 110}).is_one
+
+
+def test_order_is_seen_past_dead_files_longer_than_what_replaced_them() -> None:
+    # Positions 0-5 of a, 5-13 of a dead file, 13-19 of b; in the stream b follows a at 6.
+    cover = [CoveredFile("a", 5, 5), CoveredFile("dead", 8, 8), CoveredFile("b", 6, 6)]
+    assert Segments.of(cover, {"a": 0, "b": 6}).ascends
+    assert not Segments.of(cover, {"a": 6, "b": 0}).ascends

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing.entries import choose_cuts, sort_entries
+from indexing.entries import choose_cuts, count_keys, sort_entries
 from indexing.keys import to_keys
 from tests.oracles.index import to_key
 from tests.unit.indexing.index_strategies import streams
@@ -49,6 +49,15 @@ def test_cuts_before_an_open_end_stay_when_more_entries_come(
         changes[changes < n_first], n_first, fence_entries=fence_entries, open_end=True
     )
     assert whole[: len(first)].tolist() == first.tolist()
+
+
+@given(st.text("abc"), st.integers(1, 4), st.booleans())
+def test_keys_are_counted_within_each_group(text: str, fence_entries: int, open_end: bool) -> None:
+    keys = "".join(sorted(text))
+    changes = np.array([i for i in range(1, len(keys)) if keys[i] != keys[i - 1]], dtype=np.int64)
+    cuts = choose_cuts(changes, len(keys), fence_entries=fence_entries, open_end=open_end)
+    groups = [keys[first:end] for first, end in pairwise(cuts.tolist())]
+    assert count_keys(changes, cuts) == sum(len(set(group)) for group in groups)
 
 
 @given(streams(), st.integers(2, 9))

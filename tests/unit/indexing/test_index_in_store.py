@@ -12,7 +12,7 @@ import pytest
 
 from chronicle import StreamSettings, create_store, open_store
 from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_derived, commit_events, commit_files, commit_tree
+from chronicle.commit import Change, commit_derived, commit_events, commit_files, commit_tree
 from chronicle.store import Stream
 from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
 from tests.oracles.index import matching_rows
@@ -57,7 +57,7 @@ def append(stream: Stream, table: pa.Table, *, steps: int = 3) -> None:
     if steps == 3:
         commit_files(stream, files, read_version=version, metadata={})
         return
-    commit_events(stream, files, read_version=version, metadata={})
+    commit_events(stream, Change(tuple(files)), read_version=version, metadata={})
     if steps == 2:
         commit_tree(stream, files)
 
@@ -118,7 +118,7 @@ def test_runs_committed_later_are_seen_by_the_same_snapshot(stream: Stream) -> N
         ordinal_prefix="000001-000000",
         derived=RunWriter(ATTRIBUTES, "at"),
     )
-    commit_events(stream, files, read_version=stream.snapshot().version, metadata={})
+    commit_events(stream, Change(tuple(files)), read_version=stream.snapshot().version, metadata={})
     assert open_indexes(stream.snapshot()).index("price").n_tail_events == 50
     commit_derived(stream, files)
     assert open_indexes(stream.snapshot()).index("price").n_tail_events == 0
@@ -148,6 +148,32 @@ def test_store_answers_after_it_was_moved(stream: Stream, tmp_path: Path) -> Non
     append(stream, events(120))
     shutil.move(tmp_path / "store", tmp_path / "moved")
     assert_answers(open_store(tmp_path / "moved").stream("ticks"), events(120))
+
+
+def test_objects_come_from_runs_and_tail_of_a_keyed_stream(tmp_path: Path) -> None:
+    settings = StreamSettings(time="at", block_events=16, file_events=100, key="venue")
+    table = events(150)
+    store = create_store(tmp_path / "store")
+    stream = store.create_stream("ticks", table.schema, settings)
+    for first, derived in ((0, RunWriter(("price",), "at", key="venue")), (100, None)):
+        files = write_ordered(
+            table.slice(first, 100).to_batches(),
+            stream_dir=stream.path,
+            schema=stream.schema,
+            settings=settings,
+            ordinal_prefix=f"{stream.next_generation():06d}-000000",
+            derived=derived,
+        )
+        version = stream.snapshot().version
+        commit_files(stream, files, read_version=version, metadata={})
+    index = open_indexes(stream.snapshot()).index("price")
+    assert (index.n_runs, index.n_tail_events) == (1, 50)
+    r = KeyRange(10, 30)
+    found = index.lookup(KeyRanges.of([r]), with_objects=True)
+    expected = matching_rows(table["price"].to_pylist(), [r])
+    assert found.seq.tolist() == expected
+    assert found.objects is not None
+    assert found.objects.to_pylist() == [table["venue"][row].as_py() for row in expected]
 
 
 def test_stream_without_an_index_has_none(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_ascending_pieces_become_one_ascending_list(
     # Spread 1000 is so thin that entries are sorted and not scattered.
     seq = np.array(numbers, dtype=np.int64) * spread + first
     pieces = [np.sort(p) for p in np.split(seq, sorted(min(c, len(seq)) for c in cuts))]
-    found, t = in_order([(piece, piece // 3) for piece in pieces])
+    found, t, _ = in_order([(piece, piece // 3) for piece in pieces])
     expected = sorted(seq.tolist())
     assert found.tolist() == expected
     assert t.tolist() == [s // 3 for s in expected]
@@ -31,7 +31,7 @@ def test_ascending_pieces_become_one_ascending_list(
 
 @pytest.mark.parametrize("parts", [[], [(np.array([7]), np.array([1]))]], ids=["none", "one"])
 def test_little_is_returned_as_it_is(parts: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    seq, t = in_order(parts)
+    seq, t, _ = in_order(parts)
     assert seq.tolist() == [p for part in parts for p in part[0].tolist()]
     assert t.tolist() == [p for part in parts for p in part[1].tolist()]
 
@@ -39,6 +39,6 @@ def test_little_is_returned_as_it_is(parts: list[tuple[np.ndarray, np.ndarray]])
 def test_a_hundred_thousand_entries_are_scattered_into_order() -> None:
     numbers = np.arange(100_000, dtype=np.int64) * 3 + 7
     pieces = [(numbers[i::5], numbers[i::5] // 10) for i in (3, 1, 0, 4, 2)]
-    seq, t = in_order(pieces)
+    seq, t, _ = in_order(pieces)
     assert np.array_equal(seq, numbers)
     assert np.array_equal(t, numbers // 10)

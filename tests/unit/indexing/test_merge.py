@@ -30,7 +30,10 @@ from tests.unit.indexing.index_strategies import ranges_for, streams
 def run_content(path: Path) -> tuple[dict[str, list[object]], list[int]]:
     metadata = pq.read_metadata(path)
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    return pq.read_table(path).to_pydict(), groups
+    content = pq.read_table(path).to_pydict()
+    scale = open_run(path).head.layout.scale
+    content["t"] = [scale.offset + scale.divisor * t for t in content["t"]]
+    return content, groups
 
 
 @st.composite

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from indexing.bounds import to_bounds
 from indexing.config import FENCE_KEY_CHARS
+from indexing.encoding import TimeScale, choose_layout
 from indexing.entries import sort_entries
 from indexing.errors import CorruptRunError
 from indexing.fences import Selection
@@ -29,7 +30,10 @@ def write(path: Path, column: pa.Array, *, fence_entries: int = 4) -> FileRun:
     entries = sort_entries(to_keys(column, "x"), times, fence_entries=fence_entries)
     kind = key_kind(column.type, "x")
     cover = CoveredFile("f.parquet", len(column), len(entries.t))
-    write_entries(path, entries, cover, attribute="x", kind=kind)
+    layout = choose_layout(
+        "x", kind, object_kind=None, scale=TimeScale.of(times), repetition=entries.repetition
+    )
+    write_entries(path, entries, cover, layout)
     return open_run(path)
 
 
@@ -59,7 +63,7 @@ def test_run_is_an_ordinary_parquet_file(tmp_path: Path) -> None:
     # Sorted by (key, row): 3@1 3@3 | 5@0 7@5 | 9@4.
     assert pq.read_table(tmp_path / "run.parquet").to_pydict() == {
         "key": [3, 3, 5, 7, 9],
-        "t": [10, 30, 0, 50, 40],
+        "t": [1, 3, 0, 5, 4],  # as steps of 10 from 0
         "position": [1, 3, 0, 5, 4],
     }
     assert pq.read_metadata(tmp_path / "run.parquet").num_row_groups == 3
@@ -175,6 +179,47 @@ def test_parquet_file_without_a_head_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"key": [1]}), path)
     with pytest.raises(CorruptRunError, match="names no run"):
         open_run(path)
+
+
+def test_run_of_an_older_format_is_named_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    write(path, pa.array([5, 3]))
+    path.write_bytes(path.read_bytes().replace(b"chronicle-run-3:", b"chronicle-run-2:"))
+    with pytest.raises(CorruptRunError, match=r"older format.*'chronicle repair' writes"):
+        open_run(path)
+
+
+def doubles_that_repeat(n: int) -> pa.Array:
+    return pa.array([float(i % 10) - 4.5 for i in range(n)])
+
+
+@pytest.mark.parametrize(
+    ("column", "encodings"),
+    [
+        pytest.param(doubles_that_repeat(400), {"PLAIN", "RLE_DICTIONARY"}, id="doubles-repeat"),
+        pytest.param(pa.array([i / 7 for i in range(400)]), {"PLAIN"}, id="doubles-differ"),
+        pytest.param(pa.array(range(400)), {"DELTA_BINARY_PACKED"}, id="integers"),
+        pytest.param(pa.array(["a"] * 400), {"PLAIN", "RLE_DICTIONARY"}, id="strings"),
+    ],
+)
+def test_keys_are_encoded_as_their_repetition_asks_for(
+    tmp_path: Path, column: pa.Array, encodings: set[str]
+) -> None:
+    run = write(tmp_path / "run.parquet", column, fence_entries=64)
+    chunk = pq.read_metadata(tmp_path / "run.parquet").row_group(1).column(0)
+    assert set(chunk.encodings) - {"RLE"} == encodings  # a dictionary's own page is plain
+    everything = run.read(np.arange(len(run.fences)))
+    assert sorted(everything.keys.tolist()) == sorted(column.to_pylist())
+
+
+@pytest.mark.parametrize("low", [-4.5, -0.5, 3.5])
+def test_doubles_in_a_dictionary_are_compared_at_the_rim(tmp_path: Path, low: float) -> None:
+    column = doubles_that_repeat(400)
+    run = write(tmp_path / "run.parquet", column, fence_entries=64)
+    bounds = to_bounds(KeyRanges.of([KeyRange(low, low + 1, high_closed=False)]), KeyKind.DOUBLE)
+    found = run.find(run.fences.select(bounds), bounds, shift=0)
+    expected = [row for row, key in enumerate(column.to_pylist()) if key == low]
+    assert sorted(found.position.tolist()) == expected
 
 
 LONG = "x" * FENCE_KEY_CHARS

@@ -1,0 +1,89 @@
+"""Which runs of an index are whole, and which data files they leave without one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from chronicle import delta_log
+from indexing.errors import CorruptRunError
+from indexing.run import FileRun, open_run
+from indexing.tables import index_table, is_of_one_file
+
+
+@dataclass(frozen=True, slots=True)
+class RunListing:
+    """The runs one version of an index table lists, as they are found on disk."""
+
+    whole: Mapping[str, FileRun]
+    """By name, footers checked; no entry was read."""
+
+    damaged: Mapping[str, CorruptRunError]
+    """By name: missing, damaged, of another format or of another type of key."""
+
+    def covered(self, files: Mapping[str, int]) -> set[str]:
+        """Return which of ``files`` (number of events by name) whole runs cover."""
+        return {
+            covered.name
+            for run in self.whole.values()
+            for covered in run.cover
+            if files.get(covered.name) == covered.n_events
+        }
+
+    def lacking(self, files: Mapping[str, int], *, least_events: int) -> set[str]:
+        """Return the files of at least ``least_events`` events that no whole run covers."""
+        large = {name for name, n_events in files.items() if n_events >= least_events}
+        return large - self.covered(files)
+
+
+def list_runs(
+    stream_dir: Path, attribute: str, live: Collection[str], *, keyed: bool = False
+) -> RunListing:
+    """Open the runs of an index that may cover files of ``live``.
+
+    Runs of one data file that is not among them stay unopened and are left out: they serve older
+    versions, and after many rewrites there are many of them.
+
+    Parameters
+    ----------
+    stream_dir
+        Folder of the stream.
+    attribute
+        Whose runs; without an index table there are none.
+    live
+        Names of data files; test of membership must be fast.
+    keyed
+        Whether entries are to carry the value of the stream's key column: runs without it then
+        count as damaged.
+
+    Raises
+    ------
+    StorageError
+        If the log of the index table cannot be read.
+    """
+    folder = stream_dir / index_table(attribute)
+    whole: dict[str, FileRun] = {}
+    damaged: dict[str, CorruptRunError] = {}
+    if not delta_log.table_exists(folder):
+        return RunListing(whole, damaged)
+    state = delta_log.load_table(folder)
+    key_type = str(state.schema.field("key").type)
+    for name in sorted(file.name for file in state.files):
+        if is_of_one_file(name) and name not in live:
+            continue
+        try:
+            whole[name] = _open(folder / name, attribute, key_type, keyed=keyed)
+        except CorruptRunError as error:
+            damaged[name] = error
+    return RunListing(whole, damaged)
+
+
+def _open(path: Path, attribute: str, key_type: str, *, keyed: bool) -> FileRun:
+    run = open_run(path)
+    if keyed and run.object_kind is None:
+        raise CorruptRunError(str(path), "it lacks the values of the key column")
+    if run.head.attribute != attribute or run.kind.value != key_type:
+        found = f"it holds {run.kind.value} keys of '{run.head.attribute}'"
+        raise CorruptRunError(str(path), found)
+    return run

@@ -1,0 +1,325 @@
+"""Create, drop, list and compact the indexes of a filled stream."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from chronicle import delta_log
+from chronicle.commit import OPERATION, commit_tidy
+from chronicle.delta_log import new_files
+from chronicle.derived import DerivedChange, DerivedFile
+from chronicle.derived_attributes import find_derived
+from chronicle.errors import StorageError
+from chronicle.evolve import add_derived
+from chronicle.jobs import Runner, run_locally
+from chronicle.snapshot import Snapshot
+from chronicle.store import Stream
+from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
+from indexing.errors import UnknownIndexError
+from indexing.index import open_indexes
+from indexing.index_jobs import MergeTask, RunTask, merge_index, read_change, read_files, write_runs
+from indexing.tables import DROPPED_PREFIX, INDEX_FOLDER, index_table, indexed_attributes
+from indexing.writer import RunWriter
+
+CREATE_INDEX = "create index"
+"""What commits of runs to an index that is being filled call their operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What creating an index did."""
+
+    attribute: str
+    existed: bool
+    """Whether there was an index; what it lacked was added."""
+
+    n_files: int
+    """Data files that got a run."""
+
+    n_entries: int
+    size_bytes: int
+    n_tail_events: int
+    """Events of data files that are too small for a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionReport:
+    """What merging the runs of an index did."""
+
+    attribute: str
+    n_runs_before: int
+    n_runs_after: int
+    n_entries: int
+    """Entries written."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDescription:
+    """What there is of an index, on one snapshot."""
+
+    attribute: str
+    n_runs: int
+    n_entries: int
+    size_bytes: int
+    """Size of the runs."""
+
+    n_events: int
+    """Events of the snapshot."""
+
+    n_tail_events: int
+    """Those that no run covers."""
+
+    faults: tuple[str, ...]
+    """Sentences on runs that are missing or damaged."""
+
+    @property
+    def bytes_per_entry(self) -> float:
+        """Size of the runs per entry of a live event; 0 if there is none."""
+        return self.size_bytes / self.n_entries if self.n_entries else 0.0
+
+    @property
+    def covered_share(self) -> float:
+        """Share of the events that runs cover; 1 if there are no events."""
+        return 1 - self.n_tail_events / self.n_events if self.n_events else 1.0
+
+
+def create_index(
+    stream: Stream,
+    attributes: Sequence[str],
+    *,
+    runner: Runner = run_locally,
+    least_events: int = TAIL_FILE_EVENTS,
+    progress: Callable[[str], None] | None = None,
+) -> list[IndexReport]:
+    """Index attributes of a stream that holds events; each data file is read once for all of them.
+
+    Answers are right at any moment: data files without a run are tail. What was done before a
+    crash stays, and running it again does the rest; so does running it for an index that lacks
+    runs or holds damaged ones.
+
+    Parameters
+    ----------
+    stream
+        The stream; others may append to it meanwhile.
+    attributes
+        Columns of any type with an order, and derived attributes such as ``delta(speed)``, which
+        are declared if they are new.
+    runner
+        Runs the jobs, one for each data file.
+    least_events
+        Data files of fewer events stay tail.
+    progress
+        Told in words how far it is.
+
+    Returns
+    -------
+    list of IndexReport
+        One for each attribute, in their order. ``existed`` with no file means it was whole.
+
+    Raises
+    ------
+    IndexingError
+        If an attribute is missing, is named twice or has a type without an order.
+    SchemaError
+        If one cannot be derived.
+    CorruptBlockError
+        If a data file cannot be read.
+    """
+    names = _declare(stream, attributes)
+    time, key = stream.settings.time, stream.settings.key
+    writer = RunWriter(names, time, key=key, least_events=least_events)
+    created = {
+        table: delta_log.create_table(stream.path / table, schema, {})
+        for table, schema in writer.tables(stream.schema).items()
+    }
+    files = {file.name: file.n_events for file in stream.snapshot().files}
+    damaged = writer.damaged(stream.path, files)
+    written = _write_runs(stream, names, writer.lacking(stream.path, files), runner, progress)
+    for table, runs in damaged.items():
+        # A run written anew has the name of the damaged one and has taken its place already.
+        stale = runs - {file.name for file in written[table]}
+        _commit(stream, DerivedChange(table, (), tuple(sorted(stale))))
+    n_tail_events = sum(n for n in files.values() if n < least_events)
+    return [
+        IndexReport(
+            attribute,
+            existed=not created[table],
+            n_files=len(written[table]),
+            n_entries=sum(file.n_rows for file in written[table]),
+            size_bytes=sum(file.size_bytes for file in written[table]),
+            n_tail_events=n_tail_events,
+        )
+        for attribute, table in ((name, index_table(name)) for name in names)
+    ]
+
+
+def _declare(stream: Stream, attributes: Sequence[str]) -> tuple[str, ...]:
+    """Declare what is derived; return the attributes under the names they are stored by."""
+    found = [find_derived(stream.schema, attribute) for attribute in attributes]
+    derived = [each.name for each in found if each is not None]
+    if derived:
+        add_derived(stream, derived)
+    return tuple(
+        name if each is None else each.name for name, each in zip(attributes, found, strict=True)
+    )
+
+
+def _write_runs(
+    stream: Stream,
+    attributes: Sequence[str],
+    lacking: Mapping[str, Collection[str]],
+    runner: Runner,
+    progress: Callable[[str], None] | None,
+) -> dict[str, list[DerivedFile]]:
+    """Write and commit the runs that are lacking, some data files at a time, by table."""
+    tasks = []
+    for name in sorted({name for files in lacking.values() for name in files}):
+        wanted = [a for a in attributes if name in lacking[index_table(a)]]
+        task = RunTask.of(
+            stream.path,
+            name,
+            wanted,
+            time=stream.settings.time,
+            key=stream.settings.key,
+            schema=stream.schema,
+        )
+        tasks.append(task.to_json())
+    written: dict[str, list[DerivedFile]] = {table: [] for table in lacking}
+    for start in range(0, len(tasks), FILES_PER_COMMIT):
+        chunk = tasks[start : start + FILES_PER_COMMIT]
+        files = [file for text in runner(write_runs, chunk) for file in read_files(text)]
+        for table in written:
+            fresh = [file for file in files if file.table == table]
+            _commit(stream, DerivedChange(table, tuple(fresh), ()))
+            written[table] += fresh
+        if progress is not None:
+            progress(f"indexed {start + len(chunk):,} of {len(tasks):,} data files")
+    return written
+
+
+def _commit(stream: Stream, change: DerivedChange) -> None:
+    if change.added or change.removed:
+        delta_log.commit_changes(
+            stream.path / change.table,
+            add=new_files((file.name, file.size_bytes, file.n_rows) for file in change.added),
+            remove=change.removed,
+            read_version=None,
+            metadata={OPERATION: CREATE_INDEX},
+        )
+
+
+def drop_index(stream: Stream, attribute: str) -> int:
+    """Drop the index of an attribute, whatever state it is in.
+
+    It is gone at once, for all processes. Queries that use it meanwhile read the events instead.
+
+    Returns
+    -------
+    int
+        Bytes that were freed.
+
+    Raises
+    ------
+    UnknownIndexError
+        If there is none.
+    StorageError
+        If its files cannot be deleted.
+    """
+    folder = stream.path / INDEX_FOLDER
+    gone = folder / f"{DROPPED_PREFIX}{uuid.uuid4().hex}"
+    names = (*stream.schema.names, *stream.settings.derived)
+    if attribute not in names or not (folder / attribute).is_dir():
+        known = indexed_attributes(stream.path, names)
+        raise UnknownIndexError(attribute, candidates=known)
+    try:
+        (folder / attribute).rename(gone)
+        n_bytes = 0
+        # What a crash in the middle of an earlier drop left is deleted too.
+        for dropped in folder.glob(f"{DROPPED_PREFIX}*"):
+            n_bytes += sum(file.stat().st_size for file in dropped.rglob("*") if file.is_file())
+            shutil.rmtree(dropped)
+    except OSError as error:
+        raise StorageError(
+            f"the files of index '{attribute}' in '{folder}' cannot be deleted ({error}); check "
+            f"its permissions and remove what starts with '{DROPPED_PREFIX}'"
+        ) from error
+    return n_bytes
+
+
+def list_indexes(snapshot: Snapshot) -> list[IndexDescription]:
+    """Describe the indexes of a stream on one snapshot, sorted by attribute.
+
+    Opens their runs; reads no entry and no event.
+    """
+    opened = open_indexes(snapshot)
+    descriptions = []
+    for attribute in opened.attributes:
+        index = opened.index(attribute)
+        n_runs = index.n_runs  # opens the runs, after which the faults are known
+        descriptions.append(
+            IndexDescription(
+                attribute,
+                n_runs=n_runs,
+                n_entries=index.n_entries,
+                size_bytes=index.size_bytes,
+                n_events=snapshot.n_events,
+                n_tail_events=index.n_tail_events,
+                faults=index.faults,
+            )
+        )
+    return descriptions
+
+
+def compact_index(
+    stream: Stream,
+    attribute: str | None = None,
+    *,
+    full: bool = False,
+    runner: Runner = run_locally,
+) -> list[CompactionReport]:
+    """Merge the runs of an index, or of all, whatever it costs.
+
+    Parameters
+    ----------
+    stream
+        The stream; others may append to it meanwhile.
+    attribute
+        Whose runs; None for all indexes.
+    full
+        Whether to make one run of all, instead of merging only those of like size.
+    runner
+        Runs the jobs, one for each index.
+
+    Returns
+    -------
+    list of CompactionReport
+        One for each index, sorted by attribute.
+
+    Raises
+    ------
+    UnknownIndexError
+        If there is none on ``attribute``.
+    """
+    snapshot = stream.snapshot()
+    before = {described.attribute: described for described in list_indexes(snapshot)}
+    if attribute is not None and attribute not in before:
+        raise UnknownIndexError(attribute, candidates=before)
+    chosen = list(before) if attribute is None else [attribute]
+    live = tuple(file.name for file in snapshot.files)
+    keyed = stream.settings.key is not None
+    tasks = [MergeTask(str(stream.path), name, live, full, keyed).to_json() for name in chosen]
+    changes = [read_change(text) for text in runner(merge_index, tasks)]
+    commit_tidy(stream, [change for change in changes if change is not None])
+    after = {described.attribute: described for described in list_indexes(stream.snapshot())}
+    return [
+        CompactionReport(
+            name,
+            n_runs_before=before[name].n_runs,
+            n_runs_after=after[name].n_runs,
+            n_entries=0 if change is None else sum(file.n_rows for file in change.added),
+        )
+        for name, change in zip(chosen, changes, strict=True)
+    ]

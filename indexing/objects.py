@@ -1,0 +1,127 @@
+"""Objects: the values of a stream's key column, which entries carry beside their own key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indexing.encoding import Repetition
+from indexing.errors import IndexingError
+from indexing.keys import KeyKind, as_int64, decoded, key_kind
+
+_SAMPLED_GROUPS = 8
+
+
+def object_kind(data_type: pa.DataType, column: str) -> KeyKind:
+    """Return how the values of a key column are held: as integers or strings.
+
+    Raises
+    ------
+    IndexingError
+        If the type tells no objects apart.
+    """
+    kind = key_kind(data_type, column)
+    if kind is KeyKind.DOUBLE:
+        raise IndexingError(
+            f"key column '{column}' is {data_type}, which tells no objects apart; "
+            "use a column of integers or strings"
+        )
+    return kind
+
+
+def to_objects(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
+    """Return the values of a key column as ``int64`` or ``string``, nulls included."""
+    kind = object_kind(column.type, name)
+    if isinstance(column, pa.ChunkedArray):
+        column = decoded(column).combine_chunks()
+    column = decoded(column)
+    if isinstance(column, pa.ChunkedArray):  # an older Arrow keeps the chunks of an empty column
+        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    return as_int64(column) if kind is KeyKind.INTEGER else column.cast(pa.string())
+
+
+def join_objects(parts: Sequence[pa.Array], *, is_unique: bool = True) -> pa.Array:
+    """Return the objects of all parts, at least one, with one dictionary if they have any.
+
+    Parameters
+    ----------
+    parts
+        Objects, of one type but that strings may have a dictionary or none.
+    is_unique
+        Whether no string may come twice in the dictionary.
+    """
+    if len(parts) == 1 or not any(pa.types.is_dictionary(part.type) for part in parts):
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    coded = [to_codes(part) for part in parts]
+    firsts = np.cumsum([0, *(len(part.dictionary) for part in coded)])
+    codes = [
+        part.indices.fill_null(0).to_numpy() + first
+        for part, first in zip(coded, firsts.tolist(), strict=False)
+    ]
+    nulls = np.concatenate(
+        [part.indices.is_null().to_numpy(zero_copy_only=False) for part in coded]
+    )
+    words = [part.dictionary for part in coded]
+    return code_objects(np.concatenate(codes), nulls, words, is_unique=is_unique)
+
+
+def code_objects(
+    codes: np.ndarray, nulls: np.ndarray, words: Sequence[pa.StringArray], *, is_unique: bool
+) -> pa.DictionaryArray:
+    """Return strings as a dictionary array.
+
+    Parameters
+    ----------
+    codes
+        int64 array: places in ``words``, all of its arrays one after the other.
+    nulls
+        bool array: whose codes mean nothing.
+    words
+        The strings, some perhaps more than once.
+    is_unique
+        Whether no string may come twice in the dictionary.
+    """
+    dictionary = pa.concat_arrays([pa.array([], pa.string()), *words])
+    if is_unique:
+        encoded = dictionary.dictionary_encode()
+        dictionary = encoded.dictionary
+        if len(dictionary):
+            codes = encoded.indices.to_numpy()[np.where(nulls, 0, codes)]
+    indices = pa.array(codes.astype(np.int32, copy=False), mask=nulls if nulls.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+
+def to_codes(objects: pa.Array) -> pa.Array:
+    """Return strings as a dictionary array; integers, and what is one already, as they are."""
+    return objects.dictionary_encode() if pa.types.is_string(objects.type) else objects
+
+
+def repetition_of(keys_differ: int, objects: pa.Array | None, cuts: np.ndarray) -> Repetition:
+    """Return how much repeats in row groups, of objects by a look at a few groups.
+
+    Parameters
+    ----------
+    keys_differ
+        Different keys, counted within each group.
+    objects
+        Objects of the entries, if the stream has a key column.
+    cuts
+        int64 array: group g is ``cuts[g]:cuts[g + 1]``.
+    """
+    n = max(1, int(cuts[-1]))
+    if objects is None or not len(objects):
+        return Repetition(key_share=keys_differ / n)
+    step = max(1, (len(cuts) - 1) // _SAMPLED_GROUPS)
+    sampled = [
+        objects.slice(int(cuts[g]), int(cuts[g + 1] - cuts[g]))
+        for g in range(0, len(cuts) - 1, step)
+    ]
+    differ = sum(pc.count_distinct(part, mode="all").as_py() for part in sampled)
+    share = differ / sum(map(len, sampled))
+    if not pa.types.is_int64(objects.type) or objects.null_count == len(objects):
+        return Repetition(keys_differ / n, share)
+    extremes = pc.min_max(objects)
+    return Repetition(keys_differ / n, share, extremes["min"].as_py(), extremes["max"].as_py())

@@ -1,0 +1,273 @@
+"""Checks and repair of runs: what is whole passes, each kind of damage is found and mended."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronicle import StreamSettings, create_store, delta_log
+from chronicle.block_writer import write_ordered
+from chronicle.check import COMMITTED, check_stream
+from chronicle.commit import commit_files
+from chronicle.finding import Severity
+from chronicle.repair import repair_stream
+from chronicle.store import Stream
+from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
+from indexing.check import COVER, COVERED, ENTRIES, FENCES, WHOLE, check_runs
+from indexing.encoding import Repetition
+from indexing.merge import merge_runs
+from indexing.run import open_run
+from indexing.run_file import RunFileWriter
+from indexing.run_format import CoveredFile
+
+SCHEMA = pa.schema(
+    [("t", pa.int64()), ("price", pa.float64()), ("venue", pa.string()), ("n", pa.int32())]
+)
+ATTRIBUTES = ("n", "price", "venue")
+
+
+def _events(first: int, stop: int) -> pa.Table:
+    rows = range(first, stop)
+    return pa.table(
+        {
+            "t": [i // 3 for i in rows],
+            "price": [None if i % 11 == 0 else (-0.0, 2.5, 7.0, -1.0)[i % 4] for i in rows],
+            "venue": [None if i % 13 == 0 else f"v{(i * 7) % 9}" for i in rows],
+            "n": [(i * 5) % 17 for i in rows],
+        },
+        schema=SCHEMA,
+    )
+
+
+def _append(stream: Stream, table: pa.Table, *, fence_entries: int = 8) -> None:
+    version = stream.snapshot().version
+    files = write_ordered(
+        table.to_batches(),
+        stream_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+        ordinal_prefix=f"{stream.next_generation():06d}-000000",
+        derived=_writer(stream, fence_entries=fence_entries),
+    )
+    commit_files(stream, files, read_version=version, metadata={})
+
+
+def _writer(stream: Stream, *, fence_entries: int = 8) -> RunWriter:
+    key = stream.settings.key
+    return RunWriter(ATTRIBUTES, "t", key=key, fence_entries=fence_entries)
+
+
+def _make(folder: Path, tables: list[pa.Table], *, key: str | None = None) -> Stream:
+    options = StreamSettings(time="t", block_events=16, file_events=50, key=key)
+    stream = create_store(folder / "store").create_stream("ticks", SCHEMA, options)
+    for table in tables:
+        _append(stream, table)
+    return stream
+
+
+@pytest.fixture(params=[None, "venue", "n"], ids=["no key", "string key", "integer key"])
+def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
+    return _make(tmp_path, [_events(0, 50), _events(50, 120)], key=request.param)
+
+
+def _broken(stream: Stream, *, deep: bool = False) -> list[tuple[str, str, str]]:
+    found = check_stream(stream.path, deep=deep, derived_checks=[check_runs])
+    return [(f.severity, f.invariant, f.file) for f in found if f.severity is not Severity.OK]
+
+
+def _names(stream: Stream) -> list[str]:
+    return [file.name for file in stream.snapshot().files]
+
+
+def _flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0xFF
+    path.write_bytes(content)
+
+
+def _found(stream: Stream, attribute: str, r: KeyRange) -> list[int]:
+    return open_indexes(stream.snapshot()).index(attribute).lookup(KeyRanges.of([r])).seq.tolist()
+
+
+def test_whole_runs_have_one_ok_per_invariant(stream: Stream):
+    for deep in (False, True):
+        found = check_stream(stream.path, deep=deep, derived_checks=[check_runs])
+        assert {f.severity for f in found} == {Severity.OK}
+        of_runs = {f.invariant: f.what for f in found if " runs of " in f.what}
+        assert of_runs.keys() == {WHOLE, COVER, FENCES, COVERED, *([ENTRIES] if deep else [])}
+        # 50 events in one file, 70 in two: three files, each with a run in three indexes.
+        assert set(of_runs.values()) == {"9 runs of 3 indexes"}
+
+
+_rows = st.tuples(
+    st.integers(0, 3),
+    st.one_of(st.none(), st.sampled_from([0.0, -0.0, float("nan"), float("inf"), 1.5])),
+    st.one_of(st.none(), st.text("aÄ😀", max_size=2)),
+    st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1)),
+)
+
+
+@settings(max_examples=25)
+@given(rows=st.lists(_rows, max_size=60), key=st.sampled_from([None, "venue", "n"]))
+def test_whatever_is_indexed_passes_a_deep_check(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]], key: str | None
+):
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 4
+    times = np.cumsum(np.array(columns[0], np.int64))
+    table = pa.table([pa.array(times), *(list(c) for c in columns[1:])], SCHEMA.names)
+    stream = _make(tmp_path_factory.mktemp("runs"), [table.cast(SCHEMA)], key=key)
+    assert _broken(stream, deep=True) == []
+
+
+@pytest.mark.parametrize("at", [4, 100, -100, -4])
+def test_a_flipped_byte_of_a_run_is_found_and_repaired(stream: Stream, at: int):
+    name = _names(stream)[1]
+    path = stream.path / "index/price" / name
+    expected = _found(stream, "price", KeyRange(2, 8))
+    _flip(path, at)
+    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/price/{name}")]
+    assert _found(stream, "price", KeyRange(2, 8)) == expected
+    report = repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs])
+    assert report.replaced == (f"ticks/index/price/{name}",)
+    assert report.n_written == 1
+    assert report.left == ()
+    assert _broken(stream, deep=True) == []
+    assert _found(stream, "price", KeyRange(2, 8)) == expected
+
+
+def test_a_missing_run_is_found_and_repaired(stream: Stream):
+    name = _names(stream)[0]
+    (stream.path / "index/n" / name).unlink()
+    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/n/{name}")]
+    repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs])
+    assert _broken(stream, deep=True) == []
+
+
+def test_a_run_of_another_size_than_the_log_says_is_found(stream: Stream):
+    name = _names(stream)[0]
+    size = (stream.path / "index/n" / name).stat().st_size
+    found = delta_log.new_files([(name, size + 1, 50)])
+    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/n/{name}")]
+
+
+def test_a_run_of_another_attribute_is_found(stream: Stream):
+    name = _names(stream)[0]
+    shutil.copy(stream.path / "index/n" / name, stream.path / "index/price" / name)
+    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/price/{name}")]
+
+
+def test_a_run_of_other_events_is_found_by_a_deep_check_alone(stream: Stream):
+    name = _names(stream)[0]
+    table = _events(0, 50)
+    other = table.set_column(3, "n", pa.array([(i * 5) % 16 for i in range(50)], pa.int32()))
+    counts = [16, 16, 16, 2]
+    writer = RunWriter(("n",), "t", key=stream.settings.key, fence_entries=8)
+    [written] = writer.write(stream.path, name, other, other["t"].combine_chunks(), counts)
+    found = delta_log.new_files([(name, written.size_bytes, written.n_rows)])
+    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    assert _broken(stream) == []
+    assert _broken(stream, deep=True) == [("fault", ENTRIES, f"ticks/index/n/{name}")]
+    repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs], deep=True)
+    assert _broken(stream, deep=True) == []
+
+
+def test_entries_that_carry_other_objects_are_found(tmp_path: Path):
+    stream = _make(tmp_path, [_events(0, 50)], key="venue")
+    [name] = _names(stream)
+    table = _events(0, 50)
+    other = table.set_column(2, "venue", pa.array(["v1"] * 50))
+    writer = RunWriter(("n",), "t", key="venue", fence_entries=8)
+    times = other["t"].combine_chunks()
+    [written] = writer.write(stream.path, name, other, times, [16, 16, 16, 2])
+    found = delta_log.new_files([(name, written.size_bytes, written.n_rows)])
+    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    assert _broken(stream, deep=True) == [("fault", ENTRIES, f"ticks/index/n/{name}")]
+
+
+def test_a_run_that_covers_another_number_of_events_is_found(stream: Stream):
+    name = _names(stream)[0]
+    short = _events(0, 40)
+    writer = RunWriter(("n",), "t", key=stream.settings.key)
+    [written] = writer.write(stream.path, name, short, short["t"].combine_chunks(), [16, 16, 8])
+    found = delta_log.new_files([(name, written.size_bytes, written.n_rows)])
+    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    assert _broken(stream) == [("fault", COVER, f"ticks/index/n/{name}")]
+
+
+@pytest.mark.parametrize(
+    ("groups", "fences", "what"),
+    [
+        ([[0, 1], [2, 3]], [(0, 1), (2, 2)], "row group 1 holds keys outside its fence"),
+        ([[0, 1], [2, 3]], [(0, 1), (4, 3)], "a fence's low end is above its high end"),
+        ([[2, 3], [0, 1]], [(2, 3), (0, 1)], "its fences do not ascend"),
+        ([[1, 0], [2, 3]], [(0, 1), (2, 3)], "entries of row group 0 are not in the order"),
+        ([[0, 1], [2, 4]], [(0, 1), (2, 4)], "names events that its data files do not have"),
+    ],
+)
+def test_fences_and_order_that_a_run_does_not_keep_are_found(
+    tmp_path: Path, groups: list[list[int]], fences: list[tuple[int, int]], what: str
+):
+    # Four events whose value is their position.
+    table = pa.table({"t": range(4), "price": [0.0] * 4, "venue": ["v"] * 4, "n": range(4)})
+    stream = _make(tmp_path, [table.cast(SCHEMA)])
+    [name] = _names(stream)
+    path = stream.path / "index/n" / name
+    layout = open_run(path).head.layout
+    writer = RunFileWriter(path, layout)
+    for rows, (low, high) in zip(groups, fences, strict=True):
+        group = pa.table({"key": rows, "t": rows, "position": rows}, schema=layout.schema)
+        writer.write_group(group, low, high)
+    writer.finish([CoveredFile(name, 4, 4)], Repetition())
+    found = delta_log.new_files([(name, path.stat().st_size, 4)])
+    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    assert _broken(stream) == [("fault", FENCES, f"ticks/index/n/{name}")]
+    assert any(what in f.what for f in check_stream(stream.path, derived_checks=[check_runs]))
+
+
+def test_a_merged_run_passes_and_its_lost_data_files_are_said_plainly(stream: Stream):
+    names = _names(stream)
+    target = f"{'0' * 32}.parquet"
+    merged = merge_runs(stream.path, "n", names, live=names, target=target)
+    delta_log.commit_changes(
+        stream.path / "index/n",
+        add=delta_log.new_files([(target, merged.size_bytes, merged.n_rows)]),
+        remove=names,
+        read_version=None,
+        metadata={},
+    )
+    assert _broken(stream, deep=True) == []
+    (stream.path / "events/_delta_log" / f"{2:020d}.json").unlink()
+    # With their tree entries gone too, the run alone remembers the files.
+    delta_log.commit_changes(stream.path / "tree", remove=names[1:], read_version=None, metadata={})
+    for attribute in ("price", "venue"):
+        shutil.rmtree(stream.path / "index" / attribute)
+    found = check_stream(stream.path, derived_checks=[check_runs])
+    lost = {f.file for f in found if f.invariant == COMMITTED and f.severity is Severity.FAULT}
+    assert lost == {f"ticks/events/{name}" for name in names[1:]}
+
+
+def test_a_large_file_without_a_run_is_a_warning(stream: Stream, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("indexing.check.TAIL_FILE_EVENTS", 21)
+    # Files of 50, 50 and 20 events: the last one is small enough to be answered from memory.
+    names = _names(stream)
+    for name in names[1:]:
+        delta_log.commit_changes(
+            stream.path / "index/n", remove=[name], read_version=None, metadata={}
+        )
+    assert _broken(stream) == [("warning", COVERED, "ticks/index/n")]
+
+
+def test_an_index_whose_log_is_damaged_is_put_anew(stream: Stream):
+    expected = _found(stream, "n", KeyRange(3, 9))
+    log = stream.path / "index/n/_delta_log" / f"{1:020d}.json"
+    log.write_text("")
+    repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs])
+    assert _broken(stream, deep=True) == []
+    assert _found(stream, "n", KeyRange(3, 9)) == expected
