@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from chronicle.errors import SchemaError, SourceError, did_you_mean
+from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.report import IngestOptions
 from chronicle.ingest.sources import (
     SourceFormat,
     SourceSet,
     check_column_names,
+    check_header,
     inspect_csv,
     inspect_json,
     inspect_parquet,
@@ -46,6 +47,11 @@ def inspect_sources(sources: SourceSet, options: IngestOptions) -> FoundColumns:
     SourceError, SchemaError
         See ``chronicle.ingest.sources``.
     """
+    if sources.format is SourceFormat.ARROW:
+        raise SourceError(
+            f"'{sources.files[0]}' is an Arrow file, which Spark does not read; "
+            "take it in with 'chronicle append', or write it as Parquet"
+        )
     if sources.format is SourceFormat.PARQUET:
         if options.schema is not None:
             raise SourceError("Parquet files state their own schema; leave --schema out")
@@ -105,18 +111,7 @@ def _in_header_order(columns: StructType, found: FoundColumns, *, of_user: bool)
 
     assert found.header is not None
     whose = "--schema" if of_user else "the stream"
-    for name in found.header:
-        if name not in columns.names:
-            raise SchemaError(
-                f"'{found.sources.files[0]}' has a column '{name}' that {whose} lacks"
-                f"{did_you_mean(name, columns.names)}; make them agree"
-            )
-    for name in columns.names:
-        if name not in found.header:
-            raise SchemaError(
-                f"'{found.sources.files[0]}' lacks column '{name}' that {whose} has"
-                f"{did_you_mean(name, found.header)}; make them agree"
-            )
+    check_header(found.header, columns.names, where=found.sources.files[0], whose=whose)
     return StructType([columns[name] for name in found.header])
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chronicle.commit import commit_files
-from chronicle.delta_log import add_files, create_table, new_files
+from chronicle.commit import Change, commit_change
 from chronicle.errors import CommitConflictError
-from chronicle.ingest.quarantine import QUARANTINE_SCHEMA, QuarantineFile
 from chronicle.ingest.staging import move_files, remove_files
-from chronicle.ingest.write import QUARANTINE_TABLE, TaskOutputs
+from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
 from chronicle.store import Stream
 
 
 def publish_first(
-    staged: Stream, place: Path, outputs: TaskOutputs, *, metadata: Mapping[str, str]
+    staged: Stream,
+    place: Path,
+    change: Change,
+    quarantine: Sequence[QuarantineFile],
+    *,
+    metadata: Mapping[str, str],
+    transactions: Mapping[str, int],
 ) -> int:
     """Complete a new stream where nobody sees it, then move it to its place.
 
@@ -29,9 +33,14 @@ def publish_first(
     CommitConflictError
         If another process created a stream of that name meanwhile.
     """
-    read_version = staged.snapshot().version
-    commit_quarantine(staged, outputs.quarantine)
-    version = commit_files(staged, outputs.files, read_version=read_version, metadata=metadata)
+    commit_quarantine(staged.path, quarantine)
+    version = commit_change(
+        staged,
+        change,
+        read_version=staged.snapshot().version,
+        metadata=metadata,
+        transactions=transactions,
+    )
     move_stream(staged.path, place)
     return version
 
@@ -39,10 +48,12 @@ def publish_first(
 def publish_append(
     stream: Stream,
     staged_files: Path,
-    outputs: TaskOutputs,
+    change: Change,
+    quarantine: Sequence[QuarantineFile],
     *,
     read_version: int,
     metadata: Mapping[str, str],
+    transactions: Mapping[str, int],
 ) -> int:
     """Move files into an existing stream and commit them; takes them out again on failure.
 
@@ -54,28 +65,21 @@ def publish_append(
     Raises
     ------
     CommitConflictError
-        If another process wrote to the stream after ``read_version``.
+        If what another process committed after ``read_version`` does not go with the change.
     """
     moved = move_files(staged_files, stream.path)
     try:
-        commit_quarantine(stream, outputs.quarantine)
-        return commit_files(stream, outputs.files, read_version=read_version, metadata=metadata)
+        commit_quarantine(stream.path, quarantine)
+        return commit_change(
+            stream,
+            change,
+            read_version=read_version,
+            metadata=metadata,
+            transactions=transactions,
+        )
     except BaseException:
-        _remove_uncommitted(stream, outputs, moved)
+        _remove_uncommitted(stream, change, moved)
         raise
-
-
-def commit_quarantine(stream: Stream, files: Sequence[QuarantineFile]) -> None:
-    """Add files to the quarantine table, before the events they were separated from.
-
-    Rows count only if a commit to the events table carries their batch.
-    """
-    if not files:
-        return
-    table = stream.path / QUARANTINE_TABLE
-    create_table(table, QUARANTINE_SCHEMA, {})
-    added = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
-    add_files(table, added, read_version=None, metadata={})
 
 
 def move_stream(staged: Path, place: Path) -> None:
@@ -91,10 +95,10 @@ def move_stream(staged: Path, place: Path) -> None:
         ) from error
 
 
-def _remove_uncommitted(stream: Stream, outputs: TaskOutputs, moved: list[Path]) -> None:
+def _remove_uncommitted(stream: Stream, change: Change, moved: list[Path]) -> None:
     """Remove moved files, unless the commit they belong to landed before the failure."""
     live = {file.name for file in stream.snapshot().files}
-    if any(file.name in live for file in outputs.files):
+    if any(file.name in live for file in change.added):
         return
     # Quarantine files may have been committed already; without the events nothing counts them.
     quarantine = stream.path / QUARANTINE_TABLE

@@ -4,46 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from chronicle.ingest.columns import FAULT, POSITION, RAW_RECORD, RAW_TIME
 from chronicle.ingest.times import Fault
-
-QUARANTINE_SCHEMA = pa.schema(
-    [
-        pa.field("batch", pa.string()),  # of the ingest; rides in its commit to the events table
-        pa.field("reason", pa.string()),
-        pa.field("source", pa.string()),
-        pa.field("record", pa.string()),  # as it stands in the source; Parquet rows as JSON
-    ]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantineFile:
-    """A file of records put aside, written but not yet committed."""
-
-    name: str
-    size_bytes: int
-    n_rows: int
-    reasons: Mapping[str, int]
-
-    def to_json(self) -> str:
-        """Return it as text."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> QuarantineFile:
-        """Read it back."""
-        return cls(**json.loads(text))
+from chronicle.quarantine import QUARANTINE_SCHEMA
 
 
 def split_faults(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -124,6 +93,31 @@ def _record_text(row: dict[str, Any], *, time: str, columns: Sequence[str]) -> s
     return json.dumps(cells, default=str)
 
 
+def late_to_quarantine(
+    late: pa.RecordBatch,
+    *,
+    batch_id: str,
+    reason: str,
+    columns: Sequence[str],
+    sources: tuple[str, ...],
+) -> pa.Table:
+    """Return rows of the quarantine table for events that are older than the stream takes.
+
+    Parameters
+    ----------
+    late
+        Events with the accompanying columns.
+    batch_id, columns, sources
+        See ``to_quarantine``.
+    reason
+        Why they are put aside.
+    """
+    n = late.num_rows
+    records = [json.dumps(row, default=str) for row in late.select(columns).to_pylist()]
+    names = [sources[position] for position in late.column(POSITION).to_pylist()]
+    return pa.table([[batch_id] * n, [reason] * n, names, records], schema=QUARANTINE_SCHEMA)
+
+
 def csv_cells(columns: Sequence[str]) -> Callable[[str], dict[str, Any] | None]:
     """Return what reads a CSV record into raw cells; a record of another width is none."""
 
@@ -141,38 +135,3 @@ def json_cells(record: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return cells if isinstance(cells, dict) else None
-
-
-class QuarantineWriter:
-    """Writes one task's quarantine file, which exists only once a record is put aside."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._path = folder / name
-        self._writer: pq.ParquetWriter | None = None
-        self._reasons: Counter[str] = Counter()
-
-    def write(self, rows: pa.Table) -> None:
-        """Append rows of the quarantine table."""
-        if self._writer is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._path, QUARANTINE_SCHEMA, compression="zstd")
-        self._writer.write_table(rows)
-        self._reasons.update(rows.column("reason").to_pylist())
-
-    def close(self) -> QuarantineFile | None:
-        """Complete the file; None if nothing was put aside."""
-        if self._writer is None:
-            return None
-        self._writer.close()
-        return QuarantineFile(
-            self._path.name,
-            self._path.stat().st_size,
-            self._reasons.total(),
-            dict(sorted(self._reasons.items())),
-        )
-
-    def discard(self) -> None:
-        """Remove what was written."""
-        if self._writer is not None:
-            self._writer.close()
-            self._path.unlink(missing_ok=True)

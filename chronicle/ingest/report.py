@@ -20,6 +20,9 @@ class IngestOptions:
     key: str | None = None
     """Key column of a new stream."""
 
+    derive: tuple[str, ...] = ()
+    """Derived attributes of a new stream, such as ``delta(speed)``."""
+
     format: str | None = None
     """``parquet``, ``csv`` or ``json``; by the files' endings if None."""
 
@@ -45,6 +48,13 @@ class IngestOptions:
     split_bytes: int | None = None
     """Bytes of a source that one task reads; by the sources' size if None."""
 
+    late: str = "merge"
+    """What becomes of events older than the end of the stream: ``merge`` puts them where they
+    belong, ``reject`` refuses the ingest, ``quarantine`` puts them aside."""
+
+    again: bool = False
+    """Whether to take sources that the stream has taken before."""
+
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
@@ -67,20 +77,72 @@ class IngestReport:
     version: int
     """Version of the events table that holds the events."""
 
-    log_file: Path
-    """What Spark had to say."""
+    log_file: Path | None = None
+    """What Spark had to say; None if it was not started."""
+
+    n_late: int = 0
+    """Events added that were older than the end of the stream."""
+
+    n_rewritten: int = 0
+    """Data files that late events were merged into."""
+
+    n_skipped: int = 0
+    """Sources left out because the stream has taken them before."""
 
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Records in quarantine by reason."""
 
     def __str__(self) -> str:
-        order = "in time order already" if self.in_order else "sorted by time and arrival"
-        added = f"{self.n_events:,} events added in {self.seconds:.1f} s"
-        lines = [
-            f"stream '{self.stream}': {added} ({order}), version {self.version}",
-            f"store: {self.store_path}",
-        ]
+        lines = [f"stream '{self.stream}': {self._added()}, version {self.version}"]
+        lines.append(f"store: {self.store_path}")
+        if self.n_skipped:
+            files = "source" if self.n_skipped == 1 else "sources"
+            lines.append(f"skipped: {self.n_skipped:,} {files} taken before (--again takes them)")
+        if self.n_late:
+            files = "file" if self.n_rewritten == 1 else "files"
+            where = f"{self.n_rewritten:,} {files} rewritten"
+            lines.append(f"late: {self.n_late:,} of them put where they belong, {where}")
         if self.n_quarantined:
             lines.append(f"quarantined: {self.n_quarantined:,} rows, kept in table 'quarantine'")
             lines += [f"  {count:,} because {reason}" for reason, count in self.reasons.items()]
+        return "\n".join(lines)
+
+    def _added(self) -> str:
+        if self.n_events == 0 and self.n_quarantined == 0:
+            return "nothing new"
+        order = "in time order already" if self.in_order else "sorted by time and arrival"
+        return f"{self.n_events:,} events added in {self.seconds:.1f} s ({order})"
+
+
+@dataclass(frozen=True, slots=True)
+class FollowReport:
+    """What was taken while a folder was followed."""
+
+    stream: str
+    store_path: Path
+    n_batches: int
+    n_events: int
+    """Events added."""
+
+    n_late: int
+    """Events added that were older than the end of the stream."""
+
+    n_quarantined: int
+    n_skipped: int
+    """Files left out because the stream has taken them before."""
+
+    seconds: float
+    log_file: Path
+    """What Spark had to say."""
+
+    def __str__(self) -> str:
+        batches = "batch" if self.n_batches == 1 else "batches"
+        added = f"{self.n_events:,} events added in {self.n_batches:,} {batches}"
+        lines = [f"stream '{self.stream}': {added}", f"store: {self.store_path}"]
+        if self.n_skipped:
+            lines.append(f"skipped: {self.n_skipped:,} files taken before")
+        if self.n_late:
+            lines.append(f"late: {self.n_late:,} of them put where they belong")
+        if self.n_quarantined:
+            lines.append(f"quarantined: {self.n_quarantined:,} rows, kept in table 'quarantine'")
         return "\n".join(lines)

@@ -68,7 +68,8 @@ def open_spark(
     from pyspark.sql import SparkSession
 
     log_file = log_file or Path(tempfile.gettempdir()) / f"chronicle-spark-{os.getpid()}.log"
-    running = SparkSession.getActiveSession()
+    # A thread that did not start Spark has no active session.
+    running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if running is not None and running.sparkContext._jsc is not None:
         yield SparkLease(to_own_session(running), started=False, log_file=log_file)
         return

@@ -28,6 +28,8 @@ class SourceFormat(Enum):
     PARQUET = "parquet"
     CSV = "csv"
     JSON = "json"
+    ARROW = "arrow"
+    """Arrow IPC, which ``append`` reads and Spark does not."""
 
 
 _ENDINGS = {
@@ -37,6 +39,9 @@ _ENDINGS = {
     ".json": SourceFormat.JSON,
     ".jsonl": SourceFormat.JSON,
     ".ndjson": SourceFormat.JSON,
+    ".arrow": SourceFormat.ARROW,
+    ".feather": SourceFormat.ARROW,
+    ".ipc": SourceFormat.ARROW,
 }
 _COMPRESSED = (".gz", ".bz2")
 
@@ -68,7 +73,8 @@ def find_sources(sources: Sequence[str | Path], *, format_name: str | None) -> S
     sources
         Paths; those a shell would have expanded are expanded here too.
     format_name
-        ``parquet``, ``csv`` or ``json`` (one object per line); by the files' endings if None.
+        ``parquet``, ``csv``, ``json`` (one object per line) or ``arrow``; by the files' endings
+        if None.
 
     Raises
     ------
@@ -146,6 +152,11 @@ def _neighbours(path: Path) -> list[str]:
         return []
 
 
+def tells_format(path: Path) -> bool:
+    """Return whether a file's ending names a format that Spark reads."""
+    return _format_of(path) not in (None, SourceFormat.ARROW)
+
+
 def _format_of(path: Path) -> SourceFormat | None:
     name = path.name.lower()
     for ending in _COMPRESSED:
@@ -159,7 +170,7 @@ def _common_format(files: Sequence[Path]) -> SourceFormat:
     for path, one in zip(files, formats, strict=True):
         if one is None:
             raise SourceError(
-                f"the ending of '{path}' tells no format; give --format parquet, csv or json"
+                f"the ending of '{path}' tells no format; give --format parquet, csv, json or arrow"
             )
         if one is not formats[0] and formats[0] is not None:
             raise SourceError(
@@ -285,6 +296,28 @@ def inspect_csv(files: Sequence[Path]) -> tuple[str, ...]:
                 f"{', '.join(headers[0])}; ingest files of one header at a time"
             )
     return headers[0]
+
+
+def check_header(header: Sequence[str], names: Sequence[str], *, where: Path, whose: str) -> None:
+    """Check that a header names just these columns, in any order.
+
+    Raises
+    ------
+    SchemaError
+        If not.
+    """
+    for name in header:
+        if name not in names:
+            raise SchemaError(
+                f"'{where}' has a column '{name}' that {whose} lacks"
+                f"{did_you_mean(name, names)}; make them agree"
+            )
+    for name in names:
+        if name not in header:
+            raise SchemaError(
+                f"'{where}' lacks column '{name}' that {whose} has"
+                f"{did_you_mean(name, header)}; add it to the file, empty where it has no value"
+            )
 
 
 def _first_record(path: Path) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time as clock
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ STAGING_PREFIX = ".ingest-"
 
 _LOCK_FILE = "lock"
 
+_MADE_SECONDS_MAX = 600
+"""A folder without a lock this long after it was made belongs to an ingest that was killed."""
+
 
 @contextmanager
 def open_staging(store_path: Path) -> Iterator[Path]:
@@ -24,12 +28,9 @@ def open_staging(store_path: Path) -> Iterator[Path]:
     that the system releases when a process dies tells work under way from what a killed ingest
     left behind; the latter is removed here.
     """
-    _remove_abandoned(store_path)
-    folder = store_path / f"{STAGING_PREFIX}{uuid.uuid4().hex}"
-    folder.mkdir()
-    descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT)
+    remove_abandoned(store_path)
+    folder, descriptor = _make(store_path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield folder
     finally:
         # Tasks of an interrupted job may write for a moment longer.
@@ -37,20 +38,58 @@ def open_staging(store_path: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def _remove_abandoned(store_path: Path) -> None:
-    """Remove the folders of ingests that are no longer running."""
-    for folder in store_path.glob(f"{STAGING_PREFIX}*"):
+def _make(store_path: Path) -> tuple[Path, int]:
+    """Make a folder and lock it; returns the lock's descriptor too."""
+    while True:
+        folder = store_path / f"{STAGING_PREFIX}{uuid.uuid4().hex}"
+        folder.mkdir()
+        lock = folder / _LOCK_FILE
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if lock.exists():
+            return folder, descriptor
+        os.close(descriptor)  # another process took it for abandoned before it was locked
+
+
+def remove_abandoned(store_path: Path, *, dry_run: bool = False) -> list[Path]:
+    """Remove the folders of ingests that are no longer running; return which.
+
+    Parameters
+    ----------
+    store_path
+        Folder of the store.
+    dry_run
+        Whether only to return them.
+    """
+    abandoned = []
+    for folder in sorted(store_path.glob(f"{STAGING_PREFIX}*")):
         try:
             descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR)
         except FileNotFoundError:
-            continue  # just being made or removed by its own ingest
+            if not _is_old(folder):
+                continue  # just being made or removed by its own ingest
+            if not dry_run:
+                shutil.rmtree(folder, ignore_errors=True)
+            abandoned.append(folder)
+            continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            if not dry_run:
+                shutil.rmtree(folder, ignore_errors=True)
+            abandoned.append(folder)
         except BlockingIOError:
             continue  # at work
         finally:
             os.close(descriptor)
+    return abandoned
+
+
+def _is_old(folder: Path) -> bool:
+    """Return whether a folder was made long ago, by the clock of the file system's writers."""
+    try:
+        return clock.time() - folder.stat().st_mtime > _MADE_SECONDS_MAX
+    except FileNotFoundError:
+        return False
 
 
 def move_files(staged: Path, target: Path) -> list[Path]:

@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from chronicle.block_writer import WrittenFile, write_ordered
 from chronicle.derived import DerivedWriter
 from chronicle.errors import ChronicleError, SchemaError, StorageError
 from chronicle.ingest.columns import BLOCK_START, HELPERS, POSITION
+from chronicle.ingest.late import LateFile, LateRoute, LateWriter
 from chronicle.ingest.quarantine import (
-    QuarantineFile,
-    QuarantineWriter,
     csv_cells,
     json_cells,
+    late_to_quarantine,
     split_faults,
     to_quarantine,
 )
 from chronicle.ingest.sources import SourceFormat
+from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, QuarantineWriter
 from chronicle.settings import StreamSettings
-
-QUARANTINE_TABLE = "quarantine"
-"""Delta table of a stream that holds the records put aside."""
+from chronicle.time import to_int64
 
 RESULT_SCHEMA = pa.schema([pa.field("kind", pa.string()), pa.field("value", pa.string())])
 RESULT_DDL = "kind string, value string"
@@ -52,6 +52,9 @@ class WriteTask:
     """Ordinal of each split by (position, block start), where a task reads one split; None where
     the records were sorted, and the number of the task is its ordinal."""
 
+    late: LateRoute | None = None
+    """Where events older than the stream's end go; None where there are none."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskOutput:
@@ -59,6 +62,7 @@ class TaskOutput:
 
     files: list[WrittenFile]
     quarantine: QuarantineFile | None
+    late: list[LateFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +73,13 @@ class TaskOutputs:
     """In stream order."""
 
     quarantine: list[QuarantineFile]
+    late: list[LateFile]
 
 
 def write_part(batches: Iterable[pa.RecordBatch], task: WriteTask, *, part: int) -> TaskOutput:
     """Write one task's records: events into data files, the rest into a quarantine file.
+
+    Events older than the end of the stream go into staged files, see ``chronicle.ingest.late``.
 
     Parameters
     ----------
@@ -91,24 +98,22 @@ def write_part(batches: Iterable[pa.RecordBatch], task: WriteTask, *, part: int)
     stream = iter(batches)
     first = next((batch for batch in stream if batch.num_rows), None)
     if first is None:
-        return TaskOutput([], None)
+        return TaskOutput([], None, [])
     if task.parts is not None:
         part = task.parts[_split_of(first)]
-    quarantine = QuarantineWriter(
-        task.stream_dir / QUARANTINE_TABLE, f"{task.batch_id}-{part:06d}.parquet"
-    )
+    sorter = _Sorter(task, part)
     try:
         files = write_ordered(
-            _events(_chain(first, stream), task, quarantine),
+            sorter.events(_chain(first, stream)),
             stream_dir=task.stream_dir,
             schema=task.schema,
             settings=task.settings,
             ordinal_prefix=f"{task.generation:06d}-{part:06d}",
             derived=task.derived,
         )
-        return TaskOutput(files, quarantine.close())
+        return TaskOutput(files, sorter.quarantine.close(), sorter.late_files())
     except BaseException:
-        quarantine.discard()
+        sorter.discard()
         raise
 
 
@@ -121,26 +126,75 @@ def _split_of(batch: pa.RecordBatch) -> tuple[int, int]:
     return batch.column(POSITION)[0].as_py(), batch.column(BLOCK_START)[0].as_py()
 
 
-def _events(
-    batches: Iterable[pa.RecordBatch], task: WriteTask, quarantine: QuarantineWriter
-) -> Iterator[pa.RecordBatch]:
-    """Yield the events with their own columns only; what is no event goes to the quarantine."""
-    columns = task.schema.names
-    read_cells = _cell_reader(task)
-    for batch in batches:
-        good, bad = split_faults(batch.rename_columns([*columns, *HELPERS]))
-        if bad.num_rows:
-            rows = to_quarantine(
-                bad,
+class _Sorter:
+    """Tells the events of one task from what is put aside, and keeps the latter."""
+
+    def __init__(self, task: WriteTask, part: int) -> None:
+        self._task = task
+        self._read_cells = _cell_reader(task)
+        self.quarantine = QuarantineWriter(
+            task.stream_dir / QUARANTINE_TABLE, f"{task.batch_id}-{part:06d}.parquet"
+        )
+        self._late = None
+        if task.late is not None:
+            self._late = LateWriter(task.late, task.schema, task.settings.time, part=part)
+
+    def events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the events that are not late, with their own columns only."""
+        task = self._task
+        for batch in batches:
+            good, bad = split_faults(batch.rename_columns([*task.schema.names, *HELPERS]))
+            if bad.num_rows:
+                self.quarantine.write(self._to_quarantine(bad))
+            if self._late is not None:
+                good = self._without_late(good)
+            if good.num_rows:
+                yield good.select(task.schema.names)
+
+    def late_files(self) -> list[LateFile]:
+        """Complete the staged files of late events and return them."""
+        return [] if self._late is None else self._late.close()
+
+    def discard(self) -> None:
+        """Remove what was put aside."""
+        self.quarantine.discard()
+        if self._late is not None:
+            self._late.discard()
+
+    def _without_late(self, good: pa.RecordBatch) -> pa.RecordBatch:
+        """Put late events aside; return the others."""
+        task, route = self._task, self._task.late
+        assert route is not None
+        assert self._late is not None
+        times = to_int64(good.column(task.settings.time), name=task.settings.time).to_numpy()
+        oldest = route.stream_end if route.oldest is None else route.oldest
+        # Whether they really come in order of time is checked by those who write them.
+        n_old, n_late = np.searchsorted(times, (oldest, route.stream_end), "left").tolist()
+        if route.oldest is None:
+            n_old = 0
+        if n_old:
+            rows = late_to_quarantine(
+                good.slice(0, n_old),
                 batch_id=task.batch_id,
-                time=task.settings.time,
-                columns=columns,
+                reason=route.reason,
+                columns=task.schema.names,
                 sources=task.sources,
-                read_cells=read_cells,
             )
-            quarantine.write(rows)
-        if good.num_rows:
-            yield good.select(columns)
+            self.quarantine.write(rows)
+        if n_late > n_old:
+            self._late.write(good.slice(n_old, n_late - n_old).select(task.schema.names))
+        return good.slice(max(n_old, n_late))
+
+    def _to_quarantine(self, bad: pa.RecordBatch) -> pa.Table:
+        task = self._task
+        return to_quarantine(
+            bad,
+            batch_id=task.batch_id,
+            time=task.settings.time,
+            columns=task.schema.names,
+            sources=task.sources,
+            read_cells=self._read_cells,
+        )
 
 
 def _cell_reader(task: WriteTask) -> Callable[[str], dict[str, Any] | None] | None:
@@ -148,12 +202,14 @@ def _cell_reader(task: WriteTask) -> Callable[[str], dict[str, Any] | None] | No
         SourceFormat.CSV: csv_cells(task.record_columns),
         SourceFormat.JSON: json_cells,
         SourceFormat.PARQUET: None,
+        SourceFormat.ARROW: None,
     }[task.format]
 
 
 def to_results(output: TaskOutput) -> pa.RecordBatch:
     """Return what a task wrote as rows that travel to the driver."""
     rows = [("events", file.to_json()) for file in output.files]
+    rows += [("late", file.to_json()) for file in output.late]
     if output.quarantine is not None:
         rows.append(("quarantine", output.quarantine.to_json()))
     return _to_batch(rows)
@@ -184,6 +240,7 @@ def from_results(rows: Iterable[tuple[str, str]]) -> TaskOutputs:
     return TaskOutputs(
         sorted(files, key=lambda file: file.ordinal),
         [QuarantineFile.from_json(text) for text in found.get("quarantine", [])],
+        [LateFile.from_json(text) for text in found.get("late", [])],
     )
 
 

@@ -68,8 +68,8 @@ def test_faulty_csv_records_are_put_aside_with_their_reason(tmp_path: Path, stor
     assert {"t": None, "x": 3, "s": "d"} in [
         json.loads(row["record"]) for row in rows if row["record"].startswith("{")
     ]
-    newest = delta_log.history(store.path / "s" / "events")[0]
-    assert {row["batch"] for row in rows} == {newest["quarantine_batch"]}
+    newest = delta_log.commits(store.path / "s" / "events")[0]
+    assert {row["batch"] for row in rows} == {newest.metadata["quarantine_batch"]}
 
 
 def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path, store: Store) -> None:
@@ -145,7 +145,7 @@ def test_late_events_are_refused_by_number_and_name(tmp_path: Path, store: Store
     ingest(store, "s", [write_rows(tmp_path / "a.parquet", first, TIES)], options())
     path = write_rows(tmp_path / "b.parquet", late, TIES)
     with pytest.raises(LateEventError, match=r"2 of 4 events .*\(20\).*oldest of 5.*19 in 'b") as e:
-        ingest(store, "s", [path], options())
+        ingest(store, "s", [path], options(late="reject"))
     assert e.value.n_late == 2
     assert [row["n"] for row in read_rows(store)] == [10, 20]
     assert not list(store.path.glob(".ingest-*"))

@@ -1,0 +1,310 @@
+"""Events older than the end of the stream: put beside first, then into the files they belong to.
+
+Tasks meet late events in order of (time, arrival). They write them into staged files, one for each
+*slot*: a stretch of time inside, behind or before the stream's data files. Jobs then write the
+files concerned anew, each on its own; slots between files that hold much become files themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from chronicle.block_writer import WrittenFile, write_ordered
+from chronicle.blocks import BlockReader
+from chronicle.derived import DerivedWriter
+from chronicle.errors import SchemaError
+from chronicle.rewrite import Rewrite, even_cuts, merge_late, read_file, rewrite_files
+from chronicle.schema import conform
+from chronicle.settings import StreamSettings
+from chronicle.snapshot import DataFile
+from chronicle.summary import Ints
+from chronicle.time import is_ascending, to_int64
+
+
+@dataclass(frozen=True, slots=True)
+class LateRoute:
+    """What becomes of events older than the end of the stream."""
+
+    stream_end: int
+    """Time of the stream's last event."""
+
+    oldest: int | None
+    """Events older than this are put into the quarantine; None if none is."""
+
+    reason: str
+    """Why they are."""
+
+    t_min: tuple[int, ...]
+    t_max: tuple[int, ...]
+    """Times of the first and last event of every data file, in stream order."""
+
+    folder: Path
+    """Takes the staged files."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateFile:
+    """A staged file of late events of one slot, as one task met them."""
+
+    slot: int
+    part: int
+    """Number of the task; tasks meet events in order of (time, arrival)."""
+
+    path: str
+    n_events: int
+
+    def to_json(self) -> str:
+        """Return it as text, to send it between processes."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> LateFile:
+        """Read it back."""
+        return cls(**json.loads(text))
+
+
+def to_slots(times: Ints, t_min: Ints, t_max: Ints) -> Ints:
+    """Return the slot of each late event; ascending where the times are. Pure.
+
+    Slot 0 lies before all files, ``2 f + 1`` inside file ``f`` and ``2 f + 2`` behind it, up to
+    the next file. An event at a file's last time arrived after it: it lies behind. One at the
+    first time of the next file lies inside that, see ``chronicle.placement.place_late``.
+
+    Parameters
+    ----------
+    times
+        Of late events.
+    t_min, t_max
+        First and last time of every file, in stream order, at least one.
+    """
+    file = np.searchsorted(t_min, times, "right") - 1
+    behind = times >= t_max[np.maximum(file, 0)]
+    return np.where(file < 0, 0, 2 * file + 1 + behind)
+
+
+class LateWriter:
+    """Writes one task's late events, which must come in order of time, slot by slot."""
+
+    def __init__(self, route: LateRoute, schema: pa.Schema, time: str, *, part: int) -> None:
+        self._route = route
+        self._schema = schema
+        self._time = time
+        self._part = part
+        self._bounds = np.array(route.t_min, np.int64), np.array(route.t_max, np.int64)
+        self._files: list[LateFile] = []
+        self._writer: pa.RecordBatchFileWriter | None = None
+        self._last: int | None = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take the next late events.
+
+        Raises
+        ------
+        SchemaError
+            If they are older than those before, or do not fit the stream.
+        """
+        events = conform(batch, self._schema, where="ingest")
+        times = np.asarray(to_int64(events.column(self._time), name=self._time).to_numpy())
+        if not len(times):
+            return
+        if not is_ascending(times) or (self._last is not None and times[0] < self._last):
+            raise SchemaError(
+                f"time column '{self._time}' goes back among late events; the sources changed "
+                "while they were read, run it again when nobody writes to them"
+            )
+        self._last = int(times[-1])
+        slots = to_slots(times, *self._bounds)
+        borders = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), len(slots)]
+        for start, stop in pairwise(borders):
+            self._write(int(slots[start]), events.slice(start, stop - start))
+
+    def _write(self, slot: int, events: pa.Table) -> None:
+        if self._writer is None or self._files[-1].slot != slot:
+            self._end_file()
+            self._route.folder.mkdir(parents=True, exist_ok=True)
+            path = self._route.folder / f"{self._part:06d}-{slot:08d}.arrow"
+            self._writer = pa.ipc.new_file(str(path), self._schema)
+            self._files.append(LateFile(slot, self._part, str(path), 0))
+        self._writer.write_table(events)
+        file = self._files[-1]
+        self._files[-1] = replace(file, n_events=file.n_events + events.num_rows)
+
+    def close(self) -> list[LateFile]:
+        """Complete the files and return them."""
+        self._end_file()
+        return self._files
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        for file in self.close():
+            Path(file.path).unlink(missing_ok=True)
+
+    def _end_file(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+# ---------------------------------------------------------------------------------------------
+# From staged files to data files.
+
+
+@dataclass(frozen=True, slots=True)
+class LateJob:
+    """Staged files that become part of one data file, or files of their own."""
+
+    file: str | None
+    """Data file to write anew; None where the events get files of their own."""
+
+    ordinal: str
+    """That of the data file; of files of their own generation and part."""
+
+    late: tuple[str, ...]
+    """Staged files, in order of (time, arrival)."""
+
+    n_late: int
+
+    def to_json(self) -> str:
+        """Return it as text, to send it between processes."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> LateJob:
+        """Read it back."""
+        fields = json.loads(text)
+        return cls(fields["file"], fields["ordinal"], tuple(fields["late"]), fields["n_late"])
+
+
+def plan_late(
+    staged: Iterable[LateFile], live: Sequence[DataFile], *, generation: int, file_events: int
+) -> list[LateJob]:
+    """Decide which data files are written anew, and what gets files of its own. Pure.
+
+    What lies between two files goes into the earlier, before all files into the first, as
+    ``place_late`` has it. Where it fills half a file at least it becomes a file of its own: the
+    order of events is the same, and what has years of history loaded backwards costs no rewrite.
+
+    Parameters
+    ----------
+    staged
+        Of all tasks.
+    live
+        The stream's data files in stream order.
+    generation
+        Of this ingest.
+    file_events
+        Most events of a file.
+    """
+    in_order = sorted(staged, key=lambda file: (file.slot, file.part))
+    own: list[LateJob] = []
+    into: dict[int, list[LateFile]] = {}
+    for slot, found in groupby(in_order, key=lambda file: file.slot):
+        files = list(found)
+        n_late = sum(file.n_events for file in files)
+        if slot % 2 == 0 and 2 * n_late >= file_events:
+            # Slots share no time: no file of one ties with a file of another.
+            paths = tuple(file.path for file in files)
+            own.append(LateJob(None, f"{generation:06d}-{slot:06d}", paths, n_late))
+        else:
+            into.setdefault(max(slot - 1, 0) // 2, []).extend(files)
+    rewrites = [
+        LateJob(
+            live[position].name,
+            live[position].ordinal,
+            tuple(file.path for file in files),
+            sum(file.n_events for file in files),
+        )
+        for position, files in into.items()
+    ]
+    return own + rewrites
+
+
+@dataclass(frozen=True, slots=True)
+class LateMerge:
+    """Carries out late jobs; what is the same for all of them. Commits nothing."""
+
+    events_dir: Path
+    """Folder of the stream's events table."""
+
+    target_dir: Path
+    """Folder staged for the stream's files."""
+
+    schema: pa.Schema
+    settings: StreamSettings
+    derived: DerivedWriter | None
+
+    def __call__(self, task: str) -> str:
+        """Run a job given as JSON text; returns what it wrote, as JSON text."""
+        return json.dumps([file.to_json() for file in self.run(LateJob.from_json(task))])
+
+    def run(self, job: LateJob) -> list[WrittenFile]:
+        """Write the files of one job, holding no more than three data files in memory."""
+        if job.file is None:
+            return self._write(read_staged(job.late), self.settings, job.ordinal)
+        if job.n_late <= self.settings.file_events:
+            late = pa.Table.from_batches(read_staged(job.late), self.schema)
+            return rewrite_files(
+                Rewrite((job.file,), job.ordinal),
+                events_dir=self.events_dir,
+                target_dir=self.target_dir,
+                schema=self.schema,
+                settings=self.settings,
+                derived=self.derived,
+                late=late,
+            )
+        events = read_file(BlockReader(self.events_dir, self.schema), job.file, self.schema)
+        total = events.num_rows + job.n_late
+        cuts = even_cuts(total, self.settings.file_events, self.settings.block_events)
+        merged = merge_batches(events, read_staged(job.late), self.settings.time)
+        return self._write(merged, replace(self.settings, file_events=cuts[1]), job.ordinal)
+
+    def _write(
+        self, batches: Iterable[pa.RecordBatch], settings: StreamSettings, prefix: str
+    ) -> list[WrittenFile]:
+        return write_ordered(
+            batches,
+            stream_dir=self.target_dir,
+            schema=self.schema,
+            settings=settings,
+            ordinal_prefix=prefix,
+            derived=self.derived,
+        )
+
+
+def from_job_results(results: Iterable[str]) -> list[WrittenFile]:
+    """Return what ``LateMerge`` wrote in all jobs."""
+    return [WrittenFile.from_json(text) for result in results for text in json.loads(result)]
+
+
+def read_staged(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the events of staged files, batch by batch."""
+    for path in paths:
+        with pa.OSFile(path) as file:
+            reader = pa.ipc.open_file(file)
+            for i in range(reader.num_record_batches):
+                yield reader.get_batch(i)
+
+
+def merge_batches(
+    events: pa.Table, late: Iterable[pa.RecordBatch], time: str
+) -> Iterator[pa.RecordBatch]:
+    """Merge late events into those that arrived before them, a batch at a time. Pure.
+
+    Both come in order of (time, arrival); of equal times first ``events``, then ``late``.
+    """
+    times = to_int64(events.column(time), name=time).to_numpy()
+    done = 0
+    for batch in late:
+        last = to_int64(batch.column(time), name=time)[-1].as_py()
+        upto = int(np.searchsorted(times, last, "right"))
+        earlier = events.slice(done, upto - done)
+        yield from merge_late(earlier, pa.Table.from_batches([batch]), time).to_batches()
+        done = upto
+    yield from events.slice(done).to_batches()

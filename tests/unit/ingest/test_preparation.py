@@ -1,0 +1,182 @@
+"""What an ingest decides before Spark starts."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from chronicle.append import append
+from chronicle.errors import SchemaError, SourceError, StorageError
+from chronicle.ingest import IngestOptions, follow
+from chronicle.ingest.checkpoint import default_place, last_batch, last_committed, open_checkpoint
+from chronicle.ingest.preparation import Checksums, Request, check_options, prepare, to_units
+from chronicle.ingest.sources import find_sources
+from chronicle.settings import StreamSettings
+from chronicle.source_memory import Source, read_source, taken, to_transactions
+from chronicle.store import Store, Stream, create_store
+from tests.ingest_files import TIES, write_rows
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    store = create_store(tmp_path / "store")
+    return store.create_stream("s", TIES, StreamSettings(time="t"))
+
+
+def put(stream: Stream, name: str, t: int) -> Path:
+    return write_rows(stream.path.parent.parent / name, [{"t": t, "n": 0, "pad": ""}], TIES)
+
+
+def take(stream: Stream, path: Path, **transactions: int) -> None:
+    """Append a row as if it came from a file."""
+    riding = to_transactions([read_source(path)]) | transactions
+    append(stream, pa.table({"t": [1], "n": [0], "pad": [""]}), transactions=riding)
+
+
+def request(stream: Stream, **given: Any) -> Request:
+    more = {name: given.pop(name) for name in ("lateness", "transactions") if name in given}
+    options = IngestOptions(time="t", **given)
+    return Request(Store(stream.path.parent), "s", options, None, lambda _: None, **more)
+
+
+def left(asked: Request, paths: list[Path]) -> list[str]:
+    with ThreadPoolExecutor(1) as pool:
+        found = find_sources(paths, format_name=None)
+        return [path.name for path in prepare(asked, found, Checksums(pool)).sources.files]
+
+
+def test_sources_left_are_those_not_taken(stream: Stream) -> None:
+    a, b = put(stream, "a.parquet", 1), put(stream, "b.parquet", 2)
+    take(stream, a)
+    assert left(request(stream), [a, b]) == ["b.parquet"]
+    assert left(request(stream, again=True), [a, b]) == ["a.parquet", "b.parquet"]
+
+
+def test_source_that_changed_is_an_error_only_under_its_own_path(stream: Stream) -> None:
+    a = put(stream, "a.parquet", 1)
+    take(stream, a)
+    put(stream, "a.parquet", 2)
+    with pytest.raises(SourceError, match=r"a\.parquet' was taken into stream 's' before"):
+        left(request(stream), [a])
+    assert left(request(stream), [put(stream, "b.parquet", 2)]) == ["b.parquet"]
+
+
+def test_batch_whose_number_the_stream_has_is_taken(stream: Stream) -> None:
+    a = put(stream, "a.parquet", 1)
+    take(stream, put(stream, "b.parquet", 1), follower=7)
+    for number, expected in ((6, []), (7, []), (8, ["a.parquet"])):
+        assert left(request(stream, transactions={"follower": number}), [a]) == expected
+
+
+def test_fingerprint_depends_on_size_and_checksum_and_has_63_bits() -> None:
+    sources = [Source("/a", 1, "ab"), Source("/a", 2, "ab"), Source("/a", 1, "ac")]
+    numbers = [source.fingerprint for source in sources]
+    assert len(set(numbers)) == 3
+    assert all(0 <= number < 1 << 63 for number in numbers)
+    assert Source("/b", 1, "ab").fingerprint == numbers[0]
+    assert Source("/b", 1, "ab").application_id != sources[0].application_id
+
+
+def test_stream_that_does_not_exist_has_taken_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    assert taken(None, [read_source(tmp_path / "a")]) == frozenset()
+
+
+def test_checksum_is_that_of_the_whole_file(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    found = read_source(tmp_path / "a")
+    # FIPS 180-2, appendix B.1.
+    assert found.sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert (found.path, found.size_bytes) == (str(tmp_path / "a"), 3)
+    with pytest.raises(SourceError, match="cannot be read"):
+        read_source(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param({"late": "later"}, "treated as 'later'", id="policy"),
+        pytest.param({"late": "reject", "lateness": 3}, "not to be merged", id="nothing merged"),
+        pytest.param({"lateness": -3}, "none below zero", id="negative"),
+        pytest.param({"lateness": timedelta(-1)}, "none below zero", id="negative duration"),
+    ],
+)
+def test_lateness_that_says_nothing_is_refused(
+    stream: Stream, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SourceError, match=message):
+        check_options(request(stream, **given))
+
+
+def test_lateness_becomes_the_unit_of_the_time() -> None:
+    assert to_units(timedelta(seconds=2), "timestamp") == 2_000_000
+    assert to_units(7, "integer") == 7
+    assert to_units(None, "timestamp_utc") is None
+    with pytest.raises(SchemaError, match="is an integer"):
+        to_units(timedelta(1), "integer")
+    with pytest.raises(SchemaError, match="give it as a duration"):
+        to_units(7, "timestamp")
+
+
+# ---------------------------------------------------------------------------------------------
+# Following, as far as it gets without Spark.
+
+
+@pytest.mark.parametrize("folder", ["kafka:prices", "kafka://host/prices", "s3://bucket/in"])
+def test_what_is_no_folder_cannot_be_followed(stream: Stream, folder: str) -> None:
+    with pytest.raises(SourceError, match="Kafka neither; have its records written to files"):
+        follow(Store(stream.path.parent), "s", folder, IngestOptions(time="t"))
+
+
+def test_following_asks_for_a_folder_and_takes_nothing_again(
+    stream: Stream, tmp_path: Path
+) -> None:
+    store = Store(stream.path.parent)
+    with pytest.raises(SourceError, match="no folder"):
+        follow(store, "s", tmp_path / "none", IngestOptions(time="t"))
+    with pytest.raises(SourceError, match="leave --again out"):
+        follow(store, "s", tmp_path, IngestOptions(time="t", again=True))
+
+
+def test_checkpoint_stays_while_it_is_not_ahead_of_its_stream(
+    stream: Stream, tmp_path: Path
+) -> None:
+    store, place = Store(stream.path.parent), tmp_path / "place"
+    with open_checkpoint(place, store, "s") as first:
+        commits = first.spark_dir / "commits"
+        commits.mkdir(parents=True)
+        (commits / "0").touch()
+        (commits / ".0.crc").touch()
+    assert last_batch(first.spark_dir) == 0
+    take(stream, put(stream, "a.parquet", 1), **{first.application_id: 0})
+    with open_checkpoint(place, store, "s") as second:
+        assert second == first
+        assert last_committed(second, store, "s") == 0
+    (commits / "1").touch()  # done for Spark, and not in the stream: the stream was restored
+    with open_checkpoint(place, store, "s") as third:
+        assert third.id != first.id
+        assert last_batch(third.spark_dir) == -1
+
+
+def test_checkpoint_is_held_by_one_process(stream: Stream, tmp_path: Path) -> None:
+    store = Store(stream.path.parent)
+    with (
+        open_checkpoint(tmp_path / "place", store, "s"),
+        pytest.raises(StorageError, match="another process follows"),
+        open_checkpoint(tmp_path / "place", store, "s"),
+    ):
+        pytest.fail("two hold one checkpoint")
+
+
+def test_checkpoints_of_folders_and_streams_lie_apart_in_the_store(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    cases = [("s", tmp_path / "a"), ("s", tmp_path / "b"), ("r", tmp_path / "a")]
+    places = {default_place(store, name, folder) for name, folder in cases}
+    assert len(places) == 3
+    assert all(store.path in place.parents for place in places)
+    assert store.stream_names() == ()
