@@ -1,0 +1,1 @@
+"""Files read and appended in this process: what ingest does with Spark, for a few events."""

@@ -1,0 +1,185 @@
+"""Append files to a stream without Spark; what it has taken before is not taken again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from chronicle.append import AppendReport, Late, append
+from chronicle.derived import DerivedWriter
+from chronicle.derived_attributes import canonical_names
+from chronicle.errors import SchemaError, SourceError
+from chronicle.local.reader import STDIN, LocalEvents, find_files, read_files
+from chronicle.settings import StreamSettings
+from chronicle.source_memory import Source, fingerprints, read_source, taken, to_transactions
+from chronicle.store import Store, Stream, check_stream_name
+
+
+@dataclass(frozen=True, slots=True)
+class AppendOptions:
+    """How files are to be read, and what becomes of late events."""
+
+    time: str | None = None
+    """Time column; needed for a new stream alone."""
+
+    derive: tuple[str, ...] = ()
+    """Derived attributes of a new stream, such as ``delta(speed)``."""
+
+    late: Late | str = Late.MERGE
+    format: str | None = None
+    """``parquet``, ``csv``, ``json`` or ``arrow``; by the files' endings if None."""
+
+    time_zone: str | None = None
+    """Zone in which times without an offset are local."""
+
+    again: bool = False
+    """Whether to take files that were taken before."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendFilesReport:
+    """What appending files did."""
+
+    stream: str
+    store_path: Path
+    n_skipped: int
+    """Files that the stream had taken before."""
+
+    appended: AppendReport | None
+    """None where every file was skipped."""
+
+    def __str__(self) -> str:
+        lines = []
+        if self.appended is not None:
+            lines += [f"stream '{self.stream}': {self.appended}"]
+        if self.n_skipped:
+            files = "1 file was" if self.n_skipped == 1 else f"{self.n_skipped:,} files were"
+            lines += [f"{files} taken before and skipped (--again takes them once more)"]
+        return "\n".join(lines)
+
+
+def append_files(
+    store: Store,
+    stream_name: str,
+    sources: Sequence[str | Path],
+    options: AppendOptions,
+    *,
+    derived: Callable[[Stream], DerivedWriter] | None = None,
+    stdin: BinaryIO | None = None,
+) -> AppendFilesReport:
+    """Append the events of files to a stream, which is created if it is new.
+
+    Parameters
+    ----------
+    store
+        Where the stream is.
+    stream_name
+        Name of the stream.
+    sources
+        Files, patterns or folders in the order of arrival, or only ``"-"`` for ``stdin``.
+    options
+        How to read them.
+    derived
+        Makes the writer of the stream's runs.
+    stdin
+        What ``"-"`` stands for.
+
+    Raises
+    ------
+    SourceError
+        If a file cannot be taken, has changed since it was taken, or holds no event.
+    SchemaError
+        If its columns are not those of the stream, or no time column is named for a new one.
+    LateEventError
+        If events are late and ``late`` is ``reject``.
+    """
+    check_stream_name(stream_name)
+    stream = store.stream(stream_name) if stream_name in store.stream_names() else None
+    time = _time_column(stream_name, stream, options.time)
+    derived_names = _derived_names(stream_name, stream, options.derive)
+    paths = list(sources)
+    known: list[Source] = []
+    if STDIN not in paths:
+        known = [read_source(path) for path in find_files(paths, format_name=options.format).files]
+    skipped = frozenset[str]() if options.again else taken(stream, known)
+    new = [source for source in known if source.path not in skipped]
+    if known and not new:
+        return AppendFilesReport(stream_name, store.path, len(skipped), None)
+    read = read_files(
+        [source.path for source in new] or paths,
+        time=time,
+        schema=None if stream is None else stream.schema,
+        format_name=options.format,
+        time_zone=options.time_zone,
+        stdin=stdin,
+    )
+    if stream is None:
+        settings = StreamSettings(time=time, derived=derived_names)
+        stream = store.create_stream(stream_name, read.events.schema, settings)
+    writer = None if derived is None else derived(stream)
+    report = _append(stream, read, new, options, derived=writer)
+    return AppendFilesReport(stream_name, store.path, len(skipped), report)
+
+
+def _time_column(stream_name: str, stream: Stream | None, time: str | None) -> str:
+    if stream is None:
+        if time is None:
+            raise SchemaError(
+                f"stream '{stream_name}' is new; name its time column with --time, or an "
+                "existing stream"
+            )
+        return time
+    if time not in (None, stream.settings.time):
+        raise SchemaError(
+            f"stream '{stream_name}' is ordered by '{stream.settings.time}', not by '{time}'; "
+            "leave --time out, or append to a new stream"
+        )
+    return stream.settings.time
+
+
+def _derived_names(
+    stream_name: str, stream: Stream | None, derive: Sequence[str]
+) -> tuple[str, ...]:
+    names = canonical_names(derive)
+    new = [name for name in names if stream is not None and name not in stream.settings.derived]
+    if new:
+        raise SchemaError(
+            f"stream '{stream_name}' does not derive '{new[0]}'; index it with 'chronicle index "
+            "create', which declares it, or append to a new stream"
+        )
+    return names
+
+
+def _append(
+    stream: Stream,
+    read: LocalEvents,
+    sources: Sequence[Source],
+    options: AppendOptions,
+    *,
+    derived: DerivedWriter | None,
+) -> AppendReport:
+    paths = [source.path for source in sources]
+    before = fingerprints(stream, paths) if options.again else {}
+
+    def guard() -> None:
+        """Refuse a source that another process took since it was looked up."""
+        for path, found in fingerprints(stream, paths).items():
+            if before.get(path) != found:
+                raise SourceError(
+                    f"another process took '{path}' into stream '{stream.name}' meanwhile; "
+                    "nothing was appended, run it again to take what is left"
+                )
+
+    return append(
+        stream,
+        read.events,
+        late=options.late,
+        derived=derived,
+        metadata={"sources": json.dumps([source.to_dict() for source in sources])},
+        transactions=to_transactions(sources),
+        put_aside=read.put_aside if read.put_aside.num_rows else None,
+        guard=guard,
+    )

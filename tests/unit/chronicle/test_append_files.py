@@ -1,0 +1,65 @@
+"""Files are appended once, whoever else appends them at the same time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chronicle import create_store
+from chronicle.errors import SourceError
+from chronicle.local import append_files as subject
+from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.source_memory import Source
+from chronicle.store import Store, Stream
+from tests.ingest_files import read_rows
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    path = tmp_path / "first.csv"
+    path.write_text("t,x\n1,1\n")
+    made = create_store(tmp_path / "store")
+    append_files(made, "s", [path], AppendOptions(time="t"))
+    return made
+
+
+def test_file_that_another_process_takes_meanwhile_is_not_taken_twice(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "next.csv"
+    path.write_text("t,x\n2,2\n")
+    taken = subject.taken
+
+    def taken_just_before(stream: Stream | None, sources: list[Source]) -> frozenset[str]:
+        seen = taken(stream, sources)
+        monkeypatch.setattr(subject, "taken", taken)
+        append_files(store, "s", [path], AppendOptions())
+        return seen
+
+    monkeypatch.setattr(subject, "taken", taken_just_before)
+    with pytest.raises(SourceError, match=r"another process took .*next.csv"):
+        append_files(store, "s", [path], AppendOptions())
+    assert [row["x"] for row in read_rows(store)] == [1, 2]
+    report = append_files(store, "s", [path], AppendOptions())
+    assert (report.n_skipped, report.appended) == (1, None)
+
+
+def test_again_takes_a_file_that_changed(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "first.csv"
+    path.write_text("t,x\n3,3\n")
+    with pytest.raises(SourceError, match="has other content now"):
+        append_files(store, "s", [path], AppendOptions())
+    append_files(store, "s", [path], AppendOptions(again=True))
+    assert [row["x"] for row in read_rows(store)] == [1, 3]
+    assert append_files(store, "s", [path], AppendOptions()).n_skipped == 1
+
+
+def test_file_without_events_leaves_no_new_stream(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("t,x\nsoon,1\n")
+    for text in ("t,x\nsoon,1\n", "t,x\n"):
+        path.write_text(text)
+        with pytest.raises(SourceError, match="nothing was appended"):
+            append_files(store, "new", [path], AppendOptions(time="t"))
+    assert store.stream_names() == ("s",)

@@ -1,0 +1,193 @@
+"""Files become events without Spark: order, formats, what is put aside, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from chronicle.errors import SchemaError, SourceError
+from chronicle.local import reader as local_reader
+from chronicle.local.reader import LocalEvents, read_files
+
+LOCAL = pa.schema([("t", pa.timestamp("us")), ("x", pa.int64()), ("s", pa.string())])
+INTEGER = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+
+
+def read(paths: list[Path | str], schema: pa.Schema | None, **given: Any) -> LocalEvents:
+    return read_files(paths, time="t", schema=schema, **given)
+
+
+def reasons(found: LocalEvents) -> dict[str, int]:
+    return dict(Counter(found.put_aside.column("reason").to_pylist()))
+
+
+def test_faulty_csv_records_are_put_aside_with_their_reason(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    lines = [
+        "2020-01-01T00:00:00,1,a",
+        "2020-01-01T00:00:01,one,b",
+        "2020-01-01T00:00:02,2",
+        ",3,d",
+        "yesterday,4,e",
+        "2020-01-01T00:00:05Z,5,f",
+        "2020-01-01T00:00:06.0000001,6,g",
+        "12:30:00,7,h",
+        "2020-01-01T00:00:08,,",
+        "2020-01-01T00:00:09,1,a,1",
+    ]
+    path.write_text("t,x,s\n" + "".join(line + "\n" for line in lines))
+    found = read([path], LOCAL)
+    assert found.events.to_pylist() == [
+        {"t": datetime(2020, 1, 1), "x": 1, "s": "a"},
+        {"t": datetime(2020, 1, 1, 0, 0, 8), "x": None, "s": None},
+    ]
+    assert reasons(found) == {
+        "time 't' does not parse": 2,
+        "the record does not parse": 2,
+        "column 'x' does not parse as int64": 1,
+        "no time in column 't'": 1,
+        "time 't' has an offset from UTC, the stream's times have none": 1,
+        "time 't' is finer than a microsecond": 1,
+    }
+    records = found.put_aside.column("record").to_pylist()
+    assert "2020-01-01T00:00:01,one,b" in records
+    assert {"t": None, "x": 3, "s": "d"} in [json.loads(one) for one in records if one[0] == "{"]
+    assert set(found.put_aside.column("source").to_pylist()) == {str(path)}
+
+
+def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(
+        '{"t": 1, "x": 1.5}\n{"t": 2, "x": "many"}\n{"t": 3, "x": \n{"t": "four", "x": 4}\n'
+        '{"x": 5}\n{"t": 6}\n{"t": 4611686018427387904, "x": 1}\n'
+    )
+    found = read([path], INTEGER)
+    assert found.events.to_pylist() == [{"t": 1, "x": 1.5}, {"t": 6, "x": None}]
+    assert reasons(found) == {
+        "column 'x' does not parse as double": 1,
+        "the record does not parse": 1,
+        "time 't' does not parse": 1,
+        "no time in column 't'": 1,
+        "time 't' is beyond 2^62": 1,
+    }
+
+
+def test_files_keep_their_order_and_columns_theirs(tmp_path: Path) -> None:
+    for name, text in (("b", "x,t\n1,9\n2,9\n"), ("a", "x,t\n3,9\n")):
+        (tmp_path / f"{name}.csv").write_text(text)
+    found = read([tmp_path / "b.csv", tmp_path / "a.csv"], INTEGER)
+    assert found.events.schema == INTEGER
+    assert found.events.column("x").to_pylist() == [1, 2, 3]
+
+
+def test_compressed_text_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"t,x\n1,2\n"))
+    assert read([path], INTEGER).events.to_pylist() == [{"t": 1, "x": 2.0}]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_typed_rows_without_a_time_are_put_aside(tmp_path: Path, ending: str) -> None:
+    table = pa.table(
+        {
+            "x": pa.array([1, 2, 3], pa.float64()),
+            "t": pa.array([7, None, 2**62], pa.int64()),
+        }
+    )
+    path = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    found = read([path], INTEGER)
+    assert found.events.to_pylist() == [{"t": 7, "x": 1.0}]
+    records = [json.loads(record) for record in found.put_aside.column("record").to_pylist()]
+    assert records == [{"t": None, "x": 2.0}, {"t": str(2**62), "x": 3.0}]
+    assert found.put_aside.column("reason").to_pylist() == [
+        "no time in column 't'",
+        "time 't' is beyond 2^62",
+    ]
+
+
+def test_types_are_widened_as_a_stream_stores_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table(
+        {
+            "t": pa.array([1], pa.timestamp("ms")),
+            "s": pa.array(["a"]).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, path)
+    found = read([path], None)
+    assert found.events.schema == pa.schema([("t", pa.timestamp("us")), ("s", pa.string())])
+    assert found.events.to_pylist() == [{"t": datetime(1970, 1, 1, 0, 0, 0, 1000), "s": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        pytest.param({"t": [1]}, "lack column 'x'", id="lacks a column"),
+        pytest.param({"t": [1], "x": [1.0], "y": [1]}, "have column 'y'", id="has one more"),
+        pytest.param({"t": [1], "x": ["a"]}, "column 'x' is string", id="type"),
+        pytest.param({"t": [1.5], "x": [1.0]}, "time column 't' is double", id="time"),
+        pytest.param({"u": [1], "x": [1.0]}, "no time column 't'", id="no time"),
+        pytest.param({"t": [1], "x": [[1.0]]}, "events are flat", id="nested"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_columns_that_do_not_fit_are_refused(
+    tmp_path: Path, columns: dict[str, list[Any]], message: str, ending: str
+) -> None:
+    table, path = pa.table(columns), tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(SchemaError, match=message):
+        read([path], INTEGER)
+
+
+def test_local_times_become_instants_of_their_zone(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t\n2021-07-01 12:00:00\n2021-01-01 12:00:00\n2021-01-01T12:00:00Z\n")
+    schema = pa.schema([("t", pa.timestamp("us", "UTC"))])
+    found = read([path], schema, time_zone="America/Chicago")
+    # Five hours behind UTC in July, six in January; the last one says its own.
+    assert found.events.column("t").cast(pa.string()).to_pylist() == [
+        "2021-07-01 17:00:00.000000Z",
+        "2021-01-01 18:00:00.000000Z",
+        "2021-01-01 12:00:00.000000Z",
+    ]
+    without = read([path], schema)
+    assert without.events.num_rows == 1
+    assert reasons(without) == {"time 't' has no offset from UTC (give --time-zone)": 2}
+
+
+def test_standard_input_stands_alone(tmp_path: Path) -> None:
+    given = io.BytesIO(b"t,x\n1,2\n,3\n")
+    found = read(["-"], INTEGER, format_name="csv", stdin=given)
+    assert found.events.to_pylist() == [{"t": 1, "x": 2.0}]
+    assert found.put_aside.column("source").to_pylist() == ["standard input"]
+    with pytest.raises(SourceError, match="name it alone"):
+        read(["-", tmp_path / "a.csv"], INTEGER, format_name="csv", stdin=given)
+
+
+def test_files_too_large_for_memory_are_sent_to_ingest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t,x\n1,2\n")
+    monkeypatch.setattr(local_reader, "BYTES_MAX", 7)
+    with pytest.raises(SourceError, match="chronicle ingest"):
+        read([path], INTEGER)
