@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from chronicle import Snapshot, Store
-from chronicle.errors import StreamNotFoundError
+from chronicle import Snapshot, Store, Stream
+from chronicle.errors import CorruptBlockError, StreamNotFoundError
+from chronicle.lost import check_not_vacuumed, lost_file
 from replay.engines.local import INLINE_EVENTS, ReplayOutcome, replay
 from replay.engines.source import EventSource, OnceRead, TableSource, fetch_events
 from replay.engines.statistics import IndexPhase, SnapshotStatistics, look_up, statistics_of
@@ -32,6 +35,8 @@ from replay.result import Actual, Result, Seconds
 
 Tables = Mapping[str, pa.Table]
 Parameters = Mapping[str, object]
+AsOf = int | dt.datetime | str
+"""A version of a stream: its number, or a time; see ``chronicle.Stream.snapshot``."""
 
 STATEMENTS_CACHED = 256
 """Bound and compiled queries kept per process, as databases keep prepared statements."""
@@ -44,7 +49,8 @@ def query(
     params: Parameters | None = None,
     plan: str = "auto",
     engine: str = "local",
-    as_of: int | None = None,
+    as_of: AsOf | None = None,
+    skip_damaged: bool = False,
 ) -> Result:
     """Answer a query over history.
 
@@ -63,7 +69,12 @@ def query(
     engine
         ``local``; no other yet.
     as_of
-        Version of the events table to answer on; the newest by default.
+        Version of the stream to answer on, the newest by default: its number; or a time, as
+        ``datetime`` or ISO 8601 text, for the latest version committed at or before it. A time
+        without a zone is UTC.
+    skip_damaged
+        Whether to leave out data files that cannot be read and to answer as if their events had
+        never been. What was left out is said in ``actual.warnings``.
 
     Returns
     -------
@@ -77,15 +88,15 @@ def query(
     PlanError
         If the named plan cannot apply to the query.
     StorageError
-        If the store, the stream or a data file is missing or damaged.
+        If the store, the stream, the version or a data file is missing or damaged.
     """
     started = perf_counter()
     if engine != "local":
         raise NotSupportedError(f"engine '{engine}' is not supported yet; use engine='local'")
     parsed = _parse(sql)
     if isinstance(source, Store):
-        snapshot = source.stream(parsed.stream).snapshot(as_of)
-        return _query_snapshot(snapshot, sql, params or {}, plan, started)
+        asked = _Asked(sql, params or {}, plan, started)
+        return _query_stream(source.stream(parsed.stream), asked, as_of, skip_damaged)
     if as_of is not None:
         raise PlanError("as_of names a version of a store; tables in memory have none")
     return _query_table(source, parsed, sql, params or {}, plan, started)
@@ -117,7 +128,7 @@ def explain(
     *,
     params: Parameters | None = None,
     plan: str = "auto",
-    as_of: int | None = None,
+    as_of: AsOf | None = None,
 ) -> Explanation:
     """Return the plan a query would take and its rivals, without reading an event.
 
@@ -171,13 +182,38 @@ def _plan(statement: _Statement, statistics: SnapshotStatistics, requested: str)
     return choose_plan(statement.bound, statistics, requested=requested)
 
 
-def _query_snapshot(
-    snapshot: Snapshot, sql: str, params: Parameters, plan: str, started: float
-) -> Result:
-    statement = _prepare(sql, snapshot.schema, snapshot.settings.time, params)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A query as it was asked, and when."""
+
+    sql: str
+    params: Parameters
+    plan: str
+    started: float
+
+
+def _query_stream(stream: Stream, asked: _Asked, as_of: AsOf | None, skip_damaged: bool) -> Result:
+    """Answer on one version, without the data files found unreadable on the way if so asked."""
+    version = stream.version_of(as_of)
+    lost: dict[str, str] = {}
+    while True:
+        try:
+            snapshot = stream.snapshot(version, without=frozenset(lost))
+            return _query_snapshot(snapshot, asked, tuple(lost.values()))
+        except CorruptBlockError as error:
+            check_not_vacuumed(stream, version, error)
+            name = Path(error.path).name
+            if not skip_damaged or name in lost:
+                raise
+            lost[name] = str(lost_file(stream, version, error))
+
+
+def _query_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -> Result:
+    started = asked.started
+    statement = _prepare(asked.sql, snapshot.schema, snapshot.settings.time, asked.params)
     bound, program = statement.bound, statement.program
     statistics = statistics_of(snapshot)
-    chosen = _plan(statement, statistics, plan)
+    chosen = _plan(statement, statistics, asked.plan)
     planned = perf_counter()
     indexed = look_up(chosen, statistics)
     if chosen.kind is PlanKind.FULL:
@@ -199,7 +235,7 @@ def _query_snapshot(
         candidates=n_candidates,
         intervals=n_intervals,
         faults=outcome.n_faults + answer.n_faults,
-        warnings=statistics.faults,
+        warnings=(*lost, *statistics.faults),
         seconds=Seconds(
             plan=planned - started,
             index=looked_up - planned,

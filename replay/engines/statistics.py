@@ -58,7 +58,7 @@ class SnapshotStatistics:
     @property
     def faults(self) -> tuple[str, ...]:
         """What was found damaged in derived data and was answered without."""
-        return tuple(self._indexes.faults)
+        return (*self._snapshot.faults, *self._indexes.faults)
 
     def bounds(self, attribute: str) -> AttributeBounds:
         """Least and greatest value of an attribute, per block."""

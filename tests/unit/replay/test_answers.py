@@ -11,7 +11,7 @@ import pytest
 import replay
 from chronicle import Store, StreamSettings, create_store, open_store
 from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_derived, commit_events, commit_tree
+from chronicle.commit import Change, commit_derived, commit_events, commit_tree
 from chronicle.errors import SchemaError, StreamNotFoundError
 from indexing import RunWriter
 from replay.errors import NotSupportedError, PlanError
@@ -49,7 +49,7 @@ def test_commit_cut_short_after_any_step_loses_no_row(
     )
     version = stream.snapshot().version
     steps = (
-        lambda: commit_events(stream, files, read_version=version, metadata={}),
+        lambda: commit_events(stream, Change(tuple(files)), read_version=version, metadata={}),
         lambda: commit_tree(stream, files),
         lambda: commit_derived(stream, files),
     )
