@@ -17,7 +17,7 @@ from chronicle import StreamSettings, create_store, open_store
 from chronicle.block_writer import write_ordered
 from chronicle.commit import commit_files
 from chronicle.schema import normalise_schema
-from cli import app
+from cli.app import app
 from datasets import crimes, synthetic
 from datasets.tour import INDEXES, ROBBERY_TO_CAR_THEFT
 from indexing import RunWriter

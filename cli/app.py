@@ -1,0 +1,71 @@
+"""The commands by name, and what becomes of their failures."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from chronicle.errors import ChronicleError
+from cli import ask, indexes, take, tend
+from cli.show import say
+
+app = typer.Typer(
+    name="chronicle",
+    help="Keep event streams, and ask what happened in which order, without reading them whole.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+index = typer.Typer(
+    name="index",
+    help="Create, drop, list and compact the indexes of a stream.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+for command in (
+    take.ingest,
+    take.append,
+    ask.streams,
+    ask.describe,
+    ask.history,
+    ask.query,
+    tend.compact,
+    tend.vacuum,
+    tend.check,
+    tend.repair,
+    tend.delete,
+    tend.rename,
+    tend.drop,
+):
+    app.command()(command)
+app.command("add-column")(tend.add_column)
+index.command()(indexes.create)
+index.command()(indexes.drop)
+index.command("list")(indexes.show)
+index.command()(indexes.compact)
+app.add_typer(index)
+app.command()(ask.demo)
+
+
+def main() -> None:
+    """Run the command line; stated failures become one sentence on stderr and exit code 1."""
+    try:
+        app()
+    except ChronicleError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        where = f"'{error.filename}'" if error.filename else "the disk"
+        reason = error.strerror or str(error)
+        say(f"error: {where} cannot be used ({reason}); check path, permissions and space")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("interrupted; nothing was committed after the last message above")
+        sys.exit(130)

@@ -1,0 +1,237 @@
+"""Commands that ask: query, demo, streams, describe, history."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import JsonOption, StoreOption, StreamArgument, stream_of
+from cli.show import own_name, print_result, print_table, say
+from cli.startup import keep_pandas_out
+
+if TYPE_CHECKING:
+    from replay import Result
+
+FORMATS = ("table", "json", "csv", "parquet", "arrow")
+
+
+def query(
+    store: StoreOption,
+    sql: Annotated[str | None, typer.Argument(help="The query.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Read the query from a file.")
+    ] = None,
+    plan: Annotated[
+        str, typer.Option("--plan", help="auto, full, tree, all, or indexes=A.x,C.")
+    ] = "auto",
+    param: Annotated[
+        list[str] | None, typer.Option("--param", help="Value of :name, as name=value.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the plan and its rivals; do not run.")
+    ] = False,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Print on stderr what happened.")
+    ] = False,
+    analysis: Annotated[
+        Path | None, typer.Option("--analysis", help="Write what happened as JSON.")
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("--format", help="table, json, csv, parquet or arrow.")
+    ] = "table",
+    out: Annotated[Path | None, typer.Option("--out", help="Write the answer to a file.")] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", help="Version of the stream to answer on: its number or a time."),
+    ] = None,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option("--skip-damaged", help="Answer without damaged data files, and name them."),
+    ] = False,
+) -> None:
+    """Answer a pattern query over history.
+
+    Example: chronicle query -f robbery.sql --store data --analyze
+    """
+    keep_pandas_out()
+    import replay
+    from chronicle import open_store
+
+    text = _query_text(sql, file)
+    if output_format not in FORMATS:
+        raise typer.BadParameter(f"use one of {', '.join(FORMATS)}", param_hint="--format")
+    for target in filter(None, (out, analysis)):
+        _check_target(target)
+    params = _parameters(param or [])
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Compiled matching hears no handler of Python's: let Ctrl-C end the process as it is.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    opened = open_store(store)
+    if explain:
+        explanation = replay.explain(opened, text, params=params, plan=plan, as_of=as_of)
+        shown = explanation.to_dict()
+        print(json.dumps(shown, indent=2) if output_format == "json" else explanation)
+        return
+    result = replay.query(
+        opened, text, params=params, plan=plan, as_of=as_of, skip_damaged=skip_damaged
+    )
+    _write_answer(result, output_format, out)
+    if analyze:
+        say(result.analysis())
+    else:
+        for warning in result.actual.warnings:
+            say(f"warning: {warning}")
+    if analysis is not None:
+        analysis.write_text(json.dumps(result.stats, indent=2) + "\n")
+
+
+def demo(
+    store: Annotated[
+        Path, typer.Option("--store", help="Folder for the demo's store; made new each time.")
+    ] = Path("demo-store"),
+) -> None:
+    """Ingest twelve years of real crime reports and ask three questions about them.
+
+    Example: chronicle demo
+    """
+    from datasets.tour import run_tour
+
+    run_tour(store, command=own_name(), say=say, show=print_result)
+
+
+def streams(store: StoreOption) -> None:
+    """List the streams of a store.
+
+    Example: chronicle streams --store data
+    """
+    from chronicle import open_store
+    from chronicle.describe import describe_stream
+
+    opened = open_store(store)
+    rows = []
+    for name in opened.stream_names():
+        shown = describe_stream(opened.stream(name).snapshot()).to_dict()
+        rows.append((name, f"{shown['n_events']:,}", str(shown["t_min"]), str(shown["t_max"])))
+    print_table(("stream", "events", "first", "last"), rows)
+
+
+def describe(
+    stream: StreamArgument,
+    store: StoreOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Print time range, counts, tree levels, indexes and sizes of a stream.
+
+    Example: chronicle describe crimes --store data
+    """
+    from chronicle.describe import describe_stream
+    from indexing import open_indexes
+
+    snapshot = stream_of(store, stream).snapshot()
+    described = describe_stream(snapshot)
+    opened = open_indexes(snapshot)
+    indexes = [opened.index(attribute) for attribute in opened.attributes]
+    if as_json:
+        sizes = {
+            i.attribute: {
+                "entries": i.n_entries,
+                "runs": i.n_runs,
+                "bytes": i.size_bytes,
+                "bytes_per_event": described.per_event(i.size_bytes),
+            }
+            for i in indexes
+        }
+        print(json.dumps({**described.to_dict(), "indexes": sizes}, indent=2))
+        return
+    for name, value in described.lines():
+        print(f"{name:<14}{value}")
+    for i in indexes:
+        held = f"{i.n_entries:,} entries in {i.n_runs:,} runs, {described.sizes(i.size_bytes)}"
+        print(f"{'index':<14}{i.attribute}: {held}")
+
+
+def history(stream: StreamArgument, store: StoreOption, as_json: JsonOption = False) -> None:
+    """List the versions of a stream, newest first, and what made them.
+
+    Example: chronicle history crimes --store data
+    """
+    from chronicle.history import history as versions
+
+    entries = versions(stream_of(store, stream))
+    if as_json:
+        print(json.dumps([entry.to_dict() for entry in entries], indent=2))
+        return
+    rows = [
+        (
+            str(entry.version),
+            entry.time.isoformat(timespec="seconds"),
+            entry.operation,
+            _count(entry.n_events),
+            _count(entry.n_late),
+            _count(entry.n_events_total),
+            ", ".join(Path(source).name for source in entry.sources),
+        )
+        for entry in entries
+    ]
+    heads = ("version", "committed", "operation", "events", "late", "in all", "files")
+    print_table(heads, rows)
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _query_text(sql: str | None, file: Path | None) -> str:
+    """Return the query from the argument or the file, whichever was given."""
+    if (sql is None) == (file is None):
+        raise typer.BadParameter("give the query as an argument or with --file, not both")
+    if file is None:
+        return str(sql)
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read '{file}': {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"'{file}' is not UTF-8 text ({error.reason})") from error
+
+
+def _check_target(target: Path) -> None:
+    """Check that a file can be written here, before the query takes its time."""
+    if target.is_dir():
+        raise typer.BadParameter(f"cannot write '{target}': it is a folder")
+    if not target.parent.is_dir():
+        raise typer.BadParameter(f"cannot write '{target}': there is no folder '{target.parent}'")
+
+
+def _parameters(given: list[str]) -> dict[str, object]:
+    """Read ``name=value`` pairs; numbers and true/false become what they look like."""
+    params: dict[str, object] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"'{pair}' is not name=value", param_hint="--param")
+        try:
+            params[name] = json.loads(value)
+        except ValueError:
+            params[name] = value
+    return params
+
+
+def _write_answer(result: Result, output_format: str, out: Path | None) -> None:
+    from replay.formats import write_answer
+
+    if output_format == "table":
+        if out is not None:
+            raise typer.BadParameter("give --format json, csv, parquet or arrow with --out")
+        print_result(result)
+    elif out is not None:
+        with out.open("wb") as stream:
+            write_answer(result.table, output_format, stream)
+    else:
+        write_answer(result.table, output_format, sys.stdout.buffer)
+        sys.stdout.buffer.flush()

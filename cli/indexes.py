@@ -1,0 +1,102 @@
+"""Commands on indexes: create, drop, list, compact."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from cli.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
+from cli.show import print_table, say
+from cli.tend import runner
+
+
+def create(
+    stream: StreamArgument,
+    attributes: Annotated[list[str], typer.Argument(help="Columns, or as 'delta(COLUMN)'.")],
+    store: StoreOption,
+    spark: SparkOption = None,
+) -> None:
+    """Index attributes of a stream that holds events; complete what an index lacks.
+
+    Example: chronicle index create crimes district crime_code --store data
+    """
+    from indexing.lifecycle import create_index
+
+    with runner(spark) as lent:
+        opened = stream_of(store, stream)
+        for report in create_index(opened, attributes, runner=lent, progress=say):
+            verb = "completed" if report.existed else "created"
+            say(
+                f"index '{report.attribute}' {verb}: {report.n_entries:,} entries in "
+                f"{report.n_files:,} runs, {report.size_bytes:,} bytes; "
+                f"{report.n_tail_events:,} events in small files are answered from memory"
+            )
+
+
+def drop(
+    stream: StreamArgument,
+    attribute: Annotated[str, typer.Argument(help="Indexed column.")],
+    store: StoreOption,
+) -> None:
+    """Drop an index; queries answer the same without it.
+
+    Example: chronicle index drop crimes district --store data
+    """
+    from indexing.lifecycle import drop_index
+
+    n_bytes = drop_index(stream_of(store, stream), attribute)
+    say(f"index '{attribute}' dropped, {n_bytes:,} bytes freed")
+
+
+def show(stream: StreamArgument, store: StoreOption, as_json: JsonOption = False) -> None:
+    """List the indexes of a stream.
+
+    Example: chronicle index list crimes --store data
+    """
+    from indexing.lifecycle import list_indexes
+
+    indexes = list_indexes(stream_of(store, stream).snapshot())
+    if as_json:
+        print(json.dumps([asdict(index) for index in indexes], indent=2))
+        return
+    rows = [
+        (
+            index.attribute,
+            f"{index.n_entries:,}",
+            f"{index.n_runs:,}",
+            f"{index.size_bytes:,}",
+            f"{index.bytes_per_entry:.2f}",
+            f"{index.covered_share:.1%}",
+        )
+        for index in indexes
+    ]
+    print_table(("index", "entries", "runs", "bytes", "per entry", "covered"), rows)
+    for index in indexes:
+        for fault in index.faults:
+            say(f"warning: {fault}")
+
+
+def compact(
+    stream: StreamArgument,
+    store: StoreOption,
+    attribute: Annotated[
+        str | None, typer.Option("--on", help="Indexed column; else all indexes.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Make one run of all.")] = False,
+    spark: SparkOption = None,
+) -> None:
+    """Merge the runs of an index.
+
+    Example: chronicle index compact crimes --on district --store data --full
+    """
+    from indexing.lifecycle import compact_index
+
+    with runner(spark) as lent:
+        for report in compact_index(stream_of(store, stream), attribute, full=full, runner=lent):
+            say(
+                f"index '{report.attribute}': {report.n_runs_before:,} runs before, "
+                f"{report.n_runs_after:,} now, {report.n_entries:,} entries written"
+            )

@@ -1,0 +1,155 @@
+"""Commands that take events in: ingest, append."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cli.options import (
+    AgainOption,
+    DeriveOption,
+    LateOption,
+    StoreOption,
+    ZoneOption,
+    lateness,
+    names,
+)
+from cli.show import say
+from cli.startup import keep_pandas_out
+
+
+def ingest(
+    sources: Annotated[list[str], typer.Argument(help="Files, folders or globs, in order.")],
+    store: StoreOption,
+    stream: Annotated[str, typer.Option("--stream", help="Stream to append to or create.")],
+    time: Annotated[str, typer.Option("--time", help="Column with the time of the event.")],
+    index: Annotated[
+        str | None, typer.Option("--index", help="Attributes to index, as A,B.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Column that tells the stream's objects apart.")
+    ] = None,
+    derive: DeriveOption = None,
+    source_format: Annotated[
+        str | None, typer.Option("--format", help="parquet, csv or json; else by file ending.")
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", help="Columns of CSV or JSON, as 'a INT, b STRING'.")
+    ] = None,
+    time_format: Annotated[
+        str | None, typer.Option("--time-format", help="Spark pattern of a time given as text.")
+    ] = None,
+    time_zone: ZoneOption = None,
+    late: LateOption = "merge",
+    again: AgainOption = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Take what is put into the folder, until Ctrl-C.")
+    ] = False,
+    late_by: Annotated[
+        str | None,
+        typer.Option(
+            "--lateness",
+            help="With --follow: how late an event may be, as '1 hour'; else put aside.",
+        ),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --follow: end when all that is there is taken.")
+    ] = False,
+    idle_seconds: Annotated[
+        float | None,
+        typer.Option("--idle-seconds", help="With --follow: end after so long without a file."),
+    ] = None,
+    master: Annotated[str, typer.Option("--master", help="Spark master to run on.")] = "local[*]",
+) -> None:
+    """Append events to a stream, with tree and indexes, through Spark.
+
+    Example: chronicle ingest crimes.parquet --store data --stream crimes --time ts --index beat
+    """
+    from chronicle import ensure_store
+    from chronicle.ingest import IngestOptions
+    from chronicle.ingest import follow as run_follow
+    from chronicle.ingest import ingest as run
+    from indexing import RunWriter
+
+    options = IngestOptions(
+        time=time,
+        index=names(index),
+        key=key,
+        derive=names(derive),
+        format=source_format,
+        schema=schema,
+        time_format=time_format,
+        time_zone=time_zone,
+        master=master,
+        late=late,
+        again=again,
+    )
+    if not follow:
+        if late_by is not None or once or idle_seconds is not None:
+            raise typer.BadParameter("--lateness, --once and --idle-seconds go with --follow")
+        opened = ensure_store(store)
+        say(str(run(opened, stream, sources, options, derived=RunWriter, progress=say)))
+        return
+    if len(sources) != 1:
+        raise typer.BadParameter("name one folder to follow")
+    limit = lateness(late_by)
+    report = run_follow(
+        ensure_store(store),
+        stream,
+        sources[0],
+        options,
+        derived=RunWriter,
+        lateness=limit,
+        once=once,
+        idle_seconds=idle_seconds,
+        progress=say,
+    )
+    say(str(report))
+
+
+def append(
+    sources: Annotated[
+        list[str], typer.Argument(help="Files, folders or globs, in order; or - for stdin.")
+    ],
+    store: StoreOption,
+    stream: Annotated[str, typer.Option("--stream", help="Stream to append to or create.")],
+    time: Annotated[
+        str | None, typer.Option("--time", help="Time column of a stream that is new.")
+    ] = None,
+    derive: DeriveOption = None,
+    source_format: Annotated[
+        str | None,
+        typer.Option("--format", help="parquet, csv, json or arrow; else by file ending."),
+    ] = None,
+    time_zone: ZoneOption = None,
+    late: LateOption = "merge",
+    again: AgainOption = False,
+) -> None:
+    """Append events to a stream without Spark: quick for a few, in memory for all.
+
+    Example: chronicle append today.csv --store data --stream crimes
+    """
+    keep_pandas_out()
+    from chronicle import ensure_store
+    from chronicle.local.append_files import AppendOptions, append_files
+    from indexing.stream_writer import writer_for
+
+    options = AppendOptions(
+        time=time,
+        derive=names(derive),
+        late=late,
+        format=source_format,
+        time_zone=time_zone,
+        again=again,
+    )
+    report = append_files(
+        ensure_store(store),
+        stream,
+        sources,
+        options,
+        derived=writer_for,
+        stdin=sys.stdin.buffer,
+    )
+    say(str(report))

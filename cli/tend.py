@@ -1,0 +1,245 @@
+"""Commands that tend streams: their files, columns and names, and what breaks."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import (
+    JsonOption,
+    SparkOption,
+    StoreOption,
+    StreamArgument,
+    YesOption,
+    confirm,
+    duration,
+    store_of,
+    stream_of,
+)
+from cli.show import say
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from chronicle.jobs import Runner
+
+
+def runner(spark: str | None) -> AbstractContextManager[Runner]:
+    """Lend what runs jobs: Spark, or threads of this process."""
+    if spark is None:
+        from chronicle.jobs import run_locally
+
+        return nullcontext(run_locally)
+    from chronicle.ingest import open_runner
+
+    return open_runner(spark)
+
+
+def compact(
+    stream: StreamArgument,
+    store: StoreOption,
+    full: Annotated[
+        bool, typer.Option("--full", help="Merge all there is, whatever it costs.")
+    ] = False,
+    spark: SparkOption = None,
+) -> None:
+    """Merge small data files, and runs of indexes.
+
+    Example: chronicle compact crimes --store data --full
+    """
+    from chronicle.compaction import compact_events
+    from indexing.lifecycle import compact_index
+    from indexing.stream_writer import writer_for
+
+    opened = stream_of(store, stream)
+    with runner(spark) as lent:
+        report = compact_events(
+            opened, derived=writer_for(opened), full=full, runner=lent, progress=say
+        )
+        say(str(report))
+        for index in compact_index(opened, full=True, runner=lent) if full else ():
+            say(f"index '{index.attribute}': {_runs(index.n_runs_before, index.n_runs_after)}")
+
+
+def _runs(before: int, after: int) -> str:
+    return f"{before:,} {'run is' if before == 1 else 'runs are'} {after:,} now"
+
+
+def vacuum(
+    stream: StreamArgument,
+    store: StoreOption,
+    retain: Annotated[
+        str, typer.Option("--retain", help="For how long older versions stay.")
+    ] = "7 days",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")
+    ] = False,
+    yes: YesOption = False,
+) -> None:
+    """Delete the files that no retained version needs.
+
+    Example: chronicle vacuum crimes --store data --retain "7 days" --dry-run
+    """
+    from chronicle.config import VACUUM_RETENTION
+    from chronicle.vacuum import vacuum as run
+    from indexing.stream_writer import writer_for
+
+    retention = duration(retain, hint="--retain")
+    opened = stream_of(store, stream)
+    if retention < VACUUM_RETENTION and not dry_run:
+        confirm(
+            f"Versions of '{stream}' older than {retain} cannot be read afterwards, and nobody "
+            "must be writing to it now. Go on?",
+            yes=yes,
+        )
+    report = run(opened, derived=writer_for(opened), retention=retention, dry_run=dry_run)
+    say(str(report))
+
+
+def drop(stream: StreamArgument, store: StoreOption, yes: YesOption = False) -> None:
+    """Remove a stream with all its versions and indexes.
+
+    Example: chronicle drop crimes --store data
+    """
+    from chronicle.lifecycle import drop_stream
+
+    opened = store_of(store)
+    n_events = opened.stream(stream).snapshot().n_events
+    confirm(f"Drop stream '{stream}' with its {n_events:,} events, for good?", yes=yes)
+    drop_stream(opened, stream)
+    say(f"stream '{stream}' dropped, {n_events:,} events")
+
+
+def rename(
+    stream: StreamArgument,
+    new: Annotated[str, typer.Argument(help="Its new name.")],
+    store: StoreOption,
+) -> None:
+    """Give a stream another name.
+
+    Example: chronicle rename crimes crimes_of_denver --store data
+    """
+    from chronicle.lifecycle import rename_stream
+
+    rename_stream(store_of(store), stream, new)
+    say(f"stream '{stream}' is '{new}' now")
+
+
+def delete(
+    stream: StreamArgument,
+    store: StoreOption,
+    start: Annotated[
+        str | None, typer.Option("--from", help="First time to delete; from the beginning on.")
+    ] = None,
+    stop: Annotated[
+        str | None, typer.Option("--to", help="First time to keep; to the end.")
+    ] = None,
+    yes: YesOption = False,
+) -> None:
+    """Delete the events of a range of time; vacuum takes them off the disk.
+
+    Example: chronicle delete crimes --store data --from 2011-01-01 --to 2011-02-01T12:00
+    """
+    from chronicle.lifecycle import delete_range, plan_deletion
+    from chronicle.local.text_times import to_internal_time
+    from indexing.stream_writer import writer_for
+
+    if start is None and stop is None:
+        raise typer.BadParameter("give --from, --to or both; 'chronicle drop' removes a stream")
+    opened = stream_of(store, stream)
+    first, end = (
+        None if text is None else to_internal_time(text, opened.time_type) for text in (start, stop)
+    )
+    n_events = plan_deletion(opened.snapshot(), first, end).n_events
+    confirm(f"Delete {n_events:,} events of stream '{stream}'?", yes=yes)
+    report = delete_range(opened, first, end, derived=writer_for(opened), progress=say)
+    say(str(report))
+
+
+def add_column(
+    stream: StreamArgument,
+    name: Annotated[str, typer.Argument(help="Name of the column.")],
+    data_type: Annotated[
+        str, typer.Argument(metavar="TYPE", help="Its type, as double, bigint or string.")
+    ],
+    store: StoreOption,
+) -> None:
+    """Add a column to a stream; the events there are have no value in it.
+
+    Example: chronicle add-column crimes weapon string --store data
+    """
+    from chronicle.evolve import add_column as run
+
+    version = run(stream_of(store, stream), name, data_type)
+    say(f"stream '{stream}' has column '{name}' from version {version} on")
+
+
+def check(
+    store: StoreOption,
+    stream: Annotated[str | None, typer.Argument(help="Name of the stream; else all.")] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Compare all derived data with the events.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Verify every invariant and name the files that break one; exit code 1 if there is a fault.
+
+    Example: chronicle check crimes --store data --deep
+    """
+    from chronicle.check import check_store, check_stream
+    from chronicle.finding import faults_of
+    from indexing.check import check_runs
+
+    if stream is None:
+        findings = check_store(store, deep=deep, derived_checks=[check_runs])
+    else:
+        if not (store / stream).is_dir():
+            stream_of(store, stream)  # says which streams there are
+        findings = check_stream(store / stream, deep=deep, derived_checks=[check_runs])
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            where = f" ({finding.file})" if finding.file else ""
+            remedy = f"; {finding.remedy}" if finding.remedy else ""
+            print(f"{finding.severity:<9}{finding.invariant}: {finding.what}{where}{remedy}")
+    faults = faults_of(findings)
+    if faults:
+        say(f"{len(faults):,} {'fault' if len(faults) == 1 else 'faults'}")
+        raise typer.Exit(1)
+
+
+def repair(
+    store: StoreOption,
+    stream: Annotated[str | None, typer.Argument(help="Name of the stream; else all.")] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Compare all derived data with the events first.")
+    ] = False,
+) -> None:
+    """Make tree and indexes whole again from the events, and clear what killed work left.
+
+    Example: chronicle repair crimes --store data
+    """
+    from chronicle.repair import repair_stream
+    from indexing.check import check_runs
+    from indexing.stream_writer import writer_for
+
+    opened = store_of(store)
+    n_left = 0
+    for name in opened.stream_names() if stream is None else [stream]:
+        one = opened.stream(name)
+        report = repair_stream(one, derived=writer_for(one), derived_checks=[check_runs], deep=deep)
+        n_left += len(report.left)
+        say(
+            f"stream '{name}': {len(report.replaced):,} damaged files taken out, "
+            f"{report.n_written:,} written, {len(report.removed):,} leftovers removed"
+        )
+        for finding in report.left:
+            remedy = f"; {finding.remedy}" if finding.remedy else ""
+            say(f"{finding.severity:<9}{finding.file}: {finding.what}{remedy}")
+    if n_left:
+        raise typer.Exit(1)

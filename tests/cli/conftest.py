@@ -1,0 +1,24 @@
+"""A store with one stream, and commands on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chronicle import create_store
+from tests.cli.commands import Commands
+from tests.helpers import fill_stream
+from tests.strategies import SmallStream
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Commands:
+    """Lend commands on a store whose stream ``s`` has 40 events in four commits, indexed by a."""
+    rows = [{"t": t, "a": t % 5, "x": t / 4, "s": "quiet", "f": None, "k": None} for t in range(40)]
+    small = SmallStream(rows, block_events=4, file_events=64, fan_out=4, cuts=(10, 20, 30))
+    path = tmp_path / "store"
+    fill_stream(create_store(path), "s", small, index=("a",))
+    return Commands(path, monkeypatch, capsys)

@@ -1,0 +1,196 @@
+"""``chronicle append``: files and standard input to a stream, without a JVM."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from chronicle import open_store
+from chronicle.delta_log import live_files
+from tests.cli.commands import Commands
+from tests.ingest_files import read_rows
+
+HEADER = "t,a,x,s,f,k\n"
+COLUMNS = ["t", "a", "x", "s", "f", "k"]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def times(command: Commands, name: str = "s") -> list[int]:
+    return [row["t"] for row in read_rows(open_store(command.store), name, ["t"])]
+
+
+def test_append_adds_a_file_once(command: Commands, tmp_path: Path) -> None:
+    path = write(tmp_path / "new.csv", HEADER + "41,1,,,,\n40,1,,,,\n")
+    done = command("append", path, "--stream", "s")
+    assert (done.code, done.out) == (0, "")
+    assert "stream 's': 2 events added" in done.err
+    assert times(command) == list(range(42))
+    again = command("append", path, "--stream", "s")
+    assert again.code == 0
+    assert "1 file was taken before and skipped" in again.err
+    assert times(command) == list(range(42))
+    command("append", path, "--stream", "s", "--again")
+    assert times(command) == [*range(40), 40, 40, 41, 41]
+
+
+def test_file_that_changed_since_it_was_taken_is_refused(command: Commands, tmp_path: Path) -> None:
+    path = write(tmp_path / "new.csv", HEADER + "41,1,,,,\n")
+    command("append", path, "--stream", "s")
+    write(path, HEADER + "41,1,,,,\n42,1,,,,\n")
+    done = command("append", path, "--stream", "s")
+    assert done.code == 1
+    assert "has other content now" in done.err
+    assert times(command) == [*range(40), 41]
+
+
+def test_append_takes_only_the_new_ones_of_several_files(command: Commands, tmp_path: Path) -> None:
+    command("append", write(tmp_path / "a.csv", HEADER + "41,1,,,,\n"), "--stream", "s")
+    write(tmp_path / "b.csv", HEADER + "42,1,,,,\n")
+    done = command("append", tmp_path / "*.csv", "--stream", "s")
+    assert "1 events added" in done.err
+    assert "1 file was taken before and skipped" in done.err
+    assert times(command) == [*range(40), 41, 42]
+
+
+def test_late_events_are_merged_refused_or_put_aside(command: Commands, tmp_path: Path) -> None:
+    path = write(tmp_path / "late.csv", HEADER + "5,7,,,,\n50,7,,,,\n")
+    refused = command("append", path, "--stream", "s", "--late", "reject")
+    assert refused.code == 1
+    assert "1 of 2 events are older" in refused.err
+    aside = command("append", path, "--stream", "s", "--late", "quarantine")
+    assert "quarantined: 1 rows" in aside.err
+    assert times(command) == [*range(40), 50]
+    merged = command("append", path, "--stream", "s", "--again")
+    assert merged.code == 0, merged.err
+    assert times(command) == [*range(6), *range(5, 40), 50, 50]
+    assert command("append", path, "--stream", "s", "--late", "maybe").code == 2
+
+
+def test_records_that_are_no_events_are_put_aside_with_reasons(
+    command: Commands, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "bad.csv", HEADER + "41,one,,,,\n,1,,,,\n42,1,,,,\n43,1\n")
+    done = command("append", path, "--stream", "s")
+    assert done.code == 0
+    assert "quarantined: 3 rows" in done.err
+    for reason in ("column 'a' does not parse", "no time in column 't'", "record does not parse"):
+        assert f"1 because {reason}" in done.err or f"1 because the {reason}" in done.err
+    table = command.store / "s" / "quarantine"
+    rows = pa.concat_tables([pq.read_table(table / f.name) for f in live_files(table)]).to_pylist()
+    assert {row["record"] for row in rows} >= {"41,one,,,,", "43,1"}
+    assert {row["source"] for row in rows} == {str(path)}
+    history = json.loads(command("history", "s", "--json").out)
+    assert history[0]["quarantine_batch"] == rows[0]["batch"]
+    assert history[0]["sources"] == [str(path)]
+
+
+def test_standard_input_is_appended_each_time(
+    command: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in (1, 2):
+        given = io.TextIOWrapper(io.BytesIO(b'{"t": 41, "a": 1}\n'))
+        monkeypatch.setattr("sys.stdin", given)
+        done = command("append", "-", "--stream", "s", "--format", "json")
+        assert done.code == 0, done.err
+        assert times(command) == [*range(40), *[41] * n]
+    unsaid = command("append", "-", "--stream", "s")
+    assert unsaid.code == 1
+    assert "--format" in unsaid.err
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "feather", "csv", "jsonl"])
+def test_new_stream_takes_its_columns_from_the_file(
+    command: Commands, tmp_path: Path, ending: str
+) -> None:
+    table = pa.table({"n": [1, 2], "at": pa.array([7, 5], pa.timestamp("us")), "x": [0.5, None]})
+    path = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    elif ending == "feather":
+        pa.feather.write_feather(table, path)
+    elif ending == "arrow":
+        with pa.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table)
+    elif ending == "csv":
+        write(path, "n,at,x\n1,1970-01-01T00:00:00.000007,0.5\n2,1970-01-01T00:00:00.000005,\n")
+    else:
+        write(path, '{"n": 1, "at": "1970-01-01T00:00:00.000007", "x": 0.5}\n'
+                    '{"n": 2, "at": "1970-01-01T00:00:00.000005"}\n')  # fmt: skip
+    done = command("append", path, "--stream", "new", "--time", "at")
+    assert done.code == 0, done.err
+    stream = open_store(command.store).stream("new")
+    assert stream.settings.time == "at"
+    assert {one.name: one.type for one in stream.schema} == {
+        "n": pa.int64(), "at": pa.timestamp("us"), "x": pa.float64(),
+    }  # fmt: skip
+    assert [row["n"] for row in read_rows(open_store(command.store), "new")] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "given", "said"),
+    [
+        pytest.param("a.csv", "t,a\n1,1\n", [], "lacks column 'x'", id="lacks a column"),
+        pytest.param("a.csv", HEADER.replace("k", "kk") + "1,1,1,1,1,1\n", [],
+                     "did you mean 'k'", id="unknown column"),
+        pytest.param("a.csv", HEADER + "1,1,,,,\n", ["--time", "a"], "ordered by 't'", id="time"),
+        pytest.param("a.csv", HEADER, [], "holds no event", id="no event"),
+        pytest.param("a.csv", HEADER + "soon,1,,,,\n", [], "none of the 1 records", id="all bad"),
+        pytest.param("a.csv", "", [], "is empty", id="empty"),
+        pytest.param("a.txt", HEADER, [], "--format", id="ending"),
+        pytest.param("a.csv", HEADER + "1,1,,,,\n", ["--format", "xml"], "no format", id="format"),
+        pytest.param("a.parquet", HEADER, [], "not a Parquet file", id="no Parquet"),
+        pytest.param("a.arrow", HEADER, [], "no Arrow file", id="no Arrow"),
+        pytest.param("a.json", "[\n", [], "JSON array", id="array"),
+        pytest.param("a.csv", HEADER + "1,1,,,,\n", ["--time-zone", "UTC"], "no time zone",
+                     id="zone"),
+    ],
+)  # fmt: skip
+def test_file_that_does_not_fit_is_refused_in_one_sentence(
+    command: Commands, tmp_path: Path, name: str, text: str, given: list[str], said: str
+) -> None:
+    done = command("append", write(tmp_path / name, text), "--stream", "s", *given)
+    assert done.code == 1
+    assert done.err.startswith("error: ")
+    assert said in done.err
+    assert times(command) == list(range(40))
+
+
+def test_new_stream_needs_its_time_column(command: Commands, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "at,x\n1,2\n")
+    done = command("append", path, "--stream", "new")
+    assert done.code == 1
+    assert "--time" in done.err
+    assert "new" not in open_store(command.store).stream_names()
+
+
+def test_append_imports_no_spark(command: Commands, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    path = write(tmp_path / "a.csv", HEADER + "41,1,,,,\n")
+    code = (
+        "import sys, cli\n"
+        f"sys.argv = ['chronicle', 'append', {str(path)!r}, '--store', {str(command.store)!r}, "
+        "'--stream', 's']\n"
+        "try: cli.main()\n"
+        "except SystemExit: print(sorted({'pyspark', 'pandas', 'py4j'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+    assert times(command) == [*range(40), 41]
