@@ -18,7 +18,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-warn-script-location -c con
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-nojit lint types contracts check bench docs lock clean \
+.PHONY: help demo test test-slow campaign test-nojit lint types contracts check bench docs lock clean \
         prerequisites
 
 help: ## list the jobs
@@ -33,6 +33,10 @@ test: prerequisites .venv/.installed-dev ## set up, run the test suite
 
 test-slow: prerequisites .venv/.installed-dev ## run the long campaigns too
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+campaign: prerequisites .venv/.installed-dev ## kill, race and append at random, for long: nothing may be lost
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/campaigns \
+	    tests/property/test_store_machine.py $(PYTEST_ARGS)
 
 test-nojit: prerequisites .venv/.installed-dev ## run the kernels' tests as plain Python
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" -p no:cacheprovider \
@@ -54,6 +58,10 @@ bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="-
 	@$(BIN)/python -m benchmarks.crime_q1 $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.full_replay $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.thesis_queries $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.small_append $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.many_appends $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.ingest $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.memory $(BENCH_ARGS)
 
 docs: prerequisites .venv/.installed-dev ## write docs/cli.md anew from the commands' own help
 	@$(BIN)/python scripts/write_cli_reference.py

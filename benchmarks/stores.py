@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from chronicle import Store, ensure_store
+import pyarrow as pa
+
+from chronicle import Store, StreamSettings, config, create_store, ensure_store
+from chronicle.block_writer import write_ordered
+from chronicle.commit import APPEND, OPERATION, commit_files
 from chronicle.ingest import IngestOptions, ingest
 from datasets.crimes import TIME as CRIME_TIME
 from datasets.crimes import write_usable
-from datasets.synthetic import SEED, SIGMAS, TIME, write_parquet
+from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate, write_parquet
 from datasets.tour import INDEXES as CRIME_INDEXES
 from indexing import RunWriter
 
@@ -47,6 +52,39 @@ def crimes_store(path: Path) -> Store:
             options = IngestOptions(time=CRIME_TIME, index=CRIME_INDEXES)
             _ingest(store, CRIMES, source, options)
     return store
+
+
+def bulk_store(
+    path: Path,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    index: tuple[str, ...],
+    block_events: int = config.BLOCK_EVENTS,
+    file_events: int = config.FILE_EVENTS,
+) -> Store:
+    """Write synthetic events in order of time into a new store, without Spark, in one commit."""
+    store = create_store(path)
+    settings = StreamSettings(time=TIME, block_events=block_events, file_events=file_events)
+    stream = store.create_stream(SYNTHETIC, SCHEMA, settings)
+    files = write_ordered(
+        batches,
+        stream_dir=stream.path,
+        schema=SCHEMA,
+        settings=settings,
+        ordinal_prefix=f"{0:06d}-{0:06d}",
+        derived=RunWriter(index, TIME),
+    )
+    n_events = sum(file.n_events for file in files)
+    metadata = {OPERATION: APPEND, "n_events": str(n_events), "n_late": "0"}
+    commit_files(stream, files, read_version=stream.refresh(), metadata=metadata)
+    return store
+
+
+def shifted(n_events: int, first: int, *, seed: int = SEED) -> Iterator[pa.RecordBatch]:
+    """Generate synthetic events at times from ``first + 1`` on."""
+    for batch in generate(n_events, seed=seed):
+        times = pa.array(batch.column(0).to_numpy() + first)
+        yield pa.record_batch([times, *batch.columns[1:]], schema=SCHEMA)
 
 
 def _ingest(store: Store, stream: str, source: Path, options: IngestOptions) -> None:
