@@ -6,7 +6,7 @@ from chronicle.check import check_store, check_stream
 from chronicle.compaction import CompactionReport, compact_events
 from chronicle.describe import StreamDescription, describe_stream
 from chronicle.errors import ChronicleError
-from chronicle.evolve import add_column
+from chronicle.evolve import add_column, add_derived
 from chronicle.finding import Finding, Severity
 from chronicle.history import HistoryEntry, history
 from chronicle.lifecycle import DeleteReport, delete_range, drop_stream, rename_stream
@@ -36,6 +36,7 @@ __all__ = [
     "StreamSettings",
     "VacuumReport",
     "add_column",
+    "add_derived",
     "check_store",
     "check_stream",
     "compact_events",

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle.block_writer import WrittenFile, remove_written, write_ordered
-from chronicle.commit import APPEND, OPERATION, Change, commit_change
+from chronicle.commit import APPEND, OPERATION, Change, commit_change, remove_uncommitted
 from chronicle.derived import DerivedWriter
 from chronicle.errors import CommitConflictError, LateEventError
 from chronicle.placement import place_late
@@ -212,7 +212,7 @@ def _try(job: _Append, events: pa.Table, aside: Mapping[str, pa.Table]) -> Appen
             transactions=job.transactions,
         )  # fmt: skip
     except BaseException:
-        _remove(job.stream, written)
+        remove_uncommitted(job.stream, written, since=snapshot.version)
         raise
     reasons: dict[str, int] = {}
     for file in quarantine:
@@ -248,7 +248,8 @@ def _merge(
             )
             removed.append(file.name)
     except BaseException:
-        _remove(stream, written)
+        for piece in written:
+            remove_written(stream.path, piece)
         raise
     return removed, written
 
@@ -298,15 +299,6 @@ def _metadata(
     if quarantine_batch is not None:
         metadata["quarantine_batch"] = quarantine_batch
     return metadata | job.metadata
-
-
-def _remove(stream: Stream, written: list[WrittenFile]) -> None:
-    """Remove files, unless the commit they belong to landed before the failure."""
-    live = {file.name for file in stream.snapshot().files} if written else set()
-    if any(file.name in live for file in written):
-        return
-    for file in written:
-        remove_written(stream.path, file)
 
 
 def _to_error(stream: Stream, late: Ints, snapshot: Snapshot, n_events: int) -> LateEventError:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle import delta_log
-from chronicle.block_writer import EVENTS_TABLE, WrittenFile, write_tree
+from chronicle.block_writer import EVENTS_TABLE, WrittenFile, remove_written, write_tree
 from chronicle.blocks import BlockReader
 from chronicle.delta_log import LoggedChange, NewFile, new_files
 from chronicle.derived import DerivedChange, DerivedFile, DerivedWriter
@@ -239,6 +239,34 @@ def keeps_order(change: Change, live: Sequence[DataFile]) -> bool:
 def _stream_order(file: DataFile | WrittenFile) -> tuple[int, int, tuple[int, ...], str]:
     levels = tuple(int(level) for level in file.ordinal.split("-"))
     return file.t_min, file.t_max, levels, file.name
+
+
+def has_landed(stream: Stream, files: Iterable[WrittenFile], *, since: int) -> bool:
+    """Return whether a commit after version ``since`` added any of the files.
+
+    Asked of the log, since another process may have replaced the files again already.
+    """
+    names = {file.name for file in files}
+    changes = delta_log.changes_since(stream.path / EVENTS_TABLE, since) if names else []
+    return any(not names.isdisjoint(change.added) for change in changes)
+
+
+def remove_uncommitted(stream: Stream, files: Sequence[WrittenFile], *, since: int) -> None:
+    """Remove files after a failure, unless the commit they belong to landed before it.
+
+    Parameters
+    ----------
+    stream
+        The stream they were written for.
+    files
+        Written, and perhaps committed.
+    since
+        Version of the events table they were prepared on.
+    """
+    if has_landed(stream, files, since=since):
+        return
+    for file in files:
+        remove_written(stream.path, file)
 
 
 def time_statistics(time: str, data_type: pa.DataType, t_min: int, t_max: int) -> dict[str, Any]:

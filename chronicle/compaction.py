@@ -11,8 +11,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle import config
-from chronicle.block_writer import EVENTS_TABLE, WrittenFile, remove_written
-from chronicle.commit import COMPACT, OPERATION, Change, commit_change, commit_tidy
+from chronicle.block_writer import EVENTS_TABLE, WrittenFile
+from chronicle.commit import (
+    COMPACT,
+    OPERATION,
+    Change,
+    commit_change,
+    commit_tidy,
+    remove_uncommitted,
+)
 from chronicle.derived import DerivedWriter
 from chronicle.errors import ChronicleError, CommitConflictError
 from chronicle.jobs import Job, Runner, run_locally
@@ -445,9 +452,9 @@ def _carry_out(merging: _Merging, tasks: Sequence[Rewrite]) -> Iterator[int]:
 
 def _replace(stream: Stream, change: Change) -> None:
     """Commit a merge; takes its files out again if others rewrote what it merged."""
+    # The newest version will do: data files never change, so those that live can be merged.
+    now = stream.snapshot()
     try:
-        # The newest version will do: data files never change, so those that live can be merged.
-        now = stream.snapshot()
         gone = set(change.removed) - {file.name for file in now.files}
         if gone:
             raise CommitConflictError(
@@ -456,14 +463,5 @@ def _replace(stream: Stream, change: Change) -> None:
             )
         commit_change(stream, change, read_version=now.version, metadata={OPERATION: COMPACT})
     except BaseException:
-        remove_uncommitted(stream, change.added)
+        remove_uncommitted(stream, change.added, since=now.version)
         raise
-
-
-def remove_uncommitted(stream: Stream, files: Sequence[WrittenFile]) -> None:
-    """Remove files after a failure, unless the commit they belong to landed before it."""
-    live = {file.name for file in stream.snapshot().files} if files else set()
-    if any(file.name in live for file in files):
-        return
-    for file in files:
-        remove_written(stream.path, file)

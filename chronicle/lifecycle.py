@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile
-from chronicle.commit import DELETE, OPERATION, Change, commit_change
-from chronicle.compaction import remove_uncommitted
+from chronicle.commit import DELETE, OPERATION, Change, commit_change, remove_uncommitted
 from chronicle.derived import DerivedWriter
 from chronicle.errors import (
     CommitConflictError,
@@ -256,7 +255,7 @@ def _delete(
             metadata={OPERATION: DELETE, "n_events": str(plan.n_events)},
         )
     except BaseException:
-        remove_uncommitted(stream, written)
+        remove_uncommitted(stream, written, since=snapshot.version)
         raise
     return DeleteReport(plan.n_events, len(plan.whole), len(plan.partly), version)
 

@@ -375,7 +375,7 @@ class Stream:
             self._take_schema(normalise_schema(self._events_log.state.schema))
             self._seen = self._events_log.state
             self._latest = None
-        is_declared_anew = self._declaration.refresh()
+        is_declared_anew = self._declaration.refresh() or self._schema is not self._declared_for
         if is_declared_anew:
             self._take_declared()
         if self._tree_log.refresh() or is_declared_anew:
@@ -386,6 +386,7 @@ class Stream:
 
     def _take_declared(self) -> None:
         """Follow what is declared as far as it fits the columns; the rest is a fault."""
+        self._declared_for = self._schema
         names, self._declaration_fault = self._declaration.names, self._declaration.fault
         try:
             check_derived(self._schema, names)

@@ -67,10 +67,10 @@ def ingest(
 
     Example: chronicle ingest crimes.parquet --store data --stream crimes --time ts --index beat
     """
-    from chronicle import ensure_store
     from chronicle.ingest import IngestOptions
     from chronicle.ingest import follow as run_follow
     from chronicle.ingest import ingest as run
+    from chronicle.new_store import open_or_create
     from indexing import RunWriter
 
     options = IngestOptions(
@@ -89,24 +89,25 @@ def ingest(
     if not follow:
         if late_by is not None or once or idle_seconds is not None:
             raise typer.BadParameter("--lateness, --once and --idle-seconds go with --follow")
-        opened = ensure_store(store)
-        say(str(run(opened, stream, sources, options, derived=RunWriter, progress=say)))
+        with open_or_create(store) as opened:
+            say(str(run(opened, stream, sources, options, derived=RunWriter, progress=say)))
         return
     if len(sources) != 1:
         raise typer.BadParameter("name one folder to follow")
     limit = lateness(late_by)
-    report = run_follow(
-        ensure_store(store),
-        stream,
-        sources[0],
-        options,
-        derived=RunWriter,
-        lateness=limit,
-        once=once,
-        idle_seconds=idle_seconds,
-        progress=say,
-    )
-    say(str(report))
+    with open_or_create(store) as opened:
+        report = run_follow(
+            opened,
+            stream,
+            sources[0],
+            options,
+            derived=RunWriter,
+            lateness=limit,
+            once=once,
+            idle_seconds=idle_seconds,
+            progress=say,
+        )
+        say(str(report))
 
 
 def append(
@@ -132,8 +133,8 @@ def append(
     Example: chronicle append today.csv --store data --stream crimes
     """
     keep_pandas_out()
-    from chronicle import ensure_store
     from chronicle.local.append_files import AppendOptions, append_files
+    from chronicle.new_store import open_or_create
     from indexing.stream_writer import writer_for
 
     options = AppendOptions(
@@ -144,12 +145,8 @@ def append(
         time_zone=time_zone,
         again=again,
     )
-    report = append_files(
-        ensure_store(store),
-        stream,
-        sources,
-        options,
-        derived=writer_for,
-        stdin=sys.stdin.buffer,
-    )
-    say(str(report))
+    with open_or_create(store) as opened:
+        report = append_files(
+            opened, stream, sources, options, derived=writer_for, stdin=sys.stdin.buffer
+        )
+        say(str(report))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chronicle.commit import Change, commit_change
+from chronicle.commit import Change, commit_change, has_landed
 from chronicle.errors import CommitConflictError
 from chronicle.ingest.staging import move_files, remove_files
 from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
@@ -78,7 +78,7 @@ def publish_append(
             transactions=transactions,
         )
     except BaseException:
-        _remove_uncommitted(stream, change, moved)
+        _remove_moved(stream, change, moved, since=read_version)
         raise
 
 
@@ -95,10 +95,9 @@ def move_stream(staged: Path, place: Path) -> None:
         ) from error
 
 
-def _remove_uncommitted(stream: Stream, change: Change, moved: list[Path]) -> None:
+def _remove_moved(stream: Stream, change: Change, moved: list[Path], *, since: int) -> None:
     """Remove moved files, unless the commit they belong to landed before the failure."""
-    live = {file.name for file in stream.snapshot().files}
-    if any(file.name in live for file in change.added):
+    if has_landed(stream, change.added, since=since):
         return
     # Quarantine files may have been committed already; without the events nothing counts them.
     quarantine = stream.path / QUARANTINE_TABLE

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from chronicle import append as append_module
 from chronicle import delta_log
 from chronicle.append import append
+from chronicle.compaction import compact_events
 from chronicle.errors import CommitConflictError, LateEventError, SchemaError
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, create_store, open_store
@@ -181,3 +182,24 @@ def test_a_stale_commit_of_the_same_source_is_refused(tmp_path: Path):
         commit_change(
             theirs, Change(()), read_version=version, metadata={}, transactions={"source.b": 1}
         )
+
+
+def test_files_that_landed_and_were_replaced_at_once_are_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    stream = _stream(tmp_path, file_events=100)
+    append(stream, _table([10]), tidy=False)
+    commit = append_module.commit_change
+
+    def landed_and_replaced(*args: object, **kwargs: object) -> None:
+        version = commit(*args, **kwargs)
+        compact_events(stream, derived=None, full=True)
+        raise OSError(f"no space to note version {version}")
+
+    monkeypatch.setattr(append_module, "commit_change", landed_and_replaced)
+    with pytest.raises(OSError, match="version 2"):
+        append(stream, _table([20], 1), tidy=False)
+    assert _rows(stream) == [(10, 0), (20, 1)]
+    assert open_store(tmp_path / "store").stream("s").snapshot(2).n_events == 2
+    for file in stream.snapshot(2).files:
+        assert (stream.path / "events" / file.name).exists()
