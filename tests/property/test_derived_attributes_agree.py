@@ -113,6 +113,7 @@ class Model:
         self.case = case
         self.store = create_store(path / "store")
         self.rows: list[Row] = []
+        self.versions: dict[int, list[Row]] = {}
         self.n_arrived = 0
         settings = StreamSettings(
             time="t",
@@ -145,6 +146,12 @@ class Model:
             create_index(self.stream, list(ATTRIBUTES), least_events=self.case.least_events)
         else:
             repair_store(self.store, derived=writer)
+        self.versions[self.stream.refresh()] = self.rows
+
+    def look_at(self, version: int) -> Snapshot:
+        """Return an older version, and be what the stream was then."""
+        self.rows = self.versions[version]
+        return self.stream.snapshot(version)
 
     def _row(self, t: int, k: str | None, x: float | None, n: int | None) -> Row:
         self.n_arrived += 1
@@ -264,6 +271,10 @@ def run(case: Case, path: Path) -> None:
     check_bounds(model, snapshot)
     fresh = open_store(model.store.path).stream("s").snapshot()
     check_bounds(model, fresh)
+    for version in model.versions:
+        old = model.look_at(version)
+        check_lookups(model, old)
+        check_bounds(model, old)
     findings = check_store(model.store, deep=True, derived_checks=(check_runs,))
     assert [f for f in findings if f.severity is Severity.FAULT] == []
 

@@ -12,12 +12,14 @@ import pytest
 
 from chronicle import Store, StreamSettings, create_store, describe_stream, open_store
 from chronicle.append import append
+from chronicle.block_writer import write_tree
 from chronicle.check import DECLARED, check_store
 from chronicle.commit import complete_derived
 from chronicle.declared import add_declared, read_declared
 from chronicle.errors import SchemaError, StorageError, StreamExistsError
 from chronicle.evolve import add_column, add_derived
 from chronicle.finding import Severity
+from chronicle.lifecycle import rename_stream
 from chronicle.repair import repair_store
 from chronicle.store import Stream
 
@@ -79,6 +81,13 @@ def test_attribute_declared_later_is_seen_by_streams_opened_before(tmp_path: Pat
     assert add_derived(other, ["delta(n)", "delta(x)"]) == ("delta(n)", "delta(x)")
     stream.refresh()
     assert stream.settings.derived == ("delta(x)", "delta(n)")
+
+
+def test_renamed_stream_derives_what_it_did(tmp_path: Path):
+    store, stream = make(tmp_path, "delta(x)")
+    append(stream, EVENTS)
+    renamed = rename_stream(store, "s", "r")
+    assert renamed.snapshot().bounds("delta(x)").known.tolist() == [False, True]
 
 
 def test_attributes_declared_at_once_are_all_kept(tmp_path: Path):
@@ -148,14 +157,19 @@ def test_files_written_before_have_no_bounds_until_they_are_completed(tmp_path: 
 
 
 def test_attribute_of_a_column_added_later_is_null_where_the_file_lacks_it(tmp_path: Path):
-    _, stream = make(tmp_path)
+    _, stream = make(tmp_path, "delta(x)")
     append(stream, EVENTS)
+    early = stream.snapshot()
+    assert early.faults == ()
     add_column(stream, "y", pa.int64())
     add_derived(stream, ["delta(y)"])
     complete_derived(stream, None)
     bounds = stream.snapshot().bounds("delta(y)")
     assert bounds.known.all()
     assert bounds.n_values.tolist() == [0, 0]
+    # Entries of y now stand before those of delta(x) in the file the older snapshot had opened.
+    assert early.bounds("delta(x)").maximum.to_pylist() == [None, 7.0]
+    assert early.faults == ()
 
 
 def test_column_cannot_take_the_name_of_a_derived_attribute(tmp_path: Path):
@@ -209,17 +223,9 @@ def test_name_that_fits_no_column_is_a_fault_and_costs_no_answer(tmp_path: Path)
 def test_entries_that_events_do_not_give_are_found_and_repaired(tmp_path: Path):
     store, stream = make(tmp_path, "delta(x)")
     append(stream, EVENTS)
-    _, forged = make(tmp_path / "other", "delta(x)")
-    append(forged, EVENTS.set_column(1, "x", pa.array([1.0, 4.0, 2.0, 8.0])))
-    [ours], [theirs] = stream.snapshot().files, forged.snapshot().files
-    from chronicle.block_writer import write_tree
-
-    write_tree(
-        stream.path, ours.name,
-        EVENTS.append_column("delta(x)", pa.array([float("inf"), 3.0, -2.0, 6.0])),
-        np.arange(4), [2, 2], 32, derived=("delta(x)",),
-    )  # fmt: skip
-    assert theirs.n_events == ours.n_events
+    [file] = stream.snapshot().files
+    wrong = EVENTS.append_column("delta(x)", pa.array([float("inf"), 3.0, -2.0, 6.0]))
+    write_tree(stream.path, file.name, wrong, np.arange(4), [2, 2], 32, derived=("delta(x)",))
     faults = [f for f in check_store(store, deep=True) if f.severity is Severity.FAULT]
     assert ["'delta(x)'" in fault.what for fault in faults] == [True]
     repair_store(store, deep=True)
