@@ -31,7 +31,7 @@ FORMAT_VERSION = 2
 """The version this script makes a store of; a new one gets a fixture, and a script, of its own."""
 
 STREAM = "trades"
-INDEXED = ("price", "symbol")
+INDEXED = ("delta(price)", "price", "symbol")
 START = dt.datetime(2024, 2, 29, 23, 0, tzinfo=dt.UTC)
 
 SCHEMA = pa.schema(
@@ -121,7 +121,9 @@ def main() -> None:
         sys.exit(f"this is a Chronicle of format {config.FORMAT_VERSION}, not {FORMAT_VERSION}")
     if target.exists():
         sys.exit(f"'{target}' exists; a fixture is made once and kept")
-    settings = StreamSettings("at", block_events=16, file_events=80, fan_out=4, key="symbol")
+    settings = StreamSettings(
+        "at", block_events=16, file_events=80, fan_out=4, key="symbol", derived=("delta(price)",)
+    )
     store = create_store(target / "store")
     stream = store.create_stream(STREAM, SCHEMA, settings)
     past = Past()
