@@ -145,7 +145,8 @@ def late_sides(work: Work, n_events: int, late: float) -> list[Side]:
 
 def measure(work: Work, options: argparse.Namespace) -> dict[str, Any]:
     """Run both comparisons in one Spark session."""
-    with open_spark(options.master, is_small=options.events < 1_000_000) as lease:
+    is_small = options.source is None and options.events < 1_000_000
+    with open_spark(options.master, is_small=is_small) as lease:
         paths: dict[str, Path] = {}
 
         def keep(name: str, make: Callable[[], Path]) -> Side:

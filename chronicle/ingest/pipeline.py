@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
+
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile
 from chronicle.commit import INGEST, OPERATION, Change, complete_derived
 from chronicle.compaction import tidy_after
@@ -34,7 +36,7 @@ from chronicle.ingest.publish import publish_append, publish_first
 from chronicle.ingest.reader import Reading, read_sources
 from chronicle.ingest.report import IngestOptions, IngestReport
 from chronicle.ingest.session import open_spark
-from chronicle.ingest.sources import SourceSet, find_sources
+from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources
 from chronicle.ingest.staging import open_staging
 from chronicle.ingest.survey import Survey
 from chronicle.ingest.tasks import run_survey, run_write, to_late_route, to_write_task
@@ -46,7 +48,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SMALL_BYTES_MAX = 64 << 20
-"""Sources up to this size are taken in seconds, most of which Spark needs to start."""
+_SMALL_ROWS_MAX = 4_000_000
+"""Sources up to this size are taken in seconds, most of which Spark needs to start. Parquet can
+hold millions of rows in few bytes."""
 
 
 def ingest(
@@ -113,7 +117,7 @@ def ingest(
             outcome = _skip(job)
             return outcome.to_report(request, seconds=clock.monotonic() - begin, log_file=None)
         inspect_sources(job.sources, options)  # before Spark starts
-        is_small = job.sources.size_bytes <= _SMALL_BYTES_MAX
+        is_small = _is_small(job.sources)
         with (
             open_staging(store.path) as staging,
             open_spark(options.master, log_file=log_file, is_small=is_small) as lease,
@@ -319,6 +323,15 @@ def _to_outcome(
         n_skipped=job.n_skipped,
         reasons=dict(reasons.most_common()),
     )
+
+
+def _is_small(sources: SourceSet) -> bool:
+    if sources.size_bytes > _SMALL_BYTES_MAX:
+        return False
+    if sources.format is not SourceFormat.PARQUET:
+        return True
+    n_rows = sum(int(pq.read_metadata(file).num_rows) for file in sources.files)
+    return n_rows <= _SMALL_ROWS_MAX
 
 
 def _sized(sources: SourceSet) -> str:
