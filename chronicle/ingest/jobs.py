@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from chronicle.errors import ChronicleError, SchemaError, StorageError
+from chronicle.errors import ChronicleError, SchemaError, SourceError, StorageError
 from chronicle.ingest.session import open_spark
 from chronicle.ingest.spark_tools import collect_rows, first_line
 from chronicle.jobs import Job, Runner
@@ -46,7 +46,8 @@ def spark_runner(spark: SparkSession) -> Runner:
     """Return what runs each job as one task on Spark, see ``chronicle.jobs.Runner``.
 
     Its jobs must be picklable and see the same files as the driver. What a job raises reaches the
-    caller as the sentence it says: a ``SchemaError`` as one, other faults as ``StorageError``.
+    caller as the sentence it says: ``SchemaError`` and ``SourceError`` as themselves, other faults
+    as ``StorageError``.
     """
     return partial(_run, spark)
 
@@ -70,6 +71,8 @@ def _run(spark: SparkSession, job: Job, tasks: Sequence[str]) -> list[str]:
     for row in rows:
         if row["kind"] == "schema failure":
             raise SchemaError(row["value"])
+        if row["kind"] == "source failure":
+            raise SourceError(row["value"])
         if row["kind"] == "failure":
             raise StorageError(row["value"])
     results = {row["position"]: row["value"] for row in rows}
@@ -94,5 +97,7 @@ def _run_task(job: Job, task: str) -> tuple[str, str]:
         return "result", job(task)
     except SchemaError as error:
         return "schema failure", str(error)
+    except SourceError as error:
+        return "source failure", str(error)
     except (ChronicleError, OSError) as error:
         return "failure", str(error)

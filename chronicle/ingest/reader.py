@@ -26,6 +26,12 @@ from chronicle.ingest.columns import (
     ROW_ID,
     TIME,
 )
+from chronicle.ingest.direct import (
+    DirectSplit,
+    needs_no_conversion,
+    plan_splits,
+    rows_of_groups,
+)
 from chronicle.ingest.report import IngestOptions
 from chronicle.ingest.sources import (
     SourceFormat,
@@ -73,6 +79,9 @@ class Reading:
     split_per_task: bool
     """Whether each task reads one split."""
 
+    direct: tuple[DirectSplit, ...] | None = None
+    """What workers can read without Spark's reader; None if they cannot."""
+
 
 def read_sources(
     spark: SparkSession,
@@ -118,7 +127,17 @@ def read_sources(
     frame, schema = _to_events(spark, frame, raw, options, reading, sources)
     if stream_schema is not None:
         check_same_schema(schema, stream_schema, where="ingest")
-    return Reading(frame, normalise_schema(schema), options.time, sources.format, alone)
+    stored = normalise_schema(schema)
+    direct = None
+    # A test that sets the size of Spark's splits wants Spark's splits.
+    if (
+        alone
+        and options.split_bytes is None
+        and needs_no_conversion(found.parquet_schema, stored, reading)
+    ):
+        groups = [rows_of_groups(path) for path in sources.files]
+        direct = tuple(plan_splits(sources.files, groups, n_tasks=n_cores))
+    return Reading(frame, stored, options.time, sources.format, alone, direct)
 
 
 def choose_split_bytes(size_bytes: int, n_cores: int) -> int:

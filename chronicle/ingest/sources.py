@@ -359,7 +359,8 @@ def inspect_json(files: Sequence[Path], known: Sequence[str] | None) -> None:
             if known is not None and unknown:
                 raise SourceError(
                     f"line {number} of '{path}' has a column '{unknown[0]}' that the schema lacks"
-                    f"{did_you_mean(unknown[0], known)}; name it in --schema or take it out"
+                    f"{did_you_mean(unknown[0], known)}; take it out, or add it to the schema "
+                    "(--schema, or 'chronicle add-column' where the stream exists)"
                 )
 
 

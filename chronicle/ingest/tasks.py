@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,8 @@ import pyarrow as pa
 from chronicle.append import Late
 from chronicle.derived import DerivedWriter
 from chronicle.errors import ChronicleError
+from chronicle.ingest.direct import survey_split, write_split
+from chronicle.ingest.jobs import spark_runner
 from chronicle.ingest.late import LateRoute
 from chronicle.ingest.preparation import Job, to_units
 from chronicle.ingest.reader import Reading, survey_frame, write_frame
@@ -27,6 +30,7 @@ from chronicle.ingest.write import (
     to_results,
     write_part,
 )
+from chronicle.jobs import Job as DirectJob
 from chronicle.quarantine import LATE_REASON
 from chronicle.time import time_type
 
@@ -36,6 +40,12 @@ _TASK_EVENTS_MIN = 1 << 16
 
 def run_survey(job: Job, reading: Reading) -> Survey:
     """Look at the times of all records."""
+    if reading.direct is not None:
+        look_at = partial(
+            survey_split, schema=reading.schema, time=reading.time, stream_end=job.stream_end
+        )
+        found = [row for text in _run_direct(reading, look_at) for row in json.loads(text)]
+        return summarise_splits(Split(**{**row, "late": tuple(row["late"])}) for row in found)
     look = partial(survey_batches, stream_end=job.stream_end)
     with spark_faults(job.sources):
         rows = collect_rows(survey_frame(reading).mapInArrow(look, SURVEY_DDL))
@@ -99,11 +109,22 @@ def run_write(job: Job, reading: Reading, survey: Survey, task: WriteTask) -> Ta
     SourceError, SchemaError, StorageError
         If they cannot be read or written.
     """
+    if reading.direct is not None and task.parts is not None:
+        results = _run_direct(reading, partial(write_split, task=task))
+        return from_results(
+            (row["kind"], row["value"]) for text in results for row in json.loads(text)
+        )
     n_partitions = None if task.parts is not None else _partitions(job, survey)
     frame = write_frame(reading, task.schema.names, n_partitions=n_partitions)
     with spark_faults(job.sources):
         rows = collect_rows(frame.mapInArrow(partial(_run_task, task=task), RESULT_DDL))
     return from_results((row["kind"], row["value"]) for row in rows)
+
+
+def _run_direct(reading: Reading, job: DirectJob) -> list[str]:
+    """Run a job for every split that workers read themselves."""
+    run = spark_runner(reading.frame.sparkSession)
+    return run(job, [split.to_json() for split in reading.direct or ()])
 
 
 def _partitions(job: Job, survey: Survey) -> int:
