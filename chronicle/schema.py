@@ -30,6 +30,8 @@ def normalise_schema(schema: pa.Schema) -> pa.Schema:
                 f"columns '{seen[field.name.casefold()]}' and '{field.name}' differ at most by "
                 "case, which Delta does not tell apart; rename one"
             )
+        if "\0" in field.name:
+            raise SchemaError(f"column {field.name!r} has a NUL in its name; rename it")
         seen[field.name.casefold()] = field.name
         fields.append(pa.field(field.name, _normalise_type(field.type, field.name)))
     if not fields:
@@ -165,13 +167,27 @@ def conform(batch: pa.RecordBatch | pa.Table, schema: pa.Schema, *, where: str) 
     Raises
     ------
     SchemaError
-        If columns or types do not fit, or a value does not survive the conversion.
+        If columns or types do not fit, or a value does not survive the conversion or is no text.
     """
     table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-    if table.schema.equals(schema):
-        return table
-    check_same_schema(table.schema, schema, where=where)
-    try:
-        return table.select(schema.names).cast(schema).replace_schema_metadata(None)
-    except pa.ArrowInvalid as error:
-        raise SchemaError(f"an event does not fit the stream ({where}): {error}") from error
+    if not table.schema.equals(schema):
+        check_same_schema(table.schema, schema, where=where)
+        try:
+            table = table.select(schema.names).cast(schema).replace_schema_metadata(None)
+        except pa.ArrowInvalid as error:
+            raise SchemaError(f"an event does not fit the stream ({where}): {error}") from error
+    _check_texts(table, where=where)
+    return table
+
+
+def _check_texts(table: pa.Table, *, where: str) -> None:
+    """Refuse texts that are not UTF-8, as Parquet files of careless writers hold them."""
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if pat.is_string(field.type):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise SchemaError(
+                    f"column '{field.name}' holds text that is not UTF-8 ({where}); convert it, "
+                    "or cast it to binary"
+                ) from error

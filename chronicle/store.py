@@ -28,6 +28,7 @@ from chronicle.errors import (
     StreamExistsError,
     StreamNotFoundError,
     VacuumedVersionError,
+    VersionNotFoundError,
 )
 from chronicle.file_tree import FileTree
 from chronicle.history import parse_version, version_at
@@ -322,11 +323,11 @@ class Stream:
         Raises
         ------
         VersionNotFoundError
-            If the stream had no version yet at that time, or the text is no version.
+            If there is no such version, none yet at that time, or the text is no version.
         VacuumedVersionError
             If data files that only older versions have were vacuumed.
         StorageError
-            If there is no such version, or data files overlap in time.
+            If the log does not reach back that far, or data files overlap in time.
         ForeignFileError
             If the events table holds a file Chronicle did not write.
         CorruptBlockError
@@ -416,6 +417,10 @@ class Stream:
                 found = delta_log.commits(self.path / EVENTS_TABLE)
                 self._commits = tuple(commit for commit in found if commit.version <= latest)
             return version_at(self._commits, version)
+        if not 0 <= version <= latest:
+            raise VersionNotFoundError(
+                f"stream '{self.name}' has no version {version}; name a version from 0 to {latest}"
+            )
         return int(version)
 
     def _check_not_vacuumed(self, old: TableState, latest: TableState) -> None:

@@ -10,6 +10,9 @@ from chronicle.errors import ChronicleError
 from cli import ask, indexes, take, tend
 from cli.show import say
 
+_INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended."""
+
 app = typer.Typer(
     name="chronicle",
     help="Keep event streams, and ask what happened in which order, without reading them whole.",
@@ -66,6 +69,8 @@ def main() -> None:
         reason = error.strerror or str(error)
         say(f"error: {where} cannot be used ({reason}); check path, permissions and space")
         sys.exit(1)
-    except KeyboardInterrupt:
-        say("interrupted; nothing was committed after the last message above")
-        sys.exit(130)
+    except SystemExit as ended:
+        # Typer makes this of Ctrl-C, and says nothing.
+        if ended.code == _INTERRUPTED:
+            say("interrupted; every commit is whole or not there, 'chronicle history' lists them")
+        raise

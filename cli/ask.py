@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chronicle.errors import StorageError
 from cli.options import JsonOption, StoreOption, StreamArgument, stream_of
 from cli.show import own_name, print_result, print_table, say
 from cli.startup import keep_pandas_out
@@ -113,11 +114,20 @@ def streams(store: StoreOption) -> None:
     from chronicle.describe import describe_stream
 
     opened = open_store(store)
-    rows = []
+    rows, faults = [], []
     for name in opened.stream_names():
-        shown = describe_stream(opened.stream(name).snapshot()).to_dict()
+        try:
+            shown = describe_stream(opened.stream(name).snapshot()).to_dict()
+        except StorageError as error:
+            faults.append(f"stream '{name}' cannot be read: {error}")
+            rows.append((name, "damaged", "", ""))
+            continue
         rows.append((name, f"{shown['n_events']:,}", str(shown["t_min"]), str(shown["t_max"])))
     print_table(("stream", "events", "first", "last"), rows)
+    for fault in faults:
+        say(f"error: {fault}")
+    if faults:
+        raise typer.Exit(1)
 
 
 def describe(

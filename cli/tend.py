@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chronicle.errors import StorageError, StreamNotFoundError
 from cli.options import (
     JsonOption,
     SparkOption,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from chronicle.jobs import Runner
+    from chronicle.store import Store
 
 
 def runner(spark: str | None) -> AbstractContextManager[Runner]:
@@ -108,10 +110,20 @@ def drop(stream: StreamArgument, store: StoreOption, yes: YesOption = False) -> 
     from chronicle.lifecycle import drop_stream
 
     opened = store_of(store)
-    n_events = opened.stream(stream).snapshot().n_events
-    confirm(f"Drop stream '{stream}' with its {n_events:,} events, for good?", yes=yes)
+    held = _held(opened, stream)
+    confirm(f"Drop stream '{stream}' with its {held}, for good?", yes=yes)
     drop_stream(opened, stream)
-    say(f"stream '{stream}' dropped, {n_events:,} events")
+    say(f"stream '{stream}' dropped, {held}")
+
+
+def _held(store: Store, name: str) -> str:
+    """Return what a stream holds, in words; one too damaged to be opened can be dropped as well."""
+    try:
+        return f"{store.stream(name).snapshot().n_events:,} events"
+    except StreamNotFoundError:
+        raise
+    except StorageError:
+        return "damaged events"
 
 
 def rename(
@@ -231,8 +243,16 @@ def repair(
     opened = store_of(store)
     n_left = 0
     for name in opened.stream_names() if stream is None else [stream]:
-        one = opened.stream(name)
-        report = repair_stream(one, derived=writer_for(one), derived_checks=[check_runs], deep=deep)
+        try:
+            one = opened.stream(name)
+            report = repair_stream(
+                one, derived=writer_for(one), derived_checks=[check_runs], deep=deep
+            )
+        except StorageError as error:
+            # One stream that only a copy can save must not keep the others from being repaired.
+            say(f"stream '{name}' cannot be repaired: {error}")
+            n_left += 1
+            continue
         n_left += len(report.left)
         say(
             f"stream '{name}': {len(report.replaced):,} damaged files taken out, "

@@ -21,7 +21,13 @@ from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
 from indexing.errors import UnknownIndexError
 from indexing.index import open_indexes
 from indexing.index_jobs import MergeTask, RunTask, merge_index, read_change, read_files, write_runs
-from indexing.tables import DROPPED_PREFIX, INDEX_FOLDER, index_table, indexed_attributes
+from indexing.tables import (
+    DROPPED_PREFIX,
+    INDEX_FOLDER,
+    index_table,
+    indexed_attributes,
+    names_folder,
+)
 from indexing.writer import RunWriter
 
 CREATE_INDEX = "create index"
@@ -231,7 +237,8 @@ def drop_index(stream: Stream, attribute: str) -> int:
     folder = stream.path / INDEX_FOLDER
     gone = folder / f"{DROPPED_PREFIX}{uuid.uuid4().hex}"
     names = (*stream.schema.names, *stream.settings.derived)
-    if attribute not in names or not (folder / attribute).is_dir():
+    is_index = attribute in names and names_folder(attribute)
+    if not is_index or not (folder / attribute).is_dir():
         known = indexed_attributes(stream.path, names)
         raise UnknownIndexError(attribute, candidates=known)
     try:

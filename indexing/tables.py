@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,12 +22,24 @@ DROPPED_PREFIX = ".dropped-"
 """First part of the name a dropped index has while its files are deleted. No attribute starts with
 a dot."""
 
+FOLDER_BYTES_MAX = 200
+"""Longest name of an index folder; file systems take no more than 255."""
+
 _DATA_FILE = re.compile(r"\d+(?:-\d+){2,}-[0-9a-f]{32}\.parquet")
 
 
 def index_table(attribute: str) -> str:
     """Return the Delta table of an attribute's runs, relative to the stream's folder."""
     return f"{INDEX_FOLDER}/{attribute}"
+
+
+def names_folder(attribute: str) -> bool:
+    """Return whether the folder of an index can be called as the attribute is."""
+    return (
+        0 < len(os.fsencode(attribute)) <= FOLDER_BYTES_MAX
+        and not attribute.startswith((".", "_"))
+        and not any(char in "/\\%:" or unicodedata.category(char) == "Cc" for char in attribute)
+    )
 
 
 def merged_run_name() -> str:

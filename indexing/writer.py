@@ -22,7 +22,7 @@ from indexing.keys import KeyKind, key_kind, to_keys
 from indexing.objects import object_kind, to_objects
 from indexing.run_file import write_entries
 from indexing.run_format import CoveredFile
-from indexing.tables import index_table, indexed_field
+from indexing.tables import FOLDER_BYTES_MAX, index_table, indexed_field, names_folder
 
 
 class RunWriter:
@@ -59,10 +59,11 @@ class RunWriter:
         for i, attribute in enumerate(attributes):
             if attribute in attributes[:i]:
                 raise IndexingError(f"attribute '{attribute}' is named twice; index it once")
-            if attribute.startswith((".", "_")) or any(c in attribute for c in "/\\%:"):
+            if not names_folder(attribute):
                 raise IndexingError(
-                    f"attribute '{attribute}' cannot name an index folder (it starts with '.' or "
-                    "'_', or holds one of / \\ % :); rename the column to index it"
+                    f"attribute {attribute!r} cannot name an index folder (it is empty or longer "
+                    f"than {FOLDER_BYTES_MAX} bytes, starts with '.' or '_', or holds one of "
+                    "/ \\ % : or a control character); rename the column to index it"
                 )
         self._attributes = attributes
         self._time = time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import deltalake
@@ -15,6 +16,9 @@ APPLICATION_ID = "chronicle"
 version, the second fails even if its writer retries."""
 
 LOG_FOLDER = "_delta_log"
+
+_DEBUG_PRINT = re.compile(r":? [A-Z]\w+ \{")
+"""Where delta-rs begins to print its own state, a page of it."""
 
 
 def table_exists(path: Path | str) -> bool:
@@ -40,7 +44,12 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
     try:
         return deltalake.DeltaTable(str(path), version=version)
     except TableNotFoundError as error:
-        raise StorageError(f"no Delta table at '{path}'; restore the folder") from error
+        if version is None or not table_exists(path):
+            raise StorageError(f"no Delta table at '{path}'; restore the folder") from error
+        raise StorageError(
+            f"version {version} of Delta table '{path}' is in its log no more; "
+            f"{_remedy(path, version)}"
+        ) from error
     except (DeltaError, OSError, ValueError) as error:
         which = "the latest version" if version is None else f"version {version}"
         raise StorageError(
@@ -50,11 +59,19 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says, without the trace delta-rs puts below it."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """Return what an error says, without the trace and the inner state delta-rs puts behind it."""
+    said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return _DEBUG_PRINT.split(said)[0]
 
 
 def _remedy(path: Path, version: int | None) -> str:
+    commits = (path / LOG_FOLDER).glob("[0-9]*.json")
+    first = min((int(file.stem) for file in commits if file.stem.isdecimal()), default=0)
+    if version is not None and first > 0:
+        return (
+            f"older commits than {first} are gone: name a later version ('chronicle history' lists "
+            "them), or restore the commits from a copy"
+        )
     if version is None or has_commit(path, version):
         return f"restore '{path / LOG_FOLDER}' from a copy"
     return "name a version from 0 to that of the latest commit"

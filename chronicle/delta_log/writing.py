@@ -74,7 +74,8 @@ def create_table(path: Path, schema: pa.Schema, properties: Mapping[str, str]) -
         if table_exists(path):
             return False
         raise StorageError(
-            f"Delta table '{path}' cannot be created: {first_line(error)}"
+            f"Delta table '{path}' cannot be created: {first_line(error)}; check path, "
+            "permissions and space"
         ) from error
     _forget_location(path)
     return True
@@ -213,7 +214,10 @@ def _commit_error(
             f"another process committed to '{path}' after version {read_version}; nothing of "
             "this commit is visible, run it again"
         )
-    return StorageError(f"commit to Delta table '{path}' failed: {first_line(error)}")
+    return StorageError(
+        f"commit to Delta table '{path}' failed: {first_line(error)}; check its permissions and "
+        "the space on its disk, then run it again"
+    )
 
 
 def _sizes_to_remove(

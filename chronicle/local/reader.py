@@ -147,7 +147,11 @@ def _spooled(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "standard-input"
         path.write_bytes(stdin.read())
-        yield [path]
+        try:
+            yield [path]
+        except (SchemaError, SourceError) as error:
+            # Nobody knows the file by its path, which is gone by then.
+            raise type(error)(str(error).replace(f"'{path}'", "standard input")) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,3 +232,42 @@ def test_what_is_no_duration_is_wrong_usage(command: Commands, text: str) -> Non
     done = command("vacuum", "s", "--retain", text)
     assert done.code == 2
     assert "is no duration" in done.err
+
+
+def test_a_stream_too_damaged_to_open_hinders_no_other_and_can_be_dropped(
+    command: Commands, tmp_path: Path
+) -> None:
+    more = tmp_path / "more.csv"
+    more.write_text("t\n1\n2\n")
+    done = command("append", more, "--stream", "other", "--time", "t")
+    assert done.code == 0, done.err
+    max((command.store / "other" / "events" / "_delta_log").glob("*.json")).write_text("")
+    shown = command("streams")
+    assert shown.code == 1
+    rows = [line.split() for line in shown.out.splitlines()[2:]]
+    assert rows == [["other", "damaged"], ["s", "40", "0", "39"]]
+    assert "stream 'other' cannot be read: commit" in shown.err
+    damaged = next((command.store / "s" / "tree").glob("*.parquet"))
+    flip_a_byte(damaged)
+    repaired = command("repair")
+    assert repaired.code == 1
+    assert "stream 'other' cannot be repaired: commit" in repaired.err
+    assert command("check", "s").code == 0
+    dropped = command("drop", "other", "--yes")
+    assert dropped.code == 0, dropped.err
+    assert command("streams").code == 0
+
+
+@pytest.mark.parametrize("version", ["99", "9" * 30])
+def test_version_that_is_none_names_those_there_are(command: Commands, version: str) -> None:
+    asked = command("query", COUNT, "--as-of", version)
+    assert_refused(asked, f"stream 's' has no version {version}; name a version from 0 to 4")
+
+
+def test_interrupted_command_says_what_became_of_it(command: Commands) -> None:
+    with patch("chronicle.compaction.compact_events", side_effect=KeyboardInterrupt):
+        done = command("compact", "s")
+    assert done.code == 130
+    assert done.err == (
+        "interrupted; every commit is whole or not there, 'chronicle history' lists them\n"
+    )

@@ -103,6 +103,28 @@ def test_damaged_log_is_said(tmp_path: Path):
     assert "\n" not in str(caught.value)
 
 
+def test_missing_commit_is_said_without_the_inner_state_of_delta(tmp_path: Path):
+    path = _table(tmp_path)
+    for name in "abc":
+        _add(path, f"{name}.parquet", read_version=None)
+    (path / "_delta_log" / f"{2:020d}.json").unlink()
+    with pytest.raises(StorageError, match=r"found gap\); restore '.*_delta_log' from a copy$"):
+        delta_log.load_table(path)
+
+
+@pytest.mark.parametrize("n_gone", [1, 10])
+def test_version_that_delta_cleaned_up_is_said(tmp_path: Path, n_gone: int):
+    path = _table(tmp_path)
+    for i in range(24):
+        _add(path, f"{i}.parquet", read_version=None)
+    assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
+    for version in range(n_gone):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    assert len(delta_log.live_files(path)) == 24
+    with pytest.raises(StorageError, match=f"older commits than {n_gone} are gone: name a later"):
+        delta_log.load_table(path, n_gone)
+
+
 def test_commit_that_lost_its_content_is_no_commit_of_nothing(tmp_path: Path):
     path = _table(tmp_path)
     _add(path, "a.parquet", read_version=0)

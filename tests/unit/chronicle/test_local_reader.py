@@ -183,6 +183,16 @@ def test_standard_input_stands_alone(tmp_path: Path) -> None:
         read(["-", tmp_path / "a.csv"], INTEGER, format_name="csv", stdin=given)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "is empty"), (b"x\n1\n", "no time column 't'")]
+)
+def test_faults_of_standard_input_name_it_and_no_path(content: bytes, said: str) -> None:
+    with pytest.raises((SourceError, SchemaError), match=said) as caught:
+        read(["-"], INTEGER, format_name="csv", stdin=io.BytesIO(content))
+    assert "standard input" in str(caught.value)
+    assert "/" not in str(caught.value)
+
+
 def test_files_too_large_for_memory_are_sent_to_ingest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

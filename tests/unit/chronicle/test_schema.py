@@ -82,3 +82,17 @@ def test_value_that_does_not_fit_is_refused():
     given = pa.table({"t": pa.array([2**62], pa.timestamp("s"))})
     with pytest.raises(SchemaError, match="does not fit"):
         conform(given, stored, where="file.csv")
+
+
+@pytest.mark.parametrize("data_type", [pa.string(), pa.large_string()])
+def test_text_that_is_not_utf8_is_refused(data_type: pa.DataType):
+    stored = pa.schema([("s", pa.string())])
+    texts = pa.array([b"fine", b"\xff\xfe"], pa.binary())
+    given = pa.table({"s": texts.view(pa.string()).cast(data_type)})
+    with pytest.raises(SchemaError, match=r"column 's' holds text that is not UTF-8 \(file\.csv\)"):
+        conform(given, stored, where="file.csv")
+
+
+def test_name_with_a_nul_is_refused():
+    with pytest.raises(SchemaError, match="NUL"):
+        normalise_schema(pa.schema([("a\0b", pa.int64())]))

@@ -311,6 +311,18 @@ def test_what_is_not_indexed_cannot_be_dropped_or_compacted(stream: Stream) -> N
             compact_index(stream, name)
 
 
+def test_a_column_called_like_the_way_to_the_events_drops_none_of_them(tmp_path: Path) -> None:
+    name = "../events"
+    schema = pa.schema([("t", pa.int64()), (name, pa.int64())])
+    store = create_store(tmp_path / "store")
+    stream = store.create_stream("s", schema, StreamSettings("t"))
+    stream.append(pa.table({"t": [1, 2], name: [3, 4]}))
+    (stream.path / "index").mkdir()
+    with pytest.raises(UnknownIndexError):
+        drop_index(stream, name)
+    assert stream.snapshot().n_events == 2
+
+
 def test_an_index_with_a_damaged_log_can_be_dropped(stream: Stream) -> None:
     create(stream, ["venue"])
     for commit in (stream.path / "index" / "venue" / "_delta_log").glob("*.json"):

@@ -49,7 +49,7 @@ def test_attribute_without_an_order_leaves_no_run_of_the_others(tmp_path: Path) 
     assert not list(tmp_path.rglob("*.parquet*"))
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", "_x", "a%b"])
+@pytest.mark.parametrize("name", ["a/b", "..", "_x", "a%b", "", "a\nb", "x" * 201])
 def test_attribute_that_cannot_name_a_folder_is_refused(name: str) -> None:
     with pytest.raises(IndexingError, match="cannot name an index folder"):
         RunWriter((name,), "t")
