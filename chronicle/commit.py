@@ -17,7 +17,7 @@ from chronicle.blocks import BlockReader
 from chronicle.delta_log import LoggedChange, NewFile, new_files
 from chronicle.derived import DerivedChange, DerivedFile, DerivedWriter
 from chronicle.derived_attributes import extend
-from chronicle.errors import CommitConflictError, CorruptTreeError
+from chronicle.errors import CommitConflictError, CorruptTreeError, StorageError
 from chronicle.snapshot import DataFile
 from chronicle.store import Stream
 from chronicle.time import to_int64
@@ -339,11 +339,19 @@ def _commit_derived_files(
     if not files and not removed:
         return
     path = stream.path / files[0].table
-    if not delta_log.table_exists(path):
-        found = schema if schema is not None else pq.read_schema(path / files[0].name)
-        delta_log.create_table(path, found.remove_metadata(), {})
-    additions = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
-    delta_log.commit_changes(path, add=additions, remove=removed, read_version=None, metadata={})
+    try:
+        if not delta_log.table_exists(path):
+            found = schema if schema is not None else pq.read_schema(path / files[0].name)
+            delta_log.create_table(path, found.remove_metadata(), {})
+        additions = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
+        delta_log.commit_changes(
+            path, add=additions, remove=removed, read_version=None, metadata={}
+        )
+    except (OSError, StorageError):
+        # An index that another process dropped meanwhile took the files with it: the events are
+        # in the stream, and nothing derived is missing that anybody wants.
+        if all((path / file.name).exists() for file in files):
+            raise
 
 
 def complete_derived(

@@ -260,7 +260,10 @@ def merge_indexes(
             share = None if budget is None else budget // (len(attributes) - i)
             listing = list_runs(stream_dir, attribute, frozenset(live), keyed=keyed)
             merger = _Merger(stream_dir, attribute, live, listing, fence_entries)
-            spent = merger.run(budget=share, full=full)
+            try:
+                spent = merger.run(budget=share, full=full)
+            except FileNotFoundError:
+                continue  # the folder went: another process dropped the index meanwhile
             budget = None if budget is None else budget - spent
             changes += merger.changes()
     except BaseException:

@@ -226,14 +226,22 @@ class RunWriter:
             repetition=entries.repetition,
         )
         folder = stream_dir / index_table(attribute)
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / shared.data_file
         cover = CoveredFile(shared.data_file, events.num_rows, len(entries.t))
-        write_entries(path, entries, cover, layout)
+
+        def write() -> int:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_entries(path, entries, cover, layout)
+            return path.stat().st_size
+
+        try:
+            size_bytes = write()
+        except FileNotFoundError:
+            size_bytes = write()  # another process dropped the index, and the folder with it
         return DerivedFile(
             table=index_table(attribute),
             name=shared.data_file,
-            size_bytes=path.stat().st_size,
+            size_bytes=size_bytes,
             n_rows=len(entries.t),
         )
 

@@ -259,3 +259,22 @@ def test_settings_live_in_the_table_properties(tmp_path: Path):
     assert open_store(tmp_path / "s").stream("ticks").settings == settings
     delta = deltalake.DeltaTable(str(stream.path / "events"))
     assert delta.metadata().configuration["chronicle.block_events"] == "7"
+
+
+def test_index_dropped_while_its_run_is_committed_costs_the_append_nothing(tmp_path: Path):
+    stream = _stream(tmp_path)
+    files = _write(stream, _ticks(20, 40), derived=_Runs())
+    read_version = stream.snapshot().version
+    commit_events(stream, Change(tuple(files)), read_version=read_version, metadata={})
+    shutil.rmtree(stream.path / "index/x")
+    commit_derived(stream, files)
+    assert not (stream.path / "index/x").exists()
+    assert _times(stream) == list(range(40))
+
+
+def test_run_that_is_there_and_cannot_be_committed_is_said(tmp_path: Path):
+    stream = _stream(tmp_path)
+    files = _write(stream, _ticks(20, 40), derived=_Runs())
+    (stream.path / "index/x/_delta_log").write_text("no folder")
+    with pytest.raises(StorageError):
+        commit_derived(stream, files)
