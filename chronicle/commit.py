@@ -312,16 +312,20 @@ def commit_derived(stream: Stream, files: Sequence[WrittenFile]) -> None:
 
 
 def commit_tidy(stream: Stream, changes: Sequence[DerivedChange]) -> None:
-    """Commit what a ``DerivedWriter`` merged, table by table."""
+    """Commit what a ``DerivedWriter`` merged, table by table; leaves out what was dropped."""
     for change in changes:
-        delta_log.commit_changes(
-            stream.path / change.table,
-            add=new_files((file.name, file.size_bytes, file.n_rows) for file in change.added),
-            remove=change.removed,
-            read_version=None,
-            metadata={OPERATION: COMPACT},
-            data_change=False,
-        )
+        try:
+            delta_log.commit_changes(
+                stream.path / change.table,
+                add=new_files((file.name, file.size_bytes, file.n_rows) for file in change.added),
+                remove=change.removed,
+                read_version=None,
+                metadata={OPERATION: COMPACT},
+                data_change=False,
+            )
+        except (OSError, StorageError):
+            if delta_log.table_exists(stream.path / change.table):
+                raise
 
 
 def _commit_derived_files(

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chronicle import delta_log
 from chronicle.derived import DerivedChange, DerivedFile
+from chronicle.errors import StorageError
 from indexing.config import FENCE_ENTRIES, RUN_FAN_IN, RUN_MERGE_WIDTH
 from indexing.cover import choose_runs
 from indexing.coverage import RunListing, list_runs
@@ -258,12 +260,14 @@ def merge_indexes(
     try:
         for i, attribute in enumerate(attributes):
             share = None if budget is None else budget // (len(attributes) - i)
-            listing = list_runs(stream_dir, attribute, frozenset(live), keyed=keyed)
-            merger = _Merger(stream_dir, attribute, live, listing, fence_entries)
             try:
+                listing = list_runs(stream_dir, attribute, frozenset(live), keyed=keyed)
+                merger = _Merger(stream_dir, attribute, live, listing, fence_entries)
                 spent = merger.run(budget=share, full=full)
-            except FileNotFoundError:
-                continue  # the folder went: another process dropped the index meanwhile
+            except (FileNotFoundError, StorageError):
+                if delta_log.table_exists(stream_dir / index_table(attribute)):
+                    raise
+                continue  # another process dropped the index meanwhile
             budget = None if budget is None else budget - spent
             changes += merger.changes()
     except BaseException:

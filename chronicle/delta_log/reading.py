@@ -150,7 +150,11 @@ def _check_commits(path: Path, version: int) -> None:
     Delta takes such a commit for one that changed nothing, and its events would be gone unseen.
     Only the commits that ``version`` is made of are looked at: those after its checkpoint.
     """
-    stems = [name.split(".checkpoint.") for name in os.listdir(path / LOG_FOLDER)]  # noqa: PTH208
+    try:
+        names = os.listdir(path / LOG_FOLDER)  # noqa: PTH208
+    except FileNotFoundError as error:
+        raise StorageError(f"no Delta table at '{path}' any more; was it dropped?") from error
+    stems = [name.split(".checkpoint.") for name in names]
     checkpoints = [int(stem[0]) for stem in stems if len(stem) == 2 and stem[0].isdigit()]
     first = max((found for found in checkpoints if found <= version), default=-1) + 1
     for commit in (commit_path(path, found) for found in range(first, version + 1)):
