@@ -153,6 +153,17 @@ class BlockReader:
             raise CorruptBlockError(str(self.path(name)), first_line(error)) from error
         footer.verified[list(row_groups)] = True
 
+    def read_file(self, name: str) -> pa.Table:
+        """Read all events of one data file, in the types of the stream's schema.
+
+        Raises
+        ------
+        CorruptBlockError
+            If the file is missing or damaged.
+        """
+        blocks = range(len(self.block_counts(name)))
+        return self.read(name, blocks, self.schema.names).cast(self.schema)
+
     def empty(self, columns: Sequence[str]) -> pa.Table:
         """Return no events, of the types ``read`` gives."""
         return pa.schema([(column, self._types[column]) for column in columns]).empty_table()

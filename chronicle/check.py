@@ -28,12 +28,13 @@ from chronicle.delta_log import TableState
 from chronicle.derived_attributes import check_derived
 from chronicle.errors import ChronicleError, FormatVersionError, StorageError
 from chronicle.finding import CheckedEvents, DerivedCheck, Finding, Findings
-from chronicle.leftovers import is_abandoned, staging_folders, unknown_files
+from chronicle.leftovers import unknown_files
 from chronicle.log_audit import LogAudit, audit_log
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.schema import check_settings, normalise_schema
 from chronicle.sealed import check_file
 from chronicle.settings import StreamSettings
+from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
 from chronicle.tree_file import TREE_TABLE
 
@@ -86,10 +87,9 @@ def check_store(
         findings.fault(MARKER, marker, str(error), "put it right; nothing else was checked")
         return findings.all()
     findings.conclude(MARKER, marker, "it does")
-    for folder in staging_folders(root):
-        if is_abandoned(folder):
-            what = "an ingest or another operation was killed and left this folder"
-            findings.warn(STAGING, folder, what, _REPAIR)
+    for folder in remove_abandoned(root, dry_run=True):
+        what = "an ingest or another operation was killed and left this folder"
+        findings.warn(STAGING, folder, what, _REPAIR)
     findings.conclude(STAGING, root, "none")
     found = findings.all()
     for name in opened.stream_names():

@@ -435,9 +435,9 @@ def _derive(
 ) -> list[DerivedFile]:
     """Write what one data file lacks."""
     counts = reader.block_counts(name)
-    events = reader.read(name, range(len(counts)), stream.schema.names).cast(stream.schema)
     settings = stream.settings
-    events = extend(events.combine_chunks(), settings.derived, settings.key)
+    events = reader.read_file(name).combine_chunks()
+    events = extend(events, settings.derived, settings.key)
     times = to_int64(events.column(settings.time), name=settings.time)
     files = []
     if TREE_TABLE in lacking:

@@ -15,9 +15,9 @@ from chronicle.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from chronicle.ingest.staging import open_staging
 from chronicle.rewrite import Rewrite, rewrite_files
 from chronicle.snapshot import DataFile, Snapshot
+from chronicle.staging import open_staging
 from chronicle.store import Store, Stream, check_stream_name
 
 _ATTEMPTS_MAX = 20

@@ -18,8 +18,8 @@ from chronicle.check import COMMITTED, LEFTOVERS, LOGS, MARKER, check_stream
 from chronicle.commit import OPERATION, complete_derived
 from chronicle.derived import DerivedWriter
 from chronicle.finding import DerivedCheck, Finding, faults_of
-from chronicle.leftovers import remove_abandoned, staging_folders
 from chronicle.schema import normalise_schema
+from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
 from chronicle.tree_file import TREE_TABLE, tree_schema
 
@@ -202,7 +202,7 @@ def _remove_leftovers(
         if leftover.is_file() and leftover.stat().st_mtime < oldest:
             leftover.unlink(missing_ok=True)
             removed.append(file)
-    removed += [folder.name for folder in staging_folders(root) if remove_abandoned(folder)]
+    removed += [folder.name for folder in remove_abandoned(root)]
     for folder in sorted(path.glob(f"{_DAMAGED_PREFIX}*")):
         shutil.rmtree(folder, ignore_errors=True)
         removed.append(f"{path.name}/{folder.name}")

@@ -107,7 +107,7 @@ def rewrite_files(
         If a file cannot be read. On any exception nothing is left behind.
     """
     reader = BlockReader(events_dir, schema)
-    events = pa.concat_tables([read_file(reader, name, schema) for name in task.files])
+    events = pa.concat_tables([reader.read_file(name) for name in task.files])
     if task.late is not None:
         late = task.late.read(schema)
     if late is not None:
@@ -127,18 +127,6 @@ def rewrite_files(
             remove_written(target_dir, file)
         raise
     return written
-
-
-def read_file(reader: BlockReader, name: str, schema: pa.Schema) -> pa.Table:
-    """Return all events of a data file, in the types of ``schema``.
-
-    Raises
-    ------
-    CorruptBlockError
-        If the file is missing or damaged.
-    """
-    blocks = range(len(reader.block_counts(name)))
-    return reader.read(name, blocks, schema.names).cast(schema)
 
 
 def merge_late(events: pa.Table, late: pa.Table, time: str) -> pa.Table:

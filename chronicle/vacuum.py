@@ -17,8 +17,8 @@ from chronicle.delta_log import Commit
 from chronicle.derived import DerivedChange, DerivedWriter
 from chronicle.errors import StorageError, VersionNotFoundError
 from chronicle.history import version_at
-from chronicle.ingest.staging import remove_abandoned
 from chronicle.quarantine import QUARANTINE_TABLE
+from chronicle.staging import remove_abandoned
 from chronicle.store import Stream
 from chronicle.tree_file import TREE_TABLE
 

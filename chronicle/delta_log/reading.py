@@ -168,18 +168,12 @@ def live_files(path: Path, version: int | None = None) -> tuple[LiveFile, ...]:
     return load_table(path, version).files
 
 
-def latest_version(path: Path) -> int:
-    """Return the newest version of a table; reads its log."""
-    return open_table(path, None).version()
-
-
 def transaction_version(path: Path, application_id: str) -> int | None:
     """Return the number that the last commit carrying ``application_id`` gave it; None if none.
 
     Such numbers belong to the state of the table, not to its history: they last.
     """
-    found = open_table(path, None).transaction_version(application_id)
-    return None if found is None else int(found)
+    return transaction_versions(path, [application_id]).get(application_id)
 
 
 def transaction_versions(path: Path, application_ids: Sequence[str]) -> dict[str, int]:

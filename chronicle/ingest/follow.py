@@ -26,7 +26,7 @@ from chronicle.ingest.report import FollowReport, IngestOptions
 from chronicle.ingest.session import open_spark, to_own_session
 from chronicle.ingest.sources import find_sources, tells_format
 from chronicle.ingest.spark_tools import first_line
-from chronicle.ingest.staging import open_staging
+from chronicle.staging import open_staging
 from chronicle.store import Store
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from chronicle.block_writer import WrittenFile, write_ordered
 from chronicle.blocks import BlockReader
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SchemaError
-from chronicle.rewrite import Rewrite, even_cuts, merge_late, read_file, rewrite_files
+from chronicle.rewrite import Rewrite, even_cuts, merge_late, rewrite_files
 from chronicle.schema import conform
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import DataFile
@@ -259,7 +259,7 @@ class LateMerge:
                 derived=self.derived,
                 late=late,
             )
-        events = read_file(BlockReader(self.events_dir, self.schema), job.file, self.schema)
+        events = BlockReader(self.events_dir, self.schema).read_file(job.file)
         total = events.num_rows + job.n_late
         cuts = even_cuts(total, self.settings.file_events, self.settings.block_events)
         merged = merge_batches(events, read_staged(job.late), self.settings.time)

@@ -37,11 +37,11 @@ from chronicle.ingest.reader import Reading, read_sources
 from chronicle.ingest.report import IngestOptions, IngestReport
 from chronicle.ingest.session import open_spark
 from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources
-from chronicle.ingest.staging import open_staging
 from chronicle.ingest.survey import Survey
 from chronicle.ingest.tasks import run_survey, run_write, to_late_route, to_write_task
 from chronicle.ingest.write import TaskOutputs, WriteTask
 from chronicle.source_memory import to_transactions
+from chronicle.staging import open_staging
 from chronicle.store import Store, create_store
 
 if TYPE_CHECKING:

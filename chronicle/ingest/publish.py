@@ -7,8 +7,8 @@ from pathlib import Path
 
 from chronicle.commit import Change, commit_change, has_landed
 from chronicle.errors import CommitConflictError
-from chronicle.ingest.staging import move_files, remove_files
 from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
+from chronicle.staging import move_files, remove_files
 from chronicle.store import Stream
 
 

@@ -51,7 +51,7 @@ def test_versions_list_their_own_files(tmp_path: Path):
     assert _add(path, "b.parquet", read_version=1) == 2
     assert delta_log.version_exists_after(path, 0)
     assert not delta_log.version_exists_after(path, 2)
-    assert delta_log.latest_version(path) == 2
+    assert delta_log.load_table(path).version == 2
     (first,) = delta_log.live_files(path, 1)
     assert (first.name, first.n_rows) == ("a.parquet", 0)
     assert first.size_bytes == (path / "a.parquet").stat().st_size
@@ -166,7 +166,7 @@ def test_what_is_not_live_cannot_be_taken_out_of_the_version_it_was_read_in(tmp_
     with pytest.raises(StorageError, match=r"'.*gone.parquet' is not part of version 1"):
         delta_log.commit_changes(path, remove=["gone.parquet"], read_version=1, metadata={})
     version = delta_log.commit_changes(path, remove=["gone"], read_version=None, metadata={})
-    assert (version, delta_log.latest_version(path)) == (1, 1)
+    assert (version, delta_log.load_table(path).version) == (1, 1)
 
 
 def test_transactions_ride_in_commits_and_outlive_checkpoints(tmp_path: Path):

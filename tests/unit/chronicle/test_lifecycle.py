@@ -27,8 +27,8 @@ from chronicle.errors import (
     StreamNotFoundError,
 )
 from chronicle.history import history
-from chronicle.ingest.staging import open_staging
 from chronicle.lifecycle import delete_range, drop_stream, rename_stream
+from chronicle.staging import open_staging
 from chronicle.store import Stream, open_store
 from chronicle.vacuum import vacuum
 from indexing import RunWriter
@@ -97,7 +97,7 @@ def test_killed_while_dropping_the_stream_is_gone_and_the_rest_goes_later(
     _stream(tmp_path)
     store = open_store(tmp_path / "store")
     other = store.create_stream("other", TICKS, store.stream("ticks").settings)
-    from chronicle.ingest import staging
+    from chronicle import staging
 
     # A killed process deletes nothing more; the system releases its lock.
     monkeypatch.setattr(staging.shutil, "rmtree", lambda *args, **kwargs: None)

@@ -1,4 +1,4 @@
-"""A folder inside the store where an ingest writes what nobody may see yet."""
+"""A folder inside the store where an operation writes what nobody may see yet."""
 
 from __future__ import annotations
 
@@ -72,6 +72,8 @@ def remove_abandoned(store_path: Path, *, dry_run: bool = False) -> list[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
             abandoned.append(folder)
             continue
+        except OSError:
+            continue  # not ours to touch
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not dry_run:
