@@ -168,10 +168,9 @@ def _to_records(
     columns = batch.columns
     columns[at] = usable
     position, block_start = _places(split, batch.num_rows)
-    faulty = pc.not_equal(fault, int(Fault.NONE))
     helpers = {
         FAULT: fault,
-        RAW_TIME: pc.if_else(faulty, raw.cast(pa.string()), pa.scalar(None, pa.string())),
+        RAW_TIME: _raw_times(raw, pc.not_equal(fault, int(Fault.NONE))),
         RAW_RECORD: pa.nulls(batch.num_rows, pa.string()),
         POSITION: position,
         BLOCK_START: block_start,
@@ -180,6 +179,13 @@ def _to_records(
         [*columns, *(helpers[name].cast(_HELPER_TYPES[name]) for name in HELPERS)],
         names=[*schema.names, *HELPERS],
     )
+
+
+def _raw_times(raw: pa.Array, faulty: pa.Array) -> pa.Array:
+    """Return the times as text where they are faulty; texts of all would cost most of the job."""
+    if not pc.any(faulty).as_py():
+        return pa.nulls(len(raw), pa.string())
+    return pc.if_else(faulty, raw, pa.scalar(None, raw.type)).cast(pa.string())
 
 
 def _usable_times(times: pa.Array) -> tuple[pa.Array, pa.Array]:
