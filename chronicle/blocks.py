@@ -19,8 +19,11 @@ from chronicle.errors import CorruptBlockError
 from chronicle.sealed import Seal, check_chunks, first_line, parse_metadata, parse_seal, read_footer
 from chronicle.summary import Ints
 
-_FOOTERS_MAX = 256
-"""Parsed footers kept (about 0.3 MB each for 512 blocks of 8 columns)."""
+_FOOTERS_BYTES = 48 << 20
+"""Memory for parsed footers: those of twelve full data files of eight columns."""
+
+_CHUNK_BYTES = 1 << 10
+"""What a parsed footer takes for one column of one block (4.0 MiB were seen for 512 blocks of 8)."""
 
 _IDLE_FILES_MAX = 64
 """Open data files kept for the next read; each holds a file descriptor."""
@@ -39,6 +42,14 @@ class Footer:
 
     seal: Seal | None
     """Checksums of all bytes; None in a file of an older format, whose pages alone have them."""
+
+    sizes: dict[str, Ints]
+    """Bytes of a column in each block, once they were asked for."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory it takes, about."""
+        return (1 + self.verified.size) * _CHUNK_BYTES
 
 
 class BlockReader:
@@ -70,9 +81,10 @@ class BlockReader:
         }
         self._lock = threading.Lock()
         self._footers: OrderedDict[str, Footer] = OrderedDict()
+        self._footers_bytes = 0
+        self._verified: dict[str, npt.NDArray[np.bool_]] = {}
         self._idle: OrderedDict[tuple[str, bool], list[pq.ParquetFile]] = OrderedDict()
         self._n_idle = 0
-        self._sizes: dict[tuple[str, str], Ints] = {}
 
     def path(self, name: str) -> Path:
         """Return the path of a data file."""
@@ -85,10 +97,10 @@ class BlockReader:
 
     def column_bytes(self, name: str, column: str) -> Ints:
         """Return the compressed bytes of one column in each block of a data file."""
-        found = self._sizes.get((name, column))
+        footer = self._footer(name)
+        found = footer.sizes.get(column)
         if found is None:
-            found = _column_bytes(self._footer(name), column)
-            self._sizes[name, column] = found
+            found = footer.sizes[column] = _column_bytes(footer, column)
         return found
 
     def has_column(self, name: str, column: str) -> bool:
@@ -190,12 +202,29 @@ class BlockReader:
             reason = f"its columns are {names}, the stream's {self._names}"
             raise CorruptBlockError(str(self.path(name)), reason)
         positions = {column: i for i, column in enumerate(names)}
-        verified = np.zeros((metadata.num_row_groups, len(positions)), np.bool_)
-        footer = Footer(metadata, positions, verified, seal)
         with self._lock:
+            # What was verified outlives the footer: to verify it again would cost a slower scan.
+            shape = (metadata.num_row_groups, len(positions))
+            verified = self._verified.setdefault(name, np.zeros(shape, np.bool_))
+        return self._keep(name, Footer(metadata, positions, verified, seal, {}))
+
+    def _keep(self, name: str, footer: Footer) -> Footer:
+        """Keep a footer, and let go of those used longest ago; return the one that is kept."""
+        surplus: list[pq.ParquetFile] = []
+        with self._lock:
+            known = self._footers.get(name)
+            if known is not None:  # another thread was faster
+                return known
             self._footers[name] = footer
-            while len(self._footers) > _FOOTERS_MAX:
-                self._footers.popitem(last=False)
+            self._footers_bytes += footer.n_bytes
+            while self._footers_bytes > _FOOTERS_BYTES and len(self._footers) > 1:
+                oldest, gone = self._footers.popitem(last=False)
+                self._footers_bytes -= gone.n_bytes
+                for verify in (False, True):  # open files hold the footer too
+                    surplus += self._idle.pop((oldest, verify), [])
+            self._n_idle -= len(surplus)
+        for closing in surplus:
+            closing.close()
         return footer
 
     def _take(self, name: str, footer: Footer, *, verify: bool) -> pq.ParquetFile:
@@ -216,9 +245,12 @@ class BlockReader:
     def _give_back(self, key: tuple[str, bool], file: pq.ParquetFile) -> None:
         surplus: list[pq.ParquetFile] = []
         with self._lock:
-            self._idle.setdefault(key, []).append(file)
-            self._idle.move_to_end(key)
-            self._n_idle += 1
+            if key[0] in self._footers:
+                self._idle.setdefault(key, []).append(file)
+                self._idle.move_to_end(key)
+                self._n_idle += 1
+            else:
+                surplus.append(file)
             while self._n_idle > _IDLE_FILES_MAX:
                 oldest, files = next(iter(self._idle.items()))
                 if files:

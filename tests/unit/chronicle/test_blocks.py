@@ -41,13 +41,28 @@ def test_threads_read_files_at_once(tmp_path: Path):
 
 def test_open_files_and_footers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(blocks, "_IDLE_FILES_MAX", 2)
-    monkeypatch.setattr(blocks, "_FOOTERS_MAX", 3)
     reader = _reader(tmp_path, 6)
+    one = reader._footer("0.parquet").n_bytes
+    monkeypatch.setattr(blocks, "_FOOTERS_BYTES", 3 * one)
     for turn in range(3):
         for i in range(6):
             assert reader.read(f"{i}.parquet", [turn], ["t"]).num_rows == 8
     assert sum(len(files) for files in reader._idle.values()) == 2
     assert len(reader._footers) == 3
+    assert reader._footers_bytes == 3 * one
+    assert {name for name, _ in reader._idle} <= set(reader._footers)
+
+
+def test_blocks_verified_once_stay_so_when_their_footer_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    reader = _reader(tmp_path, 2)
+    reader.read("0.parquet", [0, 1], ["t"])
+    monkeypatch.setattr(blocks, "_FOOTERS_BYTES", 0)
+    reader.read("1.parquet", [0], ["t"])
+    assert list(reader._footers) == ["1.parquet"]
+    verified = reader._footer("0.parquet").verified
+    assert verified[:, reader.schema.names.index("t")].tolist()[:3] == [True, True, False]
 
 
 def test_footer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
