@@ -23,7 +23,7 @@ _FOOTERS_BYTES = 48 << 20
 """Memory for parsed footers: those of twelve full data files of eight columns."""
 
 _CHUNK_BYTES = 1 << 10
-"""What a parsed footer takes for one column of one block (4.0 MiB were seen for 512 blocks of 8)."""
+"""What a parsed footer takes for one column of one block (2.7 MiB seen for 512 blocks of 6)."""
 
 _IDLE_FILES_MAX = 64
 """Open data files kept for the next read; each holds a file descriptor."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -119,6 +120,12 @@ def append(
     time: Annotated[
         str | None, typer.Option("--time", help="Time column of a stream that is new.")
     ] = None,
+    index: Annotated[
+        str | None, typer.Option("--index", help="Attributes to index in a new stream, as A,B.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Column that tells a new stream's objects apart.")
+    ] = None,
     derive: DeriveOption = None,
     source_format: Annotated[
         str | None,
@@ -135,10 +142,13 @@ def append(
     keep_pandas_out()
     from chronicle.local.append_files import AppendOptions, append_files
     from chronicle.new_store import open_or_create
+    from indexing.lifecycle import create_index
     from indexing.stream_writer import writer_for
 
+    indexed = names(index)
     options = AppendOptions(
         time=time,
+        key=key,
         derive=names(derive),
         late=late,
         format=source_format,
@@ -147,6 +157,12 @@ def append(
     )
     with open_or_create(store) as opened:
         report = append_files(
-            opened, stream, sources, options, derived=writer_for, stdin=sys.stdin.buffer
+            opened,
+            stream,
+            sources,
+            options,
+            derived=writer_for,
+            begin=partial(create_index, attributes=indexed) if indexed else None,
+            stdin=sys.stdin.buffer,
         )
         say(str(report))

@@ -166,6 +166,8 @@ def delete(
     first, end = (
         None if text is None else to_internal_time(text, opened.time_type) for text in (start, stop)
     )
+    if first is not None and end is not None and first >= end:
+        raise typer.BadParameter(f"--from {start} is not before --to {stop}: no time lies between")
     n_events = plan_deletion(opened.snapshot(), first, end).n_events
     confirm(f"Delete {n_events:,} events of stream '{stream}'?", yes=yes)
     report = delete_range(opened, first, end, derived=writer_for(opened), progress=say)

@@ -12,6 +12,7 @@ from chronicle.append import AppendReport, Late, append
 from chronicle.derived import DerivedWriter
 from chronicle.derived_attributes import canonical_names
 from chronicle.errors import SchemaError, SourceError
+from chronicle.lifecycle import drop_stream
 from chronicle.local.reader import STDIN, LocalEvents, find_files, read_files
 from chronicle.settings import StreamSettings
 from chronicle.source_memory import Source, fingerprints, read_source, taken, to_transactions
@@ -27,6 +28,9 @@ class AppendOptions:
 
     derive: tuple[str, ...] = ()
     """Derived attributes of a new stream, such as ``delta(speed)``."""
+
+    key: str | None = None
+    """Column that tells the objects of a new stream apart."""
 
     late: Late | str = Late.MERGE
     format: str | None = None
@@ -68,9 +72,12 @@ def append_files(
     options: AppendOptions,
     *,
     derived: Callable[[Stream], DerivedWriter] | None = None,
+    begin: Callable[[Stream], object] | None = None,
     stdin: BinaryIO | None = None,
 ) -> AppendFilesReport:
     """Append the events of files to a stream, which is created if it is new.
+
+    A stream that was created goes again if nothing can be appended to it.
 
     Parameters
     ----------
@@ -84,6 +91,8 @@ def append_files(
         How to read them.
     derived
         Makes the writer of the stream's runs.
+    begin
+        Told of a stream that was created, before it holds events; for new streams only.
     stdin
         What ``"-"`` stands for.
 
@@ -92,7 +101,8 @@ def append_files(
     SourceError
         If a file cannot be taken, has changed since it was taken, or holds no event.
     SchemaError
-        If its columns are not those of the stream, or no time column is named for a new one.
+        If its columns are not those of the stream, no time column is named for a new one, or
+        something is asked of an existing one that only a new one can have.
     LateEventError
         If events are late and ``late`` is ``reject``.
     """
@@ -100,6 +110,7 @@ def append_files(
     stream = store.stream(stream_name) if stream_name in store.stream_names() else None
     time = _time_column(stream_name, stream, options.time)
     derived_names = _derived_names(stream_name, stream, options.derive)
+    _check_new(stream_name, stream, options, begin)
     paths = list(sources)
     known: list[Source] = []
     if STDIN not in paths:
@@ -116,11 +127,19 @@ def append_files(
         time_zone=options.time_zone,
         stdin=stdin,
     )
-    if stream is None:
-        settings = StreamSettings(time=time, derived=derived_names)
-        stream = store.create_stream(stream_name, read.events.schema, settings)
-    writer = None if derived is None else derived(stream)
-    report = _append(stream, read, new, options, derived=writer)
+    if stream is not None:
+        report = _append(stream, read, new, options, derived=derived)
+        return AppendFilesReport(stream_name, store.path, len(skipped), report)
+    settings = StreamSettings(time=time, key=options.key, derived=derived_names)
+    stream = store.create_stream(stream_name, read.events.schema, settings)
+    try:
+        if begin is not None:
+            begin(stream)
+        report = _append(stream, read, new, options, derived=derived)
+    except BaseException:
+        if store.stream(stream_name).snapshot().n_events == 0:
+            drop_stream(store, stream_name)
+        raise
     return AppendFilesReport(stream_name, store.path, len(skipped), report)
 
 
@@ -138,6 +157,28 @@ def _time_column(stream_name: str, stream: Stream | None, time: str | None) -> s
             "leave --time out, or append to a new stream"
         )
     return stream.settings.time
+
+
+def _check_new(
+    stream_name: str,
+    stream: Stream | None,
+    options: AppendOptions,
+    begin: Callable[[Stream], object] | None,
+) -> None:
+    """Refuse to ask of a stream that exists what only a new one can have."""
+    if stream is None:
+        return
+    if begin is not None:
+        raise SchemaError(
+            f"stream '{stream_name}' exists; --index is for new streams, 'chronicle index create' "
+            "indexes attributes of this one"
+        )
+    if options.key not in (None, stream.settings.key):
+        found = f"the key '{stream.settings.key}'" if stream.settings.key else "no key"
+        raise SchemaError(
+            f"stream '{stream_name}' has {found}, not '{options.key}'; leave --key out, or append "
+            "to a new stream"
+        )
 
 
 def _derived_names(
@@ -159,7 +200,7 @@ def _append(
     sources: Sequence[Source],
     options: AppendOptions,
     *,
-    derived: DerivedWriter | None,
+    derived: Callable[[Stream], DerivedWriter] | None,
 ) -> AppendReport:
     paths = [source.path for source in sources]
     before = fingerprints(stream, paths) if options.again else {}
@@ -177,7 +218,7 @@ def _append(
         stream,
         read.events,
         late=options.late,
-        derived=derived,
+        derived=None if derived is None else derived(stream),
         metadata={"sources": json.dumps([source.to_dict() for source in sources])},
         transactions=to_transactions(sources),
         put_aside=read.put_aside if read.put_aside.num_rows else None,

@@ -42,3 +42,11 @@ class Commands:
         code = ended.value.code
         assert isinstance(code, int | None)
         return Done(code or 0, shown.out, shown.err)
+
+
+def assert_refused(done: Done, said: str) -> None:
+    """One sentence on stderr, exit code 1."""
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: ")
+    assert said in done.err
+    assert done.err.count("\n") == 1

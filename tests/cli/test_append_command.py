@@ -13,7 +13,8 @@ import pytest
 
 from chronicle import open_store
 from chronicle.delta_log import live_files
-from tests.cli.commands import Commands
+from indexing.tables import indexed_attributes
+from tests.cli.commands import Commands, assert_refused
 from tests.ingest_files import read_rows
 
 HEADER = "t,a,x,s,f,k\n"
@@ -171,6 +172,32 @@ def test_new_stream_needs_its_time_column(command: Commands, tmp_path: Path) -> 
     assert done.code == 1
     assert "--time" in done.err
     assert "new" not in open_store(command.store).stream_names()
+
+
+def test_new_stream_has_the_indexes_and_the_key_it_was_made_with(
+    command: Commands, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "new.csv", "t,a,k\n1,7,x\n2,8,y\n")
+    done = command("append", path, "--stream", "fresh", "--time", "t", "--index", "a", "--key", "k")
+    assert done.code == 0
+    stream = open_store(command.store).stream("fresh")
+    assert stream.settings.key == "k"
+    assert indexed_attributes(stream.path, stream.schema.names) == ("a",)
+    more = write(tmp_path / "more.csv", "t,a,k\n3,9,x\n")
+    assert_refused(
+        command("append", more, "--stream", "fresh", "--index", "a"), "chronicle index create"
+    )
+    assert_refused(command("append", more, "--stream", "fresh", "--key", "a"), "has the key 'k'")
+    assert times(command, "fresh") == [1, 2]
+
+
+def test_new_stream_goes_again_if_it_cannot_be_made_as_asked(
+    command: Commands, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "new.csv", "t,a\n1,7\n")
+    asked = ("append", path, "--stream", "fresh", "--time", "t", "--index", "b")
+    assert_refused(command(*asked), "no column 'b' to index")
+    assert "fresh" not in open_store(command.store).stream_names()
 
 
 def test_append_imports_no_spark(command: Commands, tmp_path: Path) -> None:

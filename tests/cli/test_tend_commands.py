@@ -10,20 +10,12 @@ import pytest
 
 from chronicle import open_store
 from chronicle.delta_log import live_files
-from tests.cli.commands import Commands, Done
+from tests.cli.commands import Commands, Done, assert_refused
 from tests.ingest_files import read_rows
 
 
 def times(command: Commands, name: str = "s") -> list[int]:
     return [row["t"] for row in read_rows(open_store(command.store), name, ["t"])]
-
-
-def assert_refused(done: Done, said: str) -> None:
-    """One sentence on stderr, exit code 1."""
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: ")
-    assert said in done.err
-    assert done.err.count("\n") == 1
 
 
 def test_compact_makes_one_file_of_small_ones(command: Commands) -> None:
@@ -108,6 +100,9 @@ def test_delete_of_what_is_no_time_changes_nothing(command: Commands) -> None:
     assert_refused(command("delete", "s", "--from", "2020-01-01", "--yes"), "times are integers")
     assert command("delete", "s", "--yes").code == 2
     assert command("delete", "s", "--from", "3").code == 2
+    backwards = command("delete", "s", "--from", "5", "--to", "3", "--yes")
+    assert backwards.code == 2
+    assert "--from 5 is not before --to 3" in " ".join(backwards.err.split())
     assert times(command) == list(range(40))
 
 
