@@ -47,7 +47,7 @@ OLD_TREE = "tree entries of older versions are whole"
 LEFTOVERS = "no file lies in the stream that no table knows"
 STAGING = "no unfinished work lies in the store"
 
-_RESTORE_LOG = "restore the commit from a copy of the table's _delta_log"
+_RESTORE_LOG = "restore the table's _delta_log from a copy"
 _REPAIR = "chronicle repair"
 
 
@@ -180,7 +180,7 @@ def _check_logs(path: Path, findings: Findings) -> _Logs:
             continue
         audits[table] = audit_log(path / table)
         for fault in audits[table].faults:
-            findings.fault(LOGS, fault.path, fault.what, _RESTORE_LOG)
+            findings.fault(LOGS, fault.path, fault.what, fault.remedy)
         try:
             states[table] = delta_log.load_table(path / table)
         except StorageError as error:

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _LOG = "_delta_log"
+_HINT = "_last_checkpoint"
+"""File of a log that says where to begin reading. A log is whole without it."""
+
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.parquet")
 
@@ -24,6 +27,7 @@ class LogFault:
 
     path: Path
     what: str
+    remedy: str = "restore the commit from a copy of the table's _delta_log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,28 @@ def audit_log(table: Path) -> LogAudit:
             known.update(_checkpoint_names(path))
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             faults.append(LogFault(path, str(error).splitlines()[0]))
+    stale = stale_hint(table)
+    if stale is not None:
+        what = "it names a checkpoint that is gone, and readers give up"
+        faults.append(LogFault(stale, what, "run 'chronicle repair', which removes it"))
     return LogAudit(len(commits), tuple(faults), frozenset(known))
+
+
+def stale_hint(table: Path) -> Path | None:
+    """Return the file of a table's log that names a checkpoint which is not there.
+
+    Readers then give up, though the commits may all be there; without the file they look for
+    themselves.
+    """
+    path = table / _LOG / _HINT
+    try:
+        named = json.loads(path.read_text(encoding="utf-8"))["version"]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return path
+    _, checkpoints = _list_log(table / _LOG)
+    return None if named in checkpoints else path
 
 
 def _list_log(log: Path) -> tuple[dict[int, Path], dict[int, list[Path]]]:

@@ -18,6 +18,7 @@ from chronicle.check import COMMITTED, LEFTOVERS, LOGS, MARKER, check_stream
 from chronicle.commit import OPERATION, complete_derived
 from chronicle.derived import DerivedWriter
 from chronicle.finding import DerivedCheck, Finding, faults_of
+from chronicle.log_audit import stale_hint
 from chronicle.schema import normalise_schema
 from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
@@ -101,12 +102,13 @@ def repair_stream(
         files that it does not name may be all that is left of lost commits.
     """
     path = stream if isinstance(stream, Path) else stream.path
+    hints = remove_stale_hints(path)
     findings = check_stream(path, deep=deep, derived_checks=derived_checks)
     faults = faults_of(findings)
     damaged = _damaged_files(path, faults)
     left = tuple(fault for fault in faults if fault.file not in damaged)
     if any(_forbids_repair(fault, path) for fault in left):
-        return RepairReport((), 0, (), left)
+        return RepairReport((), 0, hints, left)
     replaced = _replace_tables(path, left, derived)
     left = tuple(fault for fault in left if _table_of(path, fault) not in replaced)
     by_table: dict[str, list[str]] = {}
@@ -120,7 +122,27 @@ def repair_stream(
     removed = _remove_leftovers(path, findings, leftover_age)
     n_written = complete_derived(Stream(path.name, path), derived, skip=broken)
     tables = [f"{path.name}/{table}" for table in replaced]
-    return RepairReport((*tables, *sorted(damaged)), n_written, removed, left)
+    return RepairReport((*tables, *sorted(damaged)), n_written, (*hints, *removed), left)
+
+
+def remove_stale_hints(path: Path) -> tuple[str, ...]:
+    """Let logs be read that name a checkpoint which is gone: their commits may all be there.
+
+    Parameters
+    ----------
+    path
+        Folder of the stream, which need not be readable.
+
+    Returns
+    -------
+    tuple of str
+        The files removed, relative to the store.
+    """
+    tables = (log.parent for log in path.rglob("_delta_log"))
+    hints = [hint for table in sorted(tables) if (hint := stale_hint(table)) is not None]
+    for hint in hints:
+        hint.unlink(missing_ok=True)
+    return tuple(hint.relative_to(path.parent).as_posix() for hint in hints)
 
 
 def _damaged_files(path: Path, faults: Sequence[Finding]) -> set[str]:

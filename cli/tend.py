@@ -238,7 +238,7 @@ def repair(
 
     Example: chronicle repair crimes --store data
     """
-    from chronicle.repair import repair_stream
+    from chronicle.repair import remove_stale_hints, repair_stream
     from indexing.check import check_runs
     from indexing.stream_writer import writer_for
 
@@ -246,6 +246,8 @@ def repair(
     n_left = 0
     for name in opened.stream_names() if stream is None else [stream]:
         try:
+            for hint in remove_stale_hints(opened.path / name):
+                say(f"{hint} named a checkpoint that is gone and was removed")
             one = opened.stream(name)
             report = repair_stream(
                 one, derived=writer_for(one), derived_checks=[check_runs], deep=deep

@@ -212,3 +212,21 @@ def test_a_damaged_tree_file_of_an_older_version_is_taken_out(stream: Stream):
     assert _not_ok(stream) == []
     old = open_store(stream.path.parent).stream("ticks").snapshot(version)
     assert old.aggregate(0, 30, "x").sum == sum(range(30)) / 2
+
+
+def test_a_log_that_names_a_checkpoint_which_is_gone_is_read_again(stream: Stream):
+    for t in range(1000, 1025):
+        stream.append(_ticks(t, t + 1))
+    n_events = stream.snapshot().n_events
+    log = stream.path / "events" / "_delta_log"
+    checkpoints = list(log.glob("*.checkpoint*.parquet"))
+    assert checkpoints, "delta-rs writes one now and then"
+    for checkpoint in checkpoints:
+        checkpoint.unlink()
+    hint = log / "_last_checkpoint"
+    [fault] = [f for f in check_stream(stream.path) if f.severity is Severity.FAULT]
+    assert fault.file.endswith("/events/_delta_log/_last_checkpoint")
+    assert "chronicle repair" in fault.remedy
+    assert any(name.endswith(hint.name) for name in repair_stream(stream.path).removed)
+    assert Stream(stream.name, stream.path).snapshot().n_events == n_events
+    assert [f for f in check_stream(stream.path) if f.severity is Severity.FAULT] == []
