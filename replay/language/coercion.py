@@ -108,6 +108,7 @@ _TIME_ARITHMETIC: dict[tuple[str, DataType, DataType], _Signature] = {
     ("+", T.INTERVAL, T.INTERVAL): _Signature(T.INTERVAL, T.INTERVAL),
     ("-", T.INTERVAL, T.INTERVAL): _Signature(T.INTERVAL, T.INTERVAL),
     ("*", T.INTERVAL, T.INTEGER): _Signature(T.INTERVAL, T.INTERVAL),
+    ("/", T.INTERVAL, T.INTEGER): _Signature(T.INTERVAL, T.INTERVAL),
     ("*", T.INTEGER, T.INTERVAL): _Signature(T.INTERVAL, T.INTERVAL, swapped=True),
     **{
         key: signature

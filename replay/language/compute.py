@@ -6,13 +6,22 @@ Faults (overflow, division by zero, domain) give None. See ``bound.Call``.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 
-from replay.language.bound import DataType
+import numpy as np
 
-Value = int | float | str | bool
+from replay.language import calendar, texts, zones
+from replay.language.bound import DataType
+from replay.language.calendar import DAY_US
+from replay.language.casts import CASTS, Value, half_away
+from replay.language.texts import like_to_regex
+
+__all__ = ["DAY_US", "Value", "cast", "compare", "compute", "half_away", "is_nan", "like_to_regex"]
+
 Numbers = int | float
+
+EARTH_RADIUS_M = 6_371_008.8
+"""Mean radius of the Earth (IUGG), that of the sphere ``distance`` is measured on."""
 
 _RANGES = {
     DataType.INTEGER: (-(2**63), 2**63 - 1),
@@ -21,7 +30,6 @@ _RANGES = {
     DataType.INTERVAL: (-(2**63), 2**63 - 1),
     DataType.DATE: (-(2**31), 2**31 - 1),
 }
-DAY_US = 86_400_000_000
 
 
 def compute(op: str, values: list[Value], data_type: DataType) -> Value | None:
@@ -41,7 +49,7 @@ def compute(op: str, values: list[Value], data_type: DataType) -> Value | None:
 
 def cast(value: Value, source: DataType, target: DataType) -> Value | None:
     """Return a constant in another type; ``(source, target)`` is one of ``types.CASTS``."""
-    return _in_range(_CASTS[source, target](value), target)
+    return _in_range(CASTS[source, target](value), target)
 
 
 def compare(op: str, left: Value, right: Value) -> bool | None:
@@ -54,29 +62,6 @@ def compare(op: str, left: Value, right: Value) -> bool | None:
 def is_nan(value: Value) -> bool:
     """Tell whether a constant is the DOUBLE that is no number."""
     return isinstance(value, float) and math.isnan(value)
-
-
-def like_to_regex(pattern: str, escape: str | None = None) -> str:
-    """Return the regular expression that a whole text must match (with ``re.DOTALL``).
-
-    Raises
-    ------
-    ValueError
-        If the pattern ends with its escape character.
-    """
-    out = []
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        position += 1
-        if character == escape:
-            if position == len(pattern):
-                raise ValueError("the pattern ends with its escape character")
-            out.append(re.escape(pattern[position]))
-            position += 1
-        else:
-            out.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
-    return "".join(out)
 
 
 def _in_range(value: Value | None, data_type: DataType) -> Value | None:
@@ -137,21 +122,15 @@ def _round(value: Numbers, digits: int = 0) -> Numbers:
     return rounded if math.isfinite(rounded) else value
 
 
-def half_away(value: float) -> int:
-    """Return the nearest whole number, of two the one further from zero."""
-    whole = math.trunc(value)
-    if abs(value - whole) >= 0.5:
-        whole += 1 if value > 0 else -1
-    return whole
-
-
 def _power(base: float, exponent: float) -> float | None:
+    if base == 0 and exponent < 0:  # Python takes -inf for an exponent there
+        return None
     try:
         return math.pow(base, exponent)
     except OverflowError:
         negative = base < 0 and exponent % 2 == 1
         return -math.inf if negative else math.inf
-    except ValueError:  # 0 to a negative power, or a negative base to a fraction
+    except ValueError:  # a negative base to a fraction
         return None
 
 
@@ -162,17 +141,70 @@ def _exp(value: float) -> float:
         return math.inf
 
 
-def _like(value: str, pattern: str, escape: str | None = None) -> bool:
-    return re.fullmatch(like_to_regex(pattern, escape), value, re.DOTALL) is not None
+def _sign(value: Numbers) -> Numbers:
+    """Return 1, -1 or the value itself: a zero, whatever its sign, or NaN."""
+    if value > 0 or value < 0:
+        return type(value)(1 if value > 0 else -1)
+    return value
 
 
-def _arrow(name: str) -> Callable[[str], str]:
-    """Return a text function of Arrow, so that constants and columns agree on every letter."""
+def _trunc(value: Numbers) -> Numbers:
+    # copysign keeps the zero of trunc(-0.5) negative, as IEEE 754 has it.
+    if isinstance(value, float) and _finite(value):
+        return math.copysign(float(math.trunc(value)), value)
+    return value
 
-    def apply(value: str) -> str:
-        import pyarrow.compute as pc
 
-        return str(pc.call_function(name, [value]).as_py())
+def _logarithm(function: Callable[[float], float]) -> Callable[[float], float | None]:
+    return lambda value: None if value <= 0 else function(value)
+
+
+def _log(base: float, value: float) -> float | None:
+    if base <= 0 or value <= 0 or base == 1:
+        return None
+    return math.log(value) / math.log(base)
+
+
+def _cube_root(value: float) -> float:
+    """Return that of the C library, which has some last bits wrong, after a step of Newton's."""
+    root = math.cbrt(value)
+    if not 1e-290 < abs(value) < 1e308:  # it could not be cubed again without loss
+        return root
+    return root - (root * root * root - value) / (3.0 * root * root)
+
+
+def _periodic(function: Callable[[float], float]) -> Callable[[float], float | None]:
+    return lambda value: None if math.isinf(value) else function(value)
+
+
+def _inverse(function: Callable[[float], float]) -> Callable[[float], float | None]:
+    return lambda value: None if abs(value) > 1 else function(value)
+
+
+def _distance(
+    latitude_a: float, longitude_a: float, latitude_b: float, longitude_b: float
+) -> float | None:
+    """Return the great-circle distance in metres by the haversine formula."""
+    if abs(latitude_a) > 90 or abs(latitude_b) > 90:
+        return None
+    if math.isinf(longitude_a) or math.isinf(longitude_b):
+        return None
+    radian = math.pi / 180.0
+    up = math.sin((latitude_b - latitude_a) * radian / 2.0)
+    along = math.sin((longitude_b - longitude_a) * radian / 2.0)
+    both = math.cos(latitude_a * radian) * math.cos(latitude_b * radian)
+    haversine = up * up + both * (along * along)
+    if haversine > 1.0:  # noqa: PLR1730 - by rounding, for two ends of a diameter; NaN stays
+        haversine = 1.0
+    return 2.0 * EARTH_RADIUS_M * math.asin(math.sqrt(haversine))
+
+
+def _in_zone(convert: Callable[..., tuple[np.ndarray, np.ndarray]]) -> Callable[..., int | None]:
+    """Return a conversion between instants and local times for a single one."""
+
+    def apply(moment: int, zone: str) -> int | None:
+        values, known = convert(np.array([moment], np.int64), zone)
+        return int(values[0]) if known[0] else None
 
     return apply
 
@@ -201,18 +233,57 @@ _FUNCTIONS: dict[str, Callable[..., Value | None]] = {
     "ln": lambda value: None if value <= 0 else math.log(value),
     "exp": _exp,
     "power": _power,
-    "lower": _arrow("utf8_lower"),
-    "upper": _arrow("utf8_upper"),
+    "cbrt": _cube_root,
+    "log10": _logarithm(math.log10),
+    "log2": _logarithm(math.log2),
+    "log": _log,
+    "sign": _sign,
+    "trunc": _trunc,
+    "sin": _periodic(math.sin),
+    "cos": _periodic(math.cos),
+    "tan": _periodic(math.tan),
+    "asin": _inverse(math.asin),
+    "acos": _inverse(math.acos),
+    "atan": math.atan,
+    "atan2": math.atan2,
+    "degrees": lambda value: value * (180.0 / math.pi),
+    "radians": lambda value: value * (math.pi / 180.0),
+    "distance": _distance,
+    "year": calendar.year,
+    "quarter": calendar.quarter,
+    "month": calendar.month,
+    "day": calendar.day,
+    "day_of_week": calendar.day_of_week,
+    "day_of_year": calendar.day_of_year,
+    "week": calendar.week,
+    "year_of_week": calendar.year_of_week,
+    "epoch": lambda value: float(value) / 1e6,
+    "time_part": calendar.time_part,
+    "time_floor": calendar.time_floor,
+    "month_floor": calendar.month_floor,
+    "add_months": calendar.add_months,
+    "months_between": calendar.months_between,
+    "local_time": _in_zone(zones.to_local),
+    "instant": _in_zone(zones.to_instants),
+    "lower": texts.lower,
+    "upper": texts.upper,
     "length": len,
-    "like": _like,
-}
-
-_CASTS: dict[tuple[DataType, DataType], Callable[..., Value | None]] = {
-    (DataType.INTEGER, DataType.DOUBLE): float,
-    (DataType.DOUBLE, DataType.INTEGER): lambda v: half_away(v) if math.isfinite(v) else None,
-    (DataType.BOOLEAN, DataType.INTEGER): int,
-    (DataType.INTEGER, DataType.STRING): str,
-    (DataType.BOOLEAN, DataType.STRING): lambda value: "true" if value else "false",
-    (DataType.DATE, DataType.TIMESTAMP): lambda value: value * DAY_US,
-    (DataType.TIMESTAMP, DataType.DATE): lambda value: value // DAY_US,
+    "like": texts.like,
+    "concat": texts.concat,
+    "substring": texts.substring,
+    "left": texts.left,
+    "right": texts.right,
+    "trim": texts.trim,
+    "ltrim": texts.ltrim,
+    "rtrim": texts.rtrim,
+    "replace": texts.replace,
+    "strpos": texts.strpos,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "lpad": texts.lpad,
+    "rpad": texts.rpad,
+    "repeat": texts.repeat,
+    "reverse": lambda text: text[::-1],
+    "split_part": texts.split_part,
+    "regexp_like": texts.regexp_like,
 }

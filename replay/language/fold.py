@@ -220,6 +220,33 @@ def _nullif(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expre
     return Call(op, args, data_type)
 
 
+def _is_distinct(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expression:
+    left, right = args
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Literal) and one.value is None:
+            return negate(call("is_null", (other,), data_type))
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        assert left.value is not None
+        assert right.value is not None
+        nans = is_nan(left.value), is_nan(right.value)
+        return Literal(
+            nans[0] is not nans[1] if any(nans) else left.value != right.value, data_type
+        )
+    return Call(op, args, data_type)
+
+
+def _concat_ws(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expression:
+    separator, *texts = args
+    if isinstance(separator, Literal) and separator.value is None:
+        return Literal(None, data_type)
+    known = [text for text in texts if not (isinstance(text, Literal) and text.value is None)]
+    constants = [part.value for part in (separator, *known) if isinstance(part, Literal)]
+    if len(constants) == len(known) + 1:
+        between, *parts = map(str, constants)
+        return Literal(between.join(parts), data_type)
+    return Call(op, (separator, *known), data_type)
+
+
 def _cast(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expression:
     (argument,) = args
     if argument.type is data_type:
@@ -241,5 +268,7 @@ _RULES: dict[str, Callable[[str, tuple[Expression, ...], DataType], Expression]]
     "case": _case,
     "coalesce": _coalesce,
     "nullif": _nullif,
+    "is_distinct": _is_distinct,
+    "concat_ws": _concat_ws,
     "cast": _cast,
 }

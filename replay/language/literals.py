@@ -21,6 +21,16 @@ UNIT_US = {
     "WEEK": 604_800_000_000,
 }
 
+_SPANNING = ("DAY", "HOUR", "MINUTE", "SECOND")
+UNIT_SPANS = {
+    f"{_SPANNING[i]} TO {_SPANNING[j]}": _SPANNING[i : j + 1]
+    for i in range(len(_SPANNING))
+    for j in range(i + 1, len(_SPANNING))
+}
+"""Units of durations that have several, largest first."""
+_CYCLES = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
+"""How many of a unit make one of the next."""
+
 _EPOCH = datetime.fromisoformat("1970-01-01")  # of a local clock
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -108,6 +118,8 @@ def parse_duration(amount: str, unit: str) -> Literal:
     ValueError
         If the amount is no number, finer than a microsecond or too long for int64.
     """
+    if unit in UNIT_SPANS:
+        return _parse_span(amount, unit)
     try:
         microseconds = Decimal(amount.strip()) * UNIT_US[unit]
     except InvalidOperation:
@@ -124,6 +136,30 @@ def parse_duration(amount: str, unit: str) -> Literal:
             "unit of time here"
         )
     return Literal(whole, DataType.INTERVAL)
+
+
+def _parse_span(amount: str, unit: str) -> Literal:
+    """Return the INTERVAL of a text such as ``1 02:03:04`` (DAY TO SECOND)."""
+    units = UNIT_SPANS[unit]
+    seconds = r"\d+(?:\.\d{1,6})?"
+    numbers = [seconds if name == "SECOND" else r"\d+" for name in units]
+    separators = [" +" if name == "DAY" else ":" for name in units[:-1]] + [""]
+    form = "".join(f"({n}){s}" for n, s in zip(numbers, separators, strict=True))
+    match = re.fullmatch(f"([+-]?){form}", amount.strip())
+    if match is None:
+        shape = "".join(f"{name.lower()}s{' ' if name == 'DAY' else ':'}" for name in units).rstrip(
+            ":"
+        )
+        raise ValueError(f"'{amount}' is no duration {unit}; expected the form '{shape}'")
+    values = [Decimal(number) for number in match.groups()[1:]]
+    for name, value in list(zip(units, values, strict=True))[1:]:
+        if value >= _CYCLES[name]:
+            raise ValueError(f"'{amount}' has {value} {name}S, and they go to {_CYCLES[name] - 1}")
+    total = sum(value * UNIT_US[name] for name, value in zip(units, values, strict=True))
+    signed = -int(total) if match[1] == "-" else int(total)
+    if not INT64_MIN <= signed <= INT64_MAX:
+        raise ValueError(f"a duration of '{amount}' {unit} is longer than 64 bits can count")
+    return Literal(signed, DataType.INTERVAL)
 
 
 def from_parameter(value: object) -> Literal:

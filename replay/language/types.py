@@ -50,18 +50,21 @@ TYPES_NOT_YET = frozenset(
     | {"INTERVAL", "BLOB", "VARBINARY", "BINARY", "JSON", "UUID", "ARRAY", "MAP", "ROW", "STRUCT"}
 )
 
+T = DataType
+
 CASTS = frozenset(
     {
-        (DataType.INTEGER, DataType.DOUBLE),
-        (DataType.DOUBLE, DataType.INTEGER),
-        (DataType.BOOLEAN, DataType.INTEGER),
-        (DataType.INTEGER, DataType.STRING),
-        (DataType.BOOLEAN, DataType.STRING),
-        (DataType.DATE, DataType.TIMESTAMP),
-        (DataType.TIMESTAMP, DataType.DATE),
+        *((T.INTEGER, target) for target in (T.DOUBLE, T.BOOLEAN, T.STRING)),
+        *((T.DOUBLE, target) for target in (T.INTEGER, T.STRING)),
+        *((T.BOOLEAN, target) for target in (T.INTEGER, T.DOUBLE, T.STRING)),
+        *((T.STRING, target) for target in (T.INTEGER, T.DOUBLE, T.BOOLEAN)),
+        *((T.STRING, target) for target in (T.DATE, T.TIMESTAMP, T.TIMESTAMP_UTC)),
+        *((T.DATE, target) for target in (T.TIMESTAMP, T.TIMESTAMP_UTC, T.STRING)),
+        *((T.TIMESTAMP, target) for target in (T.DATE, T.TIMESTAMP_UTC, T.STRING)),
+        *((T.TIMESTAMP_UTC, target) for target in (T.DATE, T.TIMESTAMP, T.STRING)),
     }
 )
-"""Casts (from, to) that are evaluated on events; those of constants are done by the binder."""
+"""Casts (from, to) that a query may ask for; ``INTERVAL`` goes to nothing but through functions."""
 
 
 def to_data_type(arrow_type: pa.DataType) -> DataType | None:

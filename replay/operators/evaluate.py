@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from replay.errors import NotSupportedError
 from replay.language.bound import (
+    Aggregate,
     Attribute,
     Call,
     Classifier,
@@ -19,10 +20,15 @@ from replay.language.bound import (
     Expression,
     Literal,
     MatchNumber,
+    TimedOut,
     attributes,
+    walk,
 )
 from replay.operators.columns import Columns, DictionaryColumns, Values, from_arrow
 from replay.operators.scalars import SCALARS, Faults
+
+MatchValue = Classifier | MatchNumber | TimedOut | Aggregate
+"""What the rows of a match tell beside their attributes."""
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 _NUMPY = {
@@ -58,7 +64,7 @@ def evaluate(
     source: Source,
     faults: Faults,
     *,
-    match_values: Callable[[Classifier | MatchNumber], Values] | None = None,
+    match_values: Callable[[MatchValue], Values] | None = None,
 ) -> Values:
     """Evaluate an expression for every row.
 
@@ -71,7 +77,7 @@ def evaluate(
     faults
         Counts rows whose division, overflow, domain error or cast gave NULL.
     match_values
-        Values of CLASSIFIER() and MATCH_NUMBER(), where they may stand.
+        Values of CLASSIFIER(), MATCH_NUMBER(), aggregates and the like, where they may stand.
 
     Returns
     -------
@@ -125,7 +131,7 @@ class _Evaluation:
         self,
         source: Source,
         faults: Faults,
-        match_values: Callable[[Classifier | MatchNumber], Values] | None,
+        match_values: Callable[[MatchValue], Values] | None,
     ) -> None:
         self._source = source
         self._faults = faults
@@ -145,9 +151,11 @@ class _Evaluation:
 
     def _by_dictionary(self, call: Call) -> Values | None:
         """Evaluate on a dictionary's entries what reads nothing but that one string column."""
-        if call.type is DataType.STRING or not isinstance(self._source, Columns):
+        if not isinstance(self._source, Columns):
             return None
         if all(argument.type is not DataType.STRING for argument in call.args):
+            return None
+        if any(isinstance(part, MatchValue) for part in walk(call)):
             return None
         read = attributes(call)
         if len(read) != 1 or next(iter(read)).type is not DataType.STRING:
@@ -157,6 +165,8 @@ class _Evaluation:
         faults = Faults(codes)
         data, valid = _spread(_Evaluation(entries, faults, None).run(call), entries.n_rows)
         self._faults.count += faults.count
+        if isinstance(data, pa.Array):
+            return Values(data.take(pa.array(codes)), None)
         return Values(data[codes], None if valid is None else valid[codes])
 
     def _call(self, call: Call) -> Values:
@@ -168,6 +178,8 @@ class _Evaluation:
         if op == "not":
             data, valid = self._condition(args[0])
             return Values(~data, valid)
+        if op == "is_distinct":
+            return _distinct(self.run(args[0]), self.run(args[1]), self._source.n_rows)
         if op == "is_null":
             return Values(~_valid(self.run(args[0]), self._source.n_rows), None)
         if op == "in":
@@ -248,6 +260,16 @@ def _compare(op: str, left: Values, right: Values) -> Values:
         if side.dtype == np.float64:
             valid = and_valid(valid, ~np.isnan(side))
     return Values(_NUMPY[op](left.data, right.data), valid)
+
+
+def _distinct(left: Values, right: Values, n_rows: int) -> Values:
+    """Tell two values of one type apart; NULL is like NULL and NaN like NaN."""
+    one, other = _valid(left, n_rows), _valid(right, n_rows)
+    differ, known = _compare("<>", left, right)
+    differ = differ if known is None else differ & known
+    if getattr(left.data, "dtype", None) == np.float64:
+        differ = differ | (np.isnan(left.data) ^ np.isnan(right.data))
+    return Values((one ^ other) | (one & other & differ), None)
 
 
 def _connect(values: list[Values], *, decisive: bool) -> Values:

@@ -1,0 +1,74 @@
+"""Durations: ``INTERVAL '30' MINUTE``, ``INTERVAL '1 02:03:04' DAY TO SECOND``, ``30 MINUTES``."""
+
+from __future__ import annotations
+
+from replay.errors import NotSupportedError
+from replay.language import syntax
+from replay.language.cursor import Cursor, describe
+from replay.language.literals import UNIT_SPANS
+from replay.language.syntax import Expression
+from replay.language.tokens import NUMBER, STRING, Token
+
+UNITS = {
+    name: unit
+    for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
+    for name in (unit, unit + "S")
+}
+CALENDAR_UNITS = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS"})
+
+
+def parse_interval(cursor: Cursor, token: Token) -> Expression | None:
+    """Parse INTERVAL and what follows; None where it is a name.
+
+    Raises
+    ------
+    PatternSyntaxError, NotSupportedError
+        At a unit there is none of, or that varies in length.
+    """
+    if cursor.peek().kind not in (STRING, NUMBER):
+        return None
+    cursor.advance()
+    amount = cursor.advance()
+    words = amount.text.split()
+    if len(words) >= 2 and words[1][:1].isalpha():
+        return _sum_of_units(cursor, token, amount, words)
+    unit = _unit(cursor, cursor.token, cursor.token.key)
+    cursor.advance()
+    if cursor.accept("TO"):
+        end = _unit(cursor, cursor.token, cursor.token.key)
+        unit = f"{unit} TO {end}"
+        if unit not in UNIT_SPANS:
+            known = ", ".join(UNIT_SPANS)
+            raise cursor.error(f"there is no duration in {unit}; there is {known}")
+        cursor.advance()
+    return syntax.Duration(amount.text.strip(), unit, at=token.at)
+
+
+def _sum_of_units(cursor: Cursor, token: Token, amount: Token, words: list[str]) -> Expression:
+    """Return ``INTERVAL '1 day 2 hours'`` as a sum."""
+    parts = [
+        syntax.Duration(number, _unit(cursor, amount, unit.upper()), at=token.at)
+        for number, unit in zip(words[::2], [*words[1::2], ""], strict=False)
+    ]
+    total: Expression = parts[0]
+    for part in parts[1:]:
+        total = syntax.Binary("+", total, part, at=token.at)
+    return total
+
+
+def _unit(cursor: Cursor, token: Token, name: str) -> str:
+    if name in CALENDAR_UNITS:
+        raise calendar_unit_error(cursor, token)
+    if name not in UNITS:
+        raise cursor.error(
+            f"expected a unit such as MINUTE, found {describe(token)}; "
+            "a duration is written INTERVAL '30' MINUTE or 30 MINUTES",
+            token.at,
+        )
+    return UNITS[name]
+
+
+def calendar_unit_error(cursor: Cursor, unit: Token) -> NotSupportedError:
+    """Return the error of a duration in months or years."""
+    remedy = "they vary in length: give it in DAYS, or write date_add('month', n, ts)"
+    return cursor.not_supported("a duration in months or years", unit.at, remedy)
