@@ -24,12 +24,19 @@ class DataType(Enum):
     NULL = "NULL"  # the literal NULL before it takes a type
 
 
+SymbolSet = tuple[int, ...] | None
+"""Symbols as ascending indices into ``BoundPatternQuery.symbols``; None: any symbol.
+
+A single symbol, or the members of a SUBSET.
+"""
+
+
 class AnchorKind(Enum):
     """How the row an attribute is read from is found."""
 
-    CURRENT = "current"  # the row under test; in DEFINE only
-    FIRST = "first"  # first row mapped to the symbol
-    LAST = "last"  # last row mapped to the symbol
+    CURRENT = "current"  # the row under test, or the row an aggregate looks at
+    FIRST = "first"  # first row mapped to the symbols
+    LAST = "last"  # last row mapped to the symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +46,23 @@ class Anchor:
     In DEFINE of ``B``: ``x``, ``B.x``, ``LAST(B.x)``, ``LAST(x)`` are CURRENT; ``A.x`` and
     ``LAST(A.x)`` are LAST of A; ``FIRST(x)`` is FIRST of the whole match; ``FIRST(B.x)`` is FIRST
     of B, the current row counting as one of B. In MEASURES ``x`` is LAST of the whole match.
+    Only rows mapped so far are seen (RUNNING), unless the anchor is ``final``.
     """
 
     kind: AnchorKind
-    symbol: int | None = None
-    """Index into ``BoundPatternQuery.symbols``; None: any symbol (and always None for CURRENT)."""
+    symbols: SymbolSet = None
+    """Always None for CURRENT."""
+    offset: int = 0
+    """``FIRST(A.x, n)``: n rows of A after the first; ``LAST(A.x, n)``: n rows of A before the
+    last. Where A has no such row, there is none."""
+    final: bool = False
+    """Whether all rows of the match are seen; in MEASURES of ALL ROWS PER MATCH only, since with
+    ONE ROW PER MATCH a measure sees all rows anyway."""
 
 
 CURRENT = Anchor(AnchorKind.CURRENT)
+MATCH_LAST = Anchor(AnchorKind.LAST)
+"""The last row of the match, which MEASURES read from unless they say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +94,23 @@ class Call:
 
     ``+ - * / %`` (both arguments of one numeric type; integer ``/`` truncates towards zero, ``%``
     has the sign of the dividend), also TIMESTAMP ± INTERVAL, INTERVAL ± INTERVAL,
-    TIMESTAMP - TIMESTAMP (INTERVAL), DATE - DATE (INTEGER, days), INTERVAL * INTEGER; ``neg``;
-    ``= <> < <= > >=`` (both arguments of one type); ``and or`` (n-ary), ``not``; ``is_null``;
+    TIMESTAMP - TIMESTAMP (INTERVAL), DATE - DATE (INTEGER, days), INTERVAL * INTEGER,
+    INTERVAL / INTEGER (INTERVAL), INTERVAL / INTERVAL (INTEGER, whole times), INTERVAL % INTERVAL;
+    ``neg``; ``= <> < <= > >=`` (both arguments of one type); ``and or`` (n-ary), ``not``;
+    ``is_null``; ``is_distinct`` (never UNKNOWN: NULL is like NULL, NaN like NaN);
     ``in`` (value, then literals); ``like`` (value, pattern literal[, escape literal]);
     ``case`` (condition, value, condition, value, …, otherwise); ``coalesce``, ``nullif``,
-    ``cast`` (to ``type``); functions by lower-case name: ``abs floor ceil round sqrt ln exp
-    power mod lower upper length``.
+    ``cast`` (to ``type``); functions of ``functions.FUNCTIONS`` by name: of numbers ``abs floor
+    ceil trunc sign round sqrt cbrt ln log log10 log2 exp power sin cos tan asin acos atan atan2
+    degrees radians distance``, of texts ``lower upper length reverse concat concat_ws substring
+    left right trim ltrim rtrim replace strpos starts_with ends_with lpad rpad repeat split_part
+    regexp_like``.
+
+    Of moments (TIMESTAMP or TIMESTAMP_UTC): ``year quarter month week year_of_week day day_of_week
+    day_of_year``; ``epoch`` (DOUBLE, seconds; also of INTERVAL); ``time_part`` (moment, cycle,
+    unit: whole units since the cycle began); ``time_floor`` (moment, width, origin);
+    ``month_floor`` (moment, 1, 3 or 12); ``add_months`` (moment, INTEGER); ``months_between``;
+    ``local_time`` (TIMESTAMP_UTC, zone literal) and ``instant`` (TIMESTAMP, zone literal).
 
     BETWEEN, NOT IN, IS NOT NULL and the like are written with these.
     Faults of a row (division by zero, overflow, domain) give NULL and are counted.
@@ -97,9 +124,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Classifier:
-    """``CLASSIFIER()``: name of the symbol of the match's last row; NULL for an empty match."""
+    """Name of the symbol a row of the match is mapped to; NULL for a row that is not mapped.
+
+    ``CLASSIFIER()`` reads the match's last row so far, ``CLASSIFIER(U)`` the last row of U; inside
+    navigation any other anchor and offset, as attributes have them. In DEFINE of A ``CLASSIFIER()``
+    is the constant 'A', which the binder puts in.
+    """
 
     type: DataType = DataType.STRING
+    anchor: Anchor = MATCH_LAST
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +143,38 @@ class MatchNumber:
     type: DataType = DataType.INTEGER
 
 
-Expression = Literal | Attribute | Call | Classifier | MatchNumber
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """Whether a row of the answer is a partial match that ran out of its window."""
+
+    type: DataType = DataType.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate over rows: of the match mapped so far, or of a group in the outer query.
+
+    ``function`` is ``count``, ``sum``, ``avg``, ``min``, ``max``, ``var_pop``, ``var_samp``,
+    ``stddev_pop`` or ``stddev_samp``; the binder writes the others with these. Rows where the
+    argument is NULL (or NaN, for min and max) do not count. Over no row ``count`` is 0 and the
+    others are NULL. Sums of INTEGER are exact, and NULL (a counted fault) where the whole sum does
+    not fit; sums of DOUBLE add in row order from 0.0; ``avg`` is the sum, as a DOUBLE, over the
+    count.
+    """
+
+    function: str
+    argument: Expression | None
+    """Evaluated at each row, attributes anchored at CURRENT; None: ``COUNT(*)`` or ``COUNT(A.*)``.
+    ``Classifier(anchor=CURRENT)`` inside is the symbol of the row itself."""
+    symbols: SymbolSet
+    """Rows of which symbols; None: all rows of the match (of the group)."""
+    type: DataType
+    distinct: bool = False
+    final: bool = False
+    """As in `Anchor`."""
+
+
+Expression = Literal | Attribute | Call | Classifier | MatchNumber | TimedOut | Aggregate
 
 
 # ---------------------------------------------------------------------------------------------
@@ -151,7 +216,36 @@ class Repeat:
     greedy: bool = True
 
 
-Pattern = Symbol | Concat | Alternate | Repeat
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """``{- body -}``: its rows are matched but left out of the output of ALL ROWS PER MATCH."""
+
+    body: Pattern
+
+
+class EdgeKind(Enum):
+    """Which end of a partition."""
+
+    START = "^"
+    END = "$"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """``^``: no row of the partition before; ``$``: none after. Maps no row."""
+
+    kind: EdgeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """``!X``: no row where it stands satisfies X's condition; see ``docs/sql.md``. Maps no row."""
+
+    index: int
+
+
+Pattern = Symbol | Concat | Alternate | Repeat | Exclusion | Edge | Negation
+"""PERMUTE is written with Alternate and Concat, in lexicographic order of its elements."""
 
 
 class SkipMode(Enum):
@@ -159,6 +253,26 @@ class SkipMode(Enum):
 
     PAST_LAST_ROW = "PAST LAST ROW"
     TO_NEXT_ROW = "TO NEXT ROW"
+    TO_FIRST = "TO FIRST"
+    TO_LAST = "TO LAST"
+
+
+class RowsPerMatch(Enum):
+    """Which rows of the answer a match gives."""
+
+    ONE = "ONE ROW PER MATCH"
+    ALL_SHOW_EMPTY = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
+    ALL_OMIT_EMPTY = "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
+    ALL_WITH_UNMATCHED = "ALL ROWS PER MATCH WITH UNMATCHED ROWS"
+
+
+class Semantics(Enum):
+    """Which matches there are."""
+
+    SQL = "SQL"  # one per start row, by preferment, then AFTER MATCH SKIP
+    CONTIGUOUS = "CONTIGUOUS"  # every mapping to consecutive rows
+    SKIP_TILL_NEXT = "SKIP TILL NEXT"
+    SKIP_TILL_ANY = "SKIP TILL ANY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +302,49 @@ class BoundPatternQuery:
     skip: SkipMode
     measures: tuple[Measure, ...]
     output: tuple[tuple[str, str], ...]
-    """Columns of the answer as (source, name): source is a partition column or a measure."""
+    """Columns of the answer as (source, name): source is a measure, or a column of the stream."""
     limit: int | None = None
+    """Only the first so many matches (rows of the answer, with ALL ROWS PER MATCH) in canonical
+    order. Where there is an `outer`, so many that it needs no further one; its own LIMIT holds."""
+    skip_to: SymbolSet = None
+    """The symbols of SKIP TO FIRST or LAST."""
+    rows_per_match: RowsPerMatch = RowsPerMatch.ONE
+    semantics: Semantics = Semantics.SQL
+    with_timeouts: bool = False
+    order_by: tuple[str, ...] = ()
+    """Columns that order events of the same time, NULLs last, before their order of arrival."""
+    outer: Outer | None = None
+    """What the outer query does with the answer; None: nothing but `limit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of ORDER BY."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+    """NULL and NaN alike count as missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """The outer query: expressions over the columns of the answer of MATCH_RECOGNIZE.
+
+    Attributes name columns of ``BoundPatternQuery.output``, anchored at CURRENT.
+    """
+
+    items: tuple[tuple[str, Expression], ...]
+    """Columns of the result: name and expression; with Aggregates where rows are grouped."""
+    where: Expression | None = None
+    group_by: tuple[Expression, ...] | None = None
+    """None: not grouped; no expression at all: one group of all rows."""
+    having: Expression | None = None
+    order_by: tuple[SortKey, ...] = ()
+    """Ties keep canonical order."""
+    distinct: bool = False
+    limit: int | None = None
+    offset: int = 0
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -198,6 +353,8 @@ def walk(expression: Expression) -> Iterator[Expression]:
     if isinstance(expression, Call):
         for argument in expression.args:
             yield from walk(argument)
+    elif isinstance(expression, Aggregate) and expression.argument is not None:
+        yield from walk(expression.argument)
 
 
 def attributes(expression: Expression | None) -> frozenset[Attribute]:
@@ -205,3 +362,30 @@ def attributes(expression: Expression | None) -> frozenset[Attribute]:
     if expression is None:
         return frozenset()
     return frozenset(part for part in walk(expression) if isinstance(part, Attribute))
+
+
+def pattern_parts(pattern: Pattern) -> Iterator[Pattern]:
+    """Yield the pattern and all parts of it, parents first."""
+    yield pattern
+    match pattern:
+        case Concat(inner) | Alternate(inner):
+            for part in inner:
+                yield from pattern_parts(part)
+        case Repeat(body) | Exclusion(body):
+            yield from pattern_parts(body)
+
+
+def is_nullable(pattern: Pattern) -> bool:
+    """Tell whether the pattern can map no row."""
+    match pattern:
+        case Symbol():
+            return False
+        case Concat(parts):
+            return all(map(is_nullable, parts))
+        case Alternate(branches):
+            return any(map(is_nullable, branches))
+        case Repeat(body, low):
+            return low == 0 or is_nullable(body)
+        case Exclusion(body):
+            return is_nullable(body)
+    return True

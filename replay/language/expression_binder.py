@@ -10,7 +10,6 @@ from replay.language.agreement import agree, sides, text_error
 from replay.language.bound import DataType, Expression, Literal
 from replay.language.call_binder import bind_function, find_function
 from replay.language.coercion import arithmetic, coerce
-from replay.language.compute import like_to_regex
 from replay.language.functions import AGGREGATES
 from replay.language.literals import (
     INT64_MAX,
@@ -20,6 +19,7 @@ from replay.language.literals import (
     parse_timestamp,
 )
 from replay.language.source import Source, shown
+from replay.language.texts import like_to_regex, lower_like
 from replay.language.types import CASTS, NUMERIC, TYPE_NAMES, TYPES_NOT_YET
 
 T = DataType
@@ -46,7 +46,9 @@ class Scope(Protocol):
         """Return ``MATCH_NUMBER()``."""
         ...
 
-    def aggregate(self, node: syntax.Function) -> Expression:
+    def aggregate(
+        self, node: syntax.Function, bind: Callable[[syntax.Expression], Expression]
+    ) -> Expression:
         """Return an aggregate."""
         ...
 
@@ -205,6 +207,11 @@ class ExpressionBinder:
             if not isinstance(expression, Literal):
                 raise self.source.not_supported("LIKE with a pattern that is no constant", part)
         self._check_like(node, bound[1:])
+        if node.any_case:
+            texts = [str(part.value) for part in bound[1:] if isinstance(part, Literal)]
+            lowered = (lower_like(*texts), "\\")
+            operand = fold.call("lower", bound[:1], T.STRING)
+            bound = [operand, *(Literal(text, T.STRING) for text in lowered)]
         like = fold.call("like", bound, T.BOOLEAN)
         return fold.negate(like) if node.negated else like
 
@@ -220,6 +227,23 @@ class ExpressionBinder:
 
     def _is_null(self, node: syntax.IsNull) -> Expression:
         test = fold.call("is_null", (self.bind(node.operand),), T.BOOLEAN)
+        return fold.negate(test) if node.negated else test
+
+    def _is_truth(self, node: syntax.IsTruth) -> Expression:
+        condition = self.condition(node.operand, "the operand of IS TRUE, FALSE or UNKNOWN")
+        if node.value is None:
+            test = fold.call("is_null", (condition,), T.BOOLEAN)
+        else:
+            held = condition if node.value else fold.negate(condition)
+            test = fold.call("coalesce", (held, fold.FALSE), T.BOOLEAN)
+        return fold.negate(test) if node.negated else test
+
+    def _is_distinct(self, node: syntax.IsDistinct) -> Expression:
+        nodes = [node.left, node.right]
+        sides = agree(
+            self.source, nodes, [self.bind(part) for part in nodes], "cannot compare", node
+        )
+        test = fold.call("is_distinct", sides, T.BOOLEAN)
         return fold.negate(test) if node.negated else test
 
     def _case(self, node: syntax.Case) -> Expression:
@@ -251,12 +275,16 @@ class ExpressionBinder:
         try:
             converted = coerce(operand, target)
         except TimeTextError as error:
+            if node.lenient:
+                return Literal(None, target)
             raise text_error(self.source, [node.operand], [operand], error) from None
         if converted is None and (operand.type, target) in CASTS:
             converted = fold.call("cast", (operand,), target)
         if converted is None:
             raise self.source.not_supported(
-                f"CAST of {shown(node.operand)} ({operand.type.value}) to {target.value}", node
+                f"CAST of {shown(node.operand)} ({operand.type.value}) to {target.value}",
+                node,
+                _remedy_for_cast(operand.type, target),
             )
         return converted
 
@@ -265,7 +293,7 @@ class ExpressionBinder:
 
     def _function(self, node: syntax.Function) -> Expression:
         if node.name.name.upper() in AGGREGATES:
-            return self.scope.aggregate(node)
+            return self.scope.aggregate(node, self.bind)
         function = find_function(node, self.source)
         return bind_function(function, node, [self.bind(part) for part in node.args], self.source)
 
@@ -298,6 +326,8 @@ _BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]]
     syntax.InList: ExpressionBinder._in_list,
     syntax.Like: ExpressionBinder._like,
     syntax.IsNull: ExpressionBinder._is_null,
+    syntax.IsTruth: ExpressionBinder._is_truth,
+    syntax.IsDistinct: ExpressionBinder._is_distinct,
     syntax.Case: ExpressionBinder._case,
     syntax.Cast: ExpressionBinder._cast,
     syntax.Star: ExpressionBinder._star,
@@ -306,6 +336,14 @@ _BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]]
     syntax.ClassifierCall: ExpressionBinder._classifier,
     syntax.MatchNumberCall: ExpressionBinder._match_number,
 }
+
+
+def _remedy_for_cast(source: DataType, target: DataType) -> str:
+    if source in NUMERIC and target in (T.TIMESTAMP, T.TIMESTAMP_UTC, T.DATE):
+        return "write from_unixtime(…) of a number of seconds"
+    if target in NUMERIC and source in (T.TIMESTAMP, T.TIMESTAMP_UTC, T.DATE, T.INTERVAL):
+        return "write epoch(…), the number of seconds"
+    return ""
 
 
 def _remedy(op: str, bound: list[Expression]) -> str:

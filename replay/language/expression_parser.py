@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from replay.errors import NotSupportedError
 from replay.language import syntax
 from replay.language.cursor import RESERVED, Cursor, describe
-from replay.language.functions import AGGREGATES
+from replay.language.duration_parser import (
+    CALENDAR_UNITS,
+    UNITS,
+    calendar_unit_error,
+    parse_interval,
+)
+from replay.language.functions import AGGREGATES, why_refused
+from replay.language.keyword_calls import KEYWORD_CALLS, function
 from replay.language.syntax import Expression, Identifier
-from replay.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, STRING, Token
+from replay.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, STRING, Token, place
 
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(1, 9)
 """How tightly operators bind, loosest first."""
 
 COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
-
-UNITS = {
-    name: unit
-    for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
-    for name in (unit, unit + "S")
-}
-_CALENDAR_UNITS = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS"})
-
-_KEYWORD_ARGUMENTS = frozenset({"EXTRACT", "TRIM", "POSITION", "SUBSTRING", "OVERLAY"})
-"""Functions whose arguments SQL separates by keywords."""
 
 
 def parse_expression(cursor: Cursor, power: int = 0) -> Expression:
@@ -42,7 +40,7 @@ def parse_expression(cursor: Cursor, power: int = 0) -> Expression:
     while True:
         token = cursor.token
         binding, parse = _INFIX.get(token.key, _NOTHING)
-        if binding <= power:
+        if binding <= power or (token.key == "AT" and not cursor.at(*_AT_TIME_ZONE)):
             cursor.leave(levels)
             return left
         cursor.enter()
@@ -98,8 +96,8 @@ def _number(cursor: Cursor) -> Expression:
     if unit.key in UNITS:
         cursor.advance()
         return syntax.Duration(token.text, UNITS[unit.key], at=token.at)
-    if unit.key in _CALENDAR_UNITS:
-        raise _calendar_unit_error(cursor, unit)
+    if unit.key in CALENDAR_UNITS:
+        raise calendar_unit_error(cursor, unit)
     return syntax.Number(_value(cursor, token), at=token.at)
 
 
@@ -131,20 +129,52 @@ def _name(cursor: Cursor, token: Token) -> Expression:
 
 
 def _call(cursor: Cursor, name: Identifier) -> Expression:
-    function = name.name.upper()
+    word = name.name.upper()
     opening = cursor.advance()
-    if function in _KEYWORD_ARGUMENTS:
-        raise cursor.not_supported(f"the function {function}", name.at)
-    if cursor.token.key in ("DISTINCT", "ALL") and function in AGGREGATES:
-        raise cursor.not_supported(f"the aggregate {function}({cursor.token.key} …)", name.at)
+    if word in KEYWORD_CALLS:
+        inside = KEYWORD_CALLS[word](cursor, name.at, parse_expression, COMPARISON)
+        _close(cursor, opening)
+        return inside
+    distinct = word in AGGREGATES and accept_distinct(cursor, (")", ",", "."))
+    star = accept_star(cursor)
     args: tuple[Expression, ...] = ()
-    if cursor.token.key == "*":
-        star = cursor.advance()
-        args = (syntax.Star(at=star.at),)
+    if star is not None:
+        args = (star,)
     elif cursor.token.key != ")":
         args = parse_expressions(cursor)
     _close(cursor, opening)
-    return syntax.Function(name, args, at=name.at)
+    _refuse_after_call(cursor, name)
+    return syntax.Function(name, args, distinct, at=name.at)
+
+
+def _refuse_after_call(cursor: Cursor, name: Identifier) -> None:
+    if cursor.at("FILTER", "("):
+        remedy = "aggregate CASE WHEN … THEN … END, or use COUNT_IF"
+        raise cursor.not_supported(f"{name.name} with FILTER", remedy=remedy)
+    if cursor.at("OVER", "("):
+        raise cursor.not_supported("a window function (OVER …)", name.at)
+
+
+def accept_distinct(cursor: Cursor, after_name: tuple[str, ...]) -> bool:
+    """Step over DISTINCT or ALL, and tell whether it was DISTINCT.
+
+    Before one of the keys ``after_name`` it is the name of a column and stays.
+    """
+    if cursor.peek().key in after_name:
+        return False
+    return cursor.accept("DISTINCT") or (cursor.accept("ALL") and False)
+
+
+def accept_star(cursor: Cursor) -> syntax.Star | None:
+    """Step over ``*`` or ``A.*`` if it comes next."""
+    token = cursor.token
+    if cursor.accept("*"):
+        return syntax.Star(at=token.at)
+    if token.kind in (NAME, QUOTED) and cursor.peek().key == "." and cursor.peek(2).key == "*":
+        symbol = cursor.identifier("a name before '.*'")
+        cursor.accept(".", "*")
+        return syntax.Star(symbol, at=token.at)
+    return None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -171,34 +201,6 @@ def _time_text(cursor: Cursor, token: Token) -> Expression | None:
         return None
     cursor.advance()
     return syntax.TimeText(token.key, cursor.advance().text, at=token.at)
-
-
-def _interval(cursor: Cursor, token: Token) -> Expression | None:
-    if cursor.peek().kind not in (STRING, NUMBER):
-        return None
-    cursor.advance()
-    amount = cursor.advance()
-    number, _, inner_unit = amount.text.strip().partition(" ")
-    unit = cursor.token
-    name = inner_unit.strip().upper() or unit.key
-    if name in _CALENDAR_UNITS:
-        raise _calendar_unit_error(cursor, amount if inner_unit else unit)
-    if name not in UNITS:
-        raise cursor.error(
-            f"expected a unit such as MINUTE, found {describe(amount if inner_unit else unit)}; "
-            "a duration is written INTERVAL '30' MINUTE or 30 MINUTES",
-            amount.at if inner_unit else unit.at,
-        )
-    if not inner_unit:
-        cursor.advance()
-    if cursor.token.key == "TO":
-        raise cursor.not_supported("an INTERVAL of several units", token.at, "add two durations")
-    return syntax.Duration(number, UNITS[name], at=token.at)
-
-
-def _calendar_unit_error(cursor: Cursor, unit: Token) -> NotSupportedError:
-    remedy = "they vary in length: give it in DAYS"
-    return cursor.not_supported("a duration in months or years", unit.at, remedy)
 
 
 def _case(cursor: Cursor, token: Token) -> Expression:
@@ -233,7 +235,7 @@ def _cast(cursor: Cursor, token: Token) -> Expression | None:
             "a type with a length or precision", remedy=f"write {words[0]} alone"
         )
     _close(cursor, opening)
-    return syntax.Cast(operand, " ".join(words), at=token.at)
+    return syntax.Cast(operand, " ".join(words), token.key == "TRY_CAST", at=token.at)
 
 
 def _navigation(cursor: Cursor, token: Token) -> Expression | None:
@@ -241,7 +243,6 @@ def _navigation(cursor: Cursor, token: Token) -> Expression | None:
         return None
     cursor.advance()
     opening = cursor.advance()
-    _refuse_running(cursor)
     operand = parse_expression(cursor)
     offset = parse_expression(cursor) if cursor.accept(",") else None
     _close(cursor, opening)
@@ -267,21 +268,38 @@ def _match_number(cursor: Cursor, token: Token) -> Expression | None:
     return syntax.MatchNumberCall(at=token.at)
 
 
-def _refuse_running(cursor: Cursor) -> None:
+def _running(cursor: Cursor, token: Token) -> Expression | None:
+    """Parse ``RUNNING`` or ``FINAL`` and what it stands before; else it is a name."""
     following = cursor.peek()
-    is_name = following.kind == NAME and following.key not in RESERVED
-    if cursor.token.key in ("RUNNING", "FINAL") and is_name:
-        raise cursor.not_supported(cursor.token.key, remedy="leave it out")
-
-
-def _running(cursor: Cursor, _: Token) -> None:
-    _refuse_running(cursor)
+    is_name = following.kind in (NAME, QUOTED) and following.key not in RESERVED
+    if not is_name or cursor.peek(2).key not in ("(", "."):
+        return None
+    cursor.advance()
+    operand = _prefix(cursor)
+    if isinstance(operand, syntax.Navigation) and operand.kind in ("FIRST", "LAST"):
+        if operand.scope is None:
+            return replace(operand, scope=token.key, at=token.at)
+    elif isinstance(operand, syntax.Function) and operand.name.name.upper() in AGGREGATES:
+        return replace(operand, scope=token.key, at=token.at)
+    raise cursor.error(
+        f"{token.key} stands before FIRST, LAST or an aggregate, as in {token.key} LAST(A.x)",
+        token.at,
+    )
 
 
 def _exists(cursor: Cursor, _: Token) -> None:
     if cursor.at("EXISTS", "(", "SELECT"):
         raise cursor.not_supported("a subquery")
 
+
+def _clock(cursor: Cursor, token: Token) -> None:
+    """Refuse what SQL reads the clock by, without parentheses."""
+    refused = why_refused(token.key)
+    assert refused is not None
+    raise NotSupportedError(refused, **place(cursor.text, token.at))
+
+
+_CLOCK_WORDS = ("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP")
 
 _WORDS: dict[str, Callable[[Cursor, Token], Expression | None]] = {
     "NOT": _not,
@@ -290,9 +308,11 @@ _WORDS: dict[str, Callable[[Cursor, Token], Expression | None]] = {
     "FALSE": _literal(syntax.Truth(False)),
     "TIMESTAMP": _time_text,
     "DATE": _time_text,
-    "INTERVAL": _interval,
+    "INTERVAL": parse_interval,
     "CASE": _case,
     "CAST": _cast,
+    "TRY_CAST": _cast,
+    **dict.fromkeys(_CLOCK_WORDS, _clock),
     "FIRST": _navigation,
     "LAST": _navigation,
     "PREV": _navigation,
@@ -371,21 +391,37 @@ def _in_list(cursor: Cursor, left: Expression, token: Token, negated: bool) -> E
 
 
 def _like(cursor: Cursor, left: Expression, token: Token, negated: bool) -> Expression:
-    cursor.advance()
+    any_case = cursor.advance().key == "ILIKE"
     pattern = parse_expression(cursor, COMPARISON)
     escape = parse_expression(cursor, COMPARISON) if cursor.accept("ESCAPE") else None
-    return syntax.Like(left, pattern, escape, negated, at=token.at)
+    return syntax.Like(left, pattern, escape, negated, any_case, at=token.at)
 
 
 def _is_null(cursor: Cursor, left: Expression, token: Token) -> Expression:
     cursor.advance()
     negated = cursor.accept("NOT")
     word = cursor.token
-    if word.key in ("TRUE", "FALSE", "UNKNOWN", "DISTINCT"):
-        shown = "DISTINCT FROM" if word.key == "DISTINCT" else word.key
-        raise cursor.not_supported(f"IS {'NOT ' if negated else ''}{shown}", token.at)
+    if word.key in _TRUTHS:
+        cursor.advance()
+        return syntax.IsTruth(left, _TRUTHS[word.key], negated, at=token.at)
+    if cursor.accept("DISTINCT"):
+        cursor.expect("FROM", "after IS DISTINCT")
+        right = parse_expression(cursor, COMPARISON)
+        return syntax.IsDistinct(left, right, negated, at=token.at)
     cursor.expect("NULL", "after IS")
     return syntax.IsNull(left, negated, at=token.at)
+
+
+def _concatenation(cursor: Cursor, left: Expression, token: Token) -> Expression:
+    texts = [left]
+    while cursor.accept("||"):
+        texts.append(parse_expression(cursor, SUM))
+    return function("concat", tuple(texts), token.at)
+
+
+def _at_time_zone(cursor: Cursor, left: Expression, token: Token) -> Expression:
+    cursor.accept(*_AT_TIME_ZONE)
+    return function("timezone", (parse_expression(cursor, SIGN), left), token.at)
 
 
 def _unsupported_operator(cursor: Cursor, _: Expression, token: Token) -> Expression:
@@ -406,7 +442,9 @@ def _close(cursor: Cursor, opening: Token) -> None:
     cursor.advance()
 
 
-_NEGATABLE = {"BETWEEN": _between, "IN": _in_list, "LIKE": _like}
+_NEGATABLE = {"BETWEEN": _between, "IN": _in_list, "LIKE": _like, "ILIKE": _like}
+_TRUTHS = {"TRUE": True, "FALSE": False, "UNKNOWN": None}
+_AT_TIME_ZONE = ("AT", "TIME", "ZONE")
 
 _Infix = Callable[[Cursor, Expression, Token], Expression]
 _NOTHING: tuple[int, _Infix] = (-1, _unsupported_operator)
@@ -419,8 +457,9 @@ _INFIX: dict[str, tuple[int, _Infix]] = {
     "LIKE": (COMPARISON, _plain(_like)),
     "NOT": (COMPARISON, _negated),
     "IS": (COMPARISON, _is_null),
-    "ILIKE": (COMPARISON, _unsupported_operator),
-    "||": (SUM, _unsupported_operator),
+    "ILIKE": (COMPARISON, _plain(_like)),
+    "AT": (SIGN, _at_time_zone),
+    "||": (SUM, _concatenation),
     "+": (SUM, _arithmetic),
     "-": (SUM, _arithmetic),
     "*": (PRODUCT, _arithmetic),

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from replay.language import syntax
-from replay.language.bound import SkipMode
+from replay.language.bound import RowsPerMatch, Semantics, SkipMode
 from replay.language.cursor import Cursor, describe
 from replay.language.expression_parser import parse_expression
 from replay.language.row_pattern_parser import parse_row_pattern
 from replay.language.syntax import Identifier
-from replay.language.tokens import END
+from replay.language.tokens import END, NAME, QUOTED
 
 Item = TypeVar("Item")
 
@@ -24,9 +24,13 @@ class _Clauses:
     partition_by: tuple[Identifier, ...] = ()
     order_by: tuple[Identifier, ...] = ()
     measures: tuple[syntax.Measure, ...] = ()
-    skip: SkipMode | None = None
+    rows: syntax.Rows | None = None
+    skip: syntax.Skip | None = None
     pattern: syntax.RowPattern | None = None
+    strategy: syntax.Strategy | None = None
     within: syntax.Expression | None = None
+    timeouts: syntax.Timeouts | None = None
+    subsets: tuple[syntax.Subset, ...] = ()
     defines: tuple[syntax.Define, ...] = ()
     given: list[str] = field(default_factory=list)
 
@@ -59,6 +63,10 @@ def parse_match_recognize(cursor: Cursor) -> syntax.MatchRecognize:
         pattern=clauses.pattern,
         within=clauses.within,
         defines=clauses.defines,
+        rows=clauses.rows,
+        strategy=clauses.strategy,
+        timeouts=clauses.timeouts,
+        subsets=clauses.subsets,
         at=opening.at,
     )
 
@@ -69,11 +77,15 @@ def _parse_clause(cursor: Cursor, clauses: _Clauses, opening: int) -> None:
     if name is None:
         if token.kind == END:
             raise cursor.error("the '(' of MATCH_RECOGNIZE is not closed", opening)
+        if token.key in ("INITIAL", "SEEK") and cursor.peek().key == "PATTERN":
+            raise cursor.error(f"{token.key} is for windows, not for MATCH_RECOGNIZE; leave it out")
         raise cursor.error(f"expected {_expected(clauses)}, found {describe(token)}")
     if name in clauses.given:
         raise cursor.error(f"{name} is given twice")
     for later in clauses.given:
-        if _ORDER.index(later) > _ORDER.index(name):
+        if later in _ANYWHERE or name in _ANYWHERE:
+            continue
+        if _PLACES[later] > _PLACES[name]:
             raise cursor.error(f"{name} stands before {later} in MATCH_RECOGNIZE")
     cursor.advance()
     _CLAUSES[name](cursor, clauses)
@@ -97,16 +109,25 @@ def _partition_by(cursor: Cursor, clauses: _Clauses) -> None:
 
 def _order_by(cursor: Cursor, clauses: _Clauses) -> None:
     cursor.expect("BY", "after ORDER")
-    clauses.order_by = _identifiers(cursor, "the stream's time column")
+    names = [_ordered_column(cursor, "the stream's time column")]
+    while cursor.accept(","):
+        names.append(_ordered_column(cursor, "a column to order by"))
+    clauses.order_by = tuple(names)
+
+
+def _ordered_column(cursor: Cursor, what: str) -> Identifier:
+    name = _plain_column(cursor, what)
     if cursor.token.key == "DESC":
         raise cursor.not_supported(
             "ORDER BY … DESC", remedy="events are matched in the order of time"
         )
     cursor.accept("ASC")
-    if cursor.token.key == "NULLS":
+    if cursor.at("NULLS", "FIRST"):
         raise cursor.not_supported(
-            "NULLS FIRST or LAST", remedy="the time of an event is never null"
+            "NULLS FIRST", remedy="events without a value come last among those of their time"
         )
+    cursor.accept("NULLS", "LAST")
+    return name
 
 
 def _identifiers(cursor: Cursor, what: str) -> tuple[Identifier, ...]:
@@ -140,28 +161,105 @@ def _measure(cursor: Cursor) -> syntax.Measure:
     return syntax.Measure(expression, cursor.identifier("a name after AS"), at=at)
 
 
-def _rows_per_match(cursor: Cursor, _: _Clauses) -> None:
-    for key in ("ROW", "PER", "MATCH"):
-        cursor.expect(key, "as in ONE ROW PER MATCH")
+def _rows_per_match(cursor: Cursor, clauses: _Clauses) -> None:
+    first = cursor.tokens[cursor.index - 1]
+    words = ("ROW", "PER", "MATCH") if first.key == "ONE" else ("ROWS", "PER", "MATCH")
+    for key in words:
+        cursor.expect(key, f"as in {first.key} {' '.join(words)}")
+    kind = RowsPerMatch.ONE
+    if first.key == "ALL":
+        kind = RowsPerMatch.ALL_SHOW_EMPTY
+        for option, option_words in _EMPTY_MATCHES.items():
+            if cursor.accept(*option_words):
+                kind = option
+                break
+        else:
+            _refuse_half_an_option(cursor)
+    clauses.rows = syntax.Rows(kind, at=first.at)
+
+
+_EMPTY_MATCHES: dict[RowsPerMatch, tuple[str, ...]] = {
+    RowsPerMatch.ALL_SHOW_EMPTY: ("SHOW", "EMPTY", "MATCHES"),
+    RowsPerMatch.ALL_OMIT_EMPTY: ("OMIT", "EMPTY", "MATCHES"),
+    RowsPerMatch.ALL_WITH_UNMATCHED: ("WITH", "UNMATCHED", "ROWS"),
+}
+
+
+def _refuse_half_an_option(cursor: Cursor) -> None:
+    for words in _EMPTY_MATCHES.values():
+        if cursor.token.key == words[0] and not cursor.at("WITH", "TIMEOUTS"):
+            raise cursor.error(
+                f"expected {' '.join(words)} after ALL ROWS PER MATCH, found "
+                f"{describe(cursor.token)} {describe(cursor.peek())}"
+            )
 
 
 def _after_match(cursor: Cursor, clauses: _Clauses) -> None:
+    at = cursor.tokens[cursor.index - 1].at
     cursor.expect("MATCH", "after AFTER")
     cursor.expect("SKIP", "after AFTER MATCH")
-    for mode in SkipMode:
+    for mode in (SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW):
         if cursor.accept(*mode.value.split()):
-            clauses.skip = mode
+            clauses.skip = syntax.Skip(mode, at=at)
             return
-    if cursor.token.key == "TO":
-        target = cursor.peek()
-        first_or_last = target.key in ("FIRST", "LAST") and cursor.peek(2).key != "PATTERN"
-        shown = f"{target.key} {cursor.peek(2).text}" if first_or_last else target.text
-        raise cursor.not_supported(f"AFTER MATCH SKIP TO {shown}")
-    raise cursor.error(f"expected PAST LAST ROW or TO NEXT ROW, found {describe(cursor.token)}")
+    if not cursor.accept("TO"):
+        raise cursor.error(
+            "expected PAST LAST ROW, TO NEXT ROW, TO FIRST symbol or TO LAST symbol, found "
+            f"{describe(cursor.token)}"
+        )
+    mode = SkipMode.TO_LAST
+    # A symbol may be called FIRST or LAST.
+    if cursor.token.key in ("FIRST", "LAST") and not _ends_skip(cursor):
+        mode = SkipMode.TO_FIRST if cursor.advance().key == "FIRST" else SkipMode.TO_LAST
+    clauses.skip = syntax.Skip(mode, cursor.identifier("a symbol to skip to"), at=at)
+
+
+def _ends_skip(cursor: Cursor) -> bool:
+    """Tell whether the symbol to skip to is the current token."""
+    following = cursor.peek()
+    if following.kind not in (NAME, QUOTED):
+        return True
+    return following.key == "PATTERN" and cursor.peek(2).key == "("
 
 
 def _pattern(cursor: Cursor, clauses: _Clauses) -> None:
     clauses.pattern = parse_row_pattern(cursor)
+
+
+def _semantics(cursor: Cursor, clauses: _Clauses) -> None:
+    at = cursor.tokens[cursor.index - 1].at
+    for kind in Semantics:
+        if kind is not Semantics.SQL and cursor.accept(*kind.value.split()):
+            clauses.strategy = syntax.Strategy(kind, at=at)
+            return
+    raise cursor.error(
+        "expected CONTIGUOUS, SKIP TILL NEXT or SKIP TILL ANY after SEMANTICS, found "
+        f"{describe(cursor.token)}"
+    )
+
+
+def _timeouts(cursor: Cursor, clauses: _Clauses) -> None:
+    at = cursor.tokens[cursor.index - 1].at
+    cursor.expect("TIMEOUTS", "after WITH")
+    clauses.timeouts = syntax.Timeouts(at=at)
+
+
+def _subset(cursor: Cursor, clauses: _Clauses) -> None:
+    clauses.subsets = tuple(_separated(cursor, _union))
+
+
+def _union(cursor: Cursor) -> syntax.Subset:
+    at = cursor.token.at
+    name = cursor.identifier("a name for the subset")
+    cursor.expect("=", f"and symbols in parentheses after SUBSET {name.name}")
+    cursor.expect("(", "before the symbols of the subset")
+    members = _separated(cursor, lambda cursor: cursor.identifier("a symbol of PATTERN"))
+    if cursor.token.key != ")":
+        raise cursor.error(
+            f"expected ',' or ')' after a symbol of the subset, found {describe(cursor.token)}"
+        )
+    cursor.advance()
+    return syntax.Subset(name, tuple(members), at=at)
 
 
 def _within(cursor: Cursor, clauses: _Clauses) -> None:
@@ -186,26 +284,25 @@ def _separated(cursor: Cursor, parse: Callable[[Cursor], Item]) -> list[Item]:
     return items
 
 
-def _not_yet(what: str) -> Callable[[Cursor, _Clauses], None]:
-    def refuse(cursor: Cursor, _: _Clauses) -> None:
-        raise cursor.not_supported(what, cursor.tokens[cursor.index - 1].at)
-
-    return refuse
-
-
 _CLAUSES: dict[str, Callable[[Cursor, _Clauses], None]] = {
     "PARTITION BY": _partition_by,
     "ORDER BY": _order_by,
     "MEASURES": _measures,
-    "ONE ROW PER MATCH": _rows_per_match,
-    "ALL ROWS PER MATCH": _not_yet("ALL ROWS PER MATCH"),
+    "ROWS PER MATCH": _rows_per_match,
     "AFTER MATCH": _after_match,
     "PATTERN": _pattern,
-    "SEMANTICS": _not_yet("SEMANTICS (another strategy than SQL's)"),
+    "SEMANTICS": _semantics,
     "WITHIN": _within,
-    "WITH TIMEOUTS": _not_yet("WITH TIMEOUTS"),
-    "SUBSET": _not_yet("SUBSET"),
+    "WITH TIMEOUTS": _timeouts,
+    "SUBSET": _subset,
     "DEFINE": _define,
 }
-_ORDER = tuple(_CLAUSES)
-_NAMES = {name.split()[0]: name for name in _ORDER}
+_NAMES = {name.split()[0]: name for name in _CLAUSES if name != "ROWS PER MATCH"}
+_NAMES |= {"ONE": "ROWS PER MATCH", "ALL": "ROWS PER MATCH"}
+
+_PLACES = {name: place for place, name in enumerate(_CLAUSES)}
+_ANYWHERE = frozenset({"SEMANTICS"})
+"""No clause of the standard, and people write it before PATTERN as well as behind."""
+
+# What follows PATTERN has no order of its own.
+_PLACES |= dict.fromkeys(("SEMANTICS", "WITHIN", "WITH TIMEOUTS", "SUBSET"), _PLACES["SUBSET"])

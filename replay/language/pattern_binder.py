@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 from replay.language import fold, syntax
 from replay.language.bound import (
-    Alternate,
+    Attribute,
     BoundPatternQuery,
-    Concat,
     DataType,
+    Exclusion,
     Expression,
     Measure,
     Pattern,
-    Repeat,
+    RowsPerMatch,
+    Semantics,
     SkipMode,
-    Symbol,
+    SymbolSet,
+    TimedOut,
+    pattern_parts,
 )
 from replay.language.expression_binder import ExpressionBinder
-from replay.language.pattern_scope import Attributes, PatternScope, Symbols, bind_constant
-from replay.language.printer import to_sql
-from replay.language.source import Source, resolve
-from replay.language.syntax import Identifier, PatternQuery, RowPattern
+from replay.language.negation_binder import check_gap_negations, check_negations
+from replay.language.outer_binder import bind_outer
+from replay.language.pattern_names import Attributes, Symbols
+from replay.language.pattern_scope import Clause, PatternScope, bind_constant
+from replay.language.row_pattern_binder import bind_row_pattern, name_symbols
+from replay.language.source import Source
+from replay.language.syntax import Identifier, PatternQuery
 from replay.language.types import TIME_TYPES
+
+TIMED_OUT = "timed_out"
+"""Name of the column that WITH TIMEOUTS adds."""
 
 
 def bind_pattern_query(
@@ -31,146 +42,105 @@ def bind_pattern_query(
     """Resolve names and check types of a pattern query; see :func:`replay.language.bind`."""
     clause = query.recognize
     attributes = Attributes(schema, source)
-    if len(clause.order_by) > 1:
-        raise source.not_supported("ORDER BY with further columns", clause.order_by[1])
-    time_name, time_type = _time(clause.order_by[0], time, attributes, source)
+    semantics = clause.strategy.kind if clause.strategy is not None else Semantics.SQL
+    rows = clause.rows.kind if clause.rows is not None else RowsPerMatch.ONE
+    order = _order(clause.order_by, time, attributes, source)
     partition_by = _partition_by(clause.partition_by, attributes, source)
-    symbols = Symbols(source)
-    pattern = _pattern(clause.pattern, symbols)
-    binder = _ClauseBinder(source, attributes, symbols, bool(partition_by))
-    defines = binder.defines(clause.defines)
-    measures = binder.measures(clause.measures)
+    symbols = name_symbols(clause.pattern, source)
+    pattern = bind_row_pattern(clause.pattern, symbols, source)
+    for subset in clause.subsets:
+        symbols.add_subset(subset)
+    within = _within(clause.within, order.time, source)
+    _check_clauses(clause, pattern, source)
+    binder = _ClauseBinder(query, source, attributes, symbols, order.time)
+    defines = binder.defines()
+    if symbols.negated and semantics is Semantics.SQL:
+        check_gap_negations(pattern, defines, symbols, source)
+    elif symbols.negated:
+        check_negations(pattern, symbols, source, has_window=within is not None)
+    measures = binder.measures()
+    columns = _Columns(clause, attributes, source, partition_by, order, measures)
+    output, outer, limit = bind_outer(query, columns.available(), source, attributes.names)
     return BoundPatternQuery(
         stream=query.stream,
-        time=time_name,
-        time_type=time_type,
+        time=order.time.name,
+        time_type=order.time.type,
         partition_by=partition_by,
         symbols=tuple(symbols.names),
         pattern=pattern,
         defines=defines,
-        within=_within(clause.within, time_name, time_type, source),
-        skip=clause.skip or SkipMode.PAST_LAST_ROW,
+        within=within,
+        skip=clause.skip.mode if clause.skip is not None else SkipMode.PAST_LAST_ROW,
         measures=measures,
-        output=_output(query, partition_by, measures, attributes, source),
-        limit=_limit(query.limit, source),
+        output=output,
+        limit=limit,
+        skip_to=_skip_to(clause.skip, symbols, source),
+        rows_per_match=rows,
+        semantics=semantics,
+        with_timeouts=clause.timeouts is not None,
+        order_by=order.further,
+        outer=outer,
     )
 
 
-def _time(
-    order_by: Identifier, time: str | None, attributes: Attributes, source: Source
-) -> tuple[str, DataType]:
-    name, data_type = attributes.find(order_by, order_by)
+# ---------------------------------------------------------------------------------------------
+# Clauses without expressions
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """``ORDER BY``."""
+
+    time: Attribute
+    further: tuple[str, ...]
+
+
+def _order(
+    order_by: tuple[Identifier, ...], time: str | None, attributes: Attributes, source: Source
+) -> _Order:
+    first = order_by[0]
+    name, data_type = attributes.find(first, first)
     if time is not None and name != time:
-        raise source.error(
-            f"ORDER BY takes the stream's time column '{time}', not '{name}'", order_by
-        )
+        raise source.error(f"ORDER BY takes the stream's time column '{time}', not '{name}'", first)
     if data_type not in TIME_TYPES:
         raise source.error(
             f"ORDER BY takes a column of whole numbers or timestamps, and '{name}' is "
             f"{data_type.value}",
-            order_by,
+            first,
         )
-    return name, data_type
+    names = _distinct_columns(order_by, "ORDER BY", attributes, source)
+    return _Order(Attribute(name, data_type), names[1:])
 
 
 def _partition_by(
     columns: tuple[Identifier, ...], attributes: Attributes, source: Source
 ) -> tuple[str, ...]:
+    return _distinct_columns(columns, "PARTITION BY", attributes, source)
+
+
+def _distinct_columns(
+    columns: tuple[Identifier, ...], clause: str, attributes: Attributes, source: Source
+) -> tuple[str, ...]:
     names: list[str] = []
     for column in columns:
         name, _ = attributes.find(column, column)
         if name in names:
-            raise source.error(f"PARTITION BY names '{name}' twice", column)
+            raise source.error(f"{clause} names '{name}' twice", column)
         names.append(name)
     return tuple(names)
 
 
-def _pattern(pattern: RowPattern, symbols: Symbols) -> Pattern:
-    if isinstance(pattern, syntax.SymbolPattern):
-        return Symbol(symbols.add(pattern.symbol))
-    if isinstance(pattern, syntax.Quantified):
-        body = _pattern(pattern.body, symbols)
-        if pattern.low == pattern.high == 1:
-            return body
-        return Repeat(body, pattern.low, pattern.high, pattern.greedy)
-    flat: list[Pattern] = []
-    if isinstance(pattern, syntax.Alternation):
-        for branch in pattern.branches:
-            bound = _pattern(branch, symbols)
-            flat.extend(bound.branches if isinstance(bound, Alternate) else (bound,))
-        return Alternate(tuple(flat))
-    for part in pattern.parts:
-        bound = _pattern(part, symbols)
-        flat.extend(bound.parts if isinstance(bound, Concat) else (bound,))
-    return flat[0] if len(flat) == 1 else Concat(tuple(flat))
-
-
-class _ClauseBinder:
-    """Binds the clauses whose expressions look at events."""
-
-    def __init__(
-        self, source: Source, attributes: Attributes, symbols: Symbols, partitioned: bool
-    ) -> None:
-        self._source = source
-        self._attributes = attributes
-        self._symbols = symbols
-        self._partitioned = partitioned
-
-    def defines(self, defines: tuple[syntax.Define, ...]) -> tuple[Expression | None, ...]:
-        """Return the condition of each symbol, None where it is always true."""
-        conditions: list[Expression | None] = [None] * len(self._symbols.names)
-        seen: set[int] = set()
-        for define in defines:
-            symbol = self._symbols.find(define.symbol)
-            if symbol in seen:
-                raise self._source.error(
-                    f"symbol '{define.symbol.name}' is defined twice; join its conditions by AND",
-                    define.symbol,
-                )
-            seen.add(symbol)
-            condition = self._binder(symbol).condition(
-                define.condition, f"DEFINE {define.symbol.name}"
-            )
-            conditions[symbol] = None if condition == fold.TRUE else condition
-        return tuple(conditions)
-
-    def measures(self, measures: tuple[syntax.Measure, ...]) -> tuple[Measure, ...]:
-        """Return the measures."""
-        binder = self._binder(None)
-        bound: list[Measure] = []
-        names: set[str] = set()
-        for measure in measures:
-            name = measure.name.name
-            if name.casefold() in names:
-                raise self._source.error(f"two measures are named '{name}'", measure.name)
-            names.add(name.casefold())
-            bound.append(Measure(name, binder.bind(measure.expression)))
-        return tuple(bound)
-
-    def _binder(self, defined: int | None) -> ExpressionBinder:
-        scope = PatternScope(
-            self._source,
-            self._attributes,
-            self._symbols,
-            defined=defined,
-            partitioned=self._partitioned,
-        )
-        return ExpressionBinder(self._source, scope)
-
-
-def _within(
-    node: syntax.Expression | None, time: str, time_type: DataType, source: Source
-) -> int | None:
+def _within(node: syntax.Expression | None, time: Attribute, source: Source) -> int | None:
     if node is None:
         return None
     bound = bind_constant(node, "WITHIN", source)
-    wanted = DataType.INTEGER if time_type is DataType.INTEGER else DataType.INTERVAL
+    wanted = DataType.INTEGER if time.type is DataType.INTEGER else DataType.INTERVAL
     if bound.type is not wanted or bound.value is None:
         example = "300" if wanted is DataType.INTEGER else "30 MINUTES"
         what = (
-            f"a plain whole number, in the unit of the time column '{time}'"
+            f"a plain whole number, in the unit of the time column '{time.name}'"
             if wanted is DataType.INTEGER
-            else f"a duration with its unit, as the time column '{time}' holds timestamps"
+            else f"a duration with its unit, as the time column '{time.name}' holds timestamps"
         )
         raise source.error(f"WITHIN takes {what}, such as WITHIN {example}", node)
     assert isinstance(bound.value, int)
@@ -179,81 +149,176 @@ def _within(
     return bound.value
 
 
-def _limit(node: syntax.Expression | None, source: Source) -> int | None:
-    if node is None:
+def _skip_to(skip: syntax.Skip | None, symbols: Symbols, source: Source) -> SymbolSet:
+    if skip is None or skip.target is None:
         return None
-    bound = bind_constant(node, "LIMIT", source)
-    if bound.type is not DataType.INTEGER or not isinstance(bound.value, int) or bound.value < 0:
-        raise source.error("LIMIT takes a whole number from 0", node)
-    return bound.value
+    target = symbols.find(skip.target)
+    if target[0] in symbols.negated:
+        name = skip.target.name
+        raise source.error(
+            f"'{name}' stands in PATTERN only as !{name}, so no row is mapped to it to skip to",
+            skip.target,
+        )
+    return target
+
+
+def _check_clauses(clause: syntax.MatchRecognize, pattern: Pattern, source: Source) -> None:
+    """Check which clauses go together."""
+    rows, strategy = clause.rows, clause.strategy
+    if rows is not None and rows.kind is RowsPerMatch.ALL_WITH_UNMATCHED:
+        if any(isinstance(part, Exclusion) for part in pattern_parts(pattern)):
+            raise source.error(
+                "WITH UNMATCHED ROWS gives every row, and {- -} leaves some out; leave out one of "
+                "the two",
+                rows,
+            )
+        if strategy is not None:
+            raise source.not_supported(
+                "WITH UNMATCHED ROWS together with SEMANTICS", rows, "write ALL ROWS PER MATCH"
+            )
+    if strategy is not None and clause.skip is not None:
+        raise source.error(
+            f"SEMANTICS {strategy.kind.value} gives every match, so there is nothing to skip; "
+            "leave out AFTER MATCH",
+            clause.skip,
+        )
+    if clause.timeouts is None:
+        return
+    if strategy is None:
+        raise source.error(
+            "WITH TIMEOUTS needs SEMANTICS CONTIGUOUS, SKIP TILL NEXT or SKIP TILL ANY, which say "
+            "how a partial match goes on",
+            clause.timeouts,
+        )
+    if clause.within is None:
+        raise source.error(
+            "WITH TIMEOUTS needs WITHIN, which says when a partial match has run out of time",
+            clause.timeouts,
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# Clauses with expressions
+
+
+class _ClauseBinder:
+    """Binds DEFINE and MEASURES."""
+
+    def __init__(
+        self,
+        query: PatternQuery,
+        source: Source,
+        attributes: Attributes,
+        symbols: Symbols,
+        time: Attribute,
+    ) -> None:
+        self._clause = query.recognize
+        self._stream = query.stream
+        self._source = source
+        self._attributes = attributes
+        self._symbols = symbols
+        self._time = time
+
+    def defines(self) -> tuple[Expression | None, ...]:
+        """Return the condition of each symbol, None where it is always true."""
+        conditions: list[Expression | None] = [None] * len(self._symbols.names)
+        seen: set[int] = set()
+        counted = self._clause.strategy is None
+        for define in self._clause.defines:
+            symbol = self._symbols.find_defined(define.symbol)
+            if symbol in seen:
+                raise self._source.error(
+                    f"symbol '{define.symbol.name}' is defined twice; join its conditions by AND",
+                    define.symbol,
+                )
+            seen.add(symbol)
+            binder = self._binder(symbol, counted=counted)
+            condition = binder.condition(define.condition, f"DEFINE {define.symbol.name}")
+            conditions[symbol] = None if condition == fold.TRUE else condition
+        return tuple(conditions)
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return the measures, `TIMED_OUT` last where it is asked for."""
+        rows = self._clause.rows
+        all_rows = rows is not None and rows.kind is not RowsPerMatch.ONE
+        binder = self._binder(None, all_rows=all_rows)
+        bound: list[Measure] = []
+        names = {TIMED_OUT} if self._clause.timeouts is not None else set()
+        for measure in self._clause.measures:
+            name = measure.name.name
+            if name.casefold() in names:
+                what = f"two measures are named '{name}'"
+                if name.casefold() == TIMED_OUT and self._clause.timeouts is not None:
+                    what = f"WITH TIMEOUTS adds a measure '{TIMED_OUT}'; give this one another name"
+                raise self._source.error(what, measure.name)
+            names.add(name.casefold())
+            bound.append(Measure(name, binder.bind(measure.expression)))
+        if self._clause.timeouts is not None:
+            bound.append(Measure(TIMED_OUT, TimedOut()))
+        return tuple(bound)
+
+    def _binder(
+        self, defined: int | None, *, all_rows: bool = False, counted: bool = True
+    ) -> ExpressionBinder:
+        names = tuple(measure.name.name for measure in self._clause.measures)
+        clause = Clause(defined, self._time, all_rows, counted, self._stream, names)
+        scope = PatternScope(self._source, self._attributes, self._symbols, clause)
+        return ExpressionBinder(self._source, scope)
 
 
 # ---------------------------------------------------------------------------------------------
 # Columns of the answer
 
 
-def _output(
-    query: PatternQuery,
-    partition_by: tuple[str, ...],
-    measures: tuple[Measure, ...],
-    attributes: Attributes,
-    source: Source,
-) -> tuple[tuple[str, str], ...]:
-    available = (*partition_by, *(measure.name for measure in measures))
-    if not available:
-        raise source.error(
-            "nothing to select: the answer has the columns of PARTITION BY and MEASURES, and "
-            "there are none; add a measure such as MEASURES MATCH_NUMBER() AS no",
-            query,
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns that the answer of MATCH_RECOGNIZE can have."""
+
+    clause: syntax.MatchRecognize
+    attributes: Attributes
+    source: Source
+    partition_by: tuple[str, ...]
+    order: _Order
+    measures: tuple[Measure, ...]
+
+    def available(self) -> tuple[tuple[str, DataType | None], ...]:
+        """Return names and types in the order of ``SELECT *``.
+
+        Raises
+        ------
+        BindError
+            If a measure has the name of a column.
+        """
+        before, after = self.partition_by, tuple[str, ...]()
+        rows = self.clause.rows
+        if rows is not None and rows.kind is not RowsPerMatch.ONE:
+            ordered = (self.order.time.name, *self.order.further)
+            before = tuple(dict.fromkeys((*before, *ordered)))
+            after = tuple(name for name in self.attributes.names if name not in before)
+        self._check_names((*before, *after))
+        measures: list[tuple[str, DataType | None]] = [
+            (measure.name, measure.expression.type) for measure in self.measures
+        ]
+        timed_out = measures[-1:] if self.clause.timeouts is not None else []
+        return (
+            *((name, self.attributes.type_of(name)) for name in before),
+            *measures[: len(measures) - len(timed_out)],
+            *((name, self.attributes.type_of(name)) for name in after),
+            *timed_out,
         )
-    if query.select is None:
-        _check_distinct(query, available, source)
-        return tuple((name, name) for name in available)
-    output: list[tuple[str, str]] = []
-    for item in query.select:
-        _check_qualifier(item, query, source)
-        column = resolve(item.name, available)
-        if column is None:
-            raise _missing_column(item, available, attributes, source)
-        name = item.alias.name if item.alias is not None else column
-        if name in (other for _, other in output):
-            raise source.error(f"two columns of the answer are named '{name}'", item)
-        output.append((column, name))
-    return tuple(output)
 
-
-def _check_distinct(query: PatternQuery, available: tuple[str, ...], source: Source) -> None:
-    for measure in query.recognize.measures:
-        if available.count(measure.name.name) > 1:
-            raise source.error(
-                f"two columns of the answer are named '{measure.name.name}': this measure and the "
-                "column of PARTITION BY; give the measure another name",
-                measure.name,
+    def _check_names(self, columns: tuple[str, ...]) -> None:
+        for measure in self.clause.measures:
+            name = measure.name.name
+            if name in columns:
+                where = "column of PARTITION BY" if name in self.partition_by else "column"
+                raise self.source.error(
+                    f"two columns of the answer are named '{name}': this measure and the {where}; "
+                    "give the measure another name",
+                    measure.name,
+                )
+        if self.clause.timeouts is not None and TIMED_OUT in columns:
+            raise self.source.error(
+                f"WITH TIMEOUTS adds a column '{TIMED_OUT}', and the stream has one of that name",
+                self.clause.timeouts,
             )
-
-
-def _check_qualifier(item: syntax.SelectItem, query: PatternQuery, source: Source) -> None:
-    if item.qualifier is None:
-        return
-    known = [query.alias.name] if query.alias is not None else []
-    if resolve(item.qualifier, known) is None:
-        hint = f"its alias '{known[0]}'" if known else "no alias here"
-        raise source.error(
-            f"'{item.qualifier.name}' does not name the result of MATCH_RECOGNIZE, which has "
-            f"{hint}; values of symbols are named in MEASURES",
-            item.qualifier,
-        )
-
-
-def _missing_column(
-    item: syntax.SelectItem, available: tuple[str, ...], attributes: Attributes, source: Source
-) -> Exception:
-    attribute = resolve(item.name, attributes.names)
-    if attribute is not None:
-        name = to_sql(item.name)
-        return source.error(
-            f"attribute '{attribute}' is not part of the answer, which has one row per match; "
-            f"name it in MEASURES, such as LAST({name}) AS {name}",
-            item.name,
-        )
-    return source.unknown("column of the answer called", item.name.name, available, item.name)

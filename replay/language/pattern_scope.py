@@ -1,246 +1,233 @@
-"""What names mean inside MATCH_RECOGNIZE: attributes, symbols, and the row they are read from."""
+"""What names mean inside MATCH_RECOGNIZE: the rows that attributes and symbols are read from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from chronicle.errors import did_you_mean
 from replay.errors import BindError
-from replay.language import syntax
+from replay.language import fold, syntax
+from replay.language.aggregate_binder import aggregate_of, check_aggregate
 from replay.language.bound import (
     CURRENT,
     Anchor,
     AnchorKind,
     Attribute,
+    Call,
     Classifier,
     DataType,
     Expression,
     Literal,
     MatchNumber,
+    SymbolSet,
 )
 from replay.language.expression_binder import ExpressionBinder
+from replay.language.pattern_names import Attributes, Symbols
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve, shown
 from replay.language.syntax import Identifier
-from replay.language.types import remedy_for, to_data_type
+
+Bind = Callable[[syntax.Expression], Expression]
 
 _PHYSICAL = frozenset({"PREV", "NEXT"})
 
-
-class Attributes:
-    """The attributes of a stream by name."""
-
-    def __init__(self, schema: pa.Schema, source: Source) -> None:
-        self.names: tuple[str, ...] = tuple(schema.names)
-        self._schema = schema
-        self._source = source
-        self._found: dict[Identifier, tuple[str, DataType]] = {}
-
-    def find(self, identifier: Identifier, at: syntax.Node) -> tuple[str, DataType]:
-        """Return name and type of an attribute.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of that name.
-        BindError
-            If its type is none of the language's.
-        """
-        found = self._found.get(identifier)
-        if found is None:
-            found = self._found[identifier] = self._look_up(identifier, at)
-        return found
-
-    def _look_up(self, identifier: Identifier, at: syntax.Node) -> tuple[str, DataType]:
-        name = resolve(identifier, self.names)
-        if name is None:
-            raise self._unknown(identifier, at)
-        arrow_type = self._schema.field(self.names.index(name)).type
-        data_type = to_data_type(arrow_type)
-        if data_type is None:
-            raise self._source.error(
-                f"attribute '{name}' has the type {arrow_type}, which queries cannot use; "
-                f"{remedy_for(arrow_type)}",
-                at,
-            )
-        return name, data_type
-
-    def _unknown(self, identifier: Identifier, at: syntax.Node) -> BindError:
-        name = identifier.name
-        if identifier.quoted and not did_you_mean(name, self.names):
-            return self._source.error(
-                f"no attribute '{name}'; a text is written in single quotes: '{name}'", at
-            )
-        return self._source.unknown("attribute", name, self.names, at)
+OFFSET_MAX = 2**31 - 1
+"""Rows that navigation can go; more than any stream has in one match."""
 
 
-class Symbols:
-    """The symbols of a pattern, numbered in the order they appear in."""
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Where in MATCH_RECOGNIZE an expression stands, and what that lets it see."""
 
-    def __init__(self, source: Source) -> None:
-        self.names: list[str] = []
-        self._source = source
+    defined: int | None
+    """The symbol whose condition it is; None in MEASURES."""
+    time: Attribute
+    """The time column, which every row has a value of."""
+    all_rows: bool = False
+    """Whether a measure is computed at each row of a match."""
+    counted: bool = True
+    """Whether a match has its number while it is being found."""
+    stream: str = ""
+    measures: tuple[str, ...] = ()
+    """Names that people expect to be readable, for the errors."""
 
-    def add(self, identifier: Identifier) -> int:
-        """Return the number of a symbol in PATTERN, a new one if it was not there before."""
-        known = resolve(identifier, self.names)
-        if known is None:
-            self.names.append(identifier.name)
-            return len(self.names) - 1
-        return self.names.index(known)
-
-    def find(self, identifier: Identifier) -> int:
-        """Return the number of a symbol used outside PATTERN.
-
-        Raises
-        ------
-        UnknownNameError
-            If PATTERN has no such symbol.
-        """
-        known = resolve(identifier, self.names)
-        if known is None:
-            raise self._source.unknown(
-                "symbol in PATTERN called", identifier.name, self.names, identifier
-            )
-        return self.names.index(known)
+    @property
+    def name(self) -> str:
+        """MEASURES or DEFINE."""
+        return "MEASURES" if self.defined is None else "DEFINE"
 
 
 @dataclass(slots=True)
 class _Frame:
-    """The navigation an expression stands in."""
+    """The navigation or aggregate that an expression stands in."""
 
+    kind: str
+    is_aggregate: bool = False
     logical: str | None = None
-    physical: str | None = None
+    logical_offset: int = 0
+    final: bool = False
     offset: int = 0
-    column: syntax.Column | None = None
-    """The first column inside; all others must be of its symbol."""
+    """Physical rows further on."""
+    read: syntax.Column | syntax.ClassifierCall | None = None
+    """The first read inside; all others must be of its symbol."""
+    symbols: SymbolSet = None
 
 
 class PatternScope:
     """Names in DEFINE of one symbol, or in MEASURES."""
 
     def __init__(
-        self,
-        source: Source,
-        attributes: Attributes,
-        symbols: Symbols,
-        *,
-        defined: int | None,
-        partitioned: bool,
+        self, source: Source, attributes: Attributes, symbols: Symbols, clause: Clause
     ) -> None:
         self._source = source
         self._attributes = attributes
         self._symbols = symbols
-        self._defined = defined
-        self._partitioned = partitioned
+        self._clause = clause
         self._frame: _Frame | None = None
 
     def column(self, node: syntax.Column) -> Expression:
         """Return the attribute and the row it is read from, as ``bound.Anchor`` says."""
-        symbol = self._symbols.find(node.symbol) if node.symbol is not None else None
+        self._check_is_no_other_name(node)
+        symbols = self._find(node.symbol)
         name, data_type = self._attributes.find(node.name, node.name)
-        if self._frame is None:
-            return Attribute(name, data_type, self._anchor(symbol, None), 0)
-        self._check_one_symbol(node)
-        return Attribute(
-            name, data_type, self._anchor(symbol, self._frame.logical), self._frame.offset
-        )
-
-    def navigation(
-        self, node: syntax.Navigation, bind: Callable[[syntax.Expression], Expression]
-    ) -> Expression:
-        """Return the operand with its attributes read from the row navigated to."""
-        frame = _Frame() if self._frame is None else self._frame
-        outermost = self._frame is None
-        if node.kind in _PHYSICAL:
-            self._enter_physical(node, frame, bind)
-        else:
-            self._enter_logical(node, frame, bind)
-        self._frame = frame
-        operand = bind(node.operand)
-        if frame.column is None:
-            raise self._source.error(f"{node.kind} needs an attribute inside", node)
-        if outermost:
-            self._frame = None
-        else:
-            frame.logical = None
-        return operand
+        return Attribute(name, data_type, *self._row(node, symbols))
 
     def classifier(self, node: syntax.ClassifierCall) -> Expression:
-        """Return ``CLASSIFIER()``, in MEASURES."""
-        if node.symbol is not None:
-            raise self._source.not_supported(f"CLASSIFIER({to_sql(node.symbol)})", node)
-        self._check_match_function("CLASSIFIER()", node)
-        return Classifier()
+        """Return ``CLASSIFIER()`` or ``CLASSIFIER(A)``; of the row under test it is known."""
+        anchor, offset = self._row(node, self._find(node.symbol))
+        in_aggregate = self._frame is not None and self._frame.is_aggregate
+        if anchor == CURRENT and offset == 0 and not in_aggregate:
+            assert self._clause.defined is not None
+            return Literal(self._symbols.names[self._clause.defined], DataType.STRING)
+        return Classifier(DataType.STRING, anchor, offset)
 
     def match_number(self, node: syntax.MatchNumberCall) -> Expression:
-        """Return ``MATCH_NUMBER()``, in MEASURES."""
-        self._check_match_function("MATCH_NUMBER()", node)
+        """Return ``MATCH_NUMBER()``."""
+        if not self._clause.counted:
+            raise self._source.error(
+                "MATCH_NUMBER() in DEFINE needs matches found one after the other; SEMANTICS "
+                "finds all of them at once",
+                node,
+            )
+        if self._frame is not None and self._frame.is_aggregate:
+            raise self._source.not_supported(f"MATCH_NUMBER() inside {self._frame.kind}", node)
         return MatchNumber()
 
-    def aggregate(self, node: syntax.Function) -> Expression:
-        """Refuse an aggregate."""
+    def navigation(self, node: syntax.Navigation, bind: Bind) -> Expression:
+        """Return the operand with its attributes read from the row navigated to."""
+        self._check_navigation(node)
+        frame = _Frame(node.kind)
+        inner: syntax.Navigation = node
+        if node.kind in _PHYSICAL:
+            distance = self._offset(node, 1, bind)
+            frame.offset = -distance if node.kind == "PREV" else distance
+            if isinstance(node.operand, syntax.Navigation) and node.operand.kind not in _PHYSICAL:
+                inner = node.operand
+        if inner.kind not in _PHYSICAL:
+            frame.logical = inner.kind
+            frame.logical_offset = self._offset(inner, 0, bind)
+            frame.final = self._is_final(inner)
+        self._frame = frame
+        operand = bind(inner.operand)
+        if frame.read is None:
+            raise self._source.error(f"{inner.kind} needs an attribute inside", inner)
+        row = self._row(frame.read, frame.symbols)
+        self._frame = None
+        return self._null_without_row(operand, *row)
+
+    def aggregate(self, node: syntax.Function, bind: Bind) -> Expression:
+        """Return an aggregate over the rows of a symbol, of a subset, or of the whole match."""
         name = node.name.name.upper()
-        raise self._source.not_supported(f"the aggregate {name} in {self._clause}", node)
+        if self._frame is not None:
+            raise self._nested_aggregate(self._frame, name, node)
+        check_aggregate(node, self._source)
+        final = self._is_final(node)
+        part = node.args[0]
+        self._frame = frame = _Frame(name, is_aggregate=True)
+        argument: Expression | None = None
+        if isinstance(part, syntax.Star):
+            frame.symbols = self._find(part.symbol)
+        else:
+            argument = bind(part)
+        self._frame = None
+        if name == "COUNT" and isinstance(argument, Literal) and argument.value is not None:
+            argument = None if not node.distinct else argument
+        return aggregate_of(node, argument, self._source, symbols=frame.symbols, final=final)
 
-    @property
-    def _clause(self) -> str:
-        return "MEASURES" if self._defined is None else "DEFINE"
+    # -----------------------------------------------------------------------------------------
+    # Rows
 
-    def _anchor(self, symbol: int | None, logical: str | None) -> Anchor:
-        if logical == "FIRST":
-            return Anchor(AnchorKind.FIRST, symbol)
-        if self._defined is not None and symbol in (None, self._defined):
-            return CURRENT
-        return Anchor(AnchorKind.LAST, symbol)
-
-    def _enter_physical(
-        self,
-        node: syntax.Navigation,
-        frame: _Frame,
-        bind: Callable[[syntax.Expression], Expression],
-    ) -> None:
-        outer = frame.physical or frame.logical
-        if outer is not None:
-            remedy = (
-                f"give the offset, as in {node.kind}(x, 2)"
-                if frame.physical
-                else f"write {node.kind}({outer}(x))"
+    def _find(self, identifier: Identifier | None) -> SymbolSet:
+        if identifier is None:
+            return None
+        symbols = self._symbols.find(identifier)
+        if symbols[0] in self._symbols.negated and not self._is_row_under_test(symbols[0]):
+            name = self._symbols.names[symbols[0]]
+            raise self._source.error(
+                f"'{name}' stands in PATTERN only as !{name}, so no row is mapped to it and there "
+                "is nothing to read",
+                identifier,
             )
-            raise self._source.error(f"{outer} cannot hold {node.kind}; {remedy}", node)
-        if self._defined is None and self._partitioned:
-            raise self._source.not_supported(f"{node.kind} in MEASURES under PARTITION BY", node)
-        distance = self._offset(node, 1, bind)
-        frame.physical = node.kind
-        frame.offset = -distance if node.kind == "PREV" else distance
+        return symbols
 
-    def _enter_logical(
-        self,
-        node: syntax.Navigation,
-        frame: _Frame,
-        bind: Callable[[syntax.Expression], Expression],
-    ) -> None:
-        if frame.logical is not None:
-            raise self._source.error(f"{frame.logical} cannot hold {node.kind}", node)
-        if self._offset(node, 0, bind) > 0:
-            raise self._source.not_supported(f"{shown(node)} (an offset in {node.kind})", node)
-        frame.logical = node.kind
+    def _is_row_under_test(self, symbol: int) -> bool:
+        """Tell whether a name in the condition of a symbol is the row under test itself."""
+        frame = self._frame
+        return symbol == self._clause.defined and (
+            frame is None or not (frame.is_aggregate or frame.logical is not None)
+        )
 
-    def _offset(
-        self,
-        node: syntax.Navigation,
-        default: int,
-        bind: Callable[[syntax.Expression], Expression],
-    ) -> int:
+    def _row(
+        self, node: syntax.Column | syntax.ClassifierCall, symbols: SymbolSet
+    ) -> tuple[Anchor, int]:
+        """Return the row that a name reads, as anchor and physical offset."""
+        frame = self._frame
+        if frame is None:
+            return self._anchor(symbols, None, 0, final=False), 0
+        if frame.read is None:
+            frame.read, frame.symbols = node, symbols
+        elif frame.symbols != symbols:
+            raise self._two_symbols(frame, node)
+        if frame.is_aggregate:
+            return CURRENT, 0
+        anchor = self._anchor(symbols, frame.logical, frame.logical_offset, final=frame.final)
+        return anchor, frame.offset
+
+    def _anchor(
+        self, symbols: SymbolSet, logical: str | None, offset: int, *, final: bool
+    ) -> Anchor:
+        if logical == "FIRST":
+            return Anchor(AnchorKind.FIRST, symbols, offset, final)
+        defined = self._clause.defined
+        if offset == 0 and defined is not None and (symbols is None or defined in symbols):
+            return CURRENT
+        return Anchor(AnchorKind.LAST, symbols, offset, final)
+
+    def _null_without_row(self, operand: Expression, anchor: Anchor, offset: int) -> Expression:
+        """Return the operand, NULL as a whole where the row navigated to is not there."""
+        always_there = anchor == CURRENT and offset == 0
+        if always_there or operand.type is DataType.NULL or _is_null_without_values(operand):
+            return operand
+        time = Attribute(self._clause.time.name, self._clause.time.type, anchor, offset)
+        is_there = fold.negate(fold.call("is_null", (time,), DataType.BOOLEAN))
+        nothing = Literal(None, operand.type)
+        return fold.call("case", (is_there, operand, nothing), operand.type)
+
+    def _is_final(self, node: syntax.Navigation | syntax.Function) -> bool:
+        if node.scope == "FINAL" and self._clause.defined is not None:
+            raise self._source.error(
+                "FINAL looks at rows that are not mapped yet when DEFINE is tested; leave it out",
+                node,
+            )
+        return node.scope == "FINAL" and self._clause.all_rows
+
+    def _offset(self, node: syntax.Navigation, default: int, bind: Bind) -> int:
         if node.offset is None:
             return default
         offset = bind(node.offset)
         if not isinstance(offset, Literal) or offset.type is not DataType.INTEGER:
             found = f"not {shown(node.offset)}"
-        elif isinstance(offset.value, int) and offset.value >= 0:
+        elif isinstance(offset.value, int) and 0 <= offset.value <= OFFSET_MAX:
             return offset.value
         else:
             found = f"not {offset.value}"
@@ -248,25 +235,79 @@ class PatternScope:
             f"the offset of {node.kind} is a constant whole number from 0, {found}", node.offset
         )
 
-    def _check_one_symbol(self, node: syntax.Column) -> None:
-        frame = self._frame
-        assert frame is not None
-        if frame.column is None:
-            frame.column = node
-        elif frame.column.symbol != node.symbol:
-            kind = frame.logical or frame.physical
+    # -----------------------------------------------------------------------------------------
+    # Errors
+
+    def _check_is_no_other_name(self, node: syntax.Column) -> None:
+        if node.symbol is not None:
+            if not self._symbols.has(node.symbol) and resolve(node.symbol, [self._clause.stream]):
+                raise self._source.error(
+                    f"'{node.symbol.name}' is the stream; inside MATCH_RECOGNIZE write "
+                    f"{to_sql(node.name)} alone, or a symbol before it",
+                    node.symbol,
+                )
+        elif resolve(node.name, self._clause.measures) and not self._attributes.has(node.name):
             raise self._source.error(
-                f"{kind} reads one row, and {to_sql(frame.column)} and {to_sql(node)} are of "
-                "different symbols",
-                node,
+                f"'{node.name.name}' is a measure, which {self._clause.name} cannot read; write "
+                "its expression here",
+                node.name,
             )
 
-    def _check_match_function(self, name: str, node: syntax.Node) -> None:
-        if self._defined is not None:
-            raise self._source.not_supported(f"{name} in DEFINE", node)
-        if self._frame is not None:
-            kind = self._frame.logical or self._frame.physical
-            raise self._source.not_supported(f"{name} inside {kind}", node)
+    def _check_navigation(self, node: syntax.Navigation) -> None:
+        frame = self._frame
+        if frame is None:
+            return
+        if frame.is_aggregate:
+            message = (
+                f"{frame.kind} looks at each row by itself and cannot hold {node.kind}; put the "
+                "navigation outside"
+            )
+        elif frame.kind in _PHYSICAL and node.kind in _PHYSICAL:
+            message = (
+                f"{frame.kind} cannot hold {node.kind}; give the offset, as in {node.kind}(x, 2)"
+            )
+        elif frame.kind in _PHYSICAL:
+            message = (
+                f"{node.kind} stands alone in {frame.kind}, as in {frame.kind}({node.kind}(x)); "
+                f"put the rest of the expression inside {node.kind}"
+            )
+        elif node.kind in _PHYSICAL:
+            message = f"{frame.kind} cannot hold {node.kind}; write {node.kind}({frame.kind}(x))"
+        else:
+            message = f"{frame.kind} cannot hold {node.kind}; give the offset, as in LAST(x, 2)"
+        raise self._source.error(message, node)
+
+    def _nested_aggregate(self, frame: _Frame, name: str, node: syntax.Function) -> BindError:
+        if frame.is_aggregate:
+            reason = "aggregates do not nest"
+        else:
+            reason = f"an aggregate has no row to go to; take it out of {frame.kind}"
+        return self._source.error(f"{frame.kind} cannot hold {name}: {reason}", node)
+
+    def _two_symbols(self, frame: _Frame, node: syntax.Column | syntax.ClassifierCall) -> BindError:
+        assert frame.read is not None
+        what = "reads the rows of one symbol" if frame.is_aggregate else "reads one row"
+        remedy = "; a SUBSET joins symbols to one" if frame.is_aggregate else ""
+        return self._source.error(
+            f"{frame.kind} {what}, and {to_sql(frame.read)} and {to_sql(node)} are of different "
+            f"symbols{remedy}",
+            node,
+        )
+
+
+def _is_null_without_values(expression: Expression) -> bool:
+    """Tell whether an expression is NULL when all it reads is."""
+    value = _without_values(expression)
+    return isinstance(value, Literal) and value.value is None
+
+
+def _without_values(expression: Expression) -> Expression:
+    if isinstance(expression, Attribute | Classifier):
+        return Literal(None, expression.type)
+    if isinstance(expression, Call):
+        args = [_without_values(argument) for argument in expression.args]
+        return fold.call(expression.op, args, expression.type)
+    return expression
 
 
 class ConstantScope:
@@ -280,9 +321,7 @@ class ConstantScope:
         """Refuse an attribute."""
         raise self._refusal(node)
 
-    def navigation(
-        self, node: syntax.Navigation, _: Callable[[syntax.Expression], Expression]
-    ) -> Expression:
+    def navigation(self, node: syntax.Navigation, _: Bind) -> Expression:
         """Refuse navigation."""
         raise self._refusal(node)
 
@@ -294,7 +333,7 @@ class ConstantScope:
         """Refuse ``MATCH_NUMBER()``."""
         raise self._refusal(node)
 
-    def aggregate(self, node: syntax.Function) -> Expression:
+    def aggregate(self, node: syntax.Function, _: Bind) -> Expression:
         """Refuse an aggregate."""
         raise self._refusal(node)
 

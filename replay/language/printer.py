@@ -43,10 +43,14 @@ def to_sql(node: Node) -> str:
         return _identifier(node)
     if isinstance(node, syntax.SelectItem):
         return _select_item(node)
+    if isinstance(node, syntax.OrderItem):
+        return _order_item(node)
     if isinstance(node, syntax.Measure):
         return f"{to_sql(node.expression)} AS {_identifier(node.name)}"
     if isinstance(node, syntax.Define):
         return f"{_identifier(node.symbol)} AS {to_sql(node.condition)}"
+    if isinstance(node, syntax.Subset):
+        return f"{_identifier(node.name)} = ({_list(node.members)})"
     assert isinstance(node, Expression)
     return _expression(node)
 
@@ -56,15 +60,33 @@ def to_sql(node: Node) -> str:
 
 
 def _query(query: syntax.PatternQuery) -> str:
-    columns = "*" if query.select is None else _list(query.select)
     parts = [
-        f"SELECT {columns} FROM {_identifier(query.source)} {_match_recognize(query.recognize)}"
+        f"SELECT {'DISTINCT ' if query.distinct else ''}{_list(query.select)}",
+        f"FROM {_identifier(query.source)} {_match_recognize(query.recognize)}",
     ]
     if query.alias is not None:
         parts.append(f"AS {_identifier(query.alias)}")
+    return " ".join([*parts, *_outer_clauses(query)])
+
+
+def _outer_clauses(query: syntax.PatternQuery) -> Iterable[str]:
+    if query.where is not None:
+        yield f"WHERE {to_sql(query.where)}"
+    if query.group_by:
+        yield f"GROUP BY {_list(query.group_by)}"
+    if query.having is not None:
+        yield f"HAVING {to_sql(query.having)}"
+    if query.order_by:
+        yield f"ORDER BY {_list(query.order_by)}"
     if query.limit is not None:
-        parts.append(f"LIMIT {to_sql(query.limit)}")
-    return " ".join(parts)
+        yield f"LIMIT {to_sql(query.limit)}"
+    if query.offset is not None:
+        yield f"OFFSET {to_sql(query.offset)}"
+
+
+def _order_item(item: syntax.OrderItem) -> str:
+    direction = " DESC" if item.descending else ""
+    return f"{to_sql(item.expression)}{direction}{' NULLS FIRST' if item.nulls_first else ''}"
 
 
 def _match_recognize(clause: syntax.MatchRecognize) -> str:
@@ -74,20 +96,32 @@ def _match_recognize(clause: syntax.MatchRecognize) -> str:
     lines.append(f"  ORDER BY {_list(clause.order_by)}")
     if clause.measures:
         lines.append(f"  MEASURES {_list(clause.measures)}")
+    if clause.rows is not None:
+        lines.append(f"  {clause.rows.kind.value}")
     if clause.skip is not None:
-        lines.append(f"  AFTER MATCH SKIP {clause.skip.value}")
+        lines.append(f"  AFTER MATCH SKIP {_skip(clause.skip)}")
     lines.append(f"  PATTERN ({_pattern_inside(clause.pattern)})")
+    if clause.strategy is not None:
+        lines.append(f"  SEMANTICS {clause.strategy.kind.value}")
     if clause.within is not None:
         lines.append(f"  WITHIN {to_sql(clause.within)}")
+    if clause.timeouts is not None:
+        lines.append("  WITH TIMEOUTS")
+    if clause.subsets:
+        lines.append(f"  SUBSET {_list(clause.subsets)}")
     if clause.defines:
         lines.append(f"  DEFINE {_list(clause.defines)}")
     return "\n".join([*lines, ")"])
 
 
+def _skip(skip: syntax.Skip) -> str:
+    target = f" {_identifier(skip.target)}" if skip.target is not None else ""
+    return f"{skip.mode.value}{target}"
+
+
 def _select_item(item: syntax.SelectItem) -> str:
-    qualifier = f"{_identifier(item.qualifier)}." if item.qualifier is not None else ""
     alias = f" AS {_identifier(item.alias)}" if item.alias is not None else ""
-    return f"{qualifier}{_identifier(item.name)}{alias}"
+    return f"{to_sql(item.expression)}{alias}"
 
 
 def _identifier(identifier: Identifier) -> str:
@@ -114,23 +148,41 @@ def _pattern_inside(pattern: RowPattern) -> str:
 
 def _row_pattern(pattern: RowPattern, power: int) -> str:
     """Print a pattern, in parentheses where one of its kind cannot stand by itself."""
-    if isinstance(pattern, syntax.SymbolPattern):
-        return _identifier(pattern.symbol)
-    if isinstance(pattern, syntax.Quantified):
-        text = _row_pattern(pattern.body, _ATOM_PATTERN) + _quantifier(pattern)
-        return f"({text})" if power == _ATOM_PATTERN else text
-    if isinstance(pattern, syntax.Alternation):
-        text = " | ".join(_row_pattern(part, _LOOSE_PATTERN + 1) for part in pattern.branches)
-        return f"({text})" if power > _LOOSE_PATTERN else text
-    if not pattern.parts:
-        return "()"
-    text = " ".join(
-        f"({_row_pattern(part, _LOOSE_PATTERN)})"
-        if isinstance(part, syntax.Sequence) and part.parts
-        else _row_pattern(part, _SEQUENCE_PATTERN)
-        for part in pattern.parts
-    )
-    return f"({text})" if power == _ATOM_PATTERN else text
+    match pattern:
+        case syntax.Quantified(body):
+            text = _row_pattern(body, _ATOM_PATTERN) + _quantifier(pattern)
+            return f"({text})" if power == _ATOM_PATTERN else text
+        case syntax.Alternation(branches):
+            text = " | ".join(_row_pattern(part, _LOOSE_PATTERN + 1) for part in branches)
+            return f"({text})" if power > _LOOSE_PATTERN else text
+        case syntax.Sequence(parts) if parts:
+            text = " ".join(_part_of_sequence(part) for part in parts)
+            return f"({text})" if power == _ATOM_PATTERN else text
+        case syntax.Negated(symbol):
+            text = f"!{_identifier(symbol)}"
+            return f"({text})" if power == _ATOM_PATTERN else text
+    return _row_pattern_atom(pattern)
+
+
+def _row_pattern_atom(pattern: RowPattern) -> str:
+    match pattern:
+        case syntax.SymbolPattern(symbol):
+            text = _identifier(symbol)
+            return f"({text})" if text.upper() == "PERMUTE" else text
+        case syntax.Permutation(elements):
+            return f"PERMUTE({', '.join(_row_pattern(e, _SEQUENCE_PATTERN) for e in elements)})"
+        case syntax.Excluded(body):
+            return f"{{- {_row_pattern(body, _LOOSE_PATTERN)} -}}"
+        case syntax.EdgePattern(kind):
+            return kind.value
+    assert isinstance(pattern, syntax.Sequence)
+    return "()"
+
+
+def _part_of_sequence(part: RowPattern) -> str:
+    if isinstance(part, syntax.Sequence) and part.parts:
+        return f"({_row_pattern(part, _LOOSE_PATTERN)})"
+    return _row_pattern(part, _SEQUENCE_PATTERN)
 
 
 def _quantifier(pattern: syntax.Quantified) -> str:
@@ -162,6 +214,8 @@ def _power(node: Expression) -> int:
             return SIGN
         case syntax.Between() | syntax.InList() | syntax.Like() | syntax.IsNull():
             return COMPARISON
+        case syntax.IsTruth() | syntax.IsDistinct():
+            return COMPARISON
     return ATOM
 
 
@@ -183,20 +237,29 @@ def _expression(node: Expression) -> str:
             return f"{_within(operand, SUM)} {_not(negated)}BETWEEN {bounds}"
         case syntax.InList(operand, options, negated):
             return f"{_within(operand, SUM)} {_not(negated)}IN ({_list(options)})"
-        case syntax.Like(operand, pattern, escape, negated):
+        case syntax.Like(operand, pattern, escape, negated, any_case):
             tail = f" ESCAPE {_within(escape, SUM)}" if escape is not None else ""
-            return f"{_within(operand, SUM)} {_not(negated)}LIKE {_within(pattern, SUM)}{tail}"
+            like = f"{_not(negated)}{'I' if any_case else ''}LIKE"
+            return f"{_within(operand, SUM)} {like} {_within(pattern, SUM)}{tail}"
         case syntax.IsNull(operand, negated):
             return f"{_within(operand, SUM)} IS {_not(negated)}NULL"
+        case syntax.IsTruth(operand, value, negated):
+            word = "UNKNOWN" if value is None else str(value).upper()
+            return f"{_within(operand, SUM)} IS {_not(negated)}{word}"
+        case syntax.IsDistinct(left, right, negated):
+            sides = _within(left, SUM), _within(right, SUM)
+            return f"{sides[0]} IS {_not(negated)}DISTINCT FROM {sides[1]}"
         case syntax.Case(operand, branches, otherwise):
             return _case(operand, branches, otherwise)
-        case syntax.Cast(operand, type_name):
-            return f"CAST({_expression(operand)} AS {type_name})"
-        case syntax.Function(name, args):
-            return f"{_identifier(name)}({_list(args)})"
-        case syntax.Navigation(kind, operand, offset):
+        case syntax.Cast(operand, type_name, lenient):
+            return f"{'TRY_' if lenient else ''}CAST({_expression(operand)} AS {type_name})"
+        case syntax.Function(name, args, distinct, scope):
+            call = f"{_identifier(name)}({'DISTINCT ' if distinct else ''}{_list(args)})"
+            return f"{scope} {call}" if scope is not None else call
+        case syntax.Navigation(kind, operand, offset, scope):
             tail = f", {_expression(offset)}" if offset is not None else ""
-            return f"{kind}({_expression(operand)}{tail})"
+            call = f"{kind}({_expression(operand)}{tail})"
+            return f"{scope} {call}" if scope is not None else call
     return _atom(node)
 
 
@@ -225,8 +288,8 @@ def _atom(node: Expression) -> str:
             return f"CLASSIFIER({_identifier(symbol) if symbol is not None else ''})"
         case syntax.MatchNumberCall():
             return "MATCH_NUMBER()"
-        case syntax.Star():
-            return "*"
+        case syntax.Star(symbol):
+            return "*" if symbol is None else f"{_identifier(symbol)}.*"
     raise AssertionError(f"no text for {type(node).__name__}")
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from replay.errors import QueryError
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
 from replay.language import syntax
 from replay.language.cursor import Cursor, describe
-from replay.language.expression_parser import parse_expression
+from replay.language.expression_parser import (
+    accept_distinct,
+    accept_star,
+    parse_expression,
+)
 from replay.language.match_recognize_parser import parse_match_recognize
-from replay.language.syntax import Identifier, PatternQuery, Query
+from replay.language.syntax import Expression, Identifier, PatternQuery, Query
 from replay.language.tokens import END, NAME, QUOTED
 
-_AFTER_MATCH_RECOGNIZE = ("WHERE", "GROUP", "HAVING", "ORDER", "WINDOW", "UNION", "JOIN", "OFFSET")
+Item = TypeVar("Item")
+
+_NOT_YET = ("WINDOW", "QUALIFY", "UNION", "INTERSECT", "EXCEPT", "JOIN")
 
 
 def parse_query(text: str) -> Query:
@@ -38,9 +47,8 @@ def parse_query(text: str) -> Query:
     query = _pattern_query(cursor)
     cursor.accept(";")
     if cursor.token.kind != END:
-        if cursor.token.key in _AFTER_MATCH_RECOGNIZE:
-            key = cursor.token.key + (" BY" if cursor.peek().key == "BY" else "")
-            raise cursor.not_supported(f"{key} after MATCH_RECOGNIZE (…)")
+        if cursor.token.key in _NOT_YET:
+            raise cursor.not_supported(f"{cursor.token.key} after MATCH_RECOGNIZE (…)")
         raise cursor.error(f"expected the end of the query, found {describe(cursor.token)}")
     return query
 
@@ -74,12 +82,13 @@ def _refuse_other_languages(cursor: Cursor) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# Outer query
+# SELECT … FROM stream MATCH_RECOGNIZE ( … )
 
 
 def _pattern_query(cursor: Cursor) -> PatternQuery:
     at = cursor.expect("SELECT").at
-    select = _select(cursor)
+    distinct = _distinct(cursor)
+    select = _separated(cursor, _select_item)
     cursor.expect("FROM", "after the columns of SELECT")
     if cursor.token.key == "(":
         raise cursor.not_supported("a subquery in FROM")
@@ -97,47 +106,44 @@ def _pattern_query(cursor: Cursor) -> PatternQuery:
     cursor.expect("MATCH_RECOGNIZE", f"after FROM {stream.name}")
     recognize = parse_match_recognize(cursor)
     alias = _alias(cursor)
-    limit = parse_expression(cursor) if cursor.accept("LIMIT") else None
-    return PatternQuery(select, stream, recognize, alias, limit, at=at)
+    clauses = _Clauses()
+    while cursor.token.key in _CLAUSES:
+        _parse_clause(cursor, clauses)
+    return PatternQuery(
+        select,
+        stream,
+        recognize,
+        alias,
+        clauses.limit,
+        clauses.offset,
+        distinct,
+        clauses.where,
+        clauses.group_by,
+        clauses.having,
+        clauses.order_by,
+        at=at,
+    )
 
 
-def _select(cursor: Cursor) -> tuple[syntax.SelectItem, ...] | None:
-    if cursor.token.key == "DISTINCT":
-        raise cursor.not_supported("SELECT DISTINCT")
-    if cursor.accept("*"):
-        if cursor.token.key == ",":
-            raise cursor.not_supported("* together with other columns in SELECT")
-        return None
-    items = [_select_item(cursor)]
-    while cursor.accept(","):
-        items.append(_select_item(cursor))
-    return tuple(items)
+def _distinct(cursor: Cursor) -> bool:
+    if cursor.at("DISTINCT", "ON", "("):
+        raise cursor.not_supported("SELECT DISTINCT ON (…)")
+    return accept_distinct(cursor, (",", "FROM", ".", "AS"))
 
 
 def _select_item(cursor: Cursor) -> syntax.SelectItem:
     token = cursor.token
-    if token.kind not in (NAME, QUOTED) or cursor.peek().key == "(":
-        raise _outer_expression_error(cursor, token.at)
-    name = cursor.identifier("a column of the answer")
-    qualifier = None
-    if cursor.accept("."):
-        if cursor.token.key == "*":
-            raise cursor.not_supported(f"{name.name}.* in SELECT", token.at, "write *")
-        qualifier, name = name, cursor.identifier(f"a column after '{name.name}.'")
+    if token.key in ("FROM", ",", ")", ";") or token.kind == END:
+        raise cursor.error(f"expected a column of the answer or *, found {describe(token)}")
+    expression = accept_star(cursor) or parse_expression(cursor)
     alias = None
     if cursor.accept("AS") or (cursor.token.kind in (NAME, QUOTED) and cursor.token.key != "FROM"):
+        if isinstance(expression, syntax.Star):
+            raise cursor.error("* stands for several columns and cannot take a name", token.at)
         alias = cursor.identifier("a name after AS")
     if cursor.token.key not in (",", "FROM"):
-        raise _outer_expression_error(cursor, token.at)
-    return syntax.SelectItem(name, qualifier, alias, at=token.at)
-
-
-def _outer_expression_error(cursor: Cursor, at: int) -> QueryError:
-    if cursor.token.key in ("FROM", ",", ")", ";") or cursor.token.kind == END:
-        return cursor.error(f"expected a column of the answer or *, found {describe(cursor.token)}")
-    return cursor.not_supported(
-        "an expression in the outer SELECT", at, "name it in MEASURES and select that name"
-    )
+        raise cursor.error(f"expected ',' and a column, or FROM, found {describe(cursor.token)}")
+    return syntax.SelectItem(expression, alias, at=token.at)
 
 
 def _alias(cursor: Cursor) -> Identifier | None:
@@ -145,6 +151,130 @@ def _alias(cursor: Cursor) -> Identifier | None:
         return cursor.identifier("a name after AS")
     key = cursor.token.key
     is_name = cursor.token.kind in (NAME, QUOTED)
-    if is_name and key != "LIMIT" and key not in _AFTER_MATCH_RECOGNIZE:
+    if is_name and key not in _CLAUSES and key not in _NOT_YET:
         return cursor.identifier("an alias")
     return None
+
+
+# ---------------------------------------------------------------------------------------------
+# Clauses of the outer query
+
+
+@dataclass(slots=True)
+class _Clauses:
+    """What was read so far."""
+
+    where: Expression | None = None
+    group_by: tuple[Expression, ...] = ()
+    having: Expression | None = None
+    order_by: tuple[syntax.OrderItem, ...] = ()
+    limit: Expression | None = None
+    offset: Expression | None = None
+    given: list[str] = field(default_factory=list)
+
+
+def _parse_clause(cursor: Cursor, clauses: _Clauses) -> None:
+    name, parse = _CLAUSES[cursor.token.key]
+    if name in clauses.given:
+        raise cursor.error(f"{name} is given twice")
+    if {name, *clauses.given} >= {"LIMIT", "FETCH"}:
+        raise cursor.error("LIMIT and FETCH say the same; write one of them")
+    for later in clauses.given:
+        if _RANKS[later] > _RANKS[name]:
+            raise cursor.error(f"{name} stands before {later} after MATCH_RECOGNIZE (…)")
+    cursor.advance()
+    parse(cursor, clauses)
+    clauses.given.append(name)
+
+
+def _where(cursor: Cursor, clauses: _Clauses) -> None:
+    clauses.where = parse_expression(cursor)
+
+
+def _group_by(cursor: Cursor, clauses: _Clauses) -> None:
+    cursor.expect("BY", "after GROUP")
+    clauses.group_by = _separated(cursor, _grouping)
+
+
+def _grouping(cursor: Cursor) -> Expression:
+    following = cursor.peek().key
+    if cursor.token.key in ("ROLLUP", "CUBE") and following == "(":
+        raise cursor.not_supported(f"GROUP BY {cursor.token.key} (…)")
+    if cursor.token.key == "GROUPING" and following == "SETS":
+        raise cursor.not_supported("GROUP BY GROUPING SETS (…)")
+    if cursor.token.key == "ALL" and following not in (".", ","):
+        raise cursor.not_supported("GROUP BY ALL", remedy="write the columns, or 1, 2, …")
+    return parse_expression(cursor)
+
+
+def _having(cursor: Cursor, clauses: _Clauses) -> None:
+    clauses.having = parse_expression(cursor)
+
+
+def _order_by(cursor: Cursor, clauses: _Clauses) -> None:
+    cursor.expect("BY", "after ORDER")
+    clauses.order_by = _separated(cursor, _order_item)
+
+
+def _order_item(cursor: Cursor) -> syntax.OrderItem:
+    at = cursor.token.at
+    expression = parse_expression(cursor)
+    descending = cursor.accept("DESC")
+    if not descending:
+        cursor.accept("ASC")
+    nulls_first = cursor.accept("NULLS", "FIRST")
+    if not nulls_first and cursor.accept("NULLS"):
+        cursor.expect("LAST", "or FIRST after NULLS")
+    return syntax.OrderItem(expression, descending, nulls_first, at=at)
+
+
+def _limit(cursor: Cursor, clauses: _Clauses) -> None:
+    if not cursor.accept("ALL"):
+        clauses.limit = parse_expression(cursor)
+
+
+def _offset(cursor: Cursor, clauses: _Clauses) -> None:
+    clauses.offset = parse_expression(cursor)
+    if not cursor.accept("ROWS"):
+        cursor.accept("ROW")
+
+
+def _fetch(cursor: Cursor, clauses: _Clauses) -> None:
+    if not cursor.accept("NEXT"):
+        cursor.expect("FIRST", "after FETCH, as in FETCH FIRST 10 ROWS ONLY")
+    token = cursor.token
+    is_one = token.key in ("ROW", "ROWS")
+    clauses.limit = syntax.Number(1, at=token.at) if is_one else parse_expression(cursor)
+    if not cursor.accept("ROW"):
+        cursor.expect("ROWS", "as in FETCH FIRST 10 ROWS ONLY")
+    if cursor.token.key == "WITH":
+        raise cursor.not_supported("FETCH … WITH TIES")
+    cursor.expect("ONLY", "as in FETCH FIRST 10 ROWS ONLY")
+
+
+def _separated(cursor: Cursor, parse: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+    items = [parse(cursor)]
+    while cursor.accept(","):
+        items.append(parse(cursor))
+    return tuple(items)
+
+
+_CLAUSES: dict[str, tuple[str, Callable[[Cursor, _Clauses], None]]] = {
+    "WHERE": ("WHERE", _where),
+    "GROUP": ("GROUP BY", _group_by),
+    "HAVING": ("HAVING", _having),
+    "ORDER": ("ORDER BY", _order_by),
+    "LIMIT": ("LIMIT", _limit),
+    "OFFSET": ("OFFSET", _offset),
+    "FETCH": ("FETCH", _fetch),
+}
+_RANKS = {
+    "WHERE": 0,
+    "GROUP BY": 1,
+    "HAVING": 2,
+    "ORDER BY": 3,
+    "LIMIT": 4,
+    "OFFSET": 4,
+    "FETCH": 4,
+}
+"""The order of the clauses; those of one rank stand in any."""

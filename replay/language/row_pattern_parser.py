@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from replay.language import syntax
+from replay.language.bound import EdgeKind
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.syntax import RowPattern
-from replay.language.tokens import NAME, NUMBER, QUOTED, Token
+from replay.language.tokens import END, NAME, NUMBER, QUOTED, Token
 
-_NOT_YET = {
-    "{-": "the exclusion {- … -}",
-    "^": "the anchor ^",
-    "$": "the anchor $",
-    "!": "the negation !",
-}
+_QUANTIFIERS = ("*", "+", "?", "{")
+_EDGES = {edge.value: edge for edge in EdgeKind}
 
 
 def parse_row_pattern(cursor: Cursor) -> RowPattern:
@@ -31,11 +28,14 @@ def parse_row_pattern(cursor: Cursor) -> RowPattern:
 
 def _alternation(cursor: Cursor, opening: Token) -> RowPattern:
     """Parse the inside of parentheses; nothing at all is the empty pattern."""
+    if cursor.token.key == ")":
+        return syntax.Sequence((), at=opening.at)
+    return _branches(cursor)
+
+
+def _branches(cursor: Cursor) -> RowPattern:
     cursor.enter()
     at = cursor.token.at
-    if cursor.token.key == ")":
-        cursor.leave()
-        return syntax.Sequence((), at=opening.at)
     branches = [_sequence(cursor)]
     while cursor.accept("|"):
         branches.append(_sequence(cursor))
@@ -56,34 +56,81 @@ def _sequence(cursor: Cursor) -> RowPattern:
 
 def _part(cursor: Cursor) -> RowPattern | None:
     token = cursor.token
-    if token.key in _NOT_YET:
-        shown = token.key + cursor.peek().text if token.key == "!" else ""
-        raise cursor.not_supported(f"the negation {shown}" if shown else _NOT_YET[token.key])
+    body: RowPattern
+    if token.key == "!":
+        return _negated(cursor)
     if token.key == "PERMUTE" and cursor.peek().key == "(":
-        raise cursor.not_supported("PERMUTE")
-    if token.key == "(":
+        body = _permutation(cursor)
+    elif token.key == "(":
         cursor.advance()
         body = _alternation(cursor, token)
         _close(cursor, token)
-    elif token.kind == QUOTED or (token.kind == NAME and token.key not in RESERVED):
+    elif token.key == "{-":
+        body = _excluded(cursor)
+    elif token.key in _EDGES:
+        cursor.advance()
+        body = syntax.EdgePattern(_EDGES[token.key], at=token.at)
+    elif _is_name(token):
         body = syntax.SymbolPattern(cursor.identifier("a symbol"), at=token.at)
-    elif token.key in ("*", "+", "?", "{"):
+    elif token.key in _QUANTIFIERS:
         raise cursor.error(f"the quantifier {token.key} has nothing before it to repeat")
-    elif token.key == ",":
-        raise cursor.error("the parts of a pattern are separated by spaces, not by commas")
     else:
         return None
     return _quantified(cursor, body)
 
 
+def _is_name(token: Token) -> bool:
+    return token.kind == QUOTED or (token.kind == NAME and token.key not in RESERVED)
+
+
+def _negated(cursor: Cursor) -> RowPattern:
+    token = cursor.advance()
+    if not _is_name(cursor.token):
+        raise cursor.error(
+            f"expected a symbol after !, found {describe(cursor.token)}; a negation is of one "
+            "symbol, as in !X"
+        )
+    symbol = cursor.identifier("a symbol after !")
+    if cursor.token.key in _QUANTIFIERS:
+        raise cursor.error(
+            f"!{symbol.name} maps no row, so it cannot be repeated; leave out {cursor.token.key}"
+        )
+    return syntax.Negated(symbol, at=token.at)
+
+
+def _permutation(cursor: Cursor) -> RowPattern:
+    token = cursor.advance()
+    opening = cursor.advance()
+    elements = [_branches(cursor)]
+    while cursor.accept(","):
+        elements.append(_branches(cursor))
+    if not cursor.accept(")"):
+        if cursor.token.kind == END:
+            raise cursor.error("this '(' is not closed", opening.at)
+        raise cursor.error(f"expected ',' or ')' in PERMUTE, found {describe(cursor.token)}")
+    return syntax.Permutation(tuple(elements), at=token.at)
+
+
+def _excluded(cursor: Cursor) -> RowPattern:
+    opening = cursor.advance()
+    body = _branches(cursor)
+    if not cursor.accept("-}"):
+        if cursor.token.kind == END:
+            raise cursor.error("this '{-' is not closed", opening.at)
+        raise cursor.error(
+            f"expected a symbol, '|' or '-}}' in the exclusion, found {describe(cursor.token)}"
+        )
+    return syntax.Excluded(body, at=opening.at)
+
+
 def _quantified(cursor: Cursor, body: RowPattern) -> RowPattern:
     token = cursor.token
-    if token.key not in ("*", "+", "?", "{"):
+    if token.key not in _QUANTIFIERS:
         return body
     cursor.advance()
     low, high = _counts(cursor, token)
     greedy = not cursor.accept("?")
-    if cursor.token.key in ("*", "+", "?", "{"):
+    if cursor.token.key in _QUANTIFIERS:
         raise cursor.error(
             "two quantifiers in a row; put the first with its symbol in parentheses, as in (A+)*"
         )
@@ -128,8 +175,10 @@ def _count(cursor: Cursor) -> int:
 def _close(cursor: Cursor, opening: Token) -> None:
     if cursor.accept(")"):
         return
-    if cursor.token.kind == "end":
+    if cursor.token.kind == END:
         raise cursor.error("this '(' is not closed", opening.at)
+    if cursor.token.key == ",":
+        raise cursor.error("the parts of a pattern are separated by spaces, not by commas")
     raise cursor.error(
         f"expected a symbol, '|' or ')' in the pattern, found {describe(cursor.token)}"
     )

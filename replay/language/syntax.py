@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from replay.language.bound import SkipMode
+from replay.language.bound import EdgeKind, RowsPerMatch, Semantics, SkipMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,10 @@ class TimeText(Node):
 
 @dataclass(frozen=True, slots=True)
 class Duration(Node):
-    """``INTERVAL '30' MINUTE`` or ``30 MINUTES``; the unit in upper case and singular."""
+    """``INTERVAL '30' MINUTE`` or ``30 MINUTES``; the unit in upper case and singular.
+
+    Also of several units, as ``INTERVAL '1 02:03' DAY TO MINUTE`` has them.
+    """
 
     amount: str
     unit: str
@@ -132,12 +135,13 @@ class InList(Node):
 
 @dataclass(frozen=True, slots=True)
 class Like(Node):
-    """``operand [NOT] LIKE pattern [ESCAPE escape]``."""
+    """``operand [NOT] LIKE pattern [ESCAPE escape]``, or ILIKE, which takes no note of case."""
 
     operand: Expression
     pattern: Expression
     escape: Expression | None = None
     negated: bool = False
+    any_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,24 @@ class IsNull(Node):
     """``operand IS [NOT] NULL``."""
 
     operand: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsTruth(Node):
+    """``operand IS [NOT] TRUE``, ``FALSE`` or (None) ``UNKNOWN``."""
+
+    operand: Expression
+    value: bool | None
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsDistinct(Node):
+    """``left IS [NOT] DISTINCT FROM right``."""
+
+    left: Expression
+    right: Expression
     negated: bool = False
 
 
@@ -159,23 +181,30 @@ class Case(Node):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Node):
-    """``CAST(operand AS type)``; the type in upper case."""
+    """``CAST(operand AS type)`` or TRY_CAST; the type in upper case."""
 
     operand: Expression
     type: str
+    lenient: bool = False
+    """TRY_CAST: a constant that is no such value is NULL too, and no error of the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Star(Node):
-    """``*`` as in ``COUNT(*)``."""
+    """``*`` or ``m.*``: all columns in SELECT, all rows in ``COUNT(*)`` and ``COUNT(A.*)``."""
+
+    symbol: Identifier | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Function(Node):
-    """A call of a function by name; an aggregate is one too."""
+    """A call of a function by name; an aggregate is one too, maybe of DISTINCT values."""
 
     name: Identifier
     args: tuple[Expression, ...]
+    distinct: bool = False
+    scope: str | None = None
+    """``RUNNING`` or ``FINAL`` before an aggregate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +214,8 @@ class Navigation(Node):
     kind: str
     operand: Expression
     offset: Expression | None = None
+    scope: str | None = None
+    """``RUNNING`` or ``FINAL`` before ``FIRST`` or ``LAST``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +246,8 @@ Expression = (
     | InList
     | Like
     | IsNull
+    | IsTruth
+    | IsDistinct
     | Case
     | Cast
     | Star
@@ -260,7 +293,44 @@ class Quantified(Node):
     greedy: bool = True
 
 
-RowPattern = SymbolPattern | Sequence | Alternation | Quantified
+@dataclass(frozen=True, slots=True)
+class Permutation(Node):
+    """``PERMUTE(…)``: the elements in any order, earlier ones first preferred."""
+
+    elements: tuple[RowPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded(Node):
+    """``{- body -}``."""
+
+    body: RowPattern
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePattern(Node):
+    """``^`` or ``$``."""
+
+    kind: EdgeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Negated(Node):
+    """``!X``."""
+
+    symbol: Identifier
+
+
+RowPattern = (
+    SymbolPattern
+    | Sequence
+    | Alternation
+    | Quantified
+    | Permutation
+    | Excluded
+    | EdgePattern
+    | Negated
+)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -269,11 +339,22 @@ RowPattern = SymbolPattern | Sequence | Alternation | Quantified
 
 @dataclass(frozen=True, slots=True)
 class SelectItem(Node):
-    """``[qualifier.]name [AS alias]`` of the outer query."""
+    """``expression [AS alias]`` of the outer query; a `Star` stands for all columns."""
 
-    name: Identifier
-    qualifier: Identifier | None = None
+    expression: Expression
     alias: Identifier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem(Node):
+    """``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]`` of the outer ORDER BY.
+
+    Missing values come last in both directions unless told otherwise.
+    """
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,29 +374,74 @@ class Define(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Rows(Node):
+    """``ONE ROW PER MATCH`` or ``ALL ROWS PER MATCH …``."""
+
+    kind: RowsPerMatch
+
+
+@dataclass(frozen=True, slots=True)
+class Skip(Node):
+    """``AFTER MATCH SKIP …``."""
+
+    mode: SkipMode
+    target: Identifier | None = None
+    """The symbol of TO FIRST and TO LAST."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy(Node):
+    """``SEMANTICS …``."""
+
+    kind: Semantics
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts(Node):
+    """``WITH TIMEOUTS``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subset(Node):
+    """``name = (members)``."""
+
+    name: Identifier
+    members: tuple[Identifier, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MatchRecognize(Node):
-    """``MATCH_RECOGNIZE ( … )``."""
+    """``MATCH_RECOGNIZE ( … )``; a clause that is not there is None or empty."""
 
     partition_by: tuple[Identifier, ...]
     order_by: tuple[Identifier, ...]
     measures: tuple[Measure, ...]
-    skip: SkipMode | None
-    """None: the clause is not there, which means PAST LAST ROW."""
+    skip: Skip | None
     pattern: RowPattern
     within: Expression | None
     defines: tuple[Define, ...]
+    rows: Rows | None = None
+    strategy: Strategy | None = None
+    timeouts: Timeouts | None = None
+    subsets: tuple[Subset, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PatternQuery(Node):
-    """``SELECT … FROM stream MATCH_RECOGNIZE ( … )``."""
+    """``SELECT … FROM stream MATCH_RECOGNIZE ( … ) …``, the outer query around it included."""
 
-    select: tuple[SelectItem, ...] | None
-    """None: ``*``."""
+    select: tuple[SelectItem, ...]
     source: Identifier
     recognize: MatchRecognize
     alias: Identifier | None = None
     limit: Expression | None = None
+    """Also where it was written ``FETCH FIRST n ROWS ONLY``."""
+    offset: Expression | None = None
+    distinct: bool = False
+    where: Expression | None = None
+    group_by: tuple[Expression, ...] = ()
+    having: Expression | None = None
+    order_by: tuple[OrderItem, ...] = ()
 
     @property
     def stream(self) -> str:

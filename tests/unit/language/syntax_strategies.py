@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from replay.language import syntax
-from replay.language.bound import SkipMode
+from replay.language.bound import EdgeKind, RowsPerMatch, Semantics, SkipMode
 from replay.language.cursor import RESERVED
-from replay.language.expression_parser import UNITS
+from replay.language.duration_parser import UNITS
+from replay.language.literals import UNIT_SPANS
 from replay.language.syntax import Identifier
 
 NAMES = ["A", "B", "x", "speed", "date", "timestamp", "first", "within", "pattern", "_u1", "été"]
@@ -31,10 +32,12 @@ constants = st.one_of(
     st.builds(
         syntax.Duration,
         st.sampled_from(["30", "-1", "0.5"]),
-        st.sampled_from(sorted(set(UNITS.values()))),
+        st.sampled_from(sorted({*UNITS.values(), *UNIT_SPANS})),
     ),
     st.builds(syntax.Parameter, st.sampled_from(["p", "from", "q_1"])),
 )
+
+scopes = st.sampled_from(["RUNNING", "FINAL"])
 
 atoms = st.one_of(
     constants,
@@ -42,7 +45,11 @@ atoms = st.one_of(
     st.builds(syntax.ClassifierCall, st.none() | identifiers),
     st.builds(syntax.MatchNumberCall),
     st.builds(
-        syntax.Function, st.just(Identifier("count")), st.builds(syntax.Star).map(lambda s: (s,))
+        syntax.Function,
+        st.just(Identifier("count")),
+        st.builds(syntax.Star, st.none() | identifiers).map(lambda s: (s,)),
+        st.booleans(),
+        st.none() | scopes,
     ),
 )
 
@@ -61,7 +68,9 @@ def compound(inner):
         ),
         st.builds(syntax.Between, inner, inner, inner, st.booleans()),
         st.builds(syntax.InList, inner, several, st.booleans()),
-        st.builds(syntax.Like, inner, inner, maybe, st.booleans()),
+        st.builds(syntax.Like, inner, inner, maybe, st.booleans(), st.booleans()),
+        st.builds(syntax.IsTruth, inner, st.sampled_from([True, False, None]), st.booleans()),
+        st.builds(syntax.IsDistinct, inner, inner, st.booleans()),
         st.builds(syntax.IsNull, inner, st.booleans()),
         st.builds(
             syntax.Case,
@@ -69,21 +78,38 @@ def compound(inner):
             st.lists(st.tuples(inner, inner), min_size=1, max_size=2).map(tuple),
             maybe,
         ),
-        st.builds(syntax.Cast, inner, st.sampled_from(["DOUBLE PRECISION", "BIGINT"])),
+        st.builds(syntax.Cast, inner, st.sampled_from(["DOUBLE PRECISION", "INT"]), st.booleans()),
         st.builds(
             syntax.Function,
             st.sampled_from(["floor", "coalesce", "left"]).map(Identifier),
             st.lists(inner, max_size=2).map(tuple),
         ),
+        st.builds(syntax.Function, st.just(Identifier("sum")), st.tuples(inner), st.booleans()),
         st.builds(
-            syntax.Navigation, st.sampled_from(["FIRST", "LAST", "PREV", "NEXT"]), inner, maybe
+            syntax.Function,
+            st.sampled_from(["SUM", "stddev", "every"]).map(Identifier),
+            inner.map(lambda argument: (argument,)),
+            st.booleans(),
+            st.none() | scopes,
+        ),
+        st.builds(syntax.Navigation, st.sampled_from(["PREV", "NEXT"]), inner, maybe),
+        st.builds(
+            syntax.Navigation,
+            st.sampled_from(["FIRST", "LAST"]),
+            inner,
+            maybe,
+            st.none() | scopes,
         ),
     )
 
 
 expressions = st.recursive(atoms, compound, max_leaves=12)
 
-_symbols = st.builds(syntax.SymbolPattern, identifiers)
+_symbols = st.one_of(
+    st.builds(syntax.SymbolPattern, identifiers | st.just(Identifier("Permute"))),
+    st.builds(syntax.EdgePattern, st.sampled_from(EdgeKind)),
+    st.builds(syntax.Negated, identifiers),
+)
 _bounds = st.one_of(
     st.sampled_from([(0, None), (1, None), (0, 1), (1, 1), (2, 2), (2, None), (0, 3), (2, 5)])
 )
@@ -94,6 +120,8 @@ def _compound_patterns(inner):
     return st.one_of(
         st.builds(syntax.Sequence, several),
         st.builds(syntax.Alternation, several),
+        st.builds(syntax.Excluded, inner),
+        st.builds(syntax.Permutation, st.lists(inner, min_size=1, max_size=3).map(tuple)),
         st.builds(
             lambda body, bounds, greedy: syntax.Quantified(body, *bounds, greedy),
             inner,
@@ -108,26 +136,54 @@ row_patterns = st.recursive(
 )
 
 _few = st.lists(identifiers, max_size=2).map(tuple)
+_skips = st.one_of(
+    st.builds(syntax.Skip, st.sampled_from([SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW])),
+    st.builds(
+        syntax.Skip,
+        st.sampled_from([SkipMode.TO_FIRST, SkipMode.TO_LAST]),
+        identifiers | st.sampled_from(["FIRST", "Last"]).map(Identifier),
+    ),
+)
+_strategies = [semantics for semantics in Semantics if semantics is not Semantics.SQL]
+
+match_recognizes = st.builds(
+    syntax.MatchRecognize,
+    _few,
+    st.lists(identifiers, min_size=1, max_size=2).map(tuple),
+    st.lists(st.builds(syntax.Measure, expressions, identifiers), max_size=2).map(tuple),
+    st.none() | _skips,
+    row_patterns,
+    st.none() | constants,
+    st.lists(st.builds(syntax.Define, identifiers, expressions), max_size=2).map(tuple),
+    st.none() | st.builds(syntax.Rows, st.sampled_from(RowsPerMatch)),
+    st.none() | st.builds(syntax.Strategy, st.sampled_from(_strategies)),
+    st.none() | st.builds(syntax.Timeouts),
+    st.lists(
+        st.builds(
+            syntax.Subset, identifiers, st.lists(identifiers, min_size=1, max_size=2).map(tuple)
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+
+_select_items = st.one_of(
+    st.builds(syntax.SelectItem, expressions, st.none() | identifiers),
+    st.builds(syntax.SelectItem, st.builds(syntax.Star, st.none() | identifiers)),
+)
 
 pattern_queries = st.builds(
     syntax.PatternQuery,
-    st.none()
-    | st.lists(
-        st.builds(syntax.SelectItem, identifiers, st.none() | identifiers, st.none() | identifiers),
-        min_size=1,
-        max_size=2,
-    ).map(tuple),
+    st.lists(_select_items, min_size=1, max_size=2).map(tuple),
     identifiers,
-    st.builds(
-        syntax.MatchRecognize,
-        _few,
-        st.lists(identifiers, min_size=1, max_size=2).map(tuple),
-        st.lists(st.builds(syntax.Measure, expressions, identifiers), max_size=2).map(tuple),
-        st.none() | st.sampled_from(SkipMode),
-        row_patterns,
-        st.none() | constants,
-        st.lists(st.builds(syntax.Define, identifiers, expressions), max_size=2).map(tuple),
-    ),
+    match_recognizes,
     st.none() | identifiers,
-    st.none() | st.builds(syntax.Number, st.integers(0, 10)),
+    limit=st.none() | st.builds(syntax.Number, st.integers(0, 10)),
+    offset=st.none() | st.builds(syntax.Number, st.integers(0, 10)),
+    distinct=st.booleans(),
+    where=st.none() | expressions,
+    group_by=st.lists(expressions, max_size=2).map(tuple),
+    having=st.none() | expressions,
+    order_by=st.lists(
+        st.builds(syntax.OrderItem, expressions, st.booleans(), st.booleans()), max_size=2
+    ).map(tuple),
 )

@@ -1,0 +1,137 @@
+"""Aggregates: which there are, what they take, and those that are written with others."""
+
+from __future__ import annotations
+
+from replay.language import fold, syntax
+from replay.language.bound import Aggregate, DataType, Expression, Literal, SymbolSet
+from replay.language.coercion import coerce
+from replay.language.source import Source, shown
+from replay.language.types import NUMERIC
+
+T = DataType
+
+_FUNCTIONS = {
+    **{name: name for name in ("count", "sum", "avg", "min", "max")},
+    **{name: name for name in ("var_pop", "var_samp", "stddev_pop", "stddev_samp")},
+    "variance": "var_samp",
+    "stddev": "stddev_samp",
+}
+_CONDITIONS = frozenset({"count_if", "bool_and", "bool_or", "every"})
+_ONE = Literal(1, T.INTEGER)
+_ZERO = Literal(0, T.INTEGER)
+_NONE = Literal(None, T.INTEGER)
+
+
+def check_aggregate(node: syntax.Function, source: Source) -> None:
+    """Check the call of an aggregate but for the type of its argument.
+
+    Raises
+    ------
+    NotSupportedError
+        If the aggregate is one of SQL that is not here yet.
+    BindError
+        If it takes another number of arguments, or no ``*`` or DISTINCT.
+    """
+    name = node.name.name.upper()
+    if name.lower() not in {*_FUNCTIONS, *_CONDITIONS}:
+        raise source.not_supported(f"the aggregate {name}", node)
+    if len(node.args) != 1:
+        what = "one argument, or *" if name == "COUNT" else "one argument"
+        raise source.error(f"{name} takes {what}, not {len(node.args)}", node)
+    is_star = isinstance(node.args[0], syntax.Star)
+    if is_star and name != "COUNT":
+        raise source.error(f"* stands only in COUNT(*), not in {name}", node.args[0])
+    if node.distinct and is_star:
+        raise source.error("COUNT(DISTINCT *) names no value; write COUNT(DISTINCT x)", node)
+    if node.distinct and name == "COUNT_IF":
+        raise source.error("COUNT_IF counts rows; it takes no DISTINCT", node)
+
+
+def aggregate_of(
+    node: syntax.Function,
+    argument: Expression | None,
+    source: Source,
+    *,
+    symbols: SymbolSet = None,
+    final: bool = False,
+) -> Expression:
+    """Return an aggregate that ``check_aggregate`` has let pass.
+
+    Parameters
+    ----------
+    node
+        The call, for its name and its errors.
+    argument
+        The bound argument; None for ``*``.
+    source
+        Where errors are placed.
+    symbols, final
+        As in ``bound.Aggregate``.
+
+    Raises
+    ------
+    BindError
+        If the argument has a type the aggregate does not take.
+    """
+    name = node.name.name.lower()
+    if argument is None:
+        return Aggregate("count", None, symbols, T.INTEGER, final=final)
+    if name in _CONDITIONS:
+        return _of_condition(name, node, argument, source, symbols, final)
+    function = _FUNCTIONS[name]
+    argument, result = _argument(function, node, argument, source)
+    distinct = node.distinct and function not in ("min", "max")
+    return Aggregate(function, argument, symbols, result, distinct, final)
+
+
+def _argument(
+    function: str, node: syntax.Function, argument: Expression, source: Source
+) -> tuple[Expression, DataType]:
+    """Return the argument as the aggregate takes it, and the type of the result."""
+    if argument.type is T.NULL:
+        argument = Literal(None, T.DOUBLE)
+    kind = argument.type
+    if function == "count":
+        return argument, T.INTEGER
+    if function in ("min", "max"):
+        return argument, kind
+    if function in ("sum", "avg") and kind is T.INTERVAL:
+        return argument, kind
+    if kind not in NUMERIC:
+        what = "numbers or intervals" if function in ("sum", "avg") else "numbers"
+        part = node.args[0]
+        raise source.error(
+            f"{node.name.name.upper()} takes {what}, and {shown(part)} is {kind.value}", part
+        )
+    if function in ("sum", "avg"):
+        return argument, kind if function == "sum" else T.DOUBLE
+    double = coerce(argument, T.DOUBLE)
+    assert double is not None
+    return double, T.DOUBLE
+
+
+def _of_condition(
+    name: str,
+    node: syntax.Function,
+    argument: Expression,
+    source: Source,
+    symbols: SymbolSet,
+    final: bool,
+) -> Expression:
+    if argument.type is T.NULL:
+        argument = fold.UNKNOWN
+    if argument.type is not T.BOOLEAN:
+        part = node.args[0]
+        raise source.error(
+            f"{node.name.name.upper()} takes a condition, and {shown(part)} is "
+            f"{argument.type.value}",
+            part,
+        )
+    if name == "count_if":
+        counted = fold.call("case", (argument, _ONE, _NONE), T.INTEGER)
+        return Aggregate("count", counted, symbols, T.INTEGER, final=final)
+    as_number = fold.call("case", (argument, _ONE, fold.negate(argument), _ZERO, _NONE), T.INTEGER)
+    extreme = "max" if name == "bool_or" else "min"
+    return fold.comparison(
+        "=", Aggregate(extreme, as_number, symbols, T.INTEGER, final=final), _ONE
+    )

@@ -1,0 +1,291 @@
+"""The query around MATCH_RECOGNIZE: SELECT, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from replay.language import syntax
+from replay.language.bound import DataType, Expression, Literal, Outer, SortKey, attributes
+from replay.language.expression_binder import ExpressionBinder
+from replay.language.functions import AGGREGATES
+from replay.language.outer_scope import AnswerColumns, KeyedBinder, OuterScope, Output, RowRules
+from replay.language.pattern_scope import bind_constant
+from replay.language.printer import to_sql
+from replay.language.source import Source, shown
+from replay.language.syntax import PatternQuery
+
+InnerOutput = tuple[tuple[str, str], ...]
+
+
+def bind_outer(
+    query: PatternQuery,
+    columns: tuple[tuple[str, DataType | None], ...],
+    source: Source,
+    attribute_names: Sequence[str] = (),
+) -> tuple[InnerOutput, Outer | None, int | None]:
+    """Resolve names and check types of the query around MATCH_RECOGNIZE.
+
+    Parameters
+    ----------
+    query
+        The whole query.
+    columns
+        Name and type of each column the answer of MATCH_RECOGNIZE can have, in the order of
+        ``SELECT *``; None for a type that can be selected but not computed with.
+    source
+        Where errors are placed.
+    attribute_names
+        The attributes of the stream, for the error on one that the answer does not have.
+
+    Returns
+    -------
+    output : tuple of (str, str)
+        The columns that MATCH_RECOGNIZE has to give, as (source, name).
+    outer : Outer or None
+        What is done with them; None where they are the answer as they come.
+    limit : int or None
+        How many rows of MATCH_RECOGNIZE are enough, in canonical order; None: all are needed.
+
+    Raises
+    ------
+    BindError, UnknownNameError, NotSupportedError
+        With the place.
+    """
+    answer = AnswerColumns(query, columns, source, attribute_names)
+    items = _items(query, answer, source)
+    if _is_plain(query):
+        output = tuple((answer.name(item.node), item.name) for item in items)
+        return output, None, _row_count(query.limit, "LIMIT", source)
+    outer = _Clauses(query, answer, items, source).bind()
+    return _needed(outer, columns), outer, _enough(outer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A column of the result."""
+
+    name: str
+    node: syntax.Expression
+
+
+def _items(query: PatternQuery, answer: AnswerColumns, source: Source) -> tuple[_Item, ...]:
+    """Return the columns of SELECT, ``*`` written out."""
+    items: list[_Item] = []
+    for item in query.select:
+        for name, node in _columns_of(item, answer):
+            if name in (other.name for other in items):
+                remedy = "; name one of them with AS" if len(query.select) > 1 else ""
+                raise source.error(f"two columns of the answer are named '{name}'{remedy}", item)
+            items.append(_Item(name, node))
+    return tuple(items)
+
+
+def _columns_of(
+    item: syntax.SelectItem, answer: AnswerColumns
+) -> list[tuple[str, syntax.Expression]]:
+    node = item.expression
+    if isinstance(node, syntax.Star):
+        return [(column.name.name, column) for column in answer.all(node)]
+    if item.alias is not None:
+        if isinstance(node, syntax.Column):
+            answer.name(node)
+        return [(item.alias.name, node)]
+    return [(answer.name(node) if isinstance(node, syntax.Column) else to_sql(node), node)]
+
+
+def _is_plain(query: PatternQuery) -> bool:
+    """Tell whether the query only picks and names columns, and maybe the first rows."""
+    clauses = (query.where, query.having, query.offset)
+    return (
+        all(isinstance(item.expression, syntax.Star | syntax.Column) for item in query.select)
+        and not (query.distinct or query.group_by or query.order_by)
+        and all(clause is None for clause in clauses)
+    )
+
+
+class _Clauses:
+    """Binds the clauses in the order SQL looks at them."""
+
+    def __init__(
+        self,
+        query: PatternQuery,
+        answer: AnswerColumns,
+        items: tuple[_Item, ...],
+        source: Source,
+    ) -> None:
+        self._query = query
+        self._answer = answer
+        self._items = items
+        self._source = source
+
+    def bind(self) -> Outer:
+        """Return the bound outer query."""
+        query, source = self._query, self._source
+        where = None
+        if query.where is not None:
+            where = self._of_rows("WHERE").condition(query.where, "WHERE")
+        keys = self._keys()
+        select = self._of_answer("SELECT", keys)
+        expressions = tuple(select.bind(item.node) for item in self._items)
+        outputs = tuple(
+            Output(item.name, expression)
+            for item, expression in zip(self._items, expressions, strict=True)
+        )
+        having = None
+        if query.having is not None:
+            having = self._of_answer("HAVING", keys, outputs).condition(query.having, "HAVING")
+        return Outer(
+            items=tuple((output.name, output.expression) for output in outputs),
+            where=where,
+            group_by=keys,
+            having=having,
+            order_by=tuple(self._sort_key(item, keys, outputs) for item in query.order_by),
+            distinct=query.distinct,
+            limit=_row_count(query.limit, "LIMIT", source),
+            offset=_row_count(query.offset, "OFFSET", source) or 0,
+        )
+
+    def _of_rows(self, clause: str, outputs: tuple[Output, ...] = ()) -> ExpressionBinder:
+        """Return a binder of expressions over one row of MATCH_RECOGNIZE's answer."""
+        hidden = () if outputs else tuple(item.name for item in self._items)
+        rules = RowRules(clause, outputs=outputs, hidden=hidden)
+        return ExpressionBinder(self._source, OuterScope(self._source, self._answer, rules))
+
+    def _of_answer(
+        self, clause: str, keys: tuple[Expression, ...] | None, outputs: tuple[Output, ...] = ()
+    ) -> ExpressionBinder:
+        """Return a binder of expressions over one row or, where there are keys, one group."""
+        source, answer = self._source, self._answer
+        hidden = () if outputs else tuple(item.name for item in self._items)
+        is_order = clause == "ORDER BY"
+        rules = RowRules(
+            clause,
+            outputs=outputs,
+            outputs_first=is_order,
+            hidden=hidden,
+            aggregates=keys is not None,
+        )
+        free = ExpressionBinder(source, OuterScope(source, answer, rules))
+        if keys is None:
+            return free
+        return KeyedBinder(source, OuterScope(source, answer, rules, keys), free, keys)
+
+    def _keys(self) -> tuple[Expression, ...] | None:
+        """Return what rows are grouped by: nothing at all is one group of all rows."""
+        query = self._query
+        if not query.group_by:
+            parts = (*(item.node for item in self._items), *query.order_by)
+            is_grouped = query.having is not None or any(map(_holds_aggregate, parts))
+            return () if is_grouped else None
+        return tuple(dict.fromkeys(self._key(node) for node in query.group_by))
+
+    def _key(self, node: syntax.Expression) -> Expression:
+        binder = self._of_rows("GROUP BY")
+        item = self._ordinal(node, "GROUP BY") or self._named(node)
+        if item is not None:
+            return binder.bind(item.node)
+        key = binder.bind(node)
+        self._refuse_constant(key, node, "GROUP BY")
+        return key
+
+    def _named(self, node: syntax.Expression) -> _Item | None:
+        """Return the item whose name this is, where no column has it."""
+        if not isinstance(node, syntax.Column) or node.symbol is not None:
+            return None
+        if self._answer.find(node) is not None:
+            return None
+        name = Output.resolve(node, [item.name for item in self._items])
+        return next((item for item in self._items if item.name == name), None)
+
+    def _sort_key(
+        self,
+        item: syntax.OrderItem,
+        keys: tuple[Expression, ...] | None,
+        outputs: tuple[Output, ...],
+    ) -> SortKey:
+        node = item.expression
+        chosen = self._ordinal(node, "ORDER BY")
+        if chosen is not None:
+            expression = outputs[self._items.index(chosen)].expression
+            return SortKey(expression, item.descending, item.nulls_first)
+        binder = self._of_answer("ORDER BY", keys, outputs)
+        expression = binder.bind(node)
+        if not isinstance(node, syntax.Column):
+            self._refuse_constant(expression, node, "ORDER BY")
+        if self._query.distinct:
+            self._check_selected(node, binder, outputs)
+        return SortKey(expression, item.descending, item.nulls_first)
+
+    def _check_selected(
+        self, node: syntax.Expression, free: ExpressionBinder, outputs: tuple[Output, ...]
+    ) -> None:
+        """Check that rows which are the same row of the answer have the same sort key."""
+        selected = tuple(output.expression for output in outputs)
+        rules = RowRules("ORDER BY", distinct=True)
+        scope = OuterScope(self._source, self._answer, rules, selected)
+        KeyedBinder(self._source, scope, free, selected).bind(node)
+
+    def _ordinal(self, node: syntax.Expression, clause: str) -> _Item | None:
+        """Return the item that a plain number in GROUP BY or ORDER BY means."""
+        if not isinstance(node, syntax.Number):
+            return None
+        count = len(self._items)
+        if not isinstance(node.value, int) or not 1 <= node.value <= count:
+            columns = "1 column" if count == 1 else f"{count} columns"
+            raise self._source.error(
+                f"{clause} {to_sql(node)} names no column: SELECT has {columns}, numbered from 1",
+                node,
+            )
+        return self._items[node.value - 1]
+
+    def _refuse_constant(self, bound: Expression, node: syntax.Expression, clause: str) -> None:
+        if isinstance(bound, Literal):
+            raise self._source.error(
+                f"{clause} takes a column or what is computed from one, and {shown(node)} is a "
+                "constant",
+                node,
+            )
+
+
+def _holds_aggregate(node: object) -> bool:
+    if isinstance(node, syntax.Function) and node.name.name.upper() in AGGREGATES:
+        return True
+    if isinstance(node, tuple):
+        return any(map(_holds_aggregate, node))
+    if not isinstance(node, syntax.Node):
+        return False
+    return any(_holds_aggregate(getattr(node, field.name)) for field in fields(node))
+
+
+def _row_count(node: syntax.Expression | None, clause: str, source: Source) -> int | None:
+    if node is None:
+        return None
+    bound = bind_constant(node, clause, source)
+    if bound.type is not DataType.INTEGER or not isinstance(bound.value, int) or bound.value < 0:
+        raise source.error(f"{clause} takes a whole number from 0", node)
+    return bound.value
+
+
+def _enough(outer: Outer) -> int | None:
+    """Return how many rows of MATCH_RECOGNIZE the result can depend on."""
+    needs_all = (
+        outer.where is not None
+        or outer.group_by is not None
+        or outer.distinct
+        or outer.order_by
+        or outer.limit is None
+    )
+    return None if needs_all or outer.limit is None else outer.offset + outer.limit
+
+
+def _needed(outer: Outer, columns: tuple[tuple[str, DataType | None], ...]) -> InnerOutput:
+    """Return the columns the expressions read: one at least, for there must be rows to count."""
+    expressions = [expression for _, expression in outer.items]
+    expressions += [key.expression for key in outer.order_by]
+    expressions += outer.group_by or ()
+    expressions += [part for part in (outer.where, outer.having) if part is not None]
+    read = {attribute.name for part in expressions for attribute in attributes(part)}
+    names = tuple(dict.fromkeys(name for name, _ in columns if name in read))
+    names = names or tuple(name for name, _ in columns[:1])
+    return tuple((name, name) for name in names)

@@ -1,0 +1,184 @@
+"""The names of a pattern query: attributes of the stream, symbols of PATTERN and their subsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from chronicle.errors import did_you_mean
+from replay.errors import BindError
+from replay.language import syntax
+from replay.language.bound import DataType
+from replay.language.source import Source, resolve
+from replay.language.syntax import Identifier
+from replay.language.types import remedy_for, to_data_type
+
+
+class Attributes:
+    """The attributes of a stream by name."""
+
+    def __init__(self, schema: pa.Schema, source: Source) -> None:
+        self.names: tuple[str, ...] = tuple(schema.names)
+        self._schema = schema
+        self._source = source
+        self._found: dict[Identifier, tuple[str, DataType]] = {}
+
+    def find(self, identifier: Identifier, at: syntax.Node) -> tuple[str, DataType]:
+        """Return name and type of an attribute.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of that name.
+        BindError
+            If its type is none of the language's.
+        """
+        found = self._found.get(identifier)
+        if found is None:
+            found = self._found[identifier] = self._look_up(identifier, at)
+        return found
+
+    def has(self, identifier: Identifier) -> bool:
+        """Tell whether there is an attribute of that name."""
+        return resolve(identifier, self.names) is not None
+
+    def type_of(self, name: str) -> DataType | None:
+        """Return the type of an attribute by its exact name; None if it is none of ours."""
+        return to_data_type(self._schema.field(self.names.index(name)).type)
+
+    def unusable(self, name: str, at: syntax.Node) -> BindError:
+        """Return the error of an attribute whose type is none of the language's."""
+        arrow_type = self._schema.field(self.names.index(name)).type
+        return self._source.error(
+            f"attribute '{name}' has the type {arrow_type}, which queries cannot use; "
+            f"{remedy_for(arrow_type)}",
+            at,
+        )
+
+    def _look_up(self, identifier: Identifier, at: syntax.Node) -> tuple[str, DataType]:
+        name = resolve(identifier, self.names)
+        if name is None:
+            raise self._unknown(identifier, at)
+        data_type = self.type_of(name)
+        if data_type is None:
+            raise self.unusable(name, at)
+        return name, data_type
+
+    def _unknown(self, identifier: Identifier, at: syntax.Node) -> BindError:
+        name = identifier.name
+        if identifier.quoted and not did_you_mean(name, self.names):
+            return self._source.error(
+                f"no attribute '{name}'; a text is written in single quotes: '{name}'", at
+            )
+        return self._source.unknown("attribute", name, self.names, at)
+
+
+class Symbols:
+    """The symbols of a pattern, numbered in the order they appear in, and unions of them."""
+
+    def __init__(self, source: Source) -> None:
+        self.names: list[str] = []
+        self.negated: dict[int, syntax.Negated] = {}
+        """Symbols that stand in PATTERN as !X, and where first."""
+        self._subsets: dict[str, tuple[int, ...]] = {}
+        self._numbers: dict[Identifier, int] = {}
+        self._source = source
+
+    def add(self, identifier: Identifier) -> int:
+        """Return the number of a symbol in PATTERN, a new one if it was not there before."""
+        number = self._numbers.get(identifier)
+        if number is None:
+            known = resolve(identifier, self.names)
+            if known is None:
+                self.names.append(identifier.name)
+            number = len(self.names) - 1 if known is None else self.names.index(known)
+            self._numbers[identifier] = number
+        return number
+
+    def add_negated(self, node: syntax.Negated) -> int:
+        """Return the number of the symbol of ``!X``."""
+        number = self.add(node.symbol)
+        self.negated.setdefault(number, node)
+        return number
+
+    def add_subset(self, subset: syntax.Subset) -> None:
+        """Take in ``U = (A, B)``.
+
+        Raises
+        ------
+        BindError
+            If the name is taken, or a member is not a symbol that rows are mapped to.
+        """
+        name = subset.name
+        if resolve(name, self.names) is not None:
+            raise self._source.error(
+                f"'{name.name}' is a symbol of PATTERN; give the subset another name", name
+            )
+        if resolve(name, self._subsets) is not None:
+            raise self._source.error(f"two subsets are named '{name.name}'", name)
+        members: set[int] = set()
+        for member in subset.members:
+            number = self._member(member)
+            if number in members:
+                raise self._source.error(
+                    f"the subset '{name.name}' names '{member.name}' twice", member
+                )
+            members.add(number)
+        self._subsets[name.name] = tuple(sorted(members))
+
+    def has(self, identifier: Identifier) -> bool:
+        """Tell whether there is a symbol or subset of that name."""
+        return resolve(identifier, (*self.names, *self._subsets)) is not None
+
+    def find(self, identifier: Identifier) -> tuple[int, ...]:
+        """Return the numbers of a symbol or subset used outside PATTERN.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is neither of that name.
+        """
+        known = resolve(identifier, (*self.names, *self._subsets))
+        if known is None:
+            raise self._unknown(identifier, (*self.names, *self._subsets))
+        return self._subsets[known] if known in self._subsets else (self.names.index(known),)
+
+    def find_defined(self, identifier: Identifier) -> int:
+        """Return the number of the symbol that DEFINE names.
+
+        Raises
+        ------
+        BindError
+            If it is a subset, or PATTERN has no such symbol.
+        """
+        if resolve(identifier, self.names) is None:
+            subset = resolve(identifier, self._subsets)
+            if subset is not None:
+                members = ", ".join(self.names[number] for number in self._subsets[subset])
+                raise self._source.error(
+                    f"'{identifier.name}' is a subset and has no condition of its own; define its "
+                    f"members {members}",
+                    identifier,
+                )
+            raise self._unknown(identifier, self.names)
+        return self.find(identifier)[0]
+
+    def _member(self, member: Identifier) -> int:
+        if resolve(member, self.names) is None:
+            if resolve(member, self._subsets) is not None:
+                raise self._source.error(
+                    f"'{member.name}' is a subset itself; name its members instead", member
+                )
+            raise self._unknown(member, self.names)
+        number = self.find(member)[0]
+        if number in self.negated:
+            raise self._source.error(
+                f"'{member.name}' stands in PATTERN only as !{member.name}, so no row is mapped to "
+                "it; leave it out of the subset",
+                member,
+            )
+        return number
+
+    def _unknown(self, identifier: Identifier, names: Sequence[str]) -> BindError:
+        return self._source.unknown("symbol in PATTERN called", identifier.name, names, identifier)
