@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from replay.errors import StepLimitError
+from replay.errors import SkipError, StepLimitError
+from replay.operators.assembly import Searched, in_order, to_matches, with_unmatched
 from replay.operators.config import RETRY_FRACTION, STEPS_MAX
 from replay.operators.matches import Matches
-from replay.operators.partitions import PartitionTable, evaluate_grouped, group
+from replay.operators.partitions import PartitionTable, evaluate_grouped, group, partitions_of
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
-from replay.operators.search import Found, Outcome, Rows, search
+from replay.operators.search import Outcome, Rows, Segments, SkipFailure, search
+from replay.operators.snapshots import MatcherState, from_bytes, to_bytes
 
 IntArray = npt.NDArray[np.int64]
 
@@ -51,9 +53,10 @@ class PatternMatcher:
         self._next_seq: int | None = None
         self._newest = 0
         self._strings = {text: code for code, text in enumerate(program.across.texts)}
-        self._partitions = PartitionTable()
+        self._partitions = PartitionTable() if program.partition_by else PartitionTable.of_one()
         self._decided: list[Matches] = []
         self._open_seq: int | None = None
+        self._failure: SkipError | None = None
         self._n_rows = 0
         self._n_faults = 0
         self._n_matches = 0
@@ -78,6 +81,15 @@ class PatternMatcher:
         """Number of rows kept because a start among them is not decided yet."""
         pending = 0 if self._pending is None else len(self._pending)
         return pending + self._n_inbox + sum(batch.n_rows for batch, _ in self._deferred)
+
+    @property
+    def open_seq(self) -> int | None:
+        """First row that a match still to be taken may read; None: none of those pushed."""
+        if self._deferred:
+            return self._deferred[0][1]
+        if self._open_seq is not None:
+            return self._open_seq
+        return self._next_seq - self.n_kept if self._next_seq is not None else None
 
     def push(self, prepared: Prepared, first_seq: int) -> None:
         """Take the next rows of the stretch; row i has ``seq`` ``first_seq + i``.
@@ -109,6 +121,8 @@ class PatternMatcher:
         pending = 0 if self._pending is None else len(self._pending)
         if self._n_inbox * RETRY_FRACTION >= pending:
             self._search_inbox(final=False)
+        if self._program.in_order:
+            self._raise_failure()
 
     def push_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
@@ -130,11 +144,14 @@ class PatternMatcher:
                 self.push(prepared.slice(start, n), first)
                 self.finish()
             return
+        if not prepared.n_rows:
+            return
         self._n_rows += prepared.n_rows
         rows = self._admit(prepared, 0)
-        nexts = starts.astype(np.int64)
-        outcome = search(self._program, rows, nexts, nexts + n_rows, final=True, newest=0)
-        self._emit(outcome, rows, first_seqs - starts)
+        begins = starts.astype(np.int64)
+        searched = Searched(rows, begins, begins + n_rows, first_seqs - begins)
+        self._search(searched, np.zeros(len(begins), np.int64), final=True, newest=0)
+        self._raise_failure()
 
     def finish(self) -> None:
         """End the stretch: nothing more is to come, so decide what is pending.
@@ -145,6 +162,8 @@ class PatternMatcher:
         ------
         StepLimitError
             If one start row takes too many steps.
+        SkipError
+            If AFTER MATCH SKIP had nowhere to go; see `take`.
         """
         if self._deferred:
             self._search_deferred()
@@ -153,20 +172,72 @@ class PatternMatcher:
         self._pending = None
         self._next_seq = None
         self._open_seq = None
+        self._raise_failure()
 
     def take(self) -> Matches:
-        """Return the matches found since the last call that nothing open can precede."""
+        """Return the matches found since the last call that nothing open can precede.
+
+        After a `SkipError` these are the matches up to and including the one that it is about: it
+        is raised as soon as they are certain.
+        """
         matches = Matches.concat(self._decided, len(self._program.anchors))
         self._decided = []
-        if self._program.in_order:
-            return matches
-        matches = matches.take(np.argsort(matches.first_seq, kind="stable"))
+        if not self._program.in_order:
+            matches = in_order(matches)
+        if self._failure is not None:
+            matches = matches.head(_up_to(matches, self._failure.first_seq + 1))
         if self._open_seq is None:
             return matches
         # A start still open in one partition may precede what others have found.
-        sure = int(np.searchsorted(matches.first_seq, self._open_seq))
+        sure = _up_to(matches, self._open_seq)
         self._decided = [matches.take(slice(sure, None))]
         return matches.head(sure)
+
+    def snapshot(self) -> bytes:
+        """Return all that the matcher knows, for `restore`."""
+        inbox = [self._pending, *self._inbox] if self._pending is not None else self._inbox
+        keys, known = self._partitions.to_snapshot()
+        n_anchors = len(self._program.anchors)
+        state = MatcherState(
+            rows=Rows.concat(inbox) if inbox else None,
+            n_inbox=self._n_inbox,
+            deferred=tuple(self._deferred),
+            matches=Matches.concat(self._decided, n_anchors) if self._decided else None,
+            strings=tuple(self._strings),
+            partition_keys=tuple(keys),
+            partitions=known,
+            numbers={name: getattr(self, name) for name in _NUMBERS},
+            failure=_to_plain(self._failure),
+        )
+        return to_bytes(state, self._program)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take up what a matcher of the same query knew when it gave the snapshot.
+
+        Raises
+        ------
+        ValueError
+            If the bytes are no snapshot, or one of another query or version.
+        """
+        state = from_bytes(snapshot, self._program)
+        self._pending, self._inbox = None, []
+        if state.rows is not None:
+            n_pending = len(state.rows) - state.n_inbox
+            self._pending = state.rows.take(slice(0, n_pending)) if n_pending else None
+            if state.n_inbox:
+                self._inbox = [state.rows.take(slice(n_pending, None))]
+        self._n_inbox = state.n_inbox
+        self._deferred = list(state.deferred)
+        self._decided = [] if state.matches is None else [state.matches]
+        self._strings = {text: code for code, text in enumerate(state.strings)}
+        keys = list(state.partition_keys)
+        self._partitions = PartitionTable.from_snapshot(keys, state.partitions)
+        for name, value in state.numbers.items():
+            setattr(self, name, value)
+        self._failure = None
+        if state.failure is not None:
+            message, first_seq = state.failure
+            self._failure = SkipError(message, first_seq=first_seq)
 
     def _admit(self, prepared: Prepared, first_seq: int) -> Rows:
         """Return the batch's rows as they are searched."""
@@ -192,17 +263,19 @@ class PatternMatcher:
         """Search pending and new rows, and keep what stays undecided."""
         rows = Rows.concat([self._pending, *self._inbox] if self._pending else self._inbox)
         self._inbox, self._n_inbox = [], 0
-        if rows.group is not None:
-            rows, nexts, ends = group(rows, len(self._partitions))
-        else:
-            nexts, ends = np.zeros(1, np.int64), np.array([len(rows)])
-        outcome = search(self._program, rows, nexts, ends, final=final, newest=self._newest)
         assert self._next_seq is not None
-        self._emit(outcome, rows, np.array([self._next_seq - len(rows)]))
         if rows.group is None:
+            shifts = np.array([self._next_seq - len(rows)])
+            whole = Searched(rows, np.zeros(1, np.int64), np.array([len(rows)]), shifts)
+            one = np.zeros(1, np.int64)
+            nexts = self._search(whole, one, final=final, newest=self._newest)
             undecided = slice(int(nexts[0]), None)
             self._pending = rows.take(undecided) if nexts[0] < len(rows) else None
             return
+        rows, begins, ends = group(rows, len(self._partitions))
+        searched = Searched(rows, begins, ends, begins)
+        partitions = partitions_of(rows, begins, ends)
+        nexts = self._search(searched, partitions, final=final, newest=self._newest)
         kept = np.arange(len(rows)) >= np.repeat(nexts, np.diff(ends, prepend=0))
         self._pending = rows.take(kept) if kept.any() else None
         open_seqs = None if self._pending is None else self._pending.seq
@@ -213,51 +286,103 @@ class PatternMatcher:
         evaluated = evaluate_grouped(self._program, self._deferred, self._partitions)
         self._deferred = []
         rows, begins, ends = group(self._to_rows(*evaluated), len(self._partitions))
-        nexts = begins.copy()
-        outcome = search(self._program, rows, nexts, ends, final=True, newest=0)
-        self._emit(_moved(outcome, self._program.offsets, begins, ends), rows, nexts)
+        searched = Searched(rows, begins, ends, begins)
+        self._search(searched, partitions_of(rows, begins, ends), final=True, newest=0)
 
-    def _emit(self, outcome: Outcome, rows: Rows, shifts: IntArray) -> None:
-        """Record matches; rows of segment g without a ``seq`` have theirs ``shifts[g]`` on."""
+    def _search(
+        self, searched: Searched, partitions: IntArray, *, final: bool, newest: int
+    ) -> IntArray:
+        """Record the matches of segments; return the first start of each that is not decided.
+
+        ``partitions`` are the numbers of the segments' partitions.
+        """
+        table, program = self._partitions, self._program
+        segments = Segments(
+            nexts=searched.begins.copy(),
+            ends=searched.ends,
+            firsts=self._first_rows(searched, partitions),
+            numbers=table.n_matches[partitions],
+        )
+        outcome = search(program, searched.rows, segments, final=final, newest=newest)
+        self._check(outcome, searched)
+        found = outcome.found
+        self._n_faults += outcome.n_faults
+        self._n_matches += len(found)
+        number = table.match_numbers(partitions[found.segment])
+        if program.with_unmatched:
+            decided = searched.begins, segments.nexts
+            covered_to = table.covered_to[partitions]
+            mapped = found.last >= found.first
+            last = searched.seq(found.last[mapped], found.segment[mapped])
+            np.maximum.at(table.covered_to, partitions[found.segment[mapped]], last)
+            found, number = with_unmatched(found, number, searched, decided, covered_to)
+        if not len(found):
+            return segments.nexts
+        row_offsets = program.row_offsets if program.needs_rows else None
+        matches = to_matches(found, number, searched, program.offsets, row_offsets)
+        self._decided.append(in_order(matches) if program.with_unmatched else matches)
+        return segments.nexts
+
+    def _first_rows(self, searched: Searched, partitions: IntArray) -> IntArray:
+        """Return the row each segment's partition begins with, -1 where it is not at hand."""
+        firsts = np.full(len(searched.ends), -1)
+        if not self._program.has_edges:
+            return firsts
+        table = self._partitions
+        segments = np.flatnonzero(searched.ends > searched.begins)
+        begins = searched.begins[segments]
+        seq = searched.seq(begins, segments)
+        table.note_first_rows(partitions[segments], seq)
+        firsts[segments] = np.where(table.first_seq[partitions[segments]] == seq, begins, -1)
+        return firsts
+
+    def _check(self, outcome: Outcome, searched: Searched) -> None:
+        """Raise what ends the search at once; keep the first skip that failed."""
         if outcome.stuck_at is not None:
-            row, segment = outcome.stuck_at
-            seq = row + shifts[segment] if rows.seq is None else rows.seq[row]
+            seq = searched.seq_of(*outcome.stuck_at)
             raise StepLimitError(
                 f"matching PATTERN ({self._program.pattern_text}) from the event with seq {seq} "
                 f"takes more than {STEPS_MAX} steps; add WITHIN, or conditions that end the "
                 "repetition sooner"
             )
-        found = outcome.found
-        self._n_faults += outcome.n_faults
-        self._n_matches += len(found)
-        if not len(found):
-            return
-        if rows.seq is None or rows.group is None:
-            number = np.arange(self._n_matches - len(found) + 1, self._n_matches + 1)
-            self._decided.append(_shifted(found, number, shifts[found.segment]))
-            return
-        number = self._partitions.match_numbers(rows.group[found.first])
-        self._decided.append(_looked_up(found, number, rows.seq))
+        for failure in outcome.failures:
+            seq = searched.seq_of(failure.row, failure.segment)
+            if self._failure is None or seq < self._failure.first_seq:
+                self._failure = _skip_error(self._program, failure, seq)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
 
-def _shifted(found: Found, number: IntArray, shift: IntArray) -> Matches:
-    anchors = np.where(found.anchors < 0, -1, found.anchors + shift[:, None])
-    first, last = found.first + shift, found.last + shift
-    return Matches(first, last, number, found.classifier, anchors)
+_NUMBERS = (
+    "_next_seq",
+    "_newest",
+    "_open_seq",
+    "_n_rows",
+    "_n_faults",
+    "_n_matches",
+)
+"""State of a matcher that is one number or None."""
 
 
-def _looked_up(found: Found, number: IntArray, seq: IntArray) -> Matches:
-    first = seq[found.first]
-    last = np.where(found.last < found.first, first - 1, seq[found.last])
-    anchors = np.where(found.anchors < 0, -1, seq[found.anchors])
-    return Matches(first, last, number, found.classifier, anchors)
+def _up_to(matches: Matches, seq: int) -> int:
+    """Return how many matches begin before a row."""
+    return int(np.searchsorted(matches.first_seq, seq))
 
 
-def _moved(outcome: Outcome, offsets: tuple[int, ...], begins: IntArray, ends: IntArray) -> Outcome:
-    """Apply PREV and NEXT of measures: anchors move inside their partition, or to no row."""
-    found = outcome.found
-    moved = found.anchors + np.array(offsets, dtype=np.int64)
-    low, high = begins[found.segment, None], ends[found.segment, None]
-    anchors = np.where((found.anchors >= 0) & (moved >= low) & (moved < high), moved, -1)
-    kept = Found(found.first, found.last, found.classifier, found.segment, anchors)
-    return Outcome(kept, outcome.n_faults, outcome.stuck_at)
+def _to_plain(failure: SkipError | None) -> tuple[str, int] | None:
+    return None if failure is None else (failure.message, failure.first_seq)
+
+
+def _skip_error(program: MatchProgram, failure: SkipFailure, seq: int) -> SkipError:
+    mode, name = program.skip.mode.value, program.skip.name
+    why = f"maps no row to {name}"
+    if failure.is_first_row:
+        why = f"has {name} as its first row, so the search would find it again for ever"
+    return SkipError(
+        f"AFTER MATCH SKIP {mode} {name} cannot go on: the match of PATTERN "
+        f"({program.pattern_text}) that begins at the event with seq {seq} {why}; use SKIP PAST "
+        "LAST ROW or SKIP TO NEXT ROW",
+        first_seq=seq,
+    )

@@ -2,12 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+NO_SYMBOL = 0x7F
+"""Symbol of a row that is mapped to none: the row of an empty match, or an unmatched row."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRows:
+    """The rows of matches, one after the other, in the order they are mapped.
+
+    Match ``k`` has the rows ``offsets[k] : offsets[k + 1]``, int64[n_matches + 1]. An empty match
+    and an unmatched row have one row, of the symbol `NO_SYMBOL`.
+    """
+
+    offsets: IntArray
+    seq: IntArray
+    symbol: npt.NDArray[np.uint8]
+    excluded: Bools
+    """Rows that `{- -}` leaves out of ALL ROWS PER MATCH."""
+    moved: IntArray
+    """``seq`` of the rows ``MatchProgram.row_offsets`` further on in the partition, -1 for none,
+    shape (n_rows, n_offsets). Without partitions there are no offsets: seq tells."""
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    @classmethod
+    def concat(cls, parts: list[MatchRows], n_offsets: int = 0) -> MatchRows:
+        """Return the rows of the parts' matches, one part after the other."""
+        none = np.empty(0, np.int64)
+        begins = np.cumsum([0, *(len(part) for part in parts)])
+        offsets = [part.offsets[:-1] + b for part, b in zip(parts, begins[:-1], strict=True)]
+        return cls(
+            np.concatenate([none, *offsets, begins[-1:]]).astype(np.int64),
+            np.concatenate([none, *(part.seq for part in parts)]),
+            np.concatenate([none.astype(np.uint8), *(part.symbol for part in parts)]),
+            np.concatenate([none.astype(np.bool_), *(part.excluded for part in parts)]),
+            np.concatenate([np.empty((0, n_offsets), np.int64), *(part.moved for part in parts)]),
+        )
+
+    def take(self, matches: IntArray | Bools | slice) -> MatchRows:
+        """Return the rows of the chosen matches, in the order chosen."""
+        begins, ends = self.offsets[:-1][matches], self.offsets[1:][matches]
+        counts = ends - begins
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        rows = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
+        return MatchRows(
+            offsets, self.seq[rows], self.symbol[rows], self.excluded[rows], self.moved[rows]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +65,9 @@ class Matches:
     """Matches by column, int64, in canonical order (by ``first_seq``).
 
     ``first_seq``, ``last_seq`` (``first_seq - 1`` where no row is mapped), ``number`` (1, 2, … in
-    each partition) and ``classifier`` (symbol of the last row, -1 if none) have shape (n,);
-    ``anchors`` (``seq`` of the rows MEASURES read, -1 if none) has shape (n, n_anchors).
+    each partition; 0 for an unmatched row) and ``classifier`` (symbol of the last row, -1 if none)
+    have shape (n,); ``anchors`` (``seq`` of the rows MEASURES read, -1 if none) has shape
+    (n, n_anchors).
     """
 
     first_seq: IntArray
@@ -24,6 +75,10 @@ class Matches:
     number: IntArray
     classifier: IntArray
     anchors: IntArray
+    rows: MatchRows | None = None
+    """Where ``MatchProgram.needs_rows``."""
+    timed_out: Bools | None = None
+    """WITH TIMEOUTS: which are partial matches that ran out of their window, shape (n,)."""
 
     def __len__(self) -> int:
         return len(self.first_seq)
@@ -42,9 +97,11 @@ class Matches:
             np.concatenate([part.number for part in parts]),
             np.concatenate([part.classifier for part in parts]),
             np.concatenate([part.anchors for part in parts]),
+            _join_rows([part.rows for part in parts if part.rows is not None]),
+            _join_flags([part.timed_out for part in parts if part.timed_out is not None]),
         )
 
-    def take(self, rows: IntArray | npt.NDArray[np.bool_] | slice) -> Matches:
+    def take(self, rows: IntArray | Bools | slice) -> Matches:
         """Return the chosen matches, in the order chosen."""
         return Matches(
             self.first_seq[rows],
@@ -52,8 +109,34 @@ class Matches:
             self.number[rows],
             self.classifier[rows],
             self.anchors[rows],
+            None if self.rows is None else self.rows.take(rows),
+            None if self.timed_out is None else self.timed_out[rows],
         )
 
     def head(self, n: int) -> Matches:
         """Return the first ``n`` matches."""
         return self.take(slice(0, n))
+
+    def split(self, n_rows: int) -> Iterator[Matches]:
+        """Yield parts of whole matches, at least one part, of about ``n_rows`` rows each.
+
+        A part has more rows only where a single match has. Only for matches with `rows`.
+        """
+        assert self.rows is not None
+        offsets = self.rows.offsets
+        begin = 0
+        while True:
+            end = int(np.searchsorted(offsets, offsets[begin] + n_rows, side="right")) - 1
+            end = min(max(end, begin + 1), len(self))
+            yield self if (begin, end) == (0, len(self)) else self.take(slice(begin, end))
+            if end == len(self):
+                return
+            begin = end
+
+
+def _join_rows(parts: list[MatchRows]) -> MatchRows | None:
+    return MatchRows.concat(parts, parts[0].moved.shape[1]) if parts else None
+
+
+def _join_flags(parts: list[Bools]) -> Bools | None:
+    return np.concatenate(parts) if parts else None

@@ -20,21 +20,55 @@ SPARSE = 4
 """With this many times more partitions than rows, only those that have rows are visited."""
 
 
+NEVER = -1
+"""Sequence number of a row that has not come."""
+
+
 class PartitionTable:
-    """Gives each key of PARTITION BY a number that stays, and counts its matches."""
+    """Gives each key of PARTITION BY a number that stays, and keeps what is known of it."""
 
     def __init__(self) -> None:
         self._numbers: dict[Key, int] = {}
-        self._n_matches = np.zeros(0, np.int64)
+        self.n_matches: IntArray = np.zeros(0, np.int64)
+        """Matches of each partition so far."""
+        self.first_seq: IntArray = np.zeros(0, np.int64)
+        """``seq`` of each partition's first row, where `note_first_rows` was told."""
+        self.covered_to: IntArray = np.zeros(0, np.int64)
+        """Greatest ``seq`` of a row that is mapped, ``NEVER`` for none; callers update it."""
+
+    @classmethod
+    def of_one(cls) -> PartitionTable:
+        """Return the table of a stream that is not partitioned."""
+        table = cls()
+        table._numbers = {(): 0}
+        table._grow()
+        return table
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def _grow(self) -> None:
+        """Make room for partitions that have come."""
+        n_more = 2 * len(self) - len(self.n_matches)
+        if len(self.n_matches) >= len(self):
+            return
+        never = np.full(n_more, NEVER)
+        self.n_matches = np.concatenate([self.n_matches, np.zeros(n_more, np.int64)])
+        self.first_seq = np.concatenate([self.first_seq, never])
+        self.covered_to = np.concatenate([self.covered_to, never])
 
     def numbers(self, partitions: Partitions) -> IntArray:
         """Return the partition's number for every row of a batch."""
         known = self._numbers
         table = [known.setdefault(key, len(known)) for key in partitions.keys]
+        self._grow()
         return np.array(table, np.int64)[partitions.codes]
+
+    def note_first_rows(self, partitions: IntArray, seq: IntArray) -> None:
+        """Take the first row of each partition at hand, in order; one of a new one is its first."""
+        present, first = np.unique(partitions, return_index=True)
+        unseen = self.first_seq[present] == NEVER
+        self.first_seq[present[unseen]] = seq[first[unseen]]
 
     def match_numbers(self, partition: IntArray) -> IntArray:
         """Return MATCH_NUMBER of further matches, given by the partition of each.
@@ -43,16 +77,25 @@ class PartitionTable:
         """
         if not len(partition):
             return partition
-        if len(self._n_matches) < len(self):
-            grown = np.zeros(2 * len(self), np.int64)
-            grown[: len(self._n_matches)] = self._n_matches
-            self._n_matches = grown
         begins = np.flatnonzero(np.diff(partition, prepend=-1))
         counts = np.diff(begins, append=len(partition))
         rank = np.arange(len(partition)) - np.repeat(begins, counts) + 1
-        numbers = self._n_matches[partition] + rank
-        self._n_matches[partition[begins]] += counts
+        numbers = self.n_matches[partition] + rank
+        self.n_matches[partition[begins]] += counts
         return numbers
+
+    def to_snapshot(self) -> tuple[list[Key], IntArray]:
+        """Return the keys by number, and what is known of each partition."""
+        known = np.stack([self.n_matches, self.first_seq, self.covered_to])
+        return list(self._numbers), known[:, : len(self)]
+
+    @classmethod
+    def from_snapshot(cls, keys: list[Key], known: IntArray) -> PartitionTable:
+        """Return the table that gave the snapshot."""
+        table = cls()
+        table._numbers = {key: number for number, key in enumerate(keys)}
+        table.n_matches, table.first_seq, table.covered_to = (row.copy() for row in known)
+        return table
 
 
 def group(rows: Rows, n_partitions: int) -> tuple[Rows, IntArray, IntArray]:
@@ -70,6 +113,13 @@ def group(rows: Rows, n_partitions: int) -> tuple[Rows, IntArray, IntArray]:
         n_partitions = len(present)
     order, begins = group_rows(codes, n_partitions)
     return rows.take(order), begins[:-1].copy(), begins[1:].copy()
+
+
+def partitions_of(rows: Rows, begins: IntArray, ends: IntArray) -> IntArray:
+    """Return the partition of each segment of grouped rows; 0 for one without rows."""
+    assert rows.group is not None
+    present = ends > begins
+    return np.where(present, rows.group[np.where(present, begins, 0)], 0)
 
 
 def evaluate_grouped(

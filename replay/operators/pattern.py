@@ -9,8 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.errors import NotSupportedError
-from replay.language.bound import Alternate, Concat, Pattern, Repeat, Symbol
-from replay.operators import kernels
+from replay.language.bound import (
+    Alternate,
+    Concat,
+    Edge,
+    EdgeKind,
+    Exclusion,
+    Negation,
+    Pattern,
+    Repeat,
+    Symbol,
+)
+from replay.operators.machine import kernels
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -28,53 +38,63 @@ WORD_BITS = 64
 class PatternCode:
     """A pattern, compiled.
 
-    ``code`` has shape (n, 6), see the op codes in ``kernels.py``; ``prefix[k]`` is the set of
-    symbols that the row ``k`` after the start must satisfy one of, shape (n_prefix,).
+    ``code`` has shape (n, 8), see the op codes in ``machine/kernels.py``; ``prefix[k]`` is the set
+    of symbols that the row ``k`` after the start must satisfy one of, shape (n_prefix,).
     """
 
     code: IntArray
     prefix: Words
     fixed: tuple[int, ...] | None
     """The symbols row by row, where the pattern is one fixed sequence of at most 64 rows."""
-    n_memo: int
+    n_points: int
+    """Memo points: instructions at which the machine may come to a state anew."""
+    by_state: bool
+    """Whether rows are bound, so that what failed once may succeed with other rows bound."""
     n_registers: int
+
+    @property
+    def n_memo(self) -> int:
+        """Rows of the memo that depends on nothing but the memo point and the row."""
+        return 0 if self.by_state else self.n_points
 
 
 def compile_pattern(
     pattern: Pattern,
     *,
-    n_symbols: int,
-    conditioned: frozenset[int] = frozenset(),
+    bound: frozenset[int] = frozenset(),
     unconditional: frozenset[int] = frozenset(),
+    plain: bool = True,
 ) -> PatternCode:
-    """Compile a pattern. Pure.
+    """Compile a pattern without negations. Pure.
 
     Parameters
     ----------
     pattern
-        The tree; symbols are numbers below ``n_symbols``.
-    conditioned
+        The tree.
+    bound
         Symbols whose rows must be bound one by one, since a condition across rows tests or reads
-        them. If there are any, what failed once may succeed with other rows bound, so the program
-        keeps no memo.
+        them.
     unconditional
         Symbols that every row satisfies.
+    plain
+        Whether the search goes on past the last row of a match or at the next row.
 
     Raises
     ------
     NotSupportedError
         If the unrolled pattern is larger than ``INSTRUCTIONS_MAX``.
     """
-    writer = _Writer(n_symbols, conditioned)
+    writer = _Writer(bound)
     writer.write(_simplify(pattern))
     writer.emit(kernels.ACCEPT)
     writer.close_guards()
     code = np.array(writer.code, dtype=np.int64).reshape(-1, kernels.CODE_WIDTH)
     _look_ahead(code)
-    memo = not conditioned
-    if not memo:
-        code[np.isin(code[:, 0], (kernels.SPLIT, kernels.RUN)), 3] = -1
-    fixed = None if conditioned else fixed_sequence(pattern)
+    if bound:
+        points = np.isin(code[:, 0], (kernels.SPLIT, kernels.RUN))
+        code[points, kernels.KEY] = code[points, kernels.MEMO]
+        code[points, kernels.MEMO] = -1
+    fixed = fixed_sequence(pattern) if plain and not bound else None
     if fixed:
         prefix = np.left_shift(np.uint64(1), np.array(fixed, dtype=np.uint64))
     else:
@@ -83,7 +103,8 @@ def compile_pattern(
         code=code,
         prefix=prefix,
         fixed=tuple(fixed) if fixed else None,
-        n_memo=writer.n_memo if memo else 0,
+        n_points=writer.n_points,
+        by_state=bool(bound),
         n_registers=writer.n_registers,
     )
 
@@ -106,6 +127,8 @@ def fixed_sequence(pattern: Pattern) -> list[int] | None:
             inner = fixed_sequence(body)
             fits = inner is not None and len(inner) * low <= WORD_BITS
             return inner * low if inner is not None and fits else None
+        case Exclusion() | Edge() | Negation():
+            return None
 
 
 def is_nullable(pattern: Pattern) -> bool:
@@ -119,13 +142,19 @@ def is_nullable(pattern: Pattern) -> bool:
             return any(is_nullable(branch) for branch in branches)
         case Repeat(body, low):
             return low == 0 or is_nullable(body)
+        case Exclusion(body):
+            return is_nullable(body)
+        case Edge() | Negation():
+            return True
 
 
 def _simplify(pattern: Pattern) -> Pattern:
-    """Drop groups of one."""
+    """Drop groups of one, and let exclusions contain repetitions."""
     match pattern:
-        case Symbol():
+        case Symbol() | Edge() | Negation():
             return pattern
+        case Exclusion(body):
+            return Exclusion(_simplify(body))
         case Concat(parts):
             parts = tuple(_simplify(part) for part in parts)
             return parts[0] if len(parts) == 1 else Concat(parts)
@@ -133,20 +162,24 @@ def _simplify(pattern: Pattern) -> Pattern:
             branches = tuple(_simplify(branch) for branch in branches)
             return branches[0] if len(branches) == 1 else Alternate(branches)
         case Repeat(body, low, high, greedy):
-            return Repeat(_simplify(body), low, high, greedy)
+            body = _simplify(body)
+            if isinstance(body, Exclusion):
+                return Exclusion(Repeat(body.body, low, high, greedy))
+            return Repeat(body, low, high, greedy)
 
 
 class _Writer:
     """Emits instructions."""
 
-    def __init__(self, n_symbols: int, conditioned: frozenset[int]) -> None:
+    def __init__(self, bound: frozenset[int]) -> None:
         self.code: list[list[int]] = []
-        self.n_memo = 0
-        self.n_registers = 2 * n_symbols
-        self._conditioned = conditioned
+        self.n_points = 0
+        self.n_registers = 0
+        self._bound = bound
+        self._excluded = 0
 
     def emit(self, *fields: int) -> int:
-        """Append an instruction; return where it stands."""
+        """Append an instruction, its later fields -1; return where it stands."""
         if len(self.code) >= INSTRUCTIONS_MAX:
             raise NotSupportedError(
                 f"the pattern unrolls to more than {INSTRUCTIONS_MAX} instructions, which is not "
@@ -159,21 +192,33 @@ class _Writer:
         """Append the instructions of a pattern."""
         match pattern:
             case Symbol(index):
-                self.emit(kernels.CHAR, index)
+                self._char(index)
             case Concat(parts):
                 for part in parts:
                     self.write(part)
             case Alternate(branches):
                 self._alternate(branches)
-            case Repeat(Symbol(index), low, high, greedy) if index not in self._conditioned:
+            case Repeat(Symbol(index), low, high, greedy) if index not in self._bound:
                 self._run(index, low, high, greedy=greedy)
             case Repeat():
                 self._repeat(pattern)
+            case Exclusion(body):
+                outside, self._excluded = self._excluded, kernels.EXCLUDED
+                self.write(body)
+                self._excluded = outside
+            case Edge(kind):
+                self.emit(kernels.AT_START if kind is EdgeKind.START else kernels.AT_END)
+            case Negation():
+                raise AssertionError("negations are rewritten before")
+
+    def _char(self, symbol: int) -> None:
+        path = symbol | self._excluded
+        self.emit(kernels.CHAR, symbol, int(symbol in self._bound), -1, -1, -1, path)
 
     def _split(self, *, greedy: bool) -> int:
         """Emit a choice between the next instruction and one to be patched in."""
-        at = self.emit(kernels.SPLIT, -1, -1, self.n_memo)
-        self.n_memo += 1
+        at = self.emit(kernels.SPLIT, -1, -1, self.n_points)
+        self.n_points += 1
         self.code[at][1 if greedy else 2] = at + 1
         return at
 
@@ -194,12 +239,15 @@ class _Writer:
             self.code[jump][1] = len(self.code)
 
     def _run(self, symbol: int, low: int, high: int | None, *, greedy: bool) -> None:
-        if low:
-            self.emit(kernels.CHAR, symbol) if low == 1 else self.emit(kernels.EXACT, symbol, low)
+        path = symbol | self._excluded
+        if low == 1:
+            self._char(symbol)
+        elif low:
+            self.emit(kernels.EXACT, symbol, low, -1, -1, -1, path)
         if high is None or high > low:
             most = -1 if high is None else high - low
-            self.emit(kernels.RUN, symbol, most, self.n_memo, int(greedy))
-            self.n_memo += 1
+            self.emit(kernels.RUN, symbol, most, self.n_points, int(greedy), -1, path)
+            self.n_points += 1
 
     def _repeat(self, repeat: Repeat) -> None:
         for _ in range(repeat.low):
@@ -280,7 +328,7 @@ def _closure(code: IntArray, begin: list[int]) -> tuple[list[int], bool]:
             todo.append(a)
         elif op == kernels.SPLIT:
             todo += [a, b]
-        elif op in (kernels.MARK, kernels.RUN):
+        elif op in (kernels.MARK, kernels.RUN, kernels.AT_START, kernels.AT_END):
             todo.append(at + 1)
         elif op == kernels.CHECK:
             todo += [at + 1, b]
@@ -304,3 +352,9 @@ def describe(pattern: Pattern, symbols: tuple[str, ...]) -> str:
             short = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
             count = short or (f"{{{low}}}" if low == high else f"{{{low},{high or ''}}}")
             return f"{inner}{count}{'' if greedy else '?'}"
+        case Exclusion(body):
+            return f"{{- {describe(body, symbols)} -}}"
+        case Edge(kind):
+            return kind.value
+        case Negation(index):
+            return f"!{symbols[index]}"

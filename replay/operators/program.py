@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,36 +12,53 @@ import pyarrow as pa
 from replay.errors import NotSupportedError
 from replay.language.bound import (
     CURRENT,
+    MATCH_LAST,
+    Aggregate,
     Anchor,
     AnchorKind,
     Attribute,
     BoundPatternQuery,
-    Call,
     Classifier,
+    Concat,
     DataType,
+    Edge,
     Expression,
-    Literal,
-    MatchNumber,
+    Negation,
+    Pattern,
+    RowsPerMatch,
+    Semantics,
+    SkipMode,
     attributes,
+    pattern_parts,
     walk,
 )
 from replay.operators.columns import Columns
-from replay.operators.conditions.across import AcrossCode, AcrossCompiler, at_current_row
-from replay.operators.conditions.kernels import ANCHOR_FIRST, ANCHOR_LAST, X_LEAF_F, X_LEAF_I
+from replay.operators.conditions.across import AcrossCode
+from replay.operators.conditions.kernels import ANCHOR_FIRST, ANCHOR_LAST
+from replay.operators.conditions.split import SymbolConditions, split_conditions
 from replay.operators.config import SYMBOLS_MAX
 from replay.operators.evaluate import evaluate
 from replay.operators.masks.predicates import MaskPlan, plan_masks
+from replay.operators.negation import without_negations
 from replay.operators.pattern import PatternCode, compile_pattern, describe
 from replay.operators.prepared import Partitions, Prepared, Strings, group_keys
 from replay.operators.scalars import Faults
+from replay.operators.states.liveness import StateKeys, state_keys
+from replay.operators.strategies.automaton import StrategyCode, compile_strategy
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-LEAVES = (X_LEAF_I, X_LEAF_F)
 
-MATCH_LAST = Anchor(AnchorKind.LAST)
-"""The last row of the match, which MEASURES read from unless they say otherwise."""
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """AFTER MATCH SKIP: where the search goes on."""
+
+    mode: SkipMode
+    symbols: int
+    """Bits of the symbols of TO FIRST and TO LAST."""
+    name: str
+    """Those symbols, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +71,41 @@ class MatchProgram:
     rows_after: int
     """How far PREV and NEXT look: margins that ``prepare`` wants at the ends of a batch."""
     anchors: tuple[Anchor, ...]
-    """Rows the MEASURES read from: columns of ``Matches.anchors``."""
+    """Rows the MEASURES read from: columns of ``Matches.anchors``; none if ``needs_rows``."""
     offsets: tuple[int, ...]
     """By anchor: how many rows on in the partition; all 0 unless partitioned."""
     needs_all_rows: bool
     """PREV or NEXT within partitions: nothing can be decided before the stream's end."""
+    semantics: Semantics
     pattern: PatternCode
+    """The pattern in SQL semantics; that of no row at all in others."""
     pattern_text: str
+    strategy: StrategyCode | None
+    """The pattern in semantics other than SQL."""
     masks: MaskPlan
     across: AcrossCode
+    states: StateKeys
     tracked: Bools
-    """Symbols whose rows conditions across rows read."""
+    """Symbols whose rows conditions across rows read, shape (n_symbols,)."""
+    shown: IntArray
+    """By symbol: the query's symbol it is; further ones stand for a symbol and negations of
+    others, shape (n_symbols,)."""
     anchor_codes: IntArray
     """Kind and symbol (-1: any) of each anchor, shape (n_anchors, 2)."""
     partition_by: tuple[str, ...]
     time: Attribute
     within: int | None
-    skip_past: bool
+    skip: Skip
+    needs_rows: bool
+    """Whether `Matches.rows` is what MEASURES are read from, not `Matches.anchors`."""
+    row_offsets: tuple[int, ...]
+    """Columns of `MatchRows.moved`: how far from rows of a match MEASURES read in partitions."""
+    with_unmatched: bool
+    """Whether rows that no match maps are told as well."""
+    has_edges: bool
+    """Whether the pattern asks for the ends of a partition."""
+    fingerprint: str
+    """Tells programs apart whose matchers could not take up each other's state."""
 
     @property
     def in_order(self) -> bool:
@@ -78,8 +114,8 @@ class MatchProgram:
 
     @property
     def n_symbols(self) -> int:
-        """Number of symbols."""
-        return len(self.tracked)
+        """Number of symbols, those that stand for negations among them."""
+        return len(self.shown)
 
     def prepare(self, table: pa.Table, *, before: int = 0, after: int = 0) -> Prepared:
         """Evaluate the predicates on a batch. Pure and safe to call from many threads.
@@ -99,7 +135,7 @@ class MatchProgram:
         """
         if self.needs_all_rows:
             kept = table.slice(before, table.num_rows - before - after).select(list(self.columns))
-            return _deferred(kept)
+            return deferred(kept)
         columns = Columns(table, before=before, after=after)
         groups = None
         if self.partition_by:
@@ -138,7 +174,8 @@ class MatchProgram:
         return leaves, known, tuple(strings)
 
 
-def _deferred(table: pa.Table) -> Prepared:
+def deferred(table: pa.Table) -> Prepared:
+    """Return rows that can be evaluated only once all of a partition are there."""
     nothing = np.empty((0, 0), np.int64)
     return Prepared(
         words=np.empty(0, np.uint64),
@@ -174,15 +211,24 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         If the query has more than 64 symbols, an absurdly large pattern, or a condition that the
         matcher cannot evaluate over rows mapped earlier.
     """
-    n_symbols = len(query.symbols)
+    pattern, symbols = _to_match(query)
+    n_symbols = len(symbols.symbols)
     if n_symbols > SYMBOLS_MAX:
         raise NotSupportedError(
             f"the pattern has {n_symbols} symbols, more than {SYMBOLS_MAX} are not supported yet"
         )
-    local, compiler, conditioned, unconditional = _split_conditions(query)
-    across = compiler.finish()
-    tracked = _tracked(across, n_symbols)
-    anchors, offsets = _measured_anchors(query)
+    split = split_conditions(symbols, adjacent=_is_adjacent(query))
+    tracked = split.across.tracked
+    bound = split.conditioned | frozenset(np.flatnonzero(tracked).tolist())
+    code = compile_pattern(
+        pattern,
+        bound=bound,
+        unconditional=split.unconditional,
+        plain=query.skip in (SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW),
+    )
+    needs_rows = _needs_rows(query)
+    anchors, offsets = ((), ()) if needs_rows else _measured_anchors(query)
+    row_offsets = _row_offsets(query) if needs_rows else ()
     margins = [a.offset for e in query.defines for a in attributes(e)]
     partitioned = bool(query.partition_by)
     return MatchProgram(
@@ -191,78 +237,70 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         rows_after=0 if partitioned else max(0, *margins, 0),
         anchors=anchors,
         offsets=offsets,
-        needs_all_rows=partitioned and (any(margins) or any(offsets)),
-        pattern=compile_pattern(
-            query.pattern,
-            n_symbols=n_symbols,
-            conditioned=conditioned | frozenset(np.flatnonzero(tracked).tolist()),
-            unconditional=unconditional,
-        ),
+        needs_all_rows=partitioned and (any(margins) or any(offsets) or any(row_offsets)),
+        semantics=query.semantics,
+        pattern=code,
         pattern_text=describe(query.pattern, query.symbols),
-        masks=plan_masks(local, n_symbols),
-        across=across,
+        strategy=None if query.semantics is Semantics.SQL else compile_strategy(query),
+        masks=plan_masks(split.local, n_symbols),
+        across=split.across,
+        states=state_keys(code, split.across),
         tracked=tracked,
+        shown=np.array(symbols.shown, dtype=np.int64),
         anchor_codes=_anchor_codes(anchors),
         partition_by=query.partition_by,
         time=Attribute(query.time, query.time_type),
         within=query.within,
-        skip_past=query.skip.name == "PAST_LAST_ROW",
+        skip=_skip(query),
+        needs_rows=needs_rows,
+        row_offsets=row_offsets,
+        with_unmatched=query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED,
+        has_edges=any(isinstance(part, Edge) for part in pattern_parts(query.pattern)),
+        fingerprint=hashlib.sha256(repr(query).encode()).hexdigest(),
     )
 
 
-Conditions = list[tuple[int, Expression]]
+def _to_match(query: BoundPatternQuery) -> tuple[Pattern, SymbolConditions]:
+    """Return the pattern the machine is to run, and the conditions of its symbols."""
+    if query.semantics is Semantics.SQL:
+        return without_negations(query)
+    own = tuple(range(len(query.symbols)))
+    return Concat(()), SymbolConditions(query.symbols, query.defines, own)
 
 
-def _split_conditions(
-    query: BoundPatternQuery,
-) -> tuple[Conditions, AcrossCompiler, frozenset[int], frozenset[int]]:
-    """Return conditions on the row under test; those across rows, compiled; whose they are.
-
-    The last value names the symbols that every row satisfies.
-    """
-    local: Conditions = []
-    compiler = AcrossCompiler(len(query.symbols))
-    conditioned = set()
-    for symbol, define in enumerate(query.defines):
-        across = []
-        for conjunct in _conjuncts(define):
-            if all(_is_own_row(attribute.anchor, symbol) for attribute in attributes(conjunct)):
-                local.append((symbol, at_current_row(conjunct)))
-            else:
-                across.append(conjunct)
-        if across:
-            conditioned.add(symbol)
-            compiler.add(symbol, query.symbols[symbol], across)
-    named = {symbol for symbol, _ in local} | conditioned
-    return local, compiler, frozenset(conditioned), frozenset(range(len(query.symbols))) - named
+def _is_adjacent(query: BoundPatternQuery) -> bool:
+    """Whether every row that is tested follows the rows mapped before without a gap."""
+    if query.semantics is Semantics.CONTIGUOUS:
+        return not any(isinstance(part, Negation) for part in pattern_parts(query.pattern))
+    return query.semantics is Semantics.SQL
 
 
-def _is_own_row(anchor: Anchor, symbol: int) -> bool:
-    """Whether the anchor is the row under test, which LAST of symbol or match always is."""
-    if anchor.kind is AnchorKind.LAST:
-        return anchor.symbol is None or anchor.symbol == symbol
-    return anchor.kind is AnchorKind.CURRENT
+def _skip(query: BoundPatternQuery) -> Skip:
+    targets = query.skip_to or ()
+    name = " or ".join(query.symbols[s] for s in targets)
+    return Skip(query.skip, sum(1 << s for s in targets), name)
 
 
-def _conjuncts(define: Expression | None) -> list[Expression]:
-    """Return the parts that all must hold."""
-    if define is None or (isinstance(define, Literal) and define.value is True):
-        return []
-    if isinstance(define, Call) and define.op == "and":
-        return [part for argument in define.args for part in _conjuncts(argument)]
-    for part in walk(define):
-        if isinstance(part, Classifier | MatchNumber):
-            name = "CLASSIFIER" if isinstance(part, Classifier) else "MATCH_NUMBER"
-            raise NotSupportedError(f"{name}() in DEFINE is not supported yet")
-    return [define]
+def _needs_rows(query: BoundPatternQuery) -> bool:
+    """Whether measures read more of a match than rows that can be named beforehand."""
+    if query.semantics is not Semantics.SQL or query.rows_per_match is not RowsPerMatch.ONE:
+        return True
+    parts = [part for measure in query.measures for part in walk(measure.expression)]
+    anchors = [part.anchor for part in parts if isinstance(part, Attribute)]
+    return (
+        any(isinstance(part, Aggregate) for part in parts)
+        or any(isinstance(part, Classifier) and part != Classifier() for part in parts)
+        or any(a.offset or a.final or len(a.symbols or (0,)) > 1 for a in anchors)
+    )
 
 
-def _tracked(across: AcrossCode, n_symbols: int) -> Bools:
-    """Return which symbols' rows conditions across rows read."""
-    tracked = np.zeros(n_symbols, np.bool_)
-    read = np.isin(across.code[:, 0], LEAVES) & (across.code[:, 3] >= 0)
-    tracked[across.code[read, 3]] = True
-    return tracked
+def _row_offsets(query: BoundPatternQuery) -> tuple[int, ...]:
+    """Return how far from rows of a match MEASURES read, where that is not told by ``seq``."""
+    if not query.partition_by:
+        return ()
+    parts = [part for measure in query.measures for part in walk(measure.expression)]
+    found = {part.offset for part in parts if isinstance(part, Attribute | Classifier)}
+    return tuple(sorted(found - {0}))
 
 
 def _columns(query: BoundPatternQuery) -> tuple[str, ...]:
@@ -297,5 +335,5 @@ def slot_of(attribute: Attribute, query: BoundPatternQuery) -> tuple[Anchor, int
 
 def _anchor_codes(anchors: tuple[Anchor, ...]) -> IntArray:
     kinds = {AnchorKind.FIRST: ANCHOR_FIRST, AnchorKind.LAST: ANCHOR_LAST}
-    codes = [(kinds[a.kind], -1 if a.symbol is None else a.symbol) for a in anchors]
+    codes = [(kinds[a.kind], -1 if a.symbols is None else a.symbols[0]) for a in anchors]
     return np.array(codes, dtype=np.int64).reshape(-1, 2)

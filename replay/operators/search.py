@@ -7,12 +7,30 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from replay.language.bound import SkipMode
 from replay.operators import kernels
 from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS
-from replay.operators.config import MATCHES_AT_ONCE, STEPS_MAX
+from replay.operators.conditions.state import new_mapped, to_conditions
+from replay.operators.config import (
+    MATCHES_AT_ONCE,
+    PATH_BYTES_AT_ONCE,
+    STATES_MAX,
+    STATES_PATIENCE,
+    STEPS_MAX,
+)
+from replay.operators.machine.kernels import EXCLUDED, Across, Machine
 from replay.operators.program import MatchProgram
+from replay.operators.states.kernels import INFO, PATIENCE, States
 
 IntArray = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+_SKIPS = {
+    SkipMode.PAST_LAST_ROW: kernels.SKIP_PAST_LAST,
+    SkipMode.TO_NEXT_ROW: kernels.SKIP_TO_NEXT,
+    SkipMode.TO_FIRST: kernels.SKIP_TO_FIRST,
+    SkipMode.TO_LAST: kernels.SKIP_TO_LAST,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +82,20 @@ def _join(parts: list[IntArray | None]) -> IntArray | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Segments:
+    """Rows of partitions (or stretches) that stand together; int64[n_segments]."""
+
+    nexts: IntArray
+    """First start not decided yet; a search updates it."""
+    ends: IntArray
+    """Where the segment ends, half-open."""
+    firsts: IntArray
+    """The row its partition begins with in the stream, -1 if that is not at hand."""
+    numbers: IntArray
+    """Number of the last match of its partition; a search updates it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """Matches as row numbers of the searched rows, by segment and start; int64[n]."""
 
@@ -73,9 +105,23 @@ class Found:
     segment: IntArray
     anchors: IntArray
     """Shape (n, n_anchors)."""
+    symbols: Bytes
+    """Symbols of the rows of all matches, one after the other, where the program needs them."""
+    excluded: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class SkipFailure:
+    """A match after which AFTER MATCH SKIP has nowhere to go."""
+
+    row: int
+    """First row of the match."""
+    segment: int
+    is_first_row: bool
+    """Whether the symbol's row is that row; it has none otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +132,18 @@ class Outcome:
     n_faults: int
     stuck_at: tuple[int, int] | None = None
     """Row and segment of the start at which the step limit was passed."""
+    failures: tuple[SkipFailure, ...] = ()
 
 
 def search(
-    program: MatchProgram,
-    rows: Rows,
-    nexts: IntArray,
-    ends: IntArray,
-    *,
-    final: bool,
-    newest: int,
+    program: MatchProgram, rows: Rows, segments: Segments, *, final: bool, newest: int
 ) -> Outcome:
     """Find the matches of every start row that can be decided.
 
     Parameters
     ----------
-    nexts, ends
-        First start not decided yet and end (half-open) of each segment; ``nexts`` is updated.
+    segments
+        The parts of the rows that belong together; first starts and numbers are updated.
     final
         Whether the segments get no more rows.
     newest
@@ -111,8 +152,8 @@ def search(
     settings = _settings(program, final=final, newest=newest)
     rows = _owned(rows)
     if program.pattern.fixed is not None:
-        return _search_fixed(program, rows, nexts, ends, settings)
-    return _search_machine(program, rows, nexts, ends, settings)
+        return _search_fixed(program, rows, segments, settings)
+    return _search_machine(program, rows, segments, settings)
 
 
 def _owned(rows: Rows) -> Rows:
@@ -124,36 +165,41 @@ def _owned(rows: Rows) -> Rows:
 
 
 def _settings(program: MatchProgram, *, final: bool, newest: int) -> IntArray:
+    keeps = program.within is None and not program.states.start_matters
     settings = np.zeros(kernels.SETTINGS, np.int64)
-    settings[kernels.SKIP_PAST] = program.skip_past
+    settings[kernels.SKIP] = _SKIPS[program.skip.mode]
+    settings[kernels.SKIP_SYMBOLS : kernels.SKIP_SYMBOLS + 1] = np.array(
+        [program.skip.symbols], np.uint64
+    ).view(np.int64)
     settings[kernels.HAS_WITHIN] = program.within is not None
     settings[kernels.WITHIN] = program.within or 0
     settings[kernels.FINAL] = final
     settings[kernels.NEWEST] = newest
-    bounded = len(program.across.code) == 0  # by the memo
-    settings[kernels.STEP_LIMIT] = np.iinfo(np.int64).max if bounded else STEPS_MAX
-    settings[kernels.N_REGISTERS] = program.pattern.n_registers
+    settings[kernels.STEP_LIMIT] = STEPS_MAX if program.pattern.by_state else np.iinfo(np.int64).max
+    settings[kernels.NUMBERS_RUN_ON] = not program.partition_by
+    settings[kernels.KEEPS_STATES] = keeps
+    settings[kernels.GIVES_PATH] = program.needs_rows
     return settings
 
 
 def _search_fixed(
-    program: MatchProgram, rows: Rows, nexts: IntArray, ends: IntArray, settings: IntArray
+    program: MatchProgram, rows: Rows, segments: Segments, settings: IntArray
 ) -> Outcome:
     capacity = min(len(rows) + 1, MATCHES_AT_ONCE)
     progress = np.zeros(kernels.PROGRESS, np.int64)
-    firsts, segments = [], []
+    firsts, places = [], []
     while True:
         first, segment = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         status = kernels.find_fixed(
-            program.pattern.prefix, settings, rows.words, rows.times, ends, nexts,
-            first, segment, progress,
+            program.pattern.prefix, settings, rows.words, rows.times, segments.ends,
+            segments.nexts, first, segment, progress,
         )  # fmt: skip
         n_out = int(progress[kernels.N_OUT])
         firsts.append(first[:n_out])
-        segments.append(segment[:n_out])
+        places.append(segment[:n_out])
         if status == kernels.STATUS_DONE:
             break
-    return Outcome(_fixed_matches(program, np.concatenate(firsts), np.concatenate(segments)), 0)
+    return Outcome(_fixed_matches(program, np.concatenate(firsts), np.concatenate(places)), 0)
 
 
 def _fixed_matches(program: MatchProgram, first: IntArray, segment: IntArray) -> Found:
@@ -164,40 +210,98 @@ def _fixed_matches(program: MatchProgram, first: IntArray, segment: IntArray) ->
         found = np.arange(len(sequence)) if symbol < 0 else np.flatnonzero(sequence == symbol)
         place = found[0 if anchor_kind == ANCHOR_FIRST else -1] if len(found) else None
         places.append(np.full(len(first), -1) if place is None else first + place)
+    symbols = np.tile(sequence.astype(np.uint8), len(first) if program.needs_rows else 0)
     return Found(
         first=first,
         last=first + (len(sequence) - 1),
         classifier=np.full(len(first), sequence[-1]),
         segment=segment,
         anchors=np.stack(places, axis=1) if places else np.empty((len(first), 0), np.int64),
+        symbols=symbols,
+        excluded=np.zeros(len(symbols), np.bool_),
     )
 
 
 def _search_machine(
-    program: MatchProgram, rows: Rows, nexts: IntArray, ends: IntArray, settings: IntArray
+    program: MatchProgram, rows: Rows, segments: Segments, settings: IntArray
 ) -> Outcome:
     capacity = min(len(rows) + 1, MATCHES_AT_ONCE)
-    n_anchors = len(program.anchors)
+    n_path = max(len(rows), PATH_BYTES_AT_ONCE) if program.needs_rows else 0
     progress = np.zeros(kernels.PROGRESS, np.int64)
-    across = program.across
-    memo = np.zeros((program.pattern.n_memo, len(rows) + 1), np.int32)
+    across = _across(program, rows) if program.pattern.by_state else None
+    path = np.empty(len(rows) + 1, np.uint8) if across is None else across.mapped.path
+    machine = _machine(program, rows, path)
+    failures = np.full(len(segments.ends), -1, np.int64)
     parts = []
     while True:
         out = [np.empty(capacity, np.int64) for _ in range(4)]
-        anchors = np.empty((capacity, n_anchors), np.int64)
+        anchors = np.empty((capacity, len(program.anchors)), np.int64)
+        out_path = np.empty(n_path, np.uint8)
         status = kernels.find_matches(
-            program.pattern.code, program.pattern.prefix, settings, rows.words, rows.times,
-            ends, nexts, memo, program.tracked, across.slices, across.code, across.constants,
-            across.constants.view(np.float64), rows.leaves, rows.leaves.view(np.float64),
-            rows.known, program.anchor_codes, *out, anchors, progress,
+            machine, across, program.pattern.prefix, settings, rows.times, segments.ends,
+            segments.nexts, segments.firsts, segments.numbers, failures, program.shown,
+            program.anchor_codes, *out, anchors, out_path, progress,
         )  # fmt: skip
         n_out = int(progress[kernels.N_OUT])
-        parts.append([column[:n_out] for column in (*out, anchors)])
+        columns = [column[:n_out] for column in (*out, anchors)]
+        parts.append([*columns, out_path[: progress[kernels.N_PATH]]])
         if status != kernels.STATUS_FULL:
             break
-    first, last, classifier, segment, anchor_rows = map(np.concatenate, zip(*parts, strict=True))
-    found = Found(first, last, classifier, segment, anchor_rows)
+    *joined, bytes_ = (np.concatenate(column) for column in zip(*parts, strict=True))
+    first, last, classifier, segment, anchor_rows = joined
+    symbols = program.shown.astype(np.uint8)[bytes_ & ~np.uint8(EXCLUDED)]
+    found = Found(first, last, classifier, segment, anchor_rows, symbols, bytes_ >= EXCLUDED)
     stuck = None
     if status == kernels.STATUS_STEPS:
         stuck = int(progress[kernels.AT_ROW]), int(progress[kernels.AT_SEGMENT])
-    return Outcome(found, int(progress[N_FAULTS]), stuck)
+    return Outcome(found, int(progress[N_FAULTS]), stuck, _failures(failures))
+
+
+def _failures(failures: IntArray) -> tuple[SkipFailure, ...]:
+    failed = np.flatnonzero(failures >= 0).tolist()
+    return tuple(SkipFailure(int(failures[g]) >> 1, g, bool(failures[g] & 1)) for g in failed)
+
+
+def _machine(program: MatchProgram, rows: Rows, path: Bytes) -> Machine:
+    """Return the machine with its memory, which is touched only as it is used."""
+    n = len(rows)
+    pattern = program.pattern
+    shares = (
+        program.skip.mode is not SkipMode.PAST_LAST_ROW
+        and program.within is None
+        and not pattern.by_state
+    )
+    n_shared = n + 1 if shares else 0
+    return Machine(
+        code=pattern.code,
+        words=rows.words,
+        memo=np.zeros((pattern.n_memo, n + 1), np.int32),
+        path=path,
+        registers=np.empty(pattern.n_registers, np.int64),
+        owners=np.zeros(n_shared, np.int32),
+        owner_ends=np.empty(n_shared, np.int64),
+        shared_path=np.empty(n_shared, np.uint8),
+    )
+
+
+def _across(program: MatchProgram, rows: Rows) -> Across:
+    return Across(
+        conds=to_conditions(program.across, rows.leaves, rows.known),
+        mapped=new_mapped(program.across, len(rows)),
+        states=_states(program),
+    )
+
+
+def _states(program: MatchProgram) -> States:
+    keys = program.states
+    info = np.zeros(INFO, np.int64)
+    info[PATIENCE] = STATES_PATIENCE
+    return States(
+        slices=keys.slices,
+        items=keys.items,
+        table=np.zeros(2 * STATES_MAX, np.int64),
+        entries=np.empty((STATES_MAX, keys.width), np.int64),
+        failed=np.empty(STATES_MAX, np.bool_),
+        scratch=np.empty(keys.width, np.int64),
+        info=info,
+    )

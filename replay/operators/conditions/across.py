@@ -10,18 +10,25 @@ import numpy.typing as npt
 from replay.errors import NotSupportedError
 from replay.language.bound import (
     CURRENT,
+    Aggregate,
     Anchor,
     AnchorKind,
     Attribute,
     Call,
+    Classifier,
     DataType,
     Expression,
     Literal,
+    MatchNumber,
+    SymbolSet,
+    TimedOut,
     attributes,
+    walk,
 )
 from replay.operators.columns import Values
 from replay.operators.conditions import kernels
 from replay.operators.evaluate import evaluate, literal
+from replay.operators.functions.numbers import Compiled, compiled, operands, spelling
 from replay.operators.scalars import Faults
 
 IntArray = npt.NDArray[np.int64]
@@ -32,17 +39,38 @@ _ANCHORS = {
     AnchorKind.LAST: kernels.ANCHOR_LAST,
 }
 _ARITHMETIC = {"+": 0, "-": 1, "*": 2, "/": 3, "%": 4, "mod": 4}
+_BY_CODE = ("case", "coalesce", "nullif", "is_null", "is_distinct", "in")
+"""What is done on the codes of strings as on any other values."""
 _COMPARE = {"=": 0, "<>": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
+
+
+_SPREAD = {
+    "var_pop": kernels.F_VAR_POP,
+    "var_samp": kernels.F_VAR_SAMP,
+    "stddev_pop": kernels.F_STDDEV_POP,
+    "stddev_samp": kernels.F_STDDEV_SAMP,
+}
+_TOTALS = {
+    "count": (kernels.TOTAL_COUNT, kernels.F_COUNT),
+    "sum": (kernels.TOTAL_SUM, kernels.F_VALUE),
+    "avg": (kernels.TOTAL_SUM, kernels.F_AVG),
+    "min": (kernels.TOTAL_MIN, kernels.F_VALUE),
+    "max": (kernels.TOTAL_MAX, kernels.F_VALUE),
+    **{name: (kernels.TOTAL_SPREAD, function) for name, function in _SPREAD.items()},
+}
+"""What an aggregate keeps up, and which function of it is asked."""
+
+_ALL_ROWS = -1
+"""Slot of all rows of a match whose rows are adjacent: they need not be listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcrossCode:
-    """Conditions across rows of all symbols, compiled.
+    """Conditions across rows of all symbols, compiled; see ``Conditions`` in ``kernels.py``.
 
-    ``code`` has shape (n, 5): operation, operand, anchor, symbol of the anchor, and which constant
-    a leaf has whose anchor has no row (-1: NULL). ``slices[s]`` is
-    the half-open part of it for symbol s, shape (n_symbols, 2). ``constants`` are int64, or the
-    bits of doubles.
+    ``code`` has shape (n, 6): operation, operand, anchor, slot, offset, and which constant a leaf
+    has whose anchor has no row (-1: NULL). ``slices[s]`` is the half-open part of it for symbol s,
+    shape (n_symbols, 2). ``constants`` are int64, or the bits of doubles.
     """
 
     code: IntArray
@@ -52,20 +80,50 @@ class AcrossCode:
     """Read by column, each attribute anchored at the row itself."""
     texts: tuple[str, ...]
     """Strings among the constants; their codes are their places here."""
+    slot_begins: IntArray
+    """Where the slots of each symbol begin in ``slots``, shape (n_symbols + 1,)."""
+    slots: IntArray
+    total_begins: IntArray
+    """Where the totals of each slot begin in ``totals``, shape (n_slots + 1,)."""
+    totals: IntArray
+    """By total: what it keeps up, leaf, whether the leaf is a double; shape (n_totals, 3)."""
+
+    @property
+    def tracked(self) -> npt.NDArray[np.bool_]:
+        """Symbols whose rows some condition reads, shape (n_symbols,)."""
+        return np.diff(self.slot_begins) > 0
 
 
 class AcrossCompiler:
-    """Compiles the conditions of one query."""
+    """Compiles the conditions of one query.
 
-    def __init__(self, n_symbols: int) -> None:
-        self._code: list[tuple[int, int, int, int, int]] = []
-        self._slices = np.zeros((n_symbols, 2), dtype=np.int64)
+    Parameters
+    ----------
+    names
+        Names of the symbols, as CLASSIFIER gives them.
+    shown
+        By symbol: the one that anchors know it as; itself, but for a symbol made of another.
+    adjacent
+        Whether the rows of a match are consecutive rows of the partition.
+    """
+
+    def __init__(
+        self, names: tuple[str, ...], *, shown: tuple[int, ...] | None = None, adjacent: bool = True
+    ) -> None:
+        self._names = names
+        self._shown = tuple(range(len(names))) if shown is None else shown
+        self._adjacent = adjacent
+        self._code: list[list[int]] = []
+        self._slices = np.zeros((len(names), 2), dtype=np.int64)
         self._constants: list[int] = []
         self._leaves: dict[Expression, int] = {}
         self._texts: dict[str, int] = {}
-        self._symbol = ""
+        self._slots: dict[SymbolSet, int] = {}
+        self._totals: dict[tuple[int, int, int, int], int] = {}
+        self._named_from: int | None = None
+        self._symbol = 0
 
-    def add(self, symbol: int, name: str, conjuncts: list[Expression]) -> None:
+    def add(self, symbol: int, conjuncts: list[Expression]) -> None:
         """Compile the conjuncts of a symbol, all of which must hold.
 
         Raises
@@ -73,7 +131,7 @@ class AcrossCompiler:
         NotSupportedError
             If an operator cannot be evaluated over values of different rows.
         """
-        self._symbol = name
+        self._symbol = symbol
         self._slices[symbol] = len(self._code)
         for position, conjunct in enumerate(conjuncts):
             self._compile(conjunct)
@@ -83,29 +141,71 @@ class AcrossCompiler:
 
     def finish(self) -> AcrossCode:
         """Return what was compiled."""
+        by_symbol = [
+            [slot for symbols, slot in self._slots.items() if symbols is None or s in symbols]
+            for s in self._shown
+        ]
+        in_order = sorted(self._totals.items())  # by slot
+        place = {total: at for at, (_, total) in enumerate(in_order)}
+        for instruction in self._code:
+            if instruction[0] == kernels.X_TOTAL:
+                instruction[1] = place[instruction[1]]
+        of_slot = np.array([key[0] for key, _ in in_order], dtype=np.int64)
         return AcrossCode(
-            code=np.array(self._code, dtype=np.int64).reshape(-1, 5),
+            code=np.array(self._code, dtype=np.int64).reshape(-1, kernels.X_WIDTH),
             slices=self._slices,
             constants=np.array(self._constants or [0], dtype=np.int64),
             leaves=tuple(self._leaves),
             texts=tuple(self._texts),
+            slot_begins=np.cumsum([0, *map(len, by_symbol)], dtype=np.int64),
+            slots=np.array([slot for slots in by_symbol for slot in slots], dtype=np.int64),
+            total_begins=np.searchsorted(of_slot, np.arange(len(self._slots) + 1)).astype(np.int64),
+            totals=np.array([key[1:] for key, _ in in_order], dtype=np.int64).reshape(-1, 3),
         )
 
     def _emit(
-        self, op: int, operand: int = 0, anchor: int = 0, symbol: int = -1, absent: int = -1
+        self,
+        op: int,
+        operand: int = 0,
+        anchor: int = 0,
+        slot: int = _ALL_ROWS,
+        offset: int = 0,
+        absent: int = -1,
     ) -> None:
-        self._code.append((op, operand, anchor, symbol, absent))
+        self._code.append([op, operand, anchor, slot, offset, absent])
 
     def _compile(self, expression: Expression) -> None:
-        if isinstance(expression, Literal) and expression.type is not DataType.STRING:
-            self._constant(expression)
-            return
-        anchors = {attribute.anchor for attribute in attributes(expression)}
-        if len(anchors) <= 1:
+        match expression:
+            case Classifier():
+                self._classifier(expression)
+                return
+            case MatchNumber():
+                self._emit(kernels.X_MATCH_NUMBER)
+                return
+            case Aggregate():
+                self._aggregate(expression)
+                return
+            case Literal() if expression.type is not DataType.STRING:
+                self._constant(expression)
+                return
+            case TimedOut():
+                raise self._unsupported("TIMED_OUT")
+        anchors = {self._own(part.anchor) for part in attributes(expression)}
+        if len(anchors) <= 1 and not reads_match(expression):
             self._leaf(expression, next(iter(anchors), CURRENT))
             return
         assert isinstance(expression, Call)  # only a call can read two rows
         self._call(expression)
+
+    def _own(self, anchor: Anchor) -> Anchor:
+        """Return CURRENT for what is the row under test, by whatever name."""
+        return CURRENT if is_own_row(anchor, self._shown[self._symbol]) else anchor
+
+    def _slot(self, symbols: SymbolSet, *, listed: bool = False) -> int:
+        """Return the slot of a set of symbols."""
+        if symbols is None and self._adjacent and not listed:
+            return _ALL_ROWS
+        return self._slots.setdefault(symbols, len(self._slots))
 
     def _constant(self, literal: Literal) -> None:
         if literal.value is None:
@@ -124,17 +224,65 @@ class AcrossCompiler:
 
     def _leaf(self, expression: Expression, anchor: Anchor) -> None:
         hoisted = at_current_row(expression)
-        number = self._leaves.setdefault(hoisted, len(self._leaves))
         op = kernels.X_LEAF_F if expression.type is DataType.DOUBLE else kernels.X_LEAF_I
-        symbol = -1 if anchor.symbol is None else anchor.symbol
         value = _value_without_row(hoisted)
         absent = -1 if value is None else self._keep(value)
-        self._emit(op, number, _ANCHORS[anchor.kind], symbol, absent)
+        own = anchor.kind is AnchorKind.CURRENT
+        slot = _ALL_ROWS if own else self._slot(anchor.symbols)
+        kind = _ANCHORS[anchor.kind]
+        self._emit(op, self._hoist(hoisted), kind, slot, anchor.offset, absent)
+
+    def _hoist(self, expression: Expression) -> int:
+        return self._leaves.setdefault(expression, len(self._leaves))
+
+    def _classifier(self, classifier: Classifier) -> None:
+        if classifier.offset:
+            raise self._unsupported("CLASSIFIER inside PREV or NEXT")
+        if self._named_from is None:
+            self._named_from = len(self._constants)
+            for name in self._names:
+                self._keep(name)
+        anchor = self._own(classifier.anchor)
+        own = anchor.kind is AnchorKind.CURRENT
+        # The rows are listed even if adjacent: what was mapped tells states of the search apart.
+        slot = _ALL_ROWS if own else self._slot(anchor.symbols, listed=True)
+        kind = _ANCHORS[anchor.kind]
+        self._emit(kernels.X_CLASSIFIER, self._named_from, kind, slot, anchor.offset)
+
+    def _aggregate(self, aggregate: Aggregate) -> None:
+        name = aggregate.function.upper()
+        argument = aggregate.argument
+        if aggregate.distinct:
+            raise self._unsupported(f"{name}(DISTINCT …)")
+        if argument is None:
+            self._emit(kernels.X_COUNT, slot=self._slot(aggregate.symbols))
+            return
+        if reads_match(argument):
+            raise self._unsupported(f"CLASSIFIER inside {name}")
+        if aggregate.function != "count" and argument.type is DataType.STRING:
+            raise self._unsupported(f"{name} of strings")
+        if aggregate.function not in _TOTALS:
+            raise self._unsupported(name)
+        keeps, function = _TOTALS[aggregate.function]
+        real = argument.type is DataType.DOUBLE
+        if function >= kernels.F_AVG and not (real or argument.type is DataType.INTEGER):
+            raise self._unsupported(f"{name} of {argument.type.value}")
+        slot = self._slot(aggregate.symbols, listed=True)
+        key = (slot, keeps, self._hoist(at_current_row(argument)), int(real))
+        total = self._totals.setdefault(key, len(self._totals))
+        self._emit(kernels.X_TOTAL, total, function, slot)
 
     def _call(self, call: Call) -> None:
         op, args = call.op, call.args
-        if any(argument.type is DataType.STRING for argument in args):
+        function = compiled(call)
+        if op not in _BY_CODE and any(part.type is DataType.STRING for part in (call, *args)):
             self._strings(call)
+        elif function is not None:
+            self._function(call, function)
+        elif op == "epoch":
+            self._apply(kernels.X_TO_F, args)
+            self._constant(Literal(1e6, DataType.DOUBLE))
+            self._emit(kernels.X_ARITHMETIC_F + _ARITHMETIC["/"])
         elif op in ("and", "or"):
             self._chain(args, kernels.X_AND if op == "and" else kernels.X_OR)
         elif op == "in":
@@ -177,11 +325,21 @@ class AcrossCompiler:
                     return kernels.X_TO_F
         raise self._unsupported(call)
 
-    def _unsupported(self, call: Call) -> NotSupportedError:
+    def _unsupported(self, what: Call | str) -> NotSupportedError:
+        symbol = self._names[self._symbol]
+        if isinstance(what, str):
+            return NotSupportedError(f"{what} in the condition of {symbol} is not supported yet")
         return NotSupportedError(
-            f"'{call.op}' over values of different rows in the condition of {self._symbol} is "
+            f"'{spelling(what)}' over values of different rows in the condition of {symbol} is "
             "not supported yet; use it on the attributes of one row, and compare the results"
         )
+
+    def _function(self, call: Call, function: Compiled) -> None:
+        arguments = operands(call)
+        for argument in arguments:
+            self._compile(argument)
+        op = kernels.X_FUNCTION_F if function.of_doubles else kernels.X_FUNCTION_I
+        self._emit(op, function.number, len(arguments))
 
     def _apply(self, op: int, args: tuple[Expression, ...]) -> None:
         for argument in args:
@@ -212,9 +370,9 @@ class AcrossCompiler:
         if call.op not in ("=", "<>"):
             raise self._unsupported(call)
         for argument in call.args:
-            if isinstance(argument, Call):
-                rows = {attribute.anchor for attribute in attributes(argument)}
-                if len(rows) > 1:
+            if isinstance(argument, Call) and argument.op not in ("case", "coalesce", "nullif"):
+                rows = {self._own(attribute.anchor) for attribute in attributes(argument)}
+                if len(rows) > 1 or reads_match(argument):
                     raise self._unsupported(argument)
         self._apply(kernels.X_COMPARE_I + _COMPARE[call.op], call.args)
 
@@ -222,6 +380,18 @@ class AcrossCompiler:
         value = call.args[0]
         equal = tuple(Call("=", (value, option), DataType.BOOLEAN) for option in call.args[1:])
         self._chain(equal, kernels.X_OR)
+
+
+def is_own_row(anchor: Anchor, symbol: int) -> bool:
+    """Whether the anchor is the row under test: the last row of its symbol or of the match."""
+    if anchor.kind is AnchorKind.LAST and anchor.offset == 0:
+        return anchor.symbols is None or symbol in anchor.symbols
+    return anchor.kind is AnchorKind.CURRENT
+
+
+def reads_match(expression: Expression) -> bool:
+    """Whether the expression reads more of the match than attributes of rows."""
+    return any(not isinstance(part, Literal | Attribute | Call) for part in walk(expression))
 
 
 def at_current_row(expression: Expression) -> Expression:

@@ -1,19 +1,49 @@
-"""Compiled machine for conditions that compare values of different rows of a match.
+"""Compiled machine for conditions that look across the rows of a match.
 
-``replay/operators/kernels.py`` compiles this in; see ``CONDITIONS_DIGEST`` there, which a test
-holds up to date.
+Kernels that compile this in hold its digest, see ``CONDITIONS_DIGEST`` in
+``replay/operators/machine/kernels.py`` and the test that keeps such digests up to date.
+
+How to call it
+--------------
+``conds`` (`Conditions`) is what was compiled, with the leaves of the rows at hand; ``mapped``
+(`Mapped`) are the rows mapped so far. Both come from ``conditions/state.py``. Rows are numbers of
+columns of the leaves; those of a match ascend, but need not be adjacent.
+
+- ``clear(mapped)`` before a match begins.
+- ``bind_row(symbol, row, conds, mapped)`` maps a row; needed for symbols whose ``tracked`` is
+  True, harmless for others.
+- ``holds(symbol, start, row, number, conds, mapped, progress)`` asks whether the condition of the
+  symbol is true at the row bound last; ``start`` is the first row of the match, ``number`` its
+  MATCH_NUMBER. A symbol without a condition across rows (``is_conditioned``) always holds.
+  Faults are counted in ``progress[N_FAULTS]``.
+- ``unbind_row(symbol, conds, mapped)`` takes back the row bound last, which was of that symbol.
+
+State is by *slot*: a set of symbols that some condition reads. Nothing but the counts is undone:
+rows and running totals of a slot stand by how many rows it has.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
+
+from replay.operators.functions.kernels import apply_function
+
+IntArray = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+FUNCTIONS_DIGEST = "997fa8e7407836fb0b76df1d85297e458064348de998a01bebe1f2a7c0b98099"
+"""SHA-256 of functions/kernels.py, which is compiled in here."""
 
 N_FAULTS = 2
 """Field of the search's `progress` that counts faults."""
 
 # Operations of conditions across rows.
-X_LEAF_I = 0  # leaf, anchor, symbol, constant if the anchor has no row (-1: NULL)
+X_LEAF_I = 0  # leaf, anchor, slot, offset, constant if the anchor has no row (-1: NULL)
 X_LEAF_F = 1
 X_CONST_I = 2  # constant
 X_CONST_F = 3
@@ -30,18 +60,86 @@ X_ABS_I = 13
 X_ABS_F = 14
 X_TO_F = 15
 X_TO_I = 16
+X_CLASSIFIER = 17  # constant with the name of symbol 0, anchor, slot, offset
+X_MATCH_NUMBER = 18
+X_COUNT = 19  # -, -, slot (-1: all rows of a match of adjacent rows)
+X_TOTAL = 20  # total, function
 X_ARITHMETIC_I = 30  # + - * / % in this order
 X_ARITHMETIC_F = 40
 X_COMPARE_I = 50  # = <> < <= > >= in this order
 X_COMPARE_F = 60
+X_FUNCTION_I = 70  # function of replay/operators/functions/kernels.py, number of operands
+X_FUNCTION_F = 71
+
+X_WIDTH = 6
 
 ANCHOR_CURRENT = 0
 ANCHOR_FIRST = 1
 ANCHOR_LAST = 2
 
+# What a total keeps up as rows are bound.
+TOTAL_COUNT = 0
+TOTAL_SUM = 1
+TOTAL_MIN = 2
+TOTAL_MAX = 3
+TOTAL_SPREAD = 4  # mean and sum of squared differences from it, as Welford updates them
+
+# Functions of a total.
+F_COUNT = 0
+F_VALUE = 1  # sum, min or max
+F_AVG = 2
+F_VAR_POP = 3
+F_VAR_SAMP = 4
+F_STDDEV_POP = 5
+F_STDDEV_SAMP = 6
+
+SYMBOL_MASK = 0x7F
+"""Part of a path's byte that is the symbol; the other bit marks excluded rows."""
+
 INT64_MIN = np.iinfo(np.int64).min
 INT64_MAX = np.iinfo(np.int64).max
 TWO_63 = 9223372036854775808.0
+
+
+class Conditions(NamedTuple):
+    """Conditions across rows, compiled, and the leaves of the rows at hand. Read only."""
+
+    code: IntArray
+    """Stack programs, shape (n, `X_WIDTH`)."""
+    slices: IntArray
+    """Part of ``code`` by symbol, half-open, shape (n_symbols, 2)."""
+    const_i: IntArray
+    const_f: Doubles
+    leaf_i: IntArray
+    """Shape (n_leaves, n_rows); the same memory as ``leaf_f``."""
+    leaf_f: Doubles
+    leaf_ok: Bools
+    slot_begins: IntArray
+    """Where the slots of each symbol begin in ``slots``, shape (n_symbols + 1,)."""
+    slots: IntArray
+    total_begins: IntArray
+    """Where the totals of each slot begin in ``totals``, shape (n_slots + 1,)."""
+    totals: IntArray
+    """By total: what it keeps up, leaf, whether the leaf is a double; shape (n_totals, 3)."""
+
+
+class Mapped(NamedTuple):
+    """The rows of a match mapped so far."""
+
+    counts: IntArray
+    """Rows of each slot, shape (n_slots,)."""
+    rows: IntArray
+    """By slot, in the order mapped, shape (n_slots, capacity)."""
+    totals_i: IntArray
+    """By total and rows of its slot: rows that counted, value, carry beyond 64 bits; shape
+    (n_totals, capacity + 1, 3)."""
+    totals_f: Doubles
+    """Likewise: value or mean, squared differences; shape (n_totals, capacity + 1, 2)."""
+    path: npt.NDArray[np.uint8]
+    """Symbol of each mapped row, shape (n_rows,) at least."""
+    stack_i: IntArray
+    stack_f: Doubles
+    stack_ok: Bools
 
 
 @njit(cache=True, nogil=True)
@@ -111,14 +209,125 @@ def _compare(op, a, b):  # type: ignore[no-untyped-def]
     return a >= b
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def clear(mapped):  # type: ignore[no-untyped-def]
+    """Forget all rows."""
+    mapped.counts[:] = 0
+
+
 @njit(cache=True, nogil=True)
-def _anchor_row(kind, symbol, start, row, registers):  # type: ignore[no-untyped-def]
-    """Row of an anchor, -1 if it has none; registers hold first then last rows of the symbols."""
-    if kind == ANCHOR_CURRENT or (kind == ANCHOR_LAST and symbol < 0):
+def is_conditioned(symbol, conds):  # type: ignore[no-untyped-def]
+    """Whether the symbol has a condition across rows."""
+    return conds.slices[symbol, 1] > conds.slices[symbol, 0]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def bind_row(symbol, row, conds, mapped):  # type: ignore[no-untyped-def]
+    """Map a row, after all rows mapped so far, to a symbol."""
+    mapped.path[row] = symbol
+    for k in range(conds.slot_begins[symbol], conds.slot_begins[symbol + 1]):
+        slot = conds.slots[k]
+        count = mapped.counts[slot]
+        mapped.rows[slot, count] = row
+        mapped.counts[slot] = count + 1
+        for total in range(conds.total_begins[slot], conds.total_begins[slot + 1]):
+            _add(total, count, row, conds, mapped)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def unbind_row(symbol, conds, mapped):  # type: ignore[no-untyped-def]
+    """Take back the row bound last, which was mapped to the symbol."""
+    for k in range(conds.slot_begins[symbol], conds.slot_begins[symbol + 1]):
+        mapped.counts[conds.slots[k]] -= 1
+
+
+@njit(cache=True, nogil=True)
+def _add(total, count, row, conds, mapped):  # type: ignore[no-untyped-def]
+    """Carry a total on from ``count`` rows of its slot to one more."""
+    keeps = conds.totals[total, 0]
+    leaf = conds.totals[total, 1]
+    real = conds.totals[total, 2] != 0
+    whole = mapped.totals_i[total]
+    fraction = mapped.totals_f[total]
+    whole[count + 1] = whole[count]
+    fraction[count + 1] = fraction[count]
+    extreme = keeps in (TOTAL_MIN, TOTAL_MAX)
+    value_i = conds.leaf_i[leaf, row]
+    value_f = conds.leaf_f[leaf, row] if real else float(value_i)
+    if not conds.leaf_ok[leaf, row] or (extreme and real and np.isnan(value_f)):
+        return
+    n = whole[count, 0] + 1
+    whole[count + 1, 0] = n
+    if keeps == TOTAL_SPREAD:
+        apart = value_f - fraction[count, 0]
+        mean = fraction[count, 0] + apart / n
+        fraction[count + 1, 0] = mean
+        fraction[count + 1, 1] = fraction[count, 1] + apart * (value_f - mean)
+    elif extreme and real:
+        less = value_f < fraction[count, 0]
+        if n == 1 or less == (keeps == TOTAL_MIN):
+            fraction[count + 1, 0] = value_f
+    elif extreme:
+        less = value_i < whole[count, 1]
+        if n == 1 or less == (keeps == TOTAL_MIN):
+            whole[count + 1, 1] = value_i
+    elif keeps == TOTAL_SUM and real:
+        fraction[count + 1, 0] = fraction[count, 0] + value_f
+    elif keeps == TOTAL_SUM:
+        # Modulo 2**64; the carry counts how often it left the range of int64.
+        sum_ = whole[count, 1]
+        if value_i > 0 and sum_ > INT64_MAX - value_i:
+            whole[count + 1, 1] = (sum_ + INT64_MIN) + (value_i + INT64_MIN)
+            whole[count + 1, 2] = whole[count, 2] + 1
+        elif value_i < 0 and sum_ < INT64_MIN - value_i:
+            whole[count + 1, 1] = (sum_ - INT64_MIN) + (value_i - INT64_MIN)
+            whole[count + 1, 2] = whole[count, 2] - 1
+        else:
+            whole[count + 1, 1] = sum_ + value_i
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def anchor_row(kind, slot, offset, start, row, mapped):  # type: ignore[no-untyped-def]
+    """Row of an anchor, -1 if it has none. Slot -1 are all rows of a match of adjacent rows."""
+    if kind == ANCHOR_CURRENT:
         return row
-    if symbol < 0:
-        return start
-    return registers[2 * symbol + (kind - ANCHOR_FIRST)]
+    if slot < 0:
+        at = start + offset if kind == ANCHOR_FIRST else row - offset
+        return at if start <= at <= row else -1
+    count = mapped.counts[slot]
+    if offset >= count:
+        return -1
+    return mapped.rows[slot, offset if kind == ANCHOR_FIRST else count - 1 - offset]
+
+
+@njit(cache=True, nogil=True)
+def _total(total, function, count, real, mapped, p):  # type: ignore[no-untyped-def]
+    """Push the function of a total after ``count`` rows; returns whether a fault occurred."""
+    n = mapped.totals_i[total, count, 0]
+    whole = mapped.totals_i[total, count, 1]
+    fraction = mapped.totals_f[total, count, 0]
+    i, f, valid = mapped.stack_i, mapped.stack_f, mapped.stack_ok
+    if function == F_COUNT:
+        i[p] = n
+        valid[p] = True
+        return False
+    valid[p] = n > 0
+    if function >= F_VAR_POP:
+        sample = function in (F_VAR_SAMP, F_STDDEV_SAMP)
+        valid[p] = n > 1 or (n == 1 and not sample)
+        if valid[p]:
+            f[p] = mapped.totals_f[total, count, 1] / (n - 1 if sample else n)
+            if function >= F_STDDEV_POP:
+                f[p] = np.sqrt(f[p])
+        return False
+    if n > 0 and not real and mapped.totals_i[total, count, 2] != 0:
+        valid[p] = False
+        return True
+    i[p] = whole
+    f[p] = fraction
+    if function == F_AVG and n > 0:
+        f[p] = (fraction if real else float(whole)) / n
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -197,33 +406,69 @@ def _binary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def holds(lo, hi, xcode, const_i, const_f, leaf_i, leaf_f, leaf_ok, start, row, registers, i, f, valid, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Run the stack program ``xcode[lo:hi]``: whether the condition is true at ``row``."""
+def _read(x, start, row, number, conds, mapped, p):  # type: ignore[no-untyped-def]
+    """Push what an instruction reads of the match; returns whether a fault occurred."""
+    i, valid = mapped.stack_i, mapped.stack_ok
+    op = conds.code[x, 0]
+    slot = conds.code[x, 3]
+    valid[p] = True
+    if op == X_CLASSIFIER:
+        at = anchor_row(conds.code[x, 2], slot, conds.code[x, 4], start, row, mapped)
+        valid[p] = at >= 0
+        if at >= 0:
+            symbol = np.int64(mapped.path[at]) & SYMBOL_MASK
+            i[p] = conds.const_i[conds.code[x, 1] + symbol]
+    elif op == X_MATCH_NUMBER:
+        i[p] = number
+    elif op == X_COUNT:
+        i[p] = mapped.counts[slot] if slot >= 0 else row - start + 1
+    else:
+        total = conds.code[x, 1]
+        real = conds.totals[total, 2] != 0
+        return _total(total, conds.code[x, 2], mapped.counts[slot], real, mapped, p)
+    return False
+
+
+@njit(cache=True, nogil=True)
+def holds(symbol, start, row, number, conds, mapped, progress):  # type: ignore[no-untyped-def]
+    """Whether the symbol's condition is true at ``row``, which was bound last."""
+    xcode, const_i, const_f = conds.code, conds.const_i, conds.const_f
+    i, f, valid = mapped.stack_i, mapped.stack_f, mapped.stack_ok
     p = -1
-    for x in range(lo, hi):
+    for x in range(conds.slices[symbol, 0], conds.slices[symbol, 1]):
         op = xcode[x, 0]
         if op <= X_LEAF_F:
-            at = _anchor_row(xcode[x, 2], xcode[x, 3], start, row, registers)
+            leaf = xcode[x, 1]
+            at = anchor_row(xcode[x, 2], xcode[x, 3], xcode[x, 4], start, row, mapped)
             p += 1
-            valid[p] = leaf_ok[xcode[x, 1], at] if at >= 0 else xcode[x, 4] >= 0
+            valid[p] = conds.leaf_ok[leaf, at] if at >= 0 else xcode[x, 5] >= 0
             if valid[p]:
-                i[p] = leaf_i[xcode[x, 1], at] if at >= 0 else const_i[xcode[x, 4]]
-                f[p] = leaf_f[xcode[x, 1], at] if at >= 0 else const_f[xcode[x, 4]]
+                i[p] = conds.leaf_i[leaf, at] if at >= 0 else const_i[xcode[x, 5]]
+                f[p] = conds.leaf_f[leaf, at] if at >= 0 else const_f[xcode[x, 5]]
         elif op <= X_NULL:
             p += 1
             valid[p] = op != X_NULL
             i[p] = const_i[xcode[x, 1]] if valid[p] else 0
             f[p] = const_f[xcode[x, 1]] if valid[p] else 0.0
+        elif X_CLASSIFIER <= op <= X_TOTAL:
+            p += 1
+            if _read(x, start, row, number, conds, mapped, p):
+                progress[N_FAULTS] += 1
         elif op == X_SELECT:
             p -= 2  # condition, value if true, value otherwise
             chosen = p + 1 if valid[p] and i[p] == 1 else p + 2
             i[p] = i[chosen]
             f[p] = f[chosen]
             valid[p] = valid[chosen]
+        elif op >= X_FUNCTION_I:
+            p -= xcode[x, 2] - 1
+            real = op == X_FUNCTION_F
+            if apply_function(real, xcode[x, 1], xcode[x, 2], i, f, valid, p):
+                progress[N_FAULTS] += 1
         elif op in (X_AND, X_OR, X_COALESCE) or op >= X_ARITHMETIC_I:
             p -= 1
             if _binary(op, i, f, valid, p):
                 progress[N_FAULTS] += 1
         elif _unary(op, i, f, valid, p):
             progress[N_FAULTS] += 1
-    return valid[p] and i[p] == 1
+    return p < 0 or (valid[p] and i[p] == 1)

@@ -1,0 +1,168 @@
+"""Which rows mapped earlier the future of a search depends on, by memo point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.operators.conditions import kernels as conditions
+from replay.operators.conditions.across import AcrossCode
+from replay.operators.machine import kernels as machine
+from replay.operators.pattern import PatternCode
+from replay.operators.states import kernels
+
+IntArray = npt.NDArray[np.int64]
+
+Need = tuple[int, int]
+"""Kind of key item, and which slot, total or register."""
+
+Needs = dict[Need, int]
+"""How many rows of each; any positive number where rows are not counted."""
+
+_COUNTED = (
+    kernels.KEY_FIRST,
+    kernels.KEY_LAST,
+    kernels.KEY_FIRST_SYMBOLS,
+    kernels.KEY_LAST_SYMBOLS,
+)
+_WIDTHS = {kernels.KEY_TOTAL: kernels.TOTAL_WIDTH, kernels.KEY_EXTREME: kernels.EXTREME_WIDTH}
+_LAST = (kernels.KEY_LAST, kernels.KEY_LAST_SYMBOLS)
+
+
+@dataclass(frozen=True, slots=True)
+class StateKeys:
+    """What tells states of the machine apart; see ``States`` in ``kernels.py``."""
+
+    slices: IntArray
+    items: IntArray
+    width: int
+    start_matters: bool
+    """Whether conditions also read where the match begins, or its number."""
+
+
+def state_keys(pattern: PatternCode, across: AcrossCode) -> StateKeys:
+    """Return the keys of a pattern's memo points. Pure.
+
+    A backward analysis of live values: a condition needs what it reads; binding a row to a slot
+    needs one fewer of the slot's last rows before it than after.
+    """
+    if not pattern.by_state:
+        return StateKeys(np.zeros((0, 2), np.int64), np.zeros((0, 3), np.int64), 2, False)
+    reads = [_reads(across, symbol) for symbol in range(len(across.slices))]
+    live = _live(pattern.code, across, reads)
+    items: list[tuple[int, int, int]] = []
+    slices = np.zeros((pattern.n_points, 2), np.int64)
+    width = 2
+    for at in np.flatnonzero(pattern.code[:, machine.KEY] >= 0):
+        own = sorted((*need, number) for need, number in live[at].items())
+        point = pattern.code[at, machine.KEY]
+        slices[point] = len(items), len(items) + len(own)
+        items += own
+        width = max(width, 2 + sum(map(_width, own)))
+    return StateKeys(
+        slices,
+        np.array(items, dtype=np.int64).reshape(-1, 3),
+        width,
+        _start_matters(across),
+    )
+
+
+def _width(item: tuple[int, int, int]) -> int:
+    if item[0] in _COUNTED:
+        return item[2]
+    return _WIDTHS.get(item[0], 1)
+
+
+def _start_matters(across: AcrossCode) -> bool:
+    op, kind, slot = across.code[:, 0], across.code[:, 2], across.code[:, 3]
+    leaf = np.isin(op, (conditions.X_LEAF_I, conditions.X_LEAF_F))
+    from_start = leaf & (slot < 0) & (kind != conditions.ANCHOR_CURRENT)
+    counted = (op == conditions.X_COUNT) & (slot < 0)
+    return bool((from_start | counted | (op == conditions.X_MATCH_NUMBER)).any())
+
+
+def _reads(across: AcrossCode, symbol: int) -> Needs:
+    """Return what the condition of a symbol reads, once its row is bound."""
+    needs: Needs = {}
+    lo, hi = across.slices[symbol].tolist()
+    for instruction in across.code[lo:hi].tolist():
+        for need, number in _read_by(across, *instruction[:5]):
+            needs[need] = max(needs.get(need, 0), number)
+    return needs
+
+
+def _read_by(
+    across: AcrossCode, op: int, operand: int, kind: int, slot: int, offset: int
+) -> Iterator[tuple[Need, int]]:
+    first = kind == conditions.ANCHOR_FIRST
+    if op in (conditions.X_LEAF_I, conditions.X_LEAF_F) and slot >= 0:
+        yield (kernels.KEY_FIRST if first else kernels.KEY_LAST, slot), offset + 1
+    elif op == conditions.X_CLASSIFIER and slot >= 0:
+        symbols = kernels.KEY_FIRST_SYMBOLS if first else kernels.KEY_LAST_SYMBOLS
+        yield (symbols, slot), offset + 1
+    elif op == conditions.X_COUNT and slot >= 0:
+        yield (kernels.KEY_COUNT, slot), 1
+    elif op == conditions.X_TOTAL:
+        extreme = across.totals[operand, 0] in (conditions.TOTAL_MIN, conditions.TOTAL_MAX)
+        yield (kernels.KEY_EXTREME if extreme else kernels.KEY_TOTAL, operand), slot
+
+
+def _live(code: IntArray, across: AcrossCode, reads: list[Needs]) -> list[Needs]:
+    """Return what is needed before each instruction; a least fixed point."""
+    slots = [
+        frozenset(across.slots[a:b].tolist())
+        for a, b in zip(across.slot_begins[:-1], across.slot_begins[1:], strict=True)
+    ]
+    live: list[Needs] = [{} for _ in code]
+    instructions = code.tolist()
+    changed = True
+    while changed:
+        changed = False
+        for at in range(len(instructions) - 1, -1, -1):
+            needs = _before(at, instructions[at], live, slots, reads)
+            if needs != live[at]:
+                live[at] = needs
+                changed = True
+    return live
+
+
+def _before(
+    at: int,
+    instruction: list[int],
+    live: list[Needs],
+    slots: list[frozenset[int]],
+    reads: list[Needs],
+) -> Needs:
+    op, a, b = instruction[:3]
+    if op == machine.ACCEPT:
+        return {}
+    if op == machine.JUMP:
+        return live[a]
+    if op == machine.SPLIT:
+        return _both(live[a], live[b])
+    if op == machine.MARK:
+        return {need: n for need, n in live[at + 1].items() if need != (kernels.KEY_GUARD, a)}
+    if op == machine.CHECK:
+        return _both(_both(live[at + 1], live[b]), {(kernels.KEY_GUARD, a): 1})
+    if op == machine.CHAR and b:
+        after = _both(live[at + 1], reads[a])
+        bound = {
+            (kind, which): number - (kind in _LAST and which in slots[a])
+            for (kind, which), number in after.items()
+        }
+        return {need: number for need, number in bound.items() if number > 0 or _is_total(need)}
+    return live[at + 1]
+
+
+def _is_total(need: Need) -> bool:
+    return need[0] in _WIDTHS  # its number is a slot
+
+
+def _both(one: Needs, two: Needs) -> Needs:
+    joined = dict(one)
+    for need, number in two.items():
+        joined[need] = max(joined.get(need, number), number)
+    return joined

@@ -1,0 +1,384 @@
+"""Edges, exclusion, skips, unmatched rows, negation, aggregates in DEFINE: computed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from replay.errors import NotSupportedError, SkipError
+from replay.language.bound import (
+    Alternate,
+    Anchor,
+    AnchorKind,
+    BoundPatternQuery,
+    Classifier,
+    Concat,
+    Edge,
+    EdgeKind,
+    Exclusion,
+    MatchNumber,
+    Negation,
+    Pattern,
+    Repeat,
+    RowsPerMatch,
+    SkipMode,
+    Symbol,
+)
+from replay.operators import search
+from replay.operators.matcher import PatternMatcher
+from replay.operators.matches import NO_SYMBOL, Matches
+from replay.operators.program import compile_program
+from tests.unit.operators.bound_queries import (
+    DOUBLE,
+    INT,
+    attr,
+    call,
+    first,
+    last,
+    lit,
+    query,
+    total,
+)
+
+A, B, C = Symbol(0), Symbol(1), Symbol(2)
+START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
+ALL = RowsPerMatch.ALL_SHOW_EMPTY
+
+
+def letters(text: str, **more: object) -> pa.Table:
+    return pa.table({"t": range(len(text)), "s": list(text), "i": [0] * len(text), **more})
+
+
+def numbers(values: list[int]) -> pa.Table:
+    return pa.table({"t": range(len(values)), "i": pa.array(values, pa.int64())})
+
+
+def is_letter(letter: str) -> object:
+    return call("=", attr("s"), lit(letter))
+
+
+def find(asked: BoundPatternQuery, table: pa.Table) -> Matches:
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(table), 0)
+    matcher.finish()
+    return matcher.take()
+
+
+def spans(pattern: Pattern, text: str, symbols: str, **more: object) -> list[tuple[int, int]]:
+    defines = [None if s == "." else is_letter(s) for s in symbols]
+    found = find(query(pattern, defines, **more), letters(text))
+    return list(zip(found.first_seq.tolist(), found.last_seq.tolist(), strict=True))
+
+
+def counted(defines: list, values: list[int]) -> list[tuple[int, int]]:
+    """Return the spans of A+ over numbers."""
+    found = find(query(Repeat(A, 1, None), defines), numbers(values))
+    return list(zip(found.first_seq.tolist(), found.last_seq.tolist(), strict=True))
+
+
+def test_rows_of_matches_tell_symbols_and_exclusion() -> None:
+    pattern = Concat((A, Exclusion(Repeat(B, 1, None)), C))
+    asked = query(pattern, [is_letter(s) for s in "abc"], rows_per_match=ALL)
+    rows = find(asked, letters("xabbcabc")).rows
+    assert rows is not None
+    assert rows.offsets.tolist() == [0, 4, 7]
+    assert rows.seq.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert rows.symbol.tolist() == [0, 1, 1, 2, 0, 1, 2]
+    assert rows.excluded.tolist() == [False, True, True, False, False, True, False]
+
+
+def test_empty_match_has_one_row_of_no_symbol() -> None:
+    asked = query(Repeat(A, 0, None), [is_letter("a")], rows_per_match=ALL)
+    found = find(asked, letters("ba"))
+    assert found.rows is not None
+    assert found.number.tolist() == [1, 2]
+    assert (found.rows.seq.tolist(), found.rows.symbol.tolist()) == ([0, 1], [NO_SYMBOL, 0])
+
+
+def test_start_edge_holds_at_the_first_row_of_each_partition_only() -> None:
+    #  p 0 0 1 1: first rows are 0 and 2
+    asked = query(Concat((START, A)), [None], partition_by=("p",))
+    assert find(asked, letters("aaaa", p=[0, 0, 1, 1])).first_seq.tolist() == [0, 2]
+    assert spans(Concat((START, A)), "aaa", "a") == [(0, 0)]
+
+
+def test_start_of_a_partition_is_remembered_over_stretches() -> None:
+    program = compile_program(query(Concat((START, A)), [None], partition_by=("p",)))
+    matcher = PatternMatcher(program)
+    for first_seq, p in ((0, 0), (10, 0), (20, 1)):
+        matcher.push(program.prepare(letters("aa", p=[p, p])), first_seq)
+        matcher.finish()
+    assert matcher.take().first_seq.tolist() == [0, 20]
+
+
+def test_end_edge_is_decided_by_the_next_row_or_the_end() -> None:
+    program = compile_program(query(Concat((A, END)), [is_letter("a")]))
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(letters("xa")), 0)
+    assert (len(matcher.take()), matcher.n_kept) == (0, 1)
+    matcher.push(program.prepare(letters("aa")), 2)
+    assert (len(matcher.take()), matcher.n_kept) == (0, 1)
+    matcher.finish()
+    assert matcher.take().first_seq.tolist() == [3]
+
+
+def test_end_edge_waits_though_the_window_has_passed() -> None:
+    #  A at t 0 in partition 0; partition 1 goes on long after the window of 1
+    asked = query(Concat((A, END)), [is_letter("a")], within=1, partition_by=("p",))
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(letters("axxxx", p=[0, 1, 1, 1, 1])), 0)
+    assert matcher.n_kept == 1
+    matcher.finish()
+    assert matcher.take().first_seq.tolist() == [0]
+
+
+def test_search_goes_on_at_the_row_that_skip_names() -> None:
+    #  A B B over any five rows
+    pattern = Concat((A, B, B))
+    to_last = spans(pattern, "xxxxx", "..", skip=SkipMode.TO_LAST, skip_to=(1,))
+    assert to_last == [(0, 2), (2, 4)]
+    to_first = spans(pattern, "xxxxx", "..", skip=SkipMode.TO_FIRST, skip_to=(1,))
+    assert to_first == [(0, 2), (1, 3), (2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "why"),
+    [("aba", 1, r"with seq 2 maps no row to B"), ("xab", 0, r"with seq 1 has A as its first row")],
+)
+def test_skip_to_a_row_that_is_not_there_or_the_first_is_an_error(text, target, why) -> None:
+    asked = query(
+        Concat((A, Repeat(B, 0, 1))),
+        [is_letter("a"), is_letter("b")],
+        skip=SkipMode.TO_LAST,
+        skip_to=(target,),
+    )
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    with pytest.raises(SkipError, match=rf"SKIP TO LAST .* PATTERN \(A B\?\) .*{why}") as raised:
+        matcher.push(program.prepare(letters(text + "a")), 0)
+    # The matches up to the one that cannot be skipped are known.
+    assert matcher.take().first_seq.tolist()[-1] == raised.value.first_seq
+
+
+def test_skip_error_of_a_partition_waits_for_earlier_matches_of_others() -> None:
+    #  p  1 0 0 1      partition 0 fails at row 1; row 0 matches only with row 3
+    pattern = Concat((A, Repeat(B, 0, 1), Repeat(C, 0, 1)))
+    asked = query(
+        pattern,
+        [is_letter("a"), is_letter("b"), is_letter("c")],
+        skip=SkipMode.TO_LAST,
+        skip_to=(1,),
+        partition_by=("p",),
+    )
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(letters("aax", p=[1, 0, 0])), 0)
+    assert len(matcher.take()) == 0
+    matcher.push(program.prepare(letters("bx", p=[1, 1])), 3)
+    with pytest.raises(SkipError, match="with seq 1"):
+        matcher.finish()
+    assert matcher.take().first_seq.tolist() == [0, 1]
+
+
+def test_unmatched_rows_stand_between_matches_with_number_0() -> None:
+    asked = query(
+        Concat((A, B)),
+        [is_letter("a"), is_letter("b")],
+        rows_per_match=RowsPerMatch.ALL_WITH_UNMATCHED,
+    )
+    found = find(asked, letters("xabab-"))
+    assert found.rows is not None
+    assert found.first_seq.tolist() == [0, 1, 3, 5]
+    assert found.last_seq.tolist() == [-1, 2, 4, 4]
+    assert found.number.tolist() == [0, 1, 2, 0]
+    assert found.rows.symbol.tolist() == [NO_SYMBOL, 0, 1, 0, 1, NO_SYMBOL]
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+@pytest.mark.parametrize("after", [True, False])
+def test_negation_keeps_its_rows_out_of_the_repetition_beside_it(after, greedy) -> None:
+    #  a . . b  has no x between, a x b has
+    gap = (Negation(3), Repeat(C, 0, None, greedy))
+    pattern = Concat((A, *(gap if after else gap[::-1]), B))
+    defines = [is_letter("a"), is_letter("b"), None, is_letter("x")]
+    asked = query(pattern, defines, rows_per_match=ALL)
+    rows = find(asked, letters("axba..b")).rows
+    assert rows is not None
+    assert rows.seq.tolist() == [3, 4, 5, 6]
+    assert rows.symbol.tolist() == [0, 2, 2, 1]  # as the symbol that is repeated
+
+
+def test_unknown_is_no_reason_to_keep_a_row_out_of_a_negation() -> None:
+    pattern = Concat((A, Negation(2), Repeat(B, 0, None)))
+    unknown = call("=", attr("i"), lit(1))
+    table = pa.table({"t": range(3), "i": pa.array([0, None, 1]), "s": ["a", "x", "x"]})
+    found = find(query(pattern, [is_letter("a"), None, unknown]), table)
+    assert found.last_seq.tolist() == [1]
+
+
+def test_negation_elsewhere_is_refused_by_name() -> None:
+    with pytest.raises(NotSupportedError, match="!C stands beside no unbounded repetition"):
+        compile_program(query(Concat((A, Negation(2), B)), [None, None, is_letter("x")]))
+
+
+def test_negation_that_counts_rows_of_its_repetition_is_refused() -> None:
+    counts = call(">", total("count", None, (1,)), lit(2))
+    pattern = Concat((A, Negation(2), Repeat(B, 0, None)))
+    with pytest.raises(NotSupportedError, match="the condition of !C counts rows that B"):
+        compile_program(query(pattern, [None, None, counts]))
+
+
+def test_sum_in_define_counts_the_row_under_test() -> None:
+    small = call("<=", total("sum", attr("i"), (0,)), lit(5))
+    assert counted([small], [1, 2, 3, 4, 9]) == [(0, 1), (2, 2), (3, 3)]
+
+
+def test_sum_beyond_int64_is_null_until_it_comes_back() -> None:
+    #  2**62 + 2**62 does not fit; less 1 it does
+    big = 2**62
+    fits = call("not", call("is_null", total("sum", attr("i"), None)))
+    asked = query(Concat((A, B, C)), [None, None, fits])
+    assert len(find(asked, numbers([big, big, -1]))) == 1
+    assert len(find(asked, numbers([big, big, 0]))) == 0
+    overflowing = query(Concat((A, B)), [None, call("is_null", total("sum", attr("i"), None))])
+    program = compile_program(overflowing)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(numbers([big, big])), 0)
+    assert (matcher.n_matches, matcher.n_faults) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "is_this"),
+    [
+        ("avg", [1, 2, 6], 3.0),
+        ("var_pop", [1, 2, 3], 2 / 3),
+        ("var_samp", [1, 2, 3], 1.0),
+        ("stddev_samp", [1, 2, 3], 1.0),
+    ],
+)
+def test_averages_and_spreads_in_define(function, values, is_this) -> None:
+    three = Concat((A, A, B))
+    reached = call("=", total(function, attr("i"), None, DOUBLE), lit(is_this))
+    assert len(find(query(three, [None, reached]), numbers(values))) == 1
+    assert len(find(query(three, [None, reached]), numbers([5, *values[:2]]))) == 0
+
+
+def test_extremes_and_counts_pass_over_nulls() -> None:
+    table = pa.table({"t": range(3), "i": pa.array([4, None, 2])})
+    conditions = [
+        call("=", total("min", attr("i"), None), lit(2)),
+        call("=", total("max", attr("i"), (0,)), lit(4)),
+        call("=", total("count", attr("i"), None), lit(2)),
+        call("=", total("count", None, None), lit(3)),
+    ]
+    asked = query(Concat((A, A, B)), [None, call("and", *conditions)])
+    assert len(find(asked, table)) == 1
+
+
+def test_union_of_symbols_and_offsets_are_read_so_far() -> None:
+    #  third row: first of (A, B) is row 0, one after it row 1, one before its last row 0
+    def reads(anchor: Anchor, value: int) -> object:
+        return call("=", attr("i", anchor), lit(value))
+
+    both = (0, 1)
+    asked = query(
+        Concat((A, B, C)),
+        [
+            None,
+            None,
+            call(
+                "and",
+                reads(Anchor(AnchorKind.FIRST, both), 7),
+                reads(Anchor(AnchorKind.FIRST, both, 1), 8),
+                reads(Anchor(AnchorKind.LAST, both, 1), 7),
+                reads(Anchor(AnchorKind.LAST, None, 1), 8),
+                call("is_null", attr("i", Anchor(AnchorKind.LAST, both, 2))),
+            ),
+        ],
+    )
+    assert len(find(asked, numbers([7, 8, 9]))) == 1
+
+
+def test_classifier_of_a_union_names_its_last_symbol() -> None:
+    union = Classifier(anchor=Anchor(AnchorKind.LAST, (0, 1)))
+    pattern = Concat((Alternate((A, B)), C))
+    asked = query(pattern, [is_letter("a"), is_letter("b"), call("=", union, lit("B"))])
+    assert find(asked, letters("axbx")).first_seq.tolist() == [2]
+
+
+def test_match_number_in_define_is_that_of_the_match_sought() -> None:
+    numbered = query(A, [call("=", attr("i"), MatchNumber())])
+    assert find(numbered, numbers([2, 1, 1, 2, 3])).first_seq.tolist() == [1, 3, 4]
+
+
+def test_distinct_and_strings_in_aggregates_of_define_are_refused_by_name() -> None:
+    longest = call("=", total("max", attr("s"), None), lit("x"))
+    with pytest.raises(NotSupportedError, match="MAX of strings in the condition of A"):
+        compile_program(query(A, [longest]))
+
+
+@pytest.mark.parametrize("patience", [0, 256])
+def test_conditions_across_rows_do_not_blow_up_nested_quantifiers(monkeypatch, patience) -> None:
+    #  ((C+)+)+ B where B needs what A's row never gives: exponentially many derivations
+    n = 1500
+    monkeypatch.setattr(search, "STATES_PATIENCE", patience)
+    monkeypatch.setattr(search, "STEPS_MAX", 100 * n)
+    never = call("=", attr("i"), call("+", attr("i", last(0)), lit(7), to=INT))
+    nested = Repeat(Repeat(Repeat(C, 1, None), 1, None), 1, None)
+    asked = query(Concat((A, nested, B)), [call("=", attr("i"), lit(9)), never, None])
+    assert len(find(asked, numbers([9] + [1] * n))) == 0
+
+
+def test_bound_rows_in_nested_quantifiers_are_remembered_by_what_is_read_of_them() -> None:
+    #  ((A B?)+)+ C over any rows, C above its last A: A's row makes states of their own
+    n = 400
+    nested = Repeat(Repeat(Concat((A, Repeat(B, 0, 1))), 1, None), 1, None)
+    above = call(">", attr("i"), call("+", attr("i", last(0)), lit(100), to=INT))
+    asked = query(Concat((nested, C)), [None, None, above], skip=SkipMode.TO_NEXT_ROW)
+    values = np.arange(n)
+    assert len(find(asked, numbers(values.tolist()))) == 0
+    values[-1] = 1000
+    assert len(find(asked, numbers(values.tolist()))) == n - 1
+
+
+def test_snapshot_is_refused_by_another_query_and_as_garbage() -> None:
+    one, other = (compile_program(query(A, [is_letter(s)])) for s in "ab")
+    snapshot = PatternMatcher(one).snapshot()
+    PatternMatcher(one).restore(snapshot)
+    with pytest.raises(ValueError, match="another query"):
+        PatternMatcher(other).restore(snapshot)
+    with pytest.raises(ValueError, match="no snapshot"):
+        PatternMatcher(one).restore(b"garbage")
+
+
+def test_overlapping_matches_share_their_ends() -> None:
+    #  (A|B)+ from each row: all end at the same row, with the same symbols on the way
+    asked = query(
+        Repeat(Alternate((A, B)), 1, None),
+        [is_letter("a"), is_letter("b")],
+        skip=SkipMode.TO_NEXT_ROW,
+        rows_per_match=ALL,
+    )
+    found = find(asked, letters("abbax"))
+    assert found.rows is not None
+    assert found.last_seq.tolist() == [3, 3, 3, 3]
+    assert found.rows.symbol.tolist() == [0, 1, 1, 0, 1, 1, 0, 1, 0, 0]
+
+
+def test_partition_neighbours_of_rows_are_told() -> None:
+    #  p 0 1 0 1: PREV of row 2 is row 0
+    asked = query(
+        A,
+        [is_letter("a")],
+        measures=[attr("i", last(0), -1), attr("i", first(None))],
+        partition_by=("p",),
+        rows_per_match=ALL,
+    )
+    program = compile_program(asked)
+    assert program.row_offsets == (-1,)
+    rows = find(asked, letters("xxaa", p=[0, 1, 0, 1])).rows
+    assert rows is not None
+    assert (rows.seq.tolist(), rows.moved.tolist()) == ([2, 3], [[0], [1]])
