@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,17 @@ from replay.language.bound import (
     Expression,
     MatchNumber,
 )
-from replay.operators.columns import Columns, Values
-from replay.operators.evaluate import evaluate
-from replay.operators.matches import Matches
+from replay.operators.columns import Values
+from replay.operators.config import MEASURED_ROWS_AT_ONCE
+from replay.operators.evaluate import MatchValue, evaluate
+from replay.operators.matches import Matches, MatchRows
 from replay.operators.program import MatchProgram, slot_of, sorted_attributes
+from replay.operators.rows.events import Fetch, FetchedEvents
+from replay.operators.rows.reader import RowReader
+from replay.operators.rows.views import Navigator
 from replay.operators.scalars import Faults
 
 IntArray = npt.NDArray[np.int64]
-Fetch = Callable[[list[str], IntArray], pa.Table]
 
 ARROW_TYPES = {
     DataType.BOOLEAN: pa.bool_(),
@@ -62,28 +66,75 @@ def evaluate_measures(
     n_events
         Events of the stream: PREV and NEXT beyond it are NULL.
     faults
-        Counts the matches whose arithmetic or casts gave NULL.
+        Counts the evaluations whose arithmetic, cast or sum gave NULL.
 
     Returns
     -------
     pyarrow.Table
-        One row per match, columns named and ordered as ``query.output``. A measure that is a
-        plain attribute keeps its column's type (dictionaries decoded).
+        One row per match, or the rows that ALL ROWS PER MATCH gives; columns named and ordered as
+        ``query.output``. A column of the stream, and a measure that is a plain attribute, keep
+        their type (dictionaries decoded).
     """
-    reader = _MatchRows(query, program, matches, fetch, n_events)
+    parts = answer_parts(query, program, matches, fetch, n_events=n_events, faults=faults)
+    return pa.concat_tables(parts)
+
+
+def answer_parts(
+    query: BoundPatternQuery,
+    program: MatchProgram,
+    matches: Matches,
+    fetch: Fetch,
+    *,
+    n_events: int,
+    faults: Faults | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the answer of `evaluate_measures` in tables, at least one, all of one schema.
+
+    A part covers whole matches of about ``MEASURED_ROWS_AT_ONCE`` rows, which bounds the memory
+    of many long matches; each part fetches once, when it is asked for.
+    """
     faults = Faults() if faults is None else faults
+    if not program.needs_rows:
+        reader = _AnchorReader(query, program, matches, fetch, n_events, faults)
+        yield _answer(query, reader, len(matches))
+        return
+    if matches.rows is None:  # a matcher that found nothing has no part that could have rows
+        assert not len(matches)
+        matches = replace(matches, rows=MatchRows.concat([], len(program.row_offsets)))
+    for part in matches.split(MEASURED_ROWS_AT_ONCE):
+        assert part.rows is not None
+        navigator = Navigator(
+            part.rows,
+            program.row_offsets,
+            partitioned=bool(query.partition_by),
+            n_events=n_events,
+        )
+        yield _answer(query, RowReader(query, part, navigator, fetch, faults), len(part))
+
+
+def _answer(
+    query: BoundPatternQuery, reader: _AnchorReader | RowReader, n_matches: int
+) -> pa.Table:
+    """Return the columns of the answer."""
+    if not query.output:  # the outer query counts; a table without columns forgets its rows
+        return pa.table({"": pa.nulls(n_matches)})
     measures = {measure.name: measure.expression for measure in query.measures}
     columns = []
     for source, _ in query.output:
-        if source in measures:
-            columns.append(reader.measure(measures[source], faults))
+        if source not in measures:
+            columns.append(reader.column(source))
+            continue
+        expression = measures[source]
+        if isinstance(expression, Attribute):
+            measured = reader.attribute(expression)
         else:
-            columns.append(reader.plain(source, reader.first_rows))
+            measured = to_arrow(reader.values(expression), expression.type)
+        columns.append(reader.spread(measured))
     return pa.table(columns, names=[name for _, name in query.output])
 
 
-class _MatchRows:
-    """The rows that measures read, by match."""
+class _AnchorReader:
+    """Reads measures of matches whose rows the matcher did not keep, but the rows measured."""
 
     def __init__(
         self,
@@ -92,11 +143,13 @@ class _MatchRows:
         matches: Matches,
         fetch: Fetch,
         n_events: int,
+        faults: Faults,
     ) -> None:
         self.n_rows = len(matches)
         self._query = query
         self._matches = matches
         self._n_events = n_events
+        self._faults = faults
         self._slots = {
             slot: number
             for number, slot in enumerate(zip(program.anchors, program.offsets, strict=True))
@@ -106,46 +159,28 @@ class _MatchRows:
         wanted = [self._seqs(attribute) for attribute in dict.fromkeys(read)]
         if partition:
             wanted.append(matches.first_seq)
-        names = sorted({*partition, *(attribute.name for attribute in read)})
-        self._seq_of_row = np.empty(0, np.int64)
-        self._table: pa.Table | None = None
-        if names:
-            seqs = np.unique(np.concatenate(wanted))
-            self._seq_of_row = seqs[seqs >= 0]
-            self._table = fetch(names, self._seq_of_row)
-            self._columns = Columns(self._table)
+        names = [*partition, *(attribute.name for attribute in read)]
+        self._events = FetchedEvents(fetch, names, wanted)
 
-    @property
-    def first_rows(self) -> IntArray:
-        """Rows of the matches' first events."""
-        return self._rows(self._matches.first_seq)
+    def column(self, name: str) -> pa.Array:
+        """Return a partition column for every match."""
+        return self._events.plain(name, self._events.rows(self._matches.first_seq))
+
+    def attribute(self, attribute: Attribute) -> pa.Array:
+        """Return a measure that is a plain attribute, with its column's type."""
+        return self._events.plain(attribute.name, self._events.rows(self._seqs(attribute)))
+
+    def values(self, expression: Expression) -> Values:
+        """Return any measure."""
+        return evaluate(expression, self, self._faults, match_values=self._match_values)
+
+    def spread(self, measured: pa.Array) -> pa.Array:
+        """Return the measure: every row of the answer is a match."""
+        return measured
 
     def at(self, attribute: Attribute) -> Values:
         """Return the attribute's value for every match."""
-        rows = self._rows(self._seqs(attribute))
-        here = Attribute(attribute.name, attribute.type)
-        data, valid = self._columns.at(here)
-        if attribute.type is DataType.STRING:
-            return Values(data.take(pa.array(rows, mask=rows < 0)), None)
-        if not len(data):
-            return Values(np.zeros(len(rows), data.dtype), np.zeros(len(rows), np.bool_))
-        there = rows >= 0
-        return Values(data[rows], there if valid is None else there & valid[rows])
-
-    def plain(self, name: str, rows: IntArray) -> pa.Array:
-        """Return a column's values as they are stored; NULL for row -1."""
-        assert self._table is not None
-        column = self._table.column(name)
-        if pa.types.is_dictionary(column.type):
-            column = column.unify_dictionaries().cast(column.type.value_type)
-        return column.take(pa.array(rows, mask=rows < 0))
-
-    def measure(self, expression: Expression, faults: Faults) -> pa.Array:
-        """Return a measure's values."""
-        if isinstance(expression, Attribute):
-            return self.plain(expression.name, self._rows(self._seqs(expression)))
-        found = evaluate(expression, self, faults, match_values=self._match_values)
-        return to_arrow(found, expression.type)
+        return self._events.values(attribute, self._events.rows(self._seqs(attribute)))
 
     def _seqs(self, attribute: Attribute) -> IntArray:
         """Return the ``seq`` the attribute is read at for every match, -1 for none."""
@@ -156,13 +191,10 @@ class _MatchRows:
         seqs = anchors + attribute.offset
         return np.where((anchors >= 0) & (seqs >= 0) & (seqs < self._n_events), seqs, -1)
 
-    def _rows(self, seqs: IntArray) -> IntArray:
-        """Return where the events at ``seqs`` stand among those fetched, -1 for none."""
-        return np.where(seqs < 0, -1, np.searchsorted(self._seq_of_row, seqs))
-
-    def _match_values(self, what: Classifier | MatchNumber) -> Values:
+    def _match_values(self, what: MatchValue) -> Values:
         if isinstance(what, MatchNumber):
             return Values(self._matches.number, None)
+        assert isinstance(what, Classifier), "others need the rows of the match"
         classifier = self._matches.classifier
         names = pa.array(self._query.symbols, pa.string())
         return Values(names.take(pa.array(classifier, mask=classifier < 0)), None)
