@@ -1,0 +1,1 @@
+"""Matching strategies: every match of SEMANTICS CONTIGUOUS, SKIP TILL NEXT or SKIP TILL ANY."""

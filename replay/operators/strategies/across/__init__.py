@@ -1,0 +1,1 @@
+"""Mappings whose conditions look across rows, compiled."""

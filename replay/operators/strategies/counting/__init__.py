@@ -1,0 +1,1 @@
+"""Counts of matches that are never built, compiled."""

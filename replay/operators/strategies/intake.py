@@ -1,0 +1,172 @@
+"""The rows of stretches as strategies search them: what a matcher and a counter share."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.operators.partitions import PartitionTable, evaluate_grouped
+from replay.operators.prepared import Prepared
+from replay.operators.program import MatchProgram
+from replay.operators.search import Rows
+from replay.operators.strategies.searches import Search, to_search
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Intake:
+    """Takes prepared rows in, and keeps those that matches may still begin with.
+
+    Rows are pushed in order of ``seq``, contiguous within a stretch; ``finish`` ends a stretch.
+
+    Parameters
+    ----------
+    program
+        The compiled query, with a strategy.
+    """
+
+    def __init__(self, program: MatchProgram) -> None:
+        code = program.strategy
+        assert code is not None
+        self._program = program
+        self._code = code
+        self._inbox: list[Rows] = []
+        self._deferred: list[tuple[Prepared, int]] = []
+        self._next_seq: int | None = None
+        self._strings = {text: number for number, text in enumerate(program.across.texts)}
+        self._partitions = PartitionTable()
+        self._firsts = np.empty(0, np.int64)
+        self._open: Search | None = None
+        self._finished: deque[Search] = deque()
+        self._n_rows = 0
+        self._n_faults = 0
+
+    @property
+    def n_kept(self) -> int:
+        """Number of rows kept because matches that begin with them may not all be out."""
+        searches = [*self._finished, *([self._open] if self._open is not None else [])]
+        deferred = sum(batch.n_rows for batch, _ in self._deferred)
+        return sum(map(len, searches)) + sum(map(len, self._inbox)) + deferred
+
+    def push(self, prepared: Prepared, first_seq: int) -> None:
+        """Take the next rows of the stretch; row i has ``seq`` ``first_seq + i``.
+
+        Raises
+        ------
+        ValueError
+            If the rows do not follow those pushed last.
+        """
+        n = prepared.n_rows
+        if n == 0:
+            return
+        if self._next_seq is not None and first_seq != self._next_seq:
+            raise ValueError(
+                f"rows from seq {first_seq} pushed where {self._next_seq} follows; "
+                "finish the stretch first"
+            )
+        self._next_seq = first_seq + n
+        self._n_rows += n
+        if self._program.needs_all_rows:
+            self._deferred.append((prepared, first_seq))
+            return
+        self._inbox.append(self._admit(prepared, np.arange(first_seq, first_seq + n)))
+
+    def push_stretches(
+        self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
+    ) -> None:
+        """Take several whole stretches at once, each finished.
+
+        Parameters
+        ----------
+        prepared
+            Rows of all of them, one after the other.
+        starts, n_rows, first_seqs
+            First row in ``prepared``, number of rows and first ``seq`` of each stretch.
+        """
+        if self._next_seq is not None:
+            raise ValueError("a stretch is open; finish it before pushing whole ones")
+        if self._program.partition_by:
+            parts = zip(starts.tolist(), n_rows.tolist(), first_seqs.tolist(), strict=True)
+            for start, n, first in parts:
+                self.push(prepared.slice(start, n), first)
+                self.finish()
+            return
+        self._n_rows += prepared.n_rows
+        stretch = np.repeat(np.arange(len(starts)), n_rows)
+        seq = np.arange(prepared.n_rows) + (first_seqs - starts)[stretch]
+        search = to_search(self._to_rows(prepared, seq, stretch), self._first_rows())
+        search.end()
+        self._finished.append(search)
+
+    def finish(self) -> None:
+        """End the stretch: nothing more is to come. Match numbers go on in the next stretch."""
+        if self._deferred:
+            evaluated = evaluate_grouped(self._program, self._deferred, self._partitions)
+            rows = self._to_rows(*evaluated)
+            assert rows.seq is not None
+            rows = rows.take(np.argsort(rows.seq))
+            if self._code.asks_for_start:
+                assert rows.seq is not None
+                assert rows.group is not None
+                self._note_first(rows.group, rows.seq)
+            self._inbox = [rows]
+            self._deferred = []
+        if self._inbox or self._open is not None:
+            self._merge_inbox()
+            assert self._open is not None
+            self._open.end()
+            self._finished.append(self._open)
+        self._open = None
+        self._next_seq = None
+
+    def _admit(self, prepared: Prepared, seq: IntArray) -> Rows:
+        groups = prepared.partitions
+        numbers = np.zeros(len(seq), np.int64)
+        if groups is not None:
+            numbers = self._partitions.numbers(groups)
+        if self._code.asks_for_start:
+            self._note_first(numbers, seq)
+        return self._to_rows(prepared, seq, numbers)
+
+    def _to_rows(self, prepared: Prepared, seq: IntArray, partition: IntArray) -> Rows:
+        """Return prepared rows with codes of strings that mean the same in every batch."""
+        self._n_faults += prepared.n_faults
+        leaves = prepared.leaves.copy() if prepared.strings else prepared.leaves
+        known = self._strings
+        for strings in prepared.strings:
+            table = [known.setdefault(entry, len(known)) for entry in strings.entries]
+            leaves[strings.leaf] = np.array([*table, -1], np.int64)[strings.codes]
+        return Rows(prepared.words, prepared.times, leaves, prepared.known, seq, partition)
+
+    def _merge_inbox(self) -> None:
+        if self._open is None:
+            self._open = to_search(Rows.concat(self._inbox), self._first_rows())
+        elif self._inbox:
+            self._open = self._open.extended(self._inbox, self._first_rows(), self._lookback())
+        self._inbox = []
+
+    def _trim(self) -> None:
+        """Let go of rows that no match can need any more."""
+        assert self._open is not None
+        self._open = self._open.trimmed(self._first_rows(), self._lookback())
+
+    def _lookback(self) -> int | None:
+        """Return how long before a match rows decide about it; None: not at all."""
+        return self._program.within if self._code.looks_before else None
+
+    def _first_rows(self) -> IntArray | None:
+        """Return ``seq`` of the first row of each partition, if the pattern asks for it."""
+        return self._firsts if self._code.asks_for_start else None
+
+    def _note_first(self, partition: IntArray, seq: IntArray) -> None:
+        """Keep the first row of partitions not seen before."""
+        n_known = len(self._firsts)
+        found, places = np.unique(partition, return_index=True)
+        new = found >= n_known
+        if new.any():
+            grown = np.full(int(found[-1]) + 1, -1, np.int64)
+            grown[:n_known] = self._firsts
+            grown[found[new]] = seq[places[new]]
+            self._firsts = grown

@@ -1,0 +1,1 @@
+"""States of runs and the path under search, compiled."""

@@ -1,0 +1,307 @@
+"""Every match of a strategy is found, once, in order, however the rows are cut into batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from replay.language.bound import (
+    Alternate,
+    BoundPatternQuery,
+    Concat,
+    Edge,
+    EdgeKind,
+    Negation,
+    Pattern,
+    Repeat,
+    Semantics,
+    Symbol,
+)
+from replay.operators.matchers import new_matcher
+from replay.operators.matches import Matches
+from replay.operators.program import compile_program
+from tests.unit.operators.bound_queries import attr, call, first, last, lit, query, to_table
+from tests.unit.operators.strategies.runs_oracle import Answer, Rule, every_match
+
+A, B, C, D = map(Symbol, range(4))
+CONTIGUOUS, NEXT, ANY = (
+    Semantics.CONTIGUOUS,
+    Semantics.SKIP_TILL_NEXT,
+    Semantics.SKIP_TILL_ANY,
+)
+START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
+
+
+def examples(n: int) -> settings:
+    return settings(max_examples=n, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def plus(pattern: Pattern) -> Repeat:
+    return Repeat(pattern, 1, None)
+
+
+def star(pattern: Pattern) -> Repeat:
+    return Repeat(pattern, 0, None)
+
+
+def condition(rule: Rule) -> object:
+    own = call("or", *(call("=", attr("s"), lit(letter)) for letter in rule.letters or "-"))
+    if rule.compare is None:
+        return own
+    op, which, symbol = rule.compare
+    anchor = (first if which == "first" else last)(symbol)
+    return call("and", own, call(op, attr("i"), attr("i", anchor)))
+
+
+def asked(
+    pattern: Pattern, rules: list[Rule], semantics: Semantics, **more: object
+) -> BoundPatternQuery:
+    timeouts = bool(more.pop("with_timeouts", False))
+    bound = query(pattern, [condition(rule) for rule in rules], **more)
+    return replace(bound, semantics=semantics, with_timeouts=timeouts)
+
+
+def find(bound: BoundPatternQuery, table: pa.Table, cuts: tuple[int, ...] = ()) -> list[Matches]:
+    """Return what was taken after each push, and after the end."""
+    matcher = new_matcher(compile_program(bound))
+    program = compile_program(bound)
+    taken = []
+    for low, high in pairwise([0, *sorted(cuts), table.num_rows]):
+        matcher.push(program.prepare(table.slice(low, high - low)), low)
+        taken.append(matcher.take())
+    matcher.finish()
+    return [*taken, matcher.take()]
+
+
+def to_answers(taken: list[Matches]) -> list[Answer]:
+    answers = []
+    for matches in taken:
+        rows, timed_out = matches.rows, matches.timed_out
+        for k, (low, high) in enumerate(pairwise(rows.offsets.tolist())):
+            late = timed_out is not None and bool(timed_out[k])
+            answers.append(
+                Answer(
+                    tuple(rows.seq[low:high].tolist()), tuple(rows.symbol[low:high].tolist()), late
+                )
+            )
+    return answers
+
+
+def letters(text: str) -> list[dict]:
+    return [{"t": t, "s": s, "i": t, "d": None, "p": 0} for t, s in enumerate(text)]
+
+
+def spell(
+    pattern: Pattern, text: str, semantics: Semantics, symbols: str = "abc", **more: object
+) -> list[str]:
+    """Return matches as letters with their places, from 1, as the papers write them."""
+    bound = asked(pattern, [Rule(s) for s in "abc"], semantics, **more)
+    found = to_answers(find(bound, to_table(letters(text))))
+    return [" ".join(f"{text[r]}{r + 1}" for r in answer.rows) for answer in found]
+
+
+# a1 b1 a2 c1 b2 c2 of the thesis are the rows 1 to 6 here.
+FIGURE_2_6 = "abacbc"
+AB_STAR_C = Concat((A, star(B), C))
+
+
+def test_thesis_figure_2_6_contiguous() -> None:
+    assert spell(AB_STAR_C, FIGURE_2_6, CONTIGUOUS) == ["a3 c4"]
+
+
+def test_thesis_figure_2_6_skip_till_next() -> None:
+    assert spell(AB_STAR_C, FIGURE_2_6, NEXT) == ["a1 b2 c4", "a3 c4"]
+
+
+def test_thesis_figure_2_6_skip_till_any_has_nine_matches_in_canonical_order() -> None:
+    assert spell(AB_STAR_C, FIGURE_2_6, ANY) == [
+        "a1 b2 c4",
+        "a1 c4",
+        "a1 b2 b5 c6",
+        "a1 b2 c6",
+        "a1 b5 c6",
+        "a1 c6",
+        "a3 c4",
+        "a3 b5 c6",
+        "a3 c6",
+    ]
+
+
+COGRA = plus(Concat((plus(A), B)))
+
+
+def test_cogra_figure_2_contiguous() -> None:
+    assert spell(COGRA, "abaacbab", CONTIGUOUS) == ["a1 b2", "a7 b8"]
+
+
+def test_cogra_figure_2_skip_till_next() -> None:
+    assert spell(COGRA, "abaacbab", NEXT) == [
+        "a1 b2",
+        "a1 b2 a3 a4 b6",
+        "a1 b2 a3 a4 b6 a7 b8",
+        "a3 a4 b6",
+        "a3 a4 b6 a7 b8",
+        "a4 b6",
+        "a4 b6 a7 b8",
+        "a7 b8",
+    ]
+
+
+def test_cogra_figure_2_skip_till_any_has_43_matches() -> None:
+    found = spell(COGRA, "abaacbab", ANY)
+    assert len(found) == len(set(found)) == 43
+
+
+# ---------------------------------------------------------------------------------------------
+# Against the naive enumeration.
+
+
+@st.composite
+def row_patterns(draw: st.DrawFn, depth: int = 2) -> Pattern:
+    """Draw a pattern over three symbols, all of them positive."""
+    kind = draw(st.integers(0, 6 if depth else 0))
+    if kind <= 1:
+        return Symbol(draw(st.integers(0, 2)))
+    inner = row_patterns(depth - 1)
+    if kind <= 3:
+        return Concat(tuple(draw(st.lists(inner, min_size=1, max_size=3))))
+    if kind == 4:
+        return Alternate(tuple(draw(st.lists(inner, min_size=2, max_size=3))))
+    low, high = draw(st.sampled_from([(0, None), (1, None), (0, 1), (0, 2), (1, 2), (2, 2)]))
+    return Repeat(draw(inner), low, high)
+
+
+RULES = st.builds(Rule, st.sampled_from(["a", "b", "c", "ab", "bc", "abc"]))
+COMPARES = st.tuples(
+    st.sampled_from(["<", ">", "<=", "<>"]), st.sampled_from(["first", "last"]), st.integers(0, 2)
+)
+RULES_ACROSS = st.builds(Rule, st.sampled_from(["a", "b", "ab", "abc"]), st.none() | COMPARES)
+
+
+@st.composite
+def streams(draw: st.DrawFn, max_size: int = 8) -> list[dict]:
+    n = draw(st.integers(0, max_size))
+    times = np.cumsum(draw(st.lists(st.sampled_from([0, 1, 1, 2]), min_size=n, max_size=n)))
+    return [
+        {
+            "t": int(t),
+            "s": draw(st.sampled_from("aabbcd")),
+            "i": draw(st.sampled_from([None, 0, 1, 2, 3])),
+            "d": None,
+            "p": draw(st.sampled_from([0, 0, 1])),
+        }
+        for t in times
+    ]
+
+
+def decorate(draw: st.DrawFn, pattern: Pattern, semantics: Semantics) -> Pattern:
+    """Put negations of D and edges into a sequence."""
+    edge = [None, None, None]
+    front = draw(st.sampled_from([*edge, START, Negation(3)]))
+    back = draw(st.sampled_from([*edge, END, Negation(3)]))
+    parts = list(pattern.parts) if isinstance(pattern, Concat) else [pattern]
+    if semantics is not CONTIGUOUS and len(parts) > 1 and draw(st.booleans()):
+        parts.insert(draw(st.integers(1, len(parts) - 1)), Negation(3))
+    return Concat(tuple(p for p in (front, *parts, back) if p is not None))
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, across: bool) -> tuple[BoundPatternQuery, list[Rule], list[dict]]:
+    semantics = draw(st.sampled_from([CONTIGUOUS, NEXT, NEXT, ANY]))
+    pattern = draw(row_patterns())
+    within = draw(st.sampled_from([None, 0, 2, 3, 5]))
+    if within is not None and draw(st.booleans()):
+        pattern = decorate(draw, pattern, semantics)
+    rules = draw(st.lists(RULES_ACROSS if across else RULES, min_size=3, max_size=3))
+    rules.append(draw(st.builds(Rule, st.sampled_from(["c", "d", "b"]))))
+    bound = asked(
+        pattern,
+        rules,
+        semantics,
+        within=within,
+        partition_by=draw(st.sampled_from([(), ("p",)])),
+        with_timeouts=within is not None and draw(st.booleans()),
+    )
+    return bound, rules, draw(streams())
+
+
+def check(case: tuple, cuts: list[int]) -> None:
+    bound, rules, rows = case
+    expected = every_match(bound, rules, rows)
+    found = find(bound, to_table(rows), tuple(min(c, len(rows)) for c in cuts))
+    event("matches" if expected else "none")
+    assert to_answers(found) == expected
+    count: dict[tuple, int] = {}
+    for matches in found:
+        for seq, number in zip(matches.first_seq.tolist(), matches.number.tolist(), strict=True):
+            key = tuple(rows[seq][name] for name in bound.partition_by)
+            count[key] = count.get(key, 0) + 1
+            assert number == count[key]
+
+
+CUTS = st.lists(st.integers(0, 8), max_size=3)
+
+
+@examples(150)
+@given(cases(across=False), CUTS)
+def test_finds_what_the_naive_enumeration_finds(case: tuple, cuts: list[int]) -> None:
+    check(case, cuts)
+
+
+@examples(100)
+@given(cases(across=True), CUTS)
+def test_conditions_across_rows_see_the_rows_mapped_before(case: tuple, cuts: list[int]) -> None:
+    check(case, cuts)
+
+
+@examples(50)
+@given(cases(across=True), st.integers(1, 3))
+def test_limits_cut_the_same_answer(case: tuple, limit: int) -> None:
+    bound, rules, rows = case
+    program = compile_program(bound)
+    matcher = new_matcher(program)
+    matcher.push(program.prepare(to_table(rows)), 0)
+    taken = [matcher.take(limit)]
+    matcher.finish()
+    while len(part := matcher.take(limit)):
+        assert len(part) <= limit
+        taken.append(part)
+    assert to_answers(taken) == every_match(bound, rules, rows)
+
+
+@examples(50)
+@given(cases(across=True), CUTS, st.integers(1, 3))
+def test_a_restored_matcher_goes_on_where_the_snapshot_was_taken(
+    case: tuple, cuts: list[int], limit: int
+) -> None:
+    bound, rules, rows = case
+    program, table = compile_program(bound), to_table(rows)
+    matcher = new_matcher(program)
+    taken = []
+    for low, high in pairwise([0, *sorted(min(c, len(rows)) for c in cuts), len(rows)]):
+        matcher.push(program.prepare(table.slice(low, high - low)), low)
+        taken.append(matcher.take(limit))
+        before, matcher = matcher, new_matcher(program)
+        matcher.restore(before.snapshot())
+    matcher.finish()
+    taken.append(matcher.take(limit))
+    before, matcher = matcher, new_matcher(program)
+    matcher.restore(before.snapshot())
+    taken.append(matcher.take())
+    assert to_answers(taken) == every_match(bound, rules, rows)
+    assert matcher.stats.n_rows == len(rows)
+
+
+def test_a_snapshot_of_another_query_is_refused() -> None:
+    one, other = (asked(A, [Rule(letter)], ANY) for letter in "ab")
+    snapshot = new_matcher(compile_program(one)).snapshot()
+    with pytest.raises(ValueError, match="another query"):
+        new_matcher(compile_program(other)).restore(snapshot)
+    with pytest.raises(ValueError, match="no snapshot"):
+        new_matcher(compile_program(one)).restore(b"PK")
