@@ -1,0 +1,392 @@
+"""The outer query, evaluated: laws against plain Python over lists of dicts, and cases by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay.language import parse_query
+from replay.language.outer_binder import bind_outer
+from replay.language.source import Source
+from replay.language.types import to_data_type
+from replay.operators.outer import answer_count, apply_outer, counts_only
+from replay.operators.scalars import Faults
+
+SCHEMA = pa.schema(
+    {
+        "key": pa.string(),
+        "n": pa.int64(),
+        "x": pa.float64(),
+        "ok": pa.bool_(),
+        "took": pa.duration("us"),
+        "at": pa.timestamp("us", "UTC"),
+        "day": pa.date32(),
+    }
+)
+INT64 = 2**63
+
+
+def bound(sql, schema=SCHEMA):
+    select, _, after = sql.partition(" | ")
+    text = f"SELECT {select} FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN (A)) AS m {after}"
+    columns = tuple((field.name, to_data_type(field.type)) for field in schema)
+    _, outer, _ = bind_outer(parse_query(text), columns, Source(text, {}))
+    assert outer is not None
+    return outer
+
+
+def ask(rows, sql, faults=None):
+    """Answer ``<select> | <clauses after the alias>`` on rows; the answer as rows of values."""
+    table = rows if isinstance(rows, pa.Table) else table_of(rows)
+    counted = Faults()
+    answer = apply_outer(table, bound(sql, table.schema), counted)
+    if faults is not None:
+        assert counted.count == faults
+    return [tuple(row.values()) for row in answer.to_pylist()]
+
+
+def table_of(rows):
+    """Return the rows in two chunks, as the answers of MATCH_RECOGNIZE may come."""
+    half = len(rows) // 2
+    parts = [pa.Table.from_pylist(part, schema=SCHEMA) for part in (rows[:half], rows[half:])]
+    return pa.concat_tables(parts)
+
+
+def same(left, right):
+    """Whether answers are equal, NaN being equal to NaN and 0.0 different from -0.0."""
+    return repr(left) == repr(right)
+
+
+keys = st.none() | st.sampled_from(["a", "b", "", "é", "z"])
+ints = st.none() | st.integers(-3, 3) | st.sampled_from([INT64 - 1, -INT64])
+doubles = st.none() | st.sampled_from([0.0, -0.0, 0.1, 0.2, 1e16, -1e16, 2.5, math.inf, math.nan])
+rows_of_answers = st.lists(
+    st.fixed_dictionaries({"key": keys, "n": ints, "x": doubles, "ok": st.none() | st.booleans()}),
+    max_size=12,
+)
+law = settings(max_examples=60, deadline=None)
+
+
+def group_key(*values):
+    """Equal for rows of one group."""
+    return tuple("nan" if v is not None and v != v else (v,) for v in values)
+
+
+def grouped(rows, *names):
+    groups = {}
+    for row in rows:
+        groups.setdefault(group_key(*(row[name] for name in names)), []).append(row)
+    return list(groups.values())
+
+
+def known(rows, name):
+    return [row[name] for row in rows if row[name] is not None]
+
+
+def total(values):
+    if not values:
+        return None
+    if isinstance(values[0], int):
+        return sum(values) if -INT64 <= sum(values) < INT64 else None
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+
+
+def first_of_each(values):
+    found = {}
+    for value in values:
+        found.setdefault(group_key(value), value)
+    return list(found.values())
+
+
+# ---------------------------------------------------------------------------------------------
+# Filter, project, cut
+
+
+@law
+@given(rows_of_answers, st.integers(0, 5), st.integers(0, 5))
+def test_rows_are_filtered_projected_and_cut_in_canonical_order(rows, limit, offset):
+    kept = [row for row in rows if row["n"] is not None and row["n"] > 0]
+    expected = [(row["key"], row["n"] % 2) for row in kept][offset:][:limit]
+    assert ask(rows, f"key, n % 2 | WHERE n > 0 LIMIT {limit} OFFSET {offset}") == expected
+    assert (
+        ask(rows, f"key, n % 2 | WHERE n > 0 OFFSET {offset}")
+        == [(row["key"], row["n"] % 2) for row in kept][offset:]
+    )
+
+
+def test_plain_columns_keep_their_type_and_others_take_the_expression_s():
+    schema = pa.schema({"n": pa.int16(), "key": pa.dictionary(pa.int32(), pa.string())})
+    table = pa.table({"n": [1, None], "key": ["a", None]}, schema=schema)
+    outer = bound("n, n + 1 AS m, key AS k, 'c' AS c, NULL AS nothing, TRUE AS yes", schema)
+    answer = apply_outer(table, outer, Faults())
+    assert answer.schema.names == ["n", "m", "k", "c", "nothing", "yes"]
+    assert answer.schema.types[0] == pa.int16()
+    assert answer.schema.types[1] == pa.int64()
+    assert answer.to_pylist() == [
+        {"n": 1, "m": 2, "k": "a", "c": "c", "nothing": None, "yes": True},
+        {"n": None, "m": None, "k": None, "c": "c", "nothing": None, "yes": True},
+    ]
+
+
+def test_a_fault_is_counted_once_per_row_of_each_expression():
+    rows = [{"n": 1}, {"n": 0}, {"n": 0}]
+    assert ask(rows, "1 / n AS a, 1 / n AS b | ORDER BY 1 / n", faults=2) == [
+        (1, 1),
+        (None, None),
+        (None, None),
+    ]
+    assert ask(rows, "1 / n AS a | LIMIT 2", faults=1) == [(1,), (None,)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Order
+
+
+@law
+@given(rows_of_answers, st.booleans(), st.booleans(), st.sampled_from(["key", "n", "x", "ok"]))
+def test_order_is_stable_and_missing_values_stand_where_they_are_told(rows, desc, first, name):
+    def missing(row):
+        return row[name] is None or row[name] != row[name]
+
+    # reverse=True keeps equal rows in their order, as DESC does.
+    present = sorted((r for r in rows if not missing(r)), key=lambda r: r[name], reverse=desc)
+    absent = [row for row in rows if missing(row)]
+    expected = absent + present if first else present + absent
+    clause = f"{name}{' DESC' if desc else ''}{' NULLS FIRST' if first else ''}"
+    found = ask(rows, f"key, n, x, ok | ORDER BY {clause}")
+    assert same(found, [(row["key"], row["n"], row["x"], row["ok"]) for row in expected])
+
+
+@law
+@given(rows_of_answers)
+def test_later_keys_order_what_earlier_ones_leave_equal(rows):
+    rows = [row for row in rows if row["key"] is not None and row["n"] is not None]
+    expected = sorted(rows, key=lambda row: (row["key"], -row["n"]))
+    found = ask(rows, "key AS k, n | ORDER BY k, n DESC LIMIT 4")
+    assert found == [(row["key"], row["n"]) for row in expected][:4]
+
+
+# ---------------------------------------------------------------------------------------------
+# Groups
+
+
+@law
+@given(rows_of_answers)
+def test_groups_come_in_order_of_first_appearance_with_their_aggregates(rows):
+    expected = [
+        (
+            group[0]["key"],
+            group[0]["x"],
+            len(group),
+            len(known(group, "n")),
+            total(known(group, "n")),
+            total(known(group, "x")),
+            min(known(group, "n"), default=None),
+            max((x for x in known(group, "x") if x == x), default=None),
+        )
+        for group in grouped(rows, "key", "x")
+    ]
+    sql = "key, x, COUNT(*), COUNT(n), SUM(n), SUM(x), MIN(n), MAX(x) | GROUP BY key, x"
+    assert same(ask(rows, sql), expected)
+
+
+@law
+@given(rows_of_answers)
+def test_sums_of_integers_are_exact_and_one_too_large_is_a_counted_fault(rows):
+    values = known(rows, "n")
+    too_large = bool(values) and not -INT64 <= sum(values) < INT64
+    assert ask(rows, "SUM(n)", faults=int(too_large)) == [(total(values),)]
+
+
+@law
+@given(rows_of_answers)
+def test_sums_of_doubles_add_in_row_order(rows):
+    values = known(rows, "x")
+    average = total(values) / len(values) if values else None
+    assert same(ask(rows, "SUM(x), AVG(x)"), [(total(values), average)])
+
+
+@law
+@given(rows_of_answers)
+def test_distinct_aggregates_take_each_value_once(rows):
+    numbers, doubles = first_of_each(known(rows, "n")), first_of_each(known(rows, "x"))
+    (found,) = ask(rows, "COUNT(DISTINCT key), COUNT(DISTINCT n), SUM(DISTINCT n), SUM(DISTINCT x)")
+    expected = (len(set(known(rows, "key"))), len(numbers), total(numbers), total(doubles))
+    assert same(found, expected)
+
+
+@law
+@given(rows_of_answers)
+def test_conditions_are_counted_and_joined(rows):
+    values = known(rows, "ok")
+    (found,) = ask(rows, "COUNT_IF(ok), BOOL_AND(ok), EVERY(ok), BOOL_OR(ok)")
+    every = all(values) if values else None
+    assert found == (sum(values), every, every, any(values) if values else None)
+
+
+@law
+@given(rows_of_answers)
+def test_select_distinct_keeps_the_first_row_of_each(rows):
+    expected = [(group[0]["key"], group[0]["x"]) for group in grouped(rows, "key", "x")]
+    assert same(ask(rows, "DISTINCT key, x"), expected)
+    assert same(ask(rows, "DISTINCT key, x | LIMIT 2 OFFSET 1"), expected[1:3])
+    names = [key for key in dict.fromkeys(row["key"] for row in rows) if key is not None]
+    in_order = sorted(names, key=lambda name: name.encode(), reverse=True)
+    found = ask(rows, "DISTINCT key | WHERE key IS NOT NULL ORDER BY key DESC")
+    assert found == [(name,) for name in in_order]
+
+
+@law
+@given(rows_of_answers)
+def test_one_table_and_many_chunks_or_a_dictionary_give_the_same(rows):
+    table = table_of(rows)
+    sql = "key, MIN(LOWER(key)), COUNT(*), SUM(x) | WHERE key > '' GROUP BY key ORDER BY key"
+    whole = ask(table.combine_chunks(), sql)
+    encoded = table.set_column(0, "key", table.column("key").dictionary_encode())
+    assert same(whole, ask(table, sql))
+    assert same(whole, ask(encoded, sql))
+
+
+def test_aggregates_of_no_row_are_zero_and_null():
+    sql = "COUNT(*), COUNT(n), SUM(n), AVG(x), MIN(key), MAX(at), STDDEV(x), BOOL_AND(ok)"
+    nothing = (0, 0, None, None, None, None, None, None)
+    assert ask([], sql) == [nothing]
+    assert ask([{"n": None}], sql.replace("COUNT(*), ", "")) == [nothing[1:]]
+    assert ask([], sql + " | GROUP BY key") == []
+
+
+def test_variances():
+    rows = [{"n": v, "x": float(v)} for v in (2, 4, 4, 4, 5, 5, 7, 9)]
+    sql = "VAR_POP(n), STDDEV_POP(x), VAR_SAMP(x), VARIANCE(n)"
+    assert ask(rows, sql) == [(4.0, 2.0, pytest.approx(32 / 7), pytest.approx(32 / 7))]
+    assert ask(rows[:1], "VAR_POP(n), STDDEV_POP(n), VAR_SAMP(n), STDDEV(n)") == [
+        (0.0, 0.0, None, None)
+    ]
+
+
+def test_times_texts_and_intervals_are_aggregated():
+    table = pa.table(
+        {
+            "key": ["b", "é", "a", None],
+            "n": [1, 1, 2, 2],
+            "x": [0.0] * 4,
+            "ok": [True, False, None, True],
+            "took": pa.array([1, 2, 10, None], pa.int64()).cast(pa.duration("us")),
+            "at": pa.array([5, None, 3, 4], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "day": pa.array([7, 8, None, None], pa.int32()).cast(pa.date32()),
+        },
+        schema=SCHEMA,
+    )
+    sql = "n, MIN(key), MAX(key), SUM(took), MIN(at), MAX(day), MIN(ok), MAX(ok) | GROUP BY n"
+    answer = apply_outer(table, bound(sql), Faults())
+    types = [pa.int64(), pa.string(), pa.string(), pa.duration("us"), pa.timestamp("us", "UTC")]
+    assert answer.schema.types == [*types, pa.date32(), pa.bool_(), pa.bool_()]
+    plain = [
+        answer.column(3).cast(pa.int64()).to_pylist(),
+        answer.column(4).cast(pa.int64()).to_pylist(),
+        answer.column(5).cast(pa.int32()).to_pylist(),
+    ]
+    assert plain == [[3, 10], [5, 3], [8, None]]
+    assert answer.column(1).to_pylist() == ["b", "a"]
+    assert answer.column(2).to_pylist() == ["é", "a"]
+    assert answer.column(6).to_pylist() == [False, True]
+    assert answer.column(7).to_pylist() == [True, True]
+
+
+def test_groups_by_expressions_are_filtered_ordered_and_cut():
+    rows = [{"key": k, "n": n} for k, n in zip("aabbcc", (1, 2, 3, 40, 5, 61), strict=True)]
+    sql = """n % 2 = 0 AS even, SUM(n) + 1 AS s, MAX(key) | GROUP BY n % 2 = 0
+        HAVING COUNT(*) > 1 ORDER BY s DESC LIMIT 5"""
+    assert ask(rows, sql) == [(False, 71, "c"), (True, 43, "b")]
+    assert ask(rows, "NOT (n > 4) AS small, COUNT(*) | GROUP BY n > 4 ORDER BY 1") == [
+        (False, 3),
+        (True, 3),
+    ]
+    assert ask(rows, "key, n > 2 AND key > 'a' AS b, COUNT(*) | GROUP BY 1, 2 HAVING b") == [
+        ("b", True, 2),
+        ("c", True, 2),
+    ]
+    assert ask(rows, "key, SUM(n) AS s | GROUP BY key HAVING s > 10 ORDER BY MIN(n) DESC") == [
+        ("c", 66),
+        ("b", 43),
+    ]
+    assert ask(rows, "DISTINCT COUNT(*) AS c | GROUP BY key ORDER BY c") == [(2,)]
+    assert ask(rows, "COUNT(*) | HAVING COUNT(*) > 6") == []
+    assert ask(rows, "'all' AS what | HAVING COUNT(*) = 6") == [("all",)]
+
+
+def test_the_first_row_of_a_group_says_which_zero_is_shown():
+    rows = [{"x": -0.0}, {"x": 0.0}, {"x": math.nan}, {"x": -math.nan}, {"x": None}]
+    assert same(ask(rows, "x, COUNT(*) | GROUP BY x"), [(-0.0, 2), (math.nan, 2), (None, 1)])
+
+
+def test_names_of_columns_do_not_clash_with_those_of_groups():
+    schema = pa.schema({"#0#": pa.int64(), "##0#": pa.int64()})
+    table = pa.table({"#0#": [1, 1, 2], "##0#": [4, 5, 6]}, schema=schema)
+    assert ask(table, '"#0#" + 0, SUM("##0#"), "#0#" | GROUP BY "#0#"') == [(1, 9, 1), (2, 6, 2)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Counting without rows
+
+
+@pytest.mark.parametrize(
+    ("sql", "counts"),
+    [
+        ("COUNT(*)", True),
+        ("COUNT(*) AS c, COUNT(*) * 2 + 1 AS d", True),
+        ("COUNT(*) | HAVING COUNT(*) > 3 ORDER BY COUNT(*) LIMIT 1", True),
+        ("COUNT(*) | WHERE n > 1", False),
+        ("COUNT(*) | GROUP BY n", False),
+        ("COUNT(n)", False),
+        ("COUNT(*), MAX(n)", False),
+        ("n + 1", False),
+    ],
+)
+def test_what_needs_but_the_number_of_rows(sql, counts):
+    assert counts_only(bound(sql)) is counts
+    assert not counts_only(None)
+
+
+@pytest.mark.parametrize("n_rows", [0, 5])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COUNT(*)",
+        "COUNT(*) AS c, COUNT(*) * 2 + 1 AS d",
+        "COUNT(*) | HAVING COUNT(*) > 3",
+        "COUNT(*) | LIMIT 0",
+        "10 / COUNT(*)",
+        "'many' AS what | HAVING COUNT(*) > 3",
+    ],
+)
+def test_answer_from_the_count_is_the_answer_from_the_rows(sql, n_rows):
+    table = pa.table({"n": range(n_rows)})
+    by_rows, by_count = Faults(), Faults()
+    outer = bound(sql, table.schema)
+    expected = apply_outer(table, outer, by_rows)
+    assert answer_count(outer, n_rows, by_count) == expected
+    assert apply_outer(table.select([]), outer, Faults()) == expected
+    assert by_rows.count == by_count.count
+
+
+def test_rows_without_columns_are_still_rows():
+    table = pa.table({"n": range(3)})
+    for sql, expected in (("1 AS one | WHERE 1 = 1", 3), ("1 AS one | WHERE 1 = 2", 0)):
+        outer = bound(sql, table.schema)
+        assert apply_outer(table.select([]), outer, Faults()).num_rows == expected
+
+
+def test_count_that_no_integer_holds_is_null_and_a_fault():
+    outer, faults = bound("COUNT(*) AS c"), Faults()
+    assert answer_count(outer, 2**63 - 1, faults).to_pylist() == [{"c": 2**63 - 1}]
+    assert faults.count == 0
+    assert answer_count(outer, 2**63, faults).to_pylist() == [{"c": None}]
+    assert faults.count == 1
