@@ -6,22 +6,28 @@ from replay.errors import (
     PatternSyntaxError,
     PlanError,
     QueryError,
+    SkipError,
     StepLimitError,
     UnknownNameError,
 )
-from replay.query import Explanation, explain, query
+from replay.online import OnlineQuery, online
+from replay.query import Explanation, batches, explain, query
 from replay.result import Result
 
 __all__ = [
     "BindError",
     "Explanation",
     "NotSupportedError",
+    "OnlineQuery",
     "PatternSyntaxError",
     "PlanError",
     "QueryError",
     "Result",
+    "SkipError",
     "StepLimitError",
     "UnknownNameError",
+    "batches",
     "explain",
+    "online",
     "query",
 ]

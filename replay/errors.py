@@ -70,6 +70,22 @@ class StepLimitError(QueryError):
     """Matching from one start row took more steps than the stated limit."""
 
 
+class SkipError(QueryError):
+    """AFTER MATCH SKIP names a row that a match does not have, or where the search would hang.
+
+    It counts only if LIMIT asks for more than the match it is about and those before it.
+
+    Attributes
+    ----------
+    first_seq
+        ``seq`` of the first row of that match.
+    """
+
+    def __init__(self, message: str, *, first_seq: int) -> None:
+        self.first_seq = first_seq
+        super().__init__(message)
+
+
 class PlanError(ChronicleError):
     """The plan that was named cannot answer the query."""
 

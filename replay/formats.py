@@ -23,7 +23,7 @@ def write_answer(table: pa.Table, output_format: str, stream: BinaryIO) -> None:
     output_format
         ``json`` (one array of row objects; intervals are seconds, times ISO 8601, NaN and the
         infinities null), ``csv`` (with header; intervals are seconds), ``parquet``, or ``arrow``
-        (an IPC stream).
+        (an IPC stream). JSON and CSV have bytes as hexadecimal digits.
     stream
         Where to; left open.
 
@@ -37,7 +37,7 @@ def write_answer(table: pa.Table, output_format: str, stream: BinaryIO) -> None:
     elif output_format == "csv":
         import pyarrow.csv as pa_csv
 
-        pa_csv.write_csv(_intervals_to_seconds(table), stream)
+        pa_csv.write_csv(_bytes_to_digits(_intervals_to_seconds(table)), stream)
     elif output_format == "parquet":
         import pyarrow.parquet as pq
 
@@ -59,6 +59,15 @@ def _intervals_to_seconds(table: pa.Table) -> pa.Table:
     return table
 
 
+def _bytes_to_digits(table: pa.Table) -> pa.Table:
+    """Return the table with bytes as hexadecimal digits, since CSV is text."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_binary(field.type):
+            digits = [None if v is None else v.hex() for v in table.column(index).to_pylist()]
+            table = table.set_column(index, field.name, pa.array(digits, pa.string()))
+    return table
+
+
 def _to_json(table: pa.Table) -> str:
     rows = [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
     if not rows:
@@ -77,6 +86,8 @@ def _json_value(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.hex()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)

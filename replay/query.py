@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,30 +17,25 @@ import pyarrow as pa
 from chronicle import Snapshot, Store, Stream
 from chronicle.errors import CorruptBlockError, StreamNotFoundError
 from chronicle.lost import check_not_vacuumed, lost_file
-from replay.engines.local import INLINE_EVENTS, ReplayOutcome, replay
-from replay.engines.source import EventSource, OnceRead, TableSource, fetch_events
+from replay.engines.answer import Answering
+from replay.engines.local import INLINE_EVENTS
+from replay.engines.ordered import OrderedSource
+from replay.engines.source import EventSource, OnceRead, TableSource, columns_read
 from replay.engines.statistics import IndexPhase, SnapshotStatistics, look_up, statistics_of
 from replay.errors import NotSupportedError, PlanError
-from replay.language import bind, parse_query
-from replay.language.bound import BoundPatternQuery, attributes
-from replay.language.syntax import Query
-from replay.operators.measures import evaluate_measures
-from replay.operators.program import MatchProgram, compile_program
-from replay.operators.scalars import Faults
+from replay.language.bound import BoundPatternQuery
+from replay.operators.program import MatchProgram
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.explain import to_json, to_text
 from replay.planning.intervals import replay_stretches
 from replay.planning.plan import Plan, PlanKind
 from replay.planning.planner import choose_plan
 from replay.result import Actual, Result, Seconds
+from replay.statement import STATEMENTS_CACHED, Parameters, Statement, parse, prepare
 
 Tables = Mapping[str, pa.Table]
-Parameters = Mapping[str, object]
 AsOf = int | dt.datetime | str
 """A version of a stream: its number, or a time; see ``chronicle.Stream.snapshot``."""
-
-STATEMENTS_CACHED = 256
-"""Bound and compiled queries kept per process, as databases keep prepared statements."""
 
 
 def query(
@@ -90,16 +86,56 @@ def query(
     StorageError
         If the store, the stream, the version or a data file is missing or damaged.
     """
-    started = perf_counter()
+    asked = _Asked(sql, params or {}, plan, perf_counter())
+    _check_engine(engine)
+    if isinstance(source, Store):
+        stream = source.stream(parse(sql).stream)
+        return _query_stream(stream, asked, as_of, skip_damaged)
+    _check_unversioned(as_of)
+    return _run_on_table(source, asked).result()
+
+
+def batches(
+    source: Store | Tables,
+    sql: str,
+    *,
+    params: Parameters | None = None,
+    plan: str = "auto",
+    engine: str = "local",
+    as_of: AsOf | None = None,
+) -> pa.RecordBatchReader:
+    """Answer a query piece by piece, for answers larger than memory.
+
+    Rows come as they are found, and only as far as they are asked for. Parameters and errors are
+    those of :func:`query`; errors of matching are raised where the reader meets them.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        The rows in canonical order.
+    """
+    asked = _Asked(sql, params or {}, plan, perf_counter())
+    _check_engine(engine)
+    if isinstance(source, Store):
+        snapshot = source.stream(parse(sql).stream).snapshot(as_of)
+        run = _run_on_snapshot(snapshot, asked, ())
+    else:
+        _check_unversioned(as_of)
+        run = _run_on_table(source, asked)
+    tables = run.answering.tables()
+    first = next(tables)
+    pieces = (batch for table in chain([first], tables) for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(first.schema, pieces)
+
+
+def _check_engine(engine: str) -> None:
     if engine != "local":
         raise NotSupportedError(f"engine '{engine}' is not supported yet; use engine='local'")
-    parsed = _parse(sql)
-    if isinstance(source, Store):
-        asked = _Asked(sql, params or {}, plan, started)
-        return _query_stream(source.stream(parsed.stream), asked, as_of, skip_damaged)
+
+
+def _check_unversioned(as_of: AsOf | None) -> None:
     if as_of is not None:
         raise PlanError("as_of names a version of a store; tables in memory have none")
-    return _query_table(source, parsed, sql, params or {}, plan, started)
 
 
 class Explanation:
@@ -134,50 +170,14 @@ def explain(
 
     Parameters, plans and errors are those of :func:`query`.
     """
-    parsed = _parse(sql)
+    parsed = parse(sql)
     snapshot = store.stream(parsed.stream).snapshot(as_of)
-    statement = _prepare(sql, snapshot.schema, snapshot.settings.time, params or {})
+    statement = prepare(sql, snapshot.schema, snapshot.settings.time, params or {})
     return Explanation(_plan(statement, statistics_of(snapshot), plan))
 
 
 @lru_cache(STATEMENTS_CACHED)
-def _parse(sql: str) -> Query:
-    return parse_query(sql)
-
-
-@dataclass(frozen=True, eq=False)
-class _Statement:
-    """A query bound to a schema and compiled; equal only to itself, which makes it a cheap key."""
-
-    bound: BoundPatternQuery
-    program: MatchProgram
-
-
-def _prepare(sql: str, schema: pa.Schema, time: str | None, params: Parameters) -> _Statement:
-    """Bind and compile, or take both from the statement cache."""
-    # The type is part of the key: 1, 1.0 and True are equal but bind differently.
-    given = tuple(sorted((name, type(value), value) for name, value in params.items()))
-    try:
-        hash(given)
-    except TypeError:  # a list or the like, which binding refuses by name
-        return _prepare_cached.__wrapped__(sql, schema, time, given)
-    return _prepare_cached(sql, schema, time, given)
-
-
-@lru_cache(STATEMENTS_CACHED)
-def _prepare_cached(
-    sql: str,
-    schema: pa.Schema,
-    time: str | None,
-    params: tuple[tuple[str, type, object], ...],
-) -> _Statement:
-    values = {name: value for name, _, value in params}
-    bound = bind(_parse(sql), schema, time=time, text=sql, params=values)
-    return _Statement(bound, compile_program(bound))
-
-
-@lru_cache(STATEMENTS_CACHED)
-def _plan(statement: _Statement, statistics: SnapshotStatistics, requested: str) -> Plan:
+def _plan(statement: Statement, statistics: SnapshotStatistics, requested: str) -> Plan:
     """Plan, or take the plan made before for this statement on this snapshot."""
     return choose_plan(statement.bound, statistics, requested=requested)
 
@@ -199,7 +199,7 @@ def _query_stream(stream: Stream, asked: _Asked, as_of: AsOf | None, skip_damage
     while True:
         try:
             snapshot = stream.snapshot(version, without=frozenset(lost))
-            return _query_snapshot(snapshot, asked, tuple(lost.values()))
+            return _run_on_snapshot(snapshot, asked, tuple(lost.values())).result()
         except CorruptBlockError as error:
             check_not_vacuumed(stream, version, error)
             name = Path(error.path).name
@@ -208,9 +208,50 @@ def _query_stream(stream: Stream, asked: _Asked, as_of: AsOf | None, skip_damage
             lost[name] = str(lost_file(stream, version, error))
 
 
-def _query_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -> Result:
-    started = asked.started
-    statement = _prepare(asked.sql, snapshot.schema, snapshot.settings.time, asked.params)
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A query that is ready to be replayed, and what it took to get there."""
+
+    answering: Answering
+    source: EventSource
+    plan: Plan | None
+    n_entries_read: int
+    n_candidates: int
+    n_intervals: int
+    warnings: tuple[str, ...]
+    started: float
+    planned: float
+    looked_up: float
+    count_bytes: Callable[[], int]
+
+    def result(self) -> Result:
+        """Replay, and return all rows with what happened."""
+        table = pa.concat_tables(self.answering.tables())
+        replayed, ended = self.answering.replayed, perf_counter()
+        actual = Actual(
+            blocks_read=replayed.n_blocks,
+            blocks_total=self.source.n_blocks,
+            entries_read=self.n_entries_read,
+            rows_replayed=replayed.n_rows,
+            rows_total=self.source.n_events,
+            candidates=self.n_candidates,
+            intervals=self.n_intervals,
+            faults=self.answering.n_faults,
+            warnings=self.warnings,
+            seconds=Seconds(
+                plan=self.planned - self.started,
+                index=self.looked_up - self.planned,
+                read=replayed.seconds_read,
+                match=ended - self.looked_up - replayed.seconds_read,
+                total=ended - self.started,
+            ),
+            count_bytes=self.count_bytes,
+        )
+        return Result(table, self.plan, actual)
+
+
+def _run_on_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -> _Run:
+    statement = prepare(asked.sql, snapshot.schema, snapshot.settings.time, asked.params)
     bound, program = statement.bound, statement.program
     statistics = statistics_of(snapshot)
     chosen = _plan(statement, statistics, asked.plan)
@@ -224,36 +265,31 @@ def _query_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) ->
         stretches, n_candidates, n_intervals = found.blocks, found.n_candidates, found.n_intervals
     looked_up = perf_counter()
     source = _source_of(snapshot, bound, stretches)
-    outcome = replay(source, program, stretches, limit=bound.limit)
-    answer = _materialise(source, bound, program, outcome)
-    actual = Actual(
-        blocks_read=outcome.n_blocks,
-        blocks_total=snapshot.n_blocks,
-        entries_read=indexed.n_entries_read,
-        rows_replayed=outcome.n_rows,
-        rows_total=snapshot.n_events,
-        candidates=n_candidates,
-        intervals=n_intervals,
-        faults=outcome.n_faults + answer.n_faults,
+    return _Run(
+        Answering(source, bound, program, stretches),
+        source,
+        chosen,
+        n_entries_read=indexed.n_entries_read,
+        n_candidates=n_candidates,
+        n_intervals=n_intervals,
         warnings=(*lost, *statistics.faults),
-        seconds=Seconds(
-            plan=planned - started,
-            index=looked_up - planned,
-            read=outcome.seconds_read,
-            match=outcome.seconds_match + answer.seconds,
-            total=perf_counter() - started,
-        ),
+        started=asked.started,
+        planned=planned,
+        looked_up=looked_up,
         count_bytes=_byte_counter(snapshot, stretches, program, indexed),
     )
-    return Result(answer.table, chosen, actual)
 
 
 def _source_of(
     snapshot: Snapshot, bound: BoundPatternQuery, stretches: np.ndarray[Any, Any]
 ) -> EventSource:
     """Return where to read: small replays keep what they read for the measures."""
+    source: EventSource = snapshot
+    if bound.order_by:
+        leaves = snapshot.leaves
+        source = OrderedSource(snapshot, leaves, time=bound.time, order_by=bound.order_by)
     is_small = count_events(stretches, snapshot.bases) <= INLINE_EVENTS
-    return OnceRead(snapshot, _columns(bound)) if is_small else snapshot
+    return OnceRead(source, columns_read(bound)) if is_small else source
 
 
 def _byte_counter(
@@ -267,74 +303,32 @@ def _byte_counter(
     return count
 
 
-def _query_table(
-    tables: Tables, parsed: Query, sql: str, params: Parameters, plan: str, started: float
-) -> Result:
-    if parsed.stream not in tables:
-        raise StreamNotFoundError(parsed.stream, candidates=tables)
-    if plan not in ("auto", "full"):
+def _run_on_table(tables: Tables, asked: _Asked) -> _Run:
+    name = parse(asked.sql).stream
+    if name not in tables:
+        raise StreamNotFoundError(name, candidates=tables)
+    if asked.plan not in ("auto", "full"):
         raise PlanError(
-            f"plan '{plan}' needs a store with tree and indexes; a table in memory is replayed in "
-            "full (plan 'auto' or 'full')"
+            f"plan '{asked.plan}' needs a store with tree and indexes; a table in memory is "
+            "replayed in full (plan 'auto' or 'full')"
         )
-    table = tables[parsed.stream]
-    statement = _prepare(sql, table.schema, None, params)
-    bound, program = statement.bound, statement.program
-    source = TableSource(table, _columns(bound), time=bound.time, name=parsed.stream)
+    table = tables[name]
+    statement = prepare(asked.sql, table.schema, None, asked.params)
+    bound = statement.bound
+    source = TableSource(
+        table, columns_read(bound), time=bound.time, name=name, order_by=bound.order_by
+    )
     planned = perf_counter()
-    outcome = replay(source, program, all_blocks(source.n_blocks), limit=bound.limit)
-    answer = _materialise(source, bound, program, outcome)
-    actual = Actual(
-        blocks_read=outcome.n_blocks,
-        blocks_total=source.n_blocks,
-        entries_read=0,
-        rows_replayed=outcome.n_rows,
-        rows_total=source.n_events,
-        candidates=0,
-        intervals=0,
-        faults=outcome.n_faults + answer.n_faults,
+    return _Run(
+        Answering(source, bound, statement.program, all_blocks(source.n_blocks)),
+        source,
+        None,
+        n_entries_read=0,
+        n_candidates=0,
+        n_intervals=0,
         warnings=(),
-        seconds=Seconds(
-            plan=planned - started,
-            index=0.0,
-            read=outcome.seconds_read,
-            match=outcome.seconds_match + answer.seconds,
-            total=perf_counter() - started,
-        ),
+        started=asked.started,
+        planned=planned,
+        looked_up=planned,
+        count_bytes=lambda: 0,
     )
-    return Result(answer.table, None, actual)
-
-
-def _columns(bound: BoundPatternQuery) -> list[str]:
-    """Return every column a query reads, the time column among them."""
-    expressions = [*bound.defines, *(measure.expression for measure in bound.measures)]
-    named = {attribute.name for expression in expressions for attribute in attributes(expression)}
-    return sorted({*named, *bound.partition_by, bound.time})
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The rows of an answer, and what evaluating its measures took."""
-
-    table: pa.Table
-    n_faults: int
-    seconds: float
-
-
-def _materialise(
-    source: EventSource, bound: BoundPatternQuery, program: MatchProgram, outcome: ReplayOutcome
-) -> _Answer:
-    """Evaluate the measures of the matches that are wanted."""
-    started = perf_counter()
-    matches = outcome.matches
-    if bound.limit is not None:
-        matches = matches.head(bound.limit)
-
-    def fetch(columns: list[str], seqs: np.ndarray[Any, Any]) -> pa.Table:
-        return fetch_events(source, columns, seqs)
-
-    faults = Faults()
-    table = evaluate_measures(
-        bound, program, matches, fetch, n_events=source.n_events, faults=faults
-    )
-    return _Answer(table, faults.count, perf_counter() - started)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -18,8 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.engines.source import EventSource
-from replay.operators.matcher import Matches, PatternMatcher, Prepared
+from replay.errors import SkipError
+from replay.operators.matchers import Matcher, certain_matches, new_matcher
+from replay.operators.matches import Matches
+from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
+from replay.operators.strategies.count import MatchCounter
 from replay.planning.block_ranges import count_events
 
 IntArray = npt.NDArray[np.int64]
@@ -44,20 +48,6 @@ class Piece:
     begins: bool
     """Whether the stretch begins here."""
     ends: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayOutcome:
-    """What replaying stretches gave and what it took."""
-
-    matches: Matches
-    n_blocks: int
-    """Blocks read; fewer than planned where LIMIT ended the replay."""
-    n_rows: int
-    n_faults: int
-    seconds_read: float
-    """Time the matcher waited for events to be read and predicates to be evaluated."""
-    seconds_match: float
 
 
 @cache
@@ -107,14 +97,8 @@ def cut_units(stretches: IntArray, bases: IntArray, unit_events: int) -> list[li
     return units
 
 
-def replay(
-    source: EventSource,
-    program: MatchProgram,
-    stretches: IntArray,
-    *,
-    limit: int | None = None,
-) -> ReplayOutcome:
-    """Replay stretches of blocks into a matcher.
+class Replay:
+    """Stretches of blocks on their way through a matcher, and what that took so far.
 
     Parameters
     ----------
@@ -123,48 +107,74 @@ def replay(
     program
         The compiled query.
     stretches
-        Half-open block ranges, ascending, disjoint and not adjacent, shape (n, 2). Every match
-        must lie within one of them.
-    limit
-        Stop once this many matches are certain; only where matches come in canonical order.
+        Half-open block ranges, ascending, disjoint and not adjacent, shape (n, 2). Every match,
+        and every row that decides over it, must lie within one of them.
 
-    Returns
-    -------
-    ReplayOutcome
-        Matches in canonical order.
+    Attributes
+    ----------
+    n_blocks, n_rows
+        Blocks read and their events; fewer than planned where `matches` was left early.
+    seconds_read
+        Time the matcher waited for events to be read and predicates to be evaluated.
     """
-    bases = source.bases
-    n_rows = count_events(stretches, bases)
-    units = cut_units(stretches, bases, UNIT_EVENTS)
-    matcher = PatternMatcher(program)
-    reader = _UnitReader(source, program)
-    seconds_read = seconds_match = 0.0
-    n_blocks = rows_pushed = 0
-    mark = perf_counter()
-    for unit, prepared in reader.read_all(units, in_threads=n_rows > INLINE_EVENTS):
-        now = perf_counter()
-        seconds_read += now - mark
-        n_blocks += sum(piece.last_block - piece.first_block for piece in unit)
-        rows_pushed += _push(matcher, unit, prepared, bases)
+
+    def __init__(self, source: EventSource, program: MatchProgram, stretches: IntArray) -> None:
+        self._bases = source.bases
+        self._units = cut_units(stretches, self._bases, UNIT_EVENTS)
+        self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
+        self._reader = _UnitReader(source, program)
+        self._program = program
+        self._n_faults: Callable[[], int] = lambda: 0
+        self.n_blocks = self.n_rows = 0
+        self.seconds_read = 0.0
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows in conditions so far."""
+        return self._n_faults()
+
+    def matches(self) -> Iterator[Matches]:
+        """Yield matches as soon as they are certain, all in canonical order.
+
+        Whoever has enough leaves the iteration: nothing is read or enumerated beyond.
+
+        Raises
+        ------
+        StepLimitError, SkipError
+            See there; matches that come before have been yielded.
+        """
+        matcher = new_matcher(self._program)
+        try:
+            for _ in self._pushed_into(matcher):
+                yield from certain_matches(matcher)
+        except SkipError:  # raised by a push: what comes before it is certain by now
+            yield from certain_matches(matcher)
+            raise
+
+    def count(self) -> int:
+        """Return how many matches there are, without building any; see `why_not_countable`."""
+        counter = MatchCounter(self._program)
+        for _ in self._pushed_into(counter):
+            continue
+        return counter.count
+
+    def _pushed_into(self, matcher: Matcher | MatchCounter) -> Iterator[None]:
+        """Push all rows; pause wherever matches may be taken."""
+        self._n_faults = lambda: matcher.n_faults
         mark = perf_counter()
-        seconds_match += mark - now
-        if limit is not None and program.in_order and matcher.n_matches >= limit:
-            break
-    matches = matcher.take()
-    return ReplayOutcome(
-        matches=matches,
-        n_blocks=n_blocks,
-        n_rows=rows_pushed,
-        n_faults=matcher.n_faults,
-        seconds_read=seconds_read,
-        seconds_match=seconds_match + perf_counter() - mark,
-    )
+        for unit, prepared in self._reader.read_all(self._units, in_threads=self._in_threads):
+            self.seconds_read += perf_counter() - mark
+            self.n_blocks += sum(piece.last_block - piece.first_block for piece in unit)
+            for n_rows in _push(matcher, unit, prepared, self._bases):
+                self.n_rows += n_rows
+                yield
+            mark = perf_counter()
 
 
 def _push(
-    matcher: PatternMatcher, unit: list[Piece], prepared: list[Prepared], bases: IntArray
-) -> int:
-    """Push a unit's pieces; return how many rows that was."""
+    matcher: Matcher | MatchCounter, unit: list[Piece], prepared: list[Prepared], bases: IntArray
+) -> Iterator[int]:
+    """Push a unit's pieces; yield the rows pushed, wherever matches may be taken."""
     first = bases[[piece.first_block for piece in unit]]
     n_rows = bases[[piece.last_block for piece in unit]] - first
     if len(prepared) == len(unit):
@@ -174,13 +184,14 @@ def _push(
         whole = all(piece.begins and piece.ends for piece in unit)
         if whole and len(unit) > 1:
             matcher.push_stretches(prepared[0], starts, n_rows, first)
-            return int(n_rows.sum())
+            yield int(n_rows.sum())
+            return
         batches = [prepared[0].slice(int(a), int(n)) for a, n in zip(starts, n_rows, strict=True)]
     for piece, batch, seq in zip(unit, batches, first.tolist(), strict=True):
         matcher.push(batch, seq)
         if piece.ends:
             matcher.finish()
-    return int(n_rows.sum())
+        yield batch.n_rows
 
 
 class _UnitReader:

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from chronicle.errors import SchemaError
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
+from replay.engines.order import in_order
+from replay.language.bound import BoundPatternQuery, attributes
 
 IntArray = npt.NDArray[np.int64]
 
@@ -61,9 +63,19 @@ class TableSource:
         Name of the time column. Rows of equal time keep the order they have.
     name
         What the table is called in messages.
+    order_by
+        Columns that order rows of equal time first.
     """
 
-    def __init__(self, table: pa.Table, columns: list[str], *, time: str, name: str) -> None:
+    def __init__(
+        self,
+        table: pa.Table,
+        columns: list[str],
+        *,
+        time: str,
+        name: str,
+        order_by: tuple[str, ...] = (),
+    ) -> None:
         table = table.select(columns)
         table = table.cast(normalise_schema(table.schema))
         times = table.column(time)
@@ -72,7 +84,7 @@ class TableSource:
                 f"table '{name}' has {times.null_count} rows without a time in column '{time}'; "
                 "filter them out first"
             )
-        self._table = _in_time_order(table, time)
+        self._table = _in_time_order(table, time, order_by)
 
     @property
     def n_events(self) -> int:
@@ -95,17 +107,16 @@ class TableSource:
         chosen = self._table.select(columns)
         slices = [chosen.slice(int(b) * TABLE_BLOCK_EVENTS, TABLE_BLOCK_EVENTS) for b in blocks]
         table = pa.concat_tables(slices) if slices else chosen.slice(0, 0)
-        return _encode_strings(table)
+        return encode_strings(table)
 
 
-def _in_time_order(table: pa.Table, time: str) -> pa.Table:
-    values = to_int64(table.column(time), name=time).to_numpy()
-    if is_ascending(values):
+def _in_time_order(table: pa.Table, time: str, order_by: tuple[str, ...]) -> pa.Table:
+    if not order_by and is_ascending(to_int64(table.column(time), name=time).to_numpy()):
         return table
-    return table.take(pa.array(np.argsort(values, kind="stable")))
+    return in_order(table, time, order_by)
 
 
-def _encode_strings(table: pa.Table) -> pa.Table:
+def encode_strings(table: pa.Table) -> pa.Table:
     """Return the table with its string columns dictionary-encoded."""
     for index, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
@@ -151,6 +162,15 @@ class OnceRead:
         chosen = self._table.select(columns)
         slices = [chosen.slice(starts[p], counts[p]) for p in places.tolist()]
         return pa.concat_tables(slices) if slices else chosen.slice(0, 0)
+
+
+def columns_read(query: BoundPatternQuery) -> list[str]:
+    """Return every column of the stream a query reads, the time column among them."""
+    measures = {measure.name: measure.expression for measure in query.measures}
+    expressions = [*query.defines, *measures.values()]
+    named = {attribute.name for expression in expressions for attribute in attributes(expression)}
+    shown = {source for source, _ in query.output if source not in measures}
+    return sorted({*named, *shown, *query.partition_by, *query.order_by, query.time})
 
 
 def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.Table:

@@ -157,11 +157,11 @@ def _against_symbol(op: str, left: Expression, right: Expression, pinned: Pinned
     if not (isinstance(left, Attribute) and isinstance(right, Attribute)):
         return {}
     anchor, name = right.anchor, term(left)
-    if name is None or anchor.kind is not AnchorKind.LAST or anchor.symbol is None:
+    if name is None or anchor.kind is AnchorKind.CURRENT or anchor.symbols is None:
         return {}
-    if right.offset != 0 or left.type is not right.type:
+    if right.offset != 0 or left.type is not right.type or len(anchor.symbols) != 1:
         return {}
-    values = pinned.get(anchor.symbol, {}).get(right.name)
+    values = pinned.get(anchor.symbols[0], {}).get(right.name)
     return {} if values is None else _restrict(name[0], _compared_with_any(op, values))
 
 

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from chronicle.errors import did_you_mean
 from replay.errors import PlanError
-from replay.language.bound import BoundPatternQuery, attributes
+from replay.language.bound import (
+    Attribute,
+    BoundPatternQuery,
+    Classifier,
+    Edge,
+    MatchNumber,
+    RowsPerMatch,
+    Semantics,
+    pattern_parts,
+    walk,
+)
 from replay.planning.plan import Condition
 from replay.planning.shape import PatternShape
 
@@ -28,10 +38,21 @@ def check_request(requested: str) -> None:
 def why_only_full(query: BoundPatternQuery, shape: PatternShape) -> str | None:
     """Return why nothing but a full replay can answer the query, or None.
 
-    An impossible pattern is no such reason: its answer is known to be empty.
+    An impossible pattern is no such reason: its answer is known to be empty. Nor is AFTER MATCH:
+    where the search goes on depends on the match alone, and every match lies in a stretch.
     """
-    if shape.rows_min == 0:
+    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        return "WITH UNMATCHED ROWS gives every event, also those that no match is near"
+    if query.with_timeouts:
+        return "WITH TIMEOUTS gives partial matches too, which lack symbols that every match has"
+    if any(isinstance(part, Edge) for part in pattern_parts(query.pattern)):
+        return "^ and $ ask where a partition begins and ends, which only the whole stream tells"
+    if query.semantics is Semantics.SQL and shape.rows_min == 0:
         return "the pattern can match no row at all, and every event may begin such a match"
+    if any(isinstance(p, MatchNumber) for d in query.defines if d for p in walk(d)):
+        return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
+    if query.order_by:
+        return "ORDER BY has columns besides the time, so all events of a time must be put in order"
     if query.partition_by and _navigates(query):
         return "PREV and NEXT with PARTITION BY need neighbours in the partition, wherever they lie"
     if not shape.is_restricted:
@@ -40,8 +61,10 @@ def why_only_full(query: BoundPatternQuery, shape: PatternShape) -> str | None:
 
 
 def _navigates(query: BoundPatternQuery) -> bool:
+    """Return whether a row is read that only its distance to another one tells."""
     expressions = (*query.defines, *(measure.expression for measure in query.measures))
-    return any(a.offset != 0 for expression in expressions for a in attributes(expression))
+    parts = (part for expression in expressions if expression for part in walk(expression))
+    return any(isinstance(p, Attribute | Classifier) and p.offset != 0 for p in parts)
 
 
 def index_conditions(shape: PatternShape, indexed: frozenset[str]) -> tuple[Condition, ...]:

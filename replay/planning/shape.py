@@ -7,7 +7,18 @@ from itertools import pairwise
 from typing import Final
 
 from indexing.key_range import KeyRanges
-from replay.language.bound import Alternate, BoundPatternQuery, Concat, Pattern, Repeat, Symbol
+from replay.language.bound import (
+    Alternate,
+    BoundPatternQuery,
+    Concat,
+    Edge,
+    Exclusion,
+    Negation,
+    Pattern,
+    Repeat,
+    Semantics,
+    Symbol,
+)
 from replay.planning.ranges import Ranges, symbol_ranges, unite
 
 POSITIONS_MAX: Final = 64
@@ -44,18 +55,20 @@ class PatternShape:
     positions: tuple[Position, ...]
     gap_before: tuple[bool, ...]
     """For each position whether other rows may stand between it and the one before it; for the
-    first position, whether rows of the match may stand before it."""
+    first position, whether rows that decide over the match may stand before it: its own, or those
+    a negation at its start forbids."""
     trailing_gap: bool
-    """Whether rows of the match may stand after the last position."""
+    """Whether rows that decide over the match may stand after the last position."""
     rows_min: int
     rows_max: int | None
-    """Rows of a match; None: no limit."""
-    partitioned: bool = False
-    """Whether rows of other partitions lie between the rows of a match."""
+    """Rows that decide over a match; None: no limit."""
+    scattered: bool = False
+    """Whether rows that are not of the match lie between its rows: with PARTITION BY those of
+    other partitions, with SKIP TILL any."""
 
     @property
     def leading_gap(self) -> bool:
-        """Whether rows of the match may stand before the first position."""
+        """Whether rows that decide over the match may stand before the first position."""
         return self.gap_before[0] if self.positions else self.trailing_gap
 
     @property
@@ -67,7 +80,7 @@ class PatternShape:
     @property
     def row_window(self) -> int | None:
         """Largest span of a match in rows of the stream, or None if there is no such bound."""
-        return None if self.partitioned else self.rows_max
+        return None if self.scattered else self.rows_max
 
     @property
     def is_impossible(self) -> bool:
@@ -97,30 +110,35 @@ def to_shape(query: BoundPatternQuery) -> PatternShape:
     Returns
     -------
     PatternShape
-        In partitioned queries every position is a basic block of its own, since neighbours in the
-        partition are not neighbours in the stream; that the match begins with its first position
-        and ends with its last stays true.
+        With PARTITION BY and with SKIP TILL every position is a basic block of its own, since
+        neighbours in the match are not neighbours in the stream; that the match begins with its
+        first position and ends with its last stays true.
 
     Notes
     -----
     Thesis Table 3.2, with three additions: what all branches of an alternation need stays needed,
     in order; a part repeated exactly n times has no gap behind it; long repetitions are cut to
-    what `POSITIONS_MAX` leaves room for, with a gap behind.
+    what `POSITIONS_MAX` leaves room for, with a gap behind. Negation is zero-width, so it is not
+    turned into ``true``: between two positions the rows it looks at lie between them anyway; at an
+    end of the pattern they fill the window, as those of ``true*`` do. With SQL's semantics it looks
+    at rows of the match alone, and says nothing here.
     """
     symbols = tuple(
         Position(name, {} if ranges is None else ranges, ranges is not None)
         for name, ranges in zip(query.symbols, symbol_ranges(query), strict=True)
     )
-    part = _shorten(_rewrite(query.pattern, symbols))
-    partitioned = bool(query.partition_by)
-    inner = (True,) * (len(part.positions) - 1) if partitioned else part.gaps[1:-1]
+    negation = _EMPTY if query.semantics is Semantics.SQL else _gap(0, None)
+    part = _shorten(_rewrite(query.pattern, symbols, negation))
+    skips = query.semantics in (Semantics.SKIP_TILL_NEXT, Semantics.SKIP_TILL_ANY)
+    scattered = skips or bool(query.partition_by)
+    inner = (True,) * (len(part.positions) - 1) if scattered else part.gaps[1:-1]
     return PatternShape(
         positions=part.positions,
         gap_before=(part.gaps[0], *inner) if part.positions else (),
         trailing_gap=part.gaps[-1],
         rows_min=part.rows_min,
         rows_max=part.rows_max,
-        partitioned=partitioned,
+        scattered=scattered,
     )
 
 
@@ -145,19 +163,25 @@ def _gap(rows_min: int, rows_max: int | None) -> _Part:
     return _Part((), (rows_max != 0,), rows_min, rows_max)
 
 
-def _rewrite(pattern: Pattern, symbols: tuple[Position, ...]) -> _Part:
+def _rewrite(pattern: Pattern, symbols: tuple[Position, ...], negation: _Part) -> _Part:
     match pattern:
         case Symbol(index):
             return _Part((symbols[index],), (False, False), 1, 1)
         case Concat(parts):
             whole = _EMPTY
             for part in parts:
-                whole = _join(whole, _rewrite(part, symbols))
+                whole = _join(whole, _rewrite(part, symbols, negation))
             return whole
         case Repeat(body, low, high):
-            return _repeat(_rewrite(body, symbols), low, high)
+            return _repeat(_rewrite(body, symbols, negation), low, high)
         case Alternate(branches):
-            return _alternate([_rewrite(branch, symbols) for branch in branches])
+            return _alternate([_rewrite(branch, symbols, negation) for branch in branches])
+        case Exclusion(body):
+            return _rewrite(body, symbols, negation)
+        case Edge():
+            return _EMPTY
+        case Negation():
+            return negation
 
 
 def _join(left: _Part, right: _Part) -> _Part:

@@ -24,8 +24,10 @@ from replay.language.bound import (
     DataType,
     Expression,
     Literal,
+    Negation,
     Pattern,
     Repeat,
+    Semantics,
     SkipMode,
     Symbol,
 )
@@ -39,7 +41,7 @@ def attribute(name: str, type_: DataType = INT) -> Attribute:
 
 
 def last_of(symbol: int, name: str, type_: DataType = INT) -> Attribute:
-    return Attribute(name, type_, Anchor(AnchorKind.LAST, symbol))
+    return Attribute(name, type_, Anchor(AnchorKind.LAST, (symbol,)))
 
 
 def compare(op: str, left: Expression | str, right: Expression | int) -> Call:
@@ -75,6 +77,7 @@ def query_of(
     within: int | None = None,
     partition_by: tuple[str, ...] = (),
     names: str = "ABCDEFGH",
+    semantics: Semantics = Semantics.SQL,
 ) -> BoundPatternQuery:
     return BoundPatternQuery(
         stream="s",
@@ -88,6 +91,7 @@ def query_of(
         skip=SkipMode.PAST_LAST_ROW,
         measures=(),
         output=(),
+        semantics=semantics,
     )
 
 
@@ -180,10 +184,15 @@ class SmallStatistics:
 
 
 @st.composite
-def patterns(draw: st.DrawFn, n_symbols: int, depth: int = 2) -> Pattern:
+def patterns(
+    draw: st.DrawFn, n_symbols: int, depth: int = 2, *, negated: int | None = None
+) -> Pattern:
+    """Patterns of any shape, with negations of the symbol ``negated`` anywhere if one is given."""
     kinds = ["symbol"] if depth == 0 else ["symbol", "symbol", "concat", "repeat", "alternate"]
-    kind = draw(st.sampled_from(kinds))
-    below = patterns(n_symbols, depth - 1)
+    kind = draw(st.sampled_from(kinds if negated is None else [*kinds, "negation"]))
+    below = patterns(n_symbols, depth - 1, negated=negated)
+    if kind == "negation":
+        return Negation(negated)
     if kind == "symbol":
         return Symbol(draw(st.integers(0, n_symbols - 1)))
     if kind == "concat":
@@ -193,6 +202,26 @@ def patterns(draw: st.DrawFn, n_symbols: int, depth: int = 2) -> Pattern:
     low = draw(st.integers(0, 2))
     high = draw(st.one_of(st.none(), st.integers(low, 3)))
     return Repeat(draw(below), low, high, draw(st.booleans()))
+
+
+@st.composite
+def strategy_queries(draw: st.DrawFn) -> BoundPatternQuery:
+    """Queries of any semantics with common symbols, and often a negation at an end."""
+    inner = patterns(3, 1, negated=3)
+    parts = [Symbol(draw(st.integers(0, 2))), *draw(st.lists(inner, max_size=2))]
+    if draw(st.booleans()):
+        parts.insert(0, Negation(3))
+    if draw(st.booleans()):
+        parts.append(Negation(3))
+    simple = [compare("=", "a", 0), compare("<=", "b", 2), compare(">=", "a", 1)]
+    defines = [draw(st.sampled_from([condition, None])) for condition in simple]
+    return query_of(
+        seq(*parts),
+        [*defines, compare("=", "a", 3)],
+        within=draw(st.integers(0, 12)),
+        partition_by=draw(st.sampled_from([(), ("k",)])),
+        semantics=draw(st.sampled_from(Semantics)),
+    )
 
 
 @st.composite

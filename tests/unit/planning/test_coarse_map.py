@@ -12,7 +12,7 @@ from replay.language.bound import Repeat, Symbol
 from replay.planning.coarse_map import may_contain, saturating_add
 from replay.planning.shape import to_shape
 from replay.planning.weighing import draw_coarse_map
-from tests.oracles.intervals import matches
+from tests.oracles.intervals import deciding_rows, matches
 from tests.unit.planning.streams import (
     SmallStatistics,
     compare,
@@ -24,6 +24,7 @@ from tests.unit.planning.streams import (
     rows,
     seq,
     star,
+    strategy_queries,
 )
 
 A, B, C = (Symbol(i) for i in range(3))
@@ -125,6 +126,14 @@ def test_pattern_longer_than_the_stream_leaves_nothing():
 
 def test_empty_stream_has_no_stretch():
     assert stretches_of(query_of(A, EQUALS[:1]), SmallStatistics([], 4)) == []
+
+
+@given(strategy_queries(), rows(), st.integers(1, 2))
+def test_every_row_that_decides_over_a_match_lies_in_its_stretch(query, stream, block):
+    statistics = SmallStatistics(stream, block)
+    stretches = draw_coarse_map(query, to_shape(query), statistics).stretches
+    for word, at in matches(query, stream, length_max=4):
+        assert contains(stretches, statistics, *deciding_rows(query, stream, word, at))
 
 
 @given(

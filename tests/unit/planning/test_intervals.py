@@ -17,7 +17,7 @@ from replay.planning import PlanKind, choose_plan, replay_stretches, to_shape
 from replay.planning.block_ranges import all_blocks, bridge, mask_of, ranges_of
 from replay.planning.plan import Condition, Plan
 from replay.planning.requests import index_conditions
-from tests.oracles.intervals import covered_blocks, matches
+from tests.oracles.intervals import covered_blocks, deciding_rows, matches
 from tests.unit.planning.streams import (
     SmallStatistics,
     compare,
@@ -28,6 +28,7 @@ from tests.unit.planning.streams import (
     rows,
     seq,
     star,
+    strategy_queries,
 )
 
 A, B, C, D = (Symbol(i) for i in range(4))
@@ -255,6 +256,21 @@ def test_every_match_lies_within_one_range_of_blocks(
         check_ranges(found, statistics)
         for _, at in matches(query, made, length_max=5):
             assert contains(found.blocks, statistics, at[0], at[-1])
+
+
+@given(strategy_queries(), rows(), SETTINGS[3], st.randoms(use_true_random=False))
+def test_every_row_that_decides_over_a_match_is_replayed_with_it(query, made, sizes, random):
+    statistics = SmallStatistics(made, _cut(sizes, len(made)), ["a", "b"])
+    conditions_ = plan_with(query, statistics).conditions
+    kept = tuple(c for c in conditions_ if random.random() < 0.6) or conditions_
+    if not kept:
+        return
+    stretches = choose_plan(query, statistics, requested="tree").stretches
+    plan = _with(plan_with(query, statistics, stretches=stretches), kept)
+    found = replay_stretches(plan, look_up(plan, statistics), query, statistics, bridge_blocks=0)
+    check_ranges(found, statistics)
+    for word, at in matches(query, made, length_max=4):
+        assert contains(found.blocks, statistics, *deciding_rows(query, made, word, at))
 
 
 def _with(plan: Plan, conditions_: tuple[Condition, ...]) -> Plan:

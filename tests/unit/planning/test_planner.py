@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace as changed
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,25 @@ from hypothesis import strategies as st
 
 from costmodel import CostParameters
 from replay.errors import PlanError
-from replay.language.bound import Attribute, Call, DataType, Literal, Measure, Repeat, Symbol
+from replay.language.bound import (
+    Aggregate,
+    Alternate,
+    Attribute,
+    Call,
+    DataType,
+    Edge,
+    EdgeKind,
+    Exclusion,
+    Literal,
+    MatchNumber,
+    Measure,
+    Negation,
+    Repeat,
+    RowsPerMatch,
+    Semantics,
+    SkipMode,
+    Symbol,
+)
 from replay.planning import PlanKind, choose_plan, replay_stretches, to_shape
 from tests.oracles.intervals import matches
 from tests.unit.planning.streams import (
@@ -27,6 +46,7 @@ from tests.unit.planning.streams import (
     star,
 )
 
+INTEGER, BOOLEAN = DataType.INTEGER, DataType.BOOLEAN
 A, B, C = (Symbol(i) for i in range(3))
 RARE_AND_COMMON = query_of(
     seq(A, star(C), B), [compare("=", "a", 1), compare("=", "b", 1), None], within=20
@@ -227,11 +247,97 @@ def test_auto_replays_in_full_what_cannot_be_pruned(query):
     assert plan.stretches.tolist() == [[0, 10]]
 
 
+AROUND = seq(A, star(C), B)
+CONDITIONS = [compare("=", "a", 1), compare("=", "b", 1), None]
+NUMBERED = compare("=", "b", 1), Call("=", (MatchNumber(), Literal(2, INTEGER)), BOOLEAN)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        pytest.param(
+            query_of(seq(Edge(EdgeKind.START), AROUND), CONDITIONS), "^ and $ ask", id="edge"
+        ),
+        pytest.param(
+            query_of(Alternate((A, seq(B, Exclusion(seq(Edge(EdgeKind.END)))))), CONDITIONS),
+            "^ and $ ask",
+            id="edge-deep-inside",
+        ),
+        pytest.param(
+            changed(RARE_AND_COMMON, rows_per_match=RowsPerMatch.ALL_WITH_UNMATCHED),
+            "WITH UNMATCHED ROWS gives every event",
+            id="unmatched-rows",
+        ),
+        pytest.param(
+            changed(RARE_AND_COMMON, semantics=Semantics.SKIP_TILL_ANY, with_timeouts=True),
+            "WITH TIMEOUTS gives partial matches",
+            id="timeouts",
+        ),
+        pytest.param(
+            query_of(seq(A, B), [CONDITIONS[0], both(*NUMBERED)]),
+            "MATCH_NUMBER in DEFINE",
+            id="match-number",
+        ),
+        pytest.param(changed(RARE_AND_COMMON, order_by=("b",)), "columns besides", id="ties"),
+        pytest.param(
+            query_of(star(A), CONDITIONS, semantics=Semantics.SKIP_TILL_ANY, within=9),
+            "no symbol that every match needs",
+            id="nothing-needed",
+        ),
+    ],
+)
+def test_what_needs_every_row_is_replayed_in_full_and_says_why(query, reason):
+    plan = choose_plan(query, statistics_of(1000))
+    assert plan.kind is PlanKind.FULL
+    assert reason in plan.reason
+    with pytest.raises(PlanError, match=re.escape(reason)):
+        choose_plan(query, statistics_of(1000), requested="tree")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param(changed(RARE_AND_COMMON, skip=SkipMode.TO_LAST, skip_to=(1,)), id="skip-to"),
+        pytest.param(
+            changed(RARE_AND_COMMON, rows_per_match=RowsPerMatch.ALL_SHOW_EMPTY), id="all-rows"
+        ),
+        *(
+            pytest.param(changed(RARE_AND_COMMON, semantics=semantics), id=semantics.value)
+            for semantics in Semantics
+        ),
+        pytest.param(
+            query_of(
+                seq(A, Negation(1), Exclusion(C), Negation(1)),
+                CONDITIONS,
+                within=20,
+                semantics=Semantics.SKIP_TILL_ANY,
+            ),
+            id="negation",
+        ),
+    ],
+)
+def test_what_matches_alone_decide_is_pruned(query):
+    assert choose_plan(query, statistics_of()).name == "indexes=A.a"
+
+
+@pytest.mark.parametrize(
+    ("kind", "partition_by", "name"),
+    [("measure", ("k",), "full"), ("measure", (), "indexes=A.a"), ("define", ("k",), "full")],
+)
+def test_neighbours_inside_an_aggregate_count_as_navigation(kind, partition_by, name):
+    inner = Aggregate("sum", Attribute("b", INTEGER, offset=-1), None, INTEGER)
+    condition = Call(">", (inner, Literal(0, INTEGER)), BOOLEAN)
+    defines = [CONDITIONS[0], condition if kind == "define" else None]
+    query = query_of(seq(A, star(B)), defines, within=5, partition_by=partition_by)
+    measures = (Measure("m", inner),) if kind == "measure" else ()
+    assert choose_plan(changed(query, measures=measures), statistics_of()).name == name
+
+
 def test_navigation_in_measures_of_partitions_needs_a_full_replay():
     measure = Measure("p", Attribute("b", DataType.INTEGER, offset=-1))
     plain = query_of(A, [compare("=", "a", 77)], partition_by=("k",))
-    fields = {name: getattr(plain, name) for name in plain.__slots__} | {"measures": (measure,)}
-    assert choose_plan(type(plain)(**fields), statistics_of(1000)).kind is PlanKind.FULL
+    query = changed(plain, measures=(measure,))
+    assert choose_plan(query, statistics_of(1000)).kind is PlanKind.FULL
 
 
 def test_empty_stream_is_planned():

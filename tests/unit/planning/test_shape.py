@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.language.bound import Alternate, Concat, DataType, Literal, Repeat, Symbol
+from replay.language.bound import (
+    Alternate,
+    Concat,
+    DataType,
+    Edge,
+    EdgeKind,
+    Exclusion,
+    Literal,
+    Negation,
+    Repeat,
+    Semantics,
+    Symbol,
+)
 from replay.planning.shape import POSITIONS_MAX, PatternShape, to_shape
 from tests.oracles.intervals import words
 from tests.unit.planning.streams import compare, patterns, query_of, seq, star
@@ -15,8 +27,11 @@ A, B, C, D = (Symbol(i) for i in range(4))
 DEFINES = [compare("=", "a", i) for i in range(4)]
 
 
-def shape_of(pattern, *, partition_by=()) -> PatternShape:
-    return to_shape(query_of(pattern, DEFINES, partition_by=partition_by))
+SKIP_TILL = (Semantics.SKIP_TILL_NEXT, Semantics.SKIP_TILL_ANY)
+
+
+def shape_of(pattern, *, partition_by=(), semantics=Semantics.SQL) -> PatternShape:
+    return to_shape(query_of(pattern, DEFINES, partition_by=partition_by, semantics=semantics))
 
 
 @pytest.mark.parametrize(
@@ -106,6 +121,51 @@ def test_partitions_make_every_position_a_block_of_its_own():
     assert str(shape) == "A … B … C"
     assert shape.blocks == ((0, 1), (1, 2), (2, 3))
     assert shape.row_window is None
+
+
+@pytest.mark.parametrize("semantics", SKIP_TILL)
+def test_skip_till_leaves_room_between_any_two_positions_but_not_around_them(semantics):
+    shape = shape_of(seq(A, B, C), semantics=semantics)
+    assert str(shape) == "A … B … C"
+    assert shape.row_window is None
+    assert not shape.leading_gap
+    assert not shape.trailing_gap
+
+
+def test_contiguous_keeps_distances_and_the_window_in_rows():
+    shape = shape_of(seq(A, B, C), semantics=Semantics.CONTIGUOUS)
+    assert str(shape) == "A B C"
+    assert shape.row_window == 3
+
+
+@pytest.mark.parametrize("semantics", SKIP_TILL)
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        pytest.param(seq(A, Negation(3), B), "A … B", id="between"),
+        pytest.param(seq(A, B, Negation(3)), "A … B …", id="at-the-end"),
+        pytest.param(seq(Negation(3), A, B), "… A … B", id="at-the-start"),
+        pytest.param(seq(A, Alternate((B, seq(C, Negation(3))))), "A … B|C …", id="in-a-branch"),
+    ],
+)
+def test_negation_is_a_gap_where_its_rows_lie(pattern, expected, semantics):
+    assert str(shape_of(pattern, semantics=semantics)) == expected
+
+
+def test_contiguous_match_with_a_negation_at_its_end_has_no_window_in_rows():
+    shape = shape_of(seq(A, B, Negation(3)), semantics=Semantics.CONTIGUOUS)
+    assert str(shape) == "A B …"
+    assert shape.row_window is None
+
+
+def test_negation_of_sql_looks_at_rows_of_the_match_alone():
+    assert str(shape_of(seq(A, star(C), Negation(3), B))) == "A … B"
+    assert shape_of(seq(A, Repeat(C, 0, 2), Negation(3), B)).row_window == 4
+
+
+def test_exclusions_and_edges_change_nothing():
+    pattern = seq(Edge(EdgeKind.START), A, Exclusion(seq(B, star(C))), D, Edge(EdgeKind.END))
+    assert str(shape_of(pattern)) == "A B … D"
 
 
 def fits(shape: PatternShape, word: tuple[int, ...]) -> bool:

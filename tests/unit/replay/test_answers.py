@@ -14,6 +14,9 @@ from chronicle.block_writer import write_ordered
 from chronicle.commit import Change, commit_derived, commit_events, commit_tree
 from chronicle.errors import SchemaError, StreamNotFoundError
 from indexing import RunWriter
+from replay.engines import answer as answer_module
+from replay.engines import local
+from replay.engines import source as source_module
 from replay.errors import NotSupportedError, PlanError
 from tests.helpers import fill_stream
 from tests.strategies import SCHEMA, SmallStream
@@ -102,6 +105,36 @@ def test_older_version_answers_as_it_did(tmp_path: Path) -> None:
         # a = 1 then 2 at 1, 8, 15 in the first 20 events
         assert len(replay.query(store, SQL, plan=plan, as_of=before)) == 3
         assert len(replay.query(store, SQL, plan=plan)) == 6
+
+
+def test_batches_are_the_answer_piece_by_piece(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=())
+    fill_stream(store, "s", small, index=("a",))
+    for source in (store, {"s": small.table}):
+        expected = replay.query(source, SQL).table
+        reader = replay.batches(source, SQL)
+        assert reader.schema == expected.schema
+        assert reader.read_all().equals(expected)
+    assert replay.batches(store, SQL, as_of=0).read_all().num_rows == 0
+
+
+def test_batches_come_before_the_stream_is_read_to_its_end() -> None:
+    table = pa.table({"t": list(range(1000))})
+    read: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_module, "TABLE_BLOCK_EVENTS", 10)
+        patch.setattr(local, "UNIT_EVENTS", 10)
+        patch.setattr(answer_module, "MEASURED_ROWS_AT_ONCE", 10)
+        original = source_module.TableSource.read_blocks
+        patch.setattr(
+            source_module.TableSource,
+            "read_blocks",
+            lambda self, blocks, columns: read.extend(blocks) or original(self, blocks, columns),
+        )
+        batch = replay.batches({"x": table}, EACH_ROW).read_next_batch()
+    assert batch.num_rows == 10
+    assert len(set(read)) == 1
 
 
 EACH_ROW = "SELECT * FROM x MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A))"

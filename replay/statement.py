@@ -1,0 +1,68 @@
+"""A query bound to a schema and compiled; kept per process, as databases keep them prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from replay.language import bind, parse_query
+from replay.language.bound import BoundPatternQuery
+from replay.language.syntax import Query
+from replay.operators.program import MatchProgram, compile_program
+
+Parameters = Mapping[str, object]
+
+STATEMENTS_CACHED = 256
+"""Bound and compiled queries kept per process."""
+
+
+@lru_cache(STATEMENTS_CACHED)
+def parse(sql: str) -> Query:
+    """Parse, or take what was parsed before."""
+    return parse_query(sql)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A query bound to a schema and compiled; equal only to itself, which makes it a cheap key."""
+
+    bound: BoundPatternQuery
+    program: MatchProgram
+
+
+def prepare(sql: str, schema: pa.Schema, time: str | None, params: Parameters) -> Statement:
+    """Bind and compile, or take both from the statement cache.
+
+    Parameters
+    ----------
+    sql
+        The query.
+    schema
+        Of the stream.
+    time
+        The stream's time column; None: whatever ORDER BY names.
+    params
+        Values of the query's parameters.
+    """
+    # The type is part of the key: 1, 1.0 and True are equal but bind differently.
+    given = tuple(sorted((name, type(value), value) for name, value in params.items()))
+    try:
+        hash(given)
+    except TypeError:  # a list or the like, which binding refuses by name
+        return _prepare_cached.__wrapped__(sql, schema, time, given)
+    return _prepare_cached(sql, schema, time, given)
+
+
+@lru_cache(STATEMENTS_CACHED)
+def _prepare_cached(
+    sql: str,
+    schema: pa.Schema,
+    time: str | None,
+    params: tuple[tuple[str, type, object], ...],
+) -> Statement:
+    values = {name: value for name, _, value in params}
+    bound = bind(parse(sql), schema, time=time, text=sql, params=values)
+    return Statement(bound, compile_program(bound))

@@ -1,0 +1,154 @@
+"""Queries over events that come in: when rows come out, what is kept, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle.errors import SchemaError
+from replay.errors import NotSupportedError, QueryError, SkipError
+
+SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int32()), ("s", pa.string())])
+
+
+def recognize(pattern: str, define: str, measures: str = "FIRST(t) AS u", more: str = "") -> str:
+    return (
+        f"FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES {measures} {more} PATTERN ({pattern}) "
+        f"DEFINE {define})"
+    )
+
+
+PAIR = recognize("A B", "A AS a = 1, B AS a = 2", "A.t AS u, B.t AS v")
+
+
+def events(*rows: tuple[Any, ...]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [dict(zip(("t", "a", "s"), (*row, None), strict=False)) for row in rows], schema=SCHEMA
+    )
+
+
+def query(inner: str = PAIR, head: str = "*", tail: str = "") -> replay.OnlineQuery:
+    return replay.online(f"SELECT {head} {inner} {tail}", SCHEMA, time="t")
+
+
+def test_match_comes_with_its_last_row() -> None:
+    pair = query()
+    assert pair.push(events((1, 1))).to_pylist() == []
+    assert pair.push(events((2, 2), (3, 1))).to_pylist() == [{"u": 1, "v": 2}]
+    assert pair.finish().to_pylist() == []
+
+
+def test_greedy_repetition_is_certain_once_it_ends_or_the_stream_does() -> None:
+    runs = query(recognize("A+", "A AS a = 1", "FIRST(t) AS u, LAST(t) AS v"))
+    assert runs.push(events((1, 1), (2, 1))).to_pylist() == []
+    assert runs.push(events((3, 1), (4, 0), (5, 1))).to_pylist() == [{"u": 1, "v": 3}]
+    assert runs.finish().to_pylist() == [{"u": 5, "v": 5}]
+
+
+def test_neighbour_that_a_measure_reads_is_waited_for() -> None:
+    after = query(recognize("A", "A AS a = 1", "t AS u, NEXT(t) AS n, PREV(t, 2) AS p"))
+    assert after.push(events((1, 1), (2, 0), (3, 1))).to_pylist() == [{"u": 1, "n": 2, "p": None}]
+    assert after.push(events((4, 1))).to_pylist() == [{"u": 3, "n": 4, "p": 1}]
+    assert after.finish().to_pylist() == [{"u": 4, "n": None, "p": 2}]
+
+
+def test_events_of_one_time_wait_for_the_next_where_further_columns_order_them() -> None:
+    tied = query(PAIR.replace("ORDER BY t", "ORDER BY t, a"))
+    assert tied.push(events((1, 2), (1, 1))).to_pylist() == []
+    assert tied.push(events((2, 2))).to_pylist() == [{"u": 1, "v": 1}]
+    assert tied.push(events((2, 1))).to_pylist() == []
+    assert tied.finish().to_pylist() == [{"u": 2, "v": 2}]
+
+
+def test_rows_are_kept_no_longer_than_the_window() -> None:
+    gapped = query(recognize("A Z* B", "A AS a = 1, B AS a = 2", "A.t AS u", "").replace(
+        "PATTERN (A Z* B)", "PATTERN (A Z* B) WITHIN 10"
+    ))  # fmt: skip
+    for t in range(0, 3000, 3):
+        gapped.push(events((t, 1), (t + 1, 0)))
+        assert gapped.n_kept <= 40
+    assert gapped.n_kept > 2
+
+
+def test_limit_and_offset_count_over_all_pushes() -> None:
+    rows = [(t, 1 + t % 2) for t in range(1, 20)]  # 2 1 2 1 …: a match each two rows
+    for tail, expected in (("LIMIT 3", [2, 4, 6]), ("LIMIT 2 OFFSET 3", [8, 10])):
+        cut = query(tail=tail)
+        found = [row["u"] for row in rows for row in cut.push(events(row)).to_pylist()]
+        assert found + [row["u"] for row in cut.finish().to_pylist()] == expected
+        assert cut.n_kept <= 1
+
+
+def test_outer_condition_and_projection_are_applied_as_rows_come() -> None:
+    doubled = query(head="u * 2 AS w", tail="WHERE v > 3")
+    assert doubled.push(events((1, 1), (2, 2), (3, 1), (4, 2))).to_pylist() == [{"w": 6}]
+
+
+@pytest.mark.parametrize(
+    ("head", "tail"),
+    [("*", "ORDER BY u"), ("COUNT(*) AS n", ""), ("DISTINCT u", ""), ("u", "GROUP BY u")],
+)
+def test_what_needs_the_whole_answer_is_refused(head: str, tail: str) -> None:
+    with pytest.raises(NotSupportedError, match=r"use replay\.query"):
+        query(head=head, tail=tail)
+
+
+def test_events_that_do_not_fit_are_refused() -> None:
+    pair = query()
+    pair.push(events((5, 1)))
+    with pytest.raises(SchemaError, match="go back in time"):
+        pair.push(events((4, 1)))
+    with pytest.raises(SchemaError, match="go back in time"):
+        pair.push(events((7, 1), (6, 1)))
+    with pytest.raises(SchemaError, match="no column 'a'"):
+        pair.push(pa.table({"t": [6]}))
+    with pytest.raises(SchemaError, match="a string"):
+        pair.push(pa.table({"t": [6], "a": ["x"]}))
+    with pytest.raises(SchemaError, match="1 events have no time"):
+        pair.push(events((None, 1)))
+    assert pair.push(events((5, 2))).to_pylist() == [{"u": 5, "v": 5}]
+    pair.finish()
+    with pytest.raises(QueryError, match="finished"):
+        pair.push(events((9, 1)))
+    with pytest.raises(QueryError, match="finished"):
+        pair.finish()
+
+
+def test_skip_that_cannot_go_on_ends_the_query_where_it_is_certain() -> None:
+    again = query(recognize("A B?", "A AS a = 1, B AS a = 2", more="AFTER MATCH SKIP TO B"))
+    assert again.push(events((1, 1), (2, 2), (3, 0))).num_rows == 1
+    with pytest.raises(SkipError, match="seq 3"):
+        again.push(events((4, 1), (5, 1)))
+
+
+def test_limit_that_is_reached_with_the_match_a_skip_fails_for_is_no_error() -> None:
+    inner = recognize("A B?", "A AS a = 1, B AS a = 2", more="AFTER MATCH SKIP TO B")
+    again = query(inner, tail="LIMIT 1")
+    assert again.push(events((4, 1), (5, 1))).to_pylist() == [{"u": 4}]
+    assert again.push(events((6, 1), (7, 1))).num_rows == 0
+    assert again.finish().num_rows == 0
+
+
+@pytest.mark.parametrize("tail", ["", "LIMIT 2"])
+def test_snapshot_goes_on_where_it_was_taken(tail: str) -> None:
+    rows = [(t, 1 + t % 2) for t in range(1, 9)]
+    whole = query(tail=tail)
+    first = [row for event in rows[:4] for row in whole.push(events(event)).to_pylist()]
+    state = whole.snapshot()
+    assert first == [{"u": 2, "v": 3}]
+    for _ in range(2):  # a snapshot may be used more than once
+        other = query(tail=tail)
+        other.restore(state)
+        found = [row for event in rows[4:] for row in other.push(events(event)).to_pylist()]
+        expected = [{"u": 4, "v": 5}, {"u": 6, "v": 7}]
+        assert found + other.finish().to_pylist() == expected[: 1 if tail else 2]
+
+
+def test_snapshot_of_another_query_is_refused() -> None:
+    with pytest.raises(QueryError, match="another query"):
+        query(tail="LIMIT 3").restore(query().snapshot())
+    with pytest.raises(QueryError, match="no snapshot"):
+        query().restore(b"something else")
