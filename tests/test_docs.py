@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -23,6 +25,7 @@ from datasets.tour import INDEXES, ROBBERY_TO_CAR_THEFT
 from indexing import RunWriter
 from replay.language import bind, parse_query
 from scripts.write_cli_reference import REFERENCE, commands, reference
+from tests.oracles.matcher import match_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -30,12 +33,16 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "datasets").rglob("*.md")),
 ]
-EXECUTED = ("python", "sql", "sh")
+EXECUTED = ("python", "sql", "sh", "csv")
 STREAMS = {
     "crimes": (normalise_schema(pq.read_schema(crimes.DATA_FILE)), crimes.TIME),
     "synthetic": (synthetic.SCHEMA, synthetic.TIME),
 }
 """Streams that examples may ask, with their schema and time column."""
+
+SQL = ROOT / "docs" / "sql.md"
+TICKS = "ticks"
+"""The stream of the examples in `SQL`: the page's first block."""
 
 COMMANDS = {" ".join(words): command for words, command in commands()}
 
@@ -89,12 +96,41 @@ def test_python_example_runs_and_prints_what_it_says(fence, tmp_path, monkeypatc
     assert printed.getvalue().strip() == (fence.prints or "").strip()
 
 
+def ticks() -> pa.Table:
+    """Return the stream that the examples of the SQL reference ask."""
+    [text] = [f.code for f in FENCES if f.page == SQL and f.language == "csv"]
+    return pyarrow.csv.read_csv(io.BytesIO(text.encode()))
+
+
 @pytest.mark.parametrize("fence", of("sql"))
 def test_sql_example_fits_the_stream_it_asks(fence):
     parsed = parse_query(fence.code)
-    schema, time = STREAMS[parsed.stream]
+    schema, time = (ticks().schema, "t") if parsed.stream == TICKS else STREAMS[parsed.stream]
     bound = bind(parsed, schema, time=time, text=fence.code, params={})
     assert bound.stream == parsed.stream
+
+
+def shown(rows: list[dict[str, object]], names: list[str]) -> list[str]:
+    """Return an answer as the SQL reference shows it."""
+    cells = [["NULL" if row[name] is None else str(row[name]) for name in names] for row in rows]
+    return [" | ".join(line) for line in [names, *cells]]
+
+
+@pytest.mark.parametrize("fence", [f for f in of("sql") if f.values[0].page == SQL])
+def test_example_of_the_sql_reference_has_the_answer_it_shows(fence):
+    table = ticks()
+    bound = bind(parse_query(fence.code), table.schema, time="t", text=fence.code)
+    names = [name for name, _ in (bound.outer.items if bound.outer else ())] or [
+        name for _, name in bound.output
+    ]
+    try:
+        found = shown(replay.query({TICKS: table}, fence.code).table.to_pylist(), names)
+    except replay.QueryError as error:
+        found = [f"error: {str(error).splitlines()[0]}"]
+    else:
+        assert shown(match_rows(table.to_pylist(), bound), names) == found
+    assert fence.prints is not None
+    assert found == fence.prints.splitlines()
 
 
 @pytest.mark.parametrize("fence", of("sh"))

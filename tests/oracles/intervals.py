@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 from replay.language.bound import (
@@ -15,24 +15,39 @@ from replay.language.bound import (
     Call,
     Concat,
     DataType,
+    Edge,
+    Exclusion,
     Expression,
     Literal,
+    Negation,
     Pattern,
     Repeat,
+    Semantics,
     Symbol,
 )
 
 Row = Mapping[str, Any]
+
+NEGATED = -1
+"""Stands in a word where the pattern has a negation; maps no row."""
+
+SKIPPING = (Semantics.SKIP_TILL_NEXT, Semantics.SKIP_TILL_ANY)
 
 
 # --- words of the pattern's language -----------------------------------------------------------
 
 
 def words(pattern: Pattern, length_max: int) -> set[tuple[int, ...]]:
-    """Return every word (tuple of symbols) of at most ``length_max`` rows."""
+    """Return every word (tuple of symbols and `NEGATED`) of at most ``length_max`` of them."""
     match pattern:
         case Symbol(index):
             return {(index,)} if length_max >= 1 else set()
+        case Negation():
+            return {(NEGATED,)} if length_max >= 1 else set()
+        case Edge():
+            return {()}
+        case Exclusion(body):
+            return words(body, length_max)
         case Concat(parts):
             found = {()}
             for part in parts:
@@ -71,7 +86,7 @@ def evaluate(expression: Expression, row: Row, mapped: Sequence[tuple[int, Row]]
             if anchor.kind is AnchorKind.CURRENT:
                 return row[name]
             assert anchor.kind is AnchorKind.LAST
-            rows = [r for symbol, r in mapped if symbol == anchor.symbol]
+            rows = [r for symbol, r in mapped if symbol in anchor.symbols]
             return rows[-1][name] if rows else None
         case Call("not", (inner,)):
             value = evaluate(inner, row, mapped)
@@ -129,19 +144,50 @@ def _like(text: str | None, pattern: str | None) -> bool | None:
 def matches(
     query: BoundPatternQuery, rows: Sequence[Row], length_max: int
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return every mapping as (word, row numbers), whatever the preferment; none is empty."""
+    """Return every mapping as (word, row numbers), whatever the preferment; none is empty.
+
+    Negations forbid nothing here: a mapping counts if a replay that saw no row beside it could
+    take it for a match. SKIP TILL NEXT is answered as ANY, which has all its matches.
+    """
     keys = {tuple(row[name] for name in query.partition_by) for row in rows}
     found = []
     for key in keys:
         members = [
             i for i, row in enumerate(rows) if tuple(row[n] for n in query.partition_by) == key
         ]
-        for word in words(query.pattern, min(length_max, len(members))):
-            for start in range(len(members) - len(word) + 1):
-                at = tuple(members[start : start + len(word)])
-                if word and _satisfies(query, rows, word, at):
-                    found.append((word, at))
+        for word in words(query.pattern, length_max):
+            symbols = tuple(symbol for symbol in word if symbol != NEGATED)
+            found += [
+                (word, at)
+                for at in _placed(len(symbols), members, query.semantics)
+                if symbols and _satisfies(query, rows, symbols, at)
+            ]
     return found
+
+
+def _placed(n: int, members: Sequence[int], semantics: Semantics) -> Iterable[tuple[int, ...]]:
+    if semantics in SKIPPING:
+        return combinations(members, n)
+    return (tuple(members[start : start + n]) for start in range(len(members) - n + 1))
+
+
+def deciding_rows(
+    query: BoundPatternQuery, rows: Sequence[Row], word: Sequence[int], at: Sequence[int]
+) -> tuple[int, int]:
+    """Return the first and last row that must be seen to tell whether a mapping is a match.
+
+    A negation at its start (end) looks back (on) as far as the window reaches.
+    """
+    first, last = at[0], at[-1]
+    if query.semantics is Semantics.SQL or query.within is None:
+        return first, last
+    if word[0] == NEGATED:
+        earliest = rows[last][query.time] - query.within
+        first = min(i for i, row in enumerate(rows) if i == first or row[query.time] >= earliest)
+    if word[-1] == NEGATED:
+        latest = rows[at[0]][query.time] + query.within
+        last = max(i for i, row in enumerate(rows) if i == last or row[query.time] <= latest)
+    return first, last
 
 
 def _satisfies(

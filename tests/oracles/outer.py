@@ -1,0 +1,78 @@
+"""Naive outer query over the rows of an answer: WHERE, GROUP BY, HAVING, DISTINCT, ORDER BY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cmp_to_key
+from typing import Any
+
+from replay.language.bound import Aggregate, Attribute, Expression, Outer, SortKey
+from tests.oracles.row_aggregates import aggregate, is_nan
+from tests.oracles.scalar import evaluate
+
+Row = dict[str, Any]
+Group = Sequence[Row]
+"""Rows of the inner answer behind one row of the result: one of them if nothing is grouped."""
+
+
+def outer_rows(rows: Sequence[Row], outer: Outer) -> list[Row]:
+    """Return the rows of the result, in its order."""
+    kept = [row for row in rows if outer.where is None or value_of(outer.where, [row]) is True]
+    groups = _groups(kept, outer)
+    if outer.having is not None:
+        groups = [group for group in groups if value_of(outer.having, group) is True]
+    results = [({name: value_of(e, group) for name, e in outer.items}, group) for group in groups]
+    if outer.distinct:
+        first: dict[Any, tuple[Row, Group]] = {}
+        for result in results:
+            first.setdefault(tuple(_key(value) for value in result[0].values()), result)
+        results = list(first.values())
+    for key in reversed(outer.order_by):
+        results.sort(key=cmp_to_key(lambda a, b, key=key: _compare(key, a[1], b[1])))
+    until = None if outer.limit is None else outer.offset + outer.limit
+    return [row for row, _ in results][outer.offset : until]
+
+
+def is_row_by_row(outer: Outer) -> bool:
+    """Return whether every row of the result comes from one row of the answer alone."""
+    return outer.group_by is None and not outer.order_by and not outer.distinct
+
+
+def _groups(rows: Sequence[Row], outer: Outer) -> list[Group]:
+    if outer.group_by is None:
+        return [[row] for row in rows]
+    if not outer.group_by:
+        return [rows]
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(_key(value_of(e, [row])) for e in outer.group_by), []).append(row)
+    return list(groups.values())
+
+
+def _key(value: Any) -> Any:
+    """Equal for values of one group: NULL equals NULL, NaN equals NaN."""
+    return "NaN" if is_nan(value) else (value,)
+
+
+def value_of(expression: Expression, group: Group) -> Any:
+    """Return the value over a group; attributes are those of its first row."""
+
+    def lookup(part: Any) -> Any:
+        if isinstance(part, Attribute):
+            return group[0][part.name]
+        assert isinstance(part, Aggregate)
+        assert part.symbols is None
+        if part.argument is None:
+            return len(group)
+        return aggregate(part, [value_of(part.argument, [row]) for row in group])
+
+    return evaluate(expression, lookup)
+
+
+def _compare(key: SortKey, a: Group, b: Group) -> int:
+    left, right = value_of(key.expression, a), value_of(key.expression, b)
+    left_gone, right_gone = (v is None or is_nan(v) for v in (left, right))
+    if left_gone or right_gone:
+        return (left_gone - right_gone) * (-1 if key.nulls_first else 1)
+    order = (left > right) - (left < right)
+    return -order if key.descending else order

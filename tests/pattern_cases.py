@@ -1,0 +1,375 @@
+"""Random cases of row pattern matching: a tiny stream and the text of a query over it.
+
+``pattern_case(seed)`` is a pure function of its seed, so that a seed printed is a case kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tests.pattern_texts import (
+    Chooser,
+    Names,
+    any_pattern,
+    condition,
+    easy,
+    gapped_pattern,
+    measures,
+    negated,
+    negated_condition,
+    negated_in_gap,
+    symbols_in,
+    with_edges,
+)
+from tests.strategies import SECOND, SmallStream
+
+STRINGS = ("", "a", "a", "ab", "b", "z")
+DOUBLES = (-1.5, 0.0, 0.5, 0.5, 1.0, 2.5, 2.5, math.nan, math.inf)
+INDEXED = ("a", "x", "s", "f")
+LONGS = (-1, 0, 1, 1, 2, 1 << 62, -(1 << 62), (1 << 63) - 1)
+DAYS = (19_781, 19_782, 19_783)
+"""Days since the epoch about 2024-02-29, as bound expressions carry dates."""
+
+
+@dataclass(frozen=True)
+class PatternCase:
+    """A stream, a query, and what is indexed where the stream is stored."""
+
+    seed: int
+    stream: SmallStream
+    sql: str
+    indexes: tuple[str, ...]
+    planned: bool
+    """Whether it is of the kind that plans with replay intervals are for."""
+
+    def shown(self) -> str:
+        """Return the case as Python to paste."""
+        rows = "\n".join(f"    {row!r}," for row in self.stream.rows)
+        return (
+            f"seed {self.seed}; blocks of {self.stream.block_events}, indexes {self.indexes}, "
+            f"time {self.stream.schema.field('t').type}\nsql = {self.sql!r}\n"
+            f"nan, inf = math.nan, math.inf\nrows = [\n{rows}\n]"
+        )
+
+
+def pattern_case(seed: int) -> PatternCase:
+    """Return the case of a seed: one in four is of the kind that skips blocks."""
+    choose = Chooser(seed)
+    planned = choose.chance(0.25)
+    stream = _stream(choose, planned=planned)
+    names_time = stream.has_timestamps
+    sql = _planned_query(choose, names_time) if planned else _query(choose, names_time)
+    indexes = tuple(sorted(choose.some(INDEXED, 1, 4)))
+    return PatternCase(seed, stream, sql, indexes, planned)
+
+
+# ---------------------------------------------------------------------------------------------
+# Streams
+
+
+def _stream(choose: Chooser, *, planned: bool) -> SmallStream:
+    time = choose.pick((pa.int64(),) * 6 + (pa.timestamp("us"), pa.timestamp("us", "UTC")))
+    unit = SECOND if pa.types.is_timestamp(time) else 1
+    n_rows = (
+        choose.between(16, 40)
+        if planned
+        else choose.pick((1, 4, 6, 7, 8, 9, 9, 10, 10, 11, 11, 12))
+    )
+    t = choose.between(-3, 3)
+    n_partitions = choose.between(1, 3)
+    steps = (0, 1, 1, 2, 3, 8) if planned else (0, 0, 1, 1, 1, 2, 4)
+    gaps = choose.pick((0.0, 0.0, 0.0, 0.1, 0.25))
+    rows = []
+    for _ in range(n_rows):
+        t += choose.pick(steps)
+        row: dict[str, Any] = {
+            "t": t * unit,
+            "a": choose.between(0, 5),
+            "x": choose.pick(DOUBLES),
+            "s": choose.pick(STRINGS),
+            "f": choose.chance(0.6),
+            "k": choose.between(1, n_partitions),
+            "b": choose.pick(LONGS),
+            "d": choose.pick(DAYS),
+        }
+        rows.append(
+            {
+                name: None if name != "t" and choose.chance(gaps) else value
+                for name, value in row.items()
+            }
+        )
+    types = {
+        "t": time,
+        "a": choose.pick((pa.int32(), pa.int64(), pa.int8())),
+        "x": pa.float64(),
+        "s": pa.string(),
+        "f": pa.bool_(),
+        "k": choose.pick((pa.int16(), pa.int64())),
+        "b": pa.int64(),
+        "d": pa.date32(),
+    }
+    return SmallStream(
+        rows,
+        block_events=choose.between(1, 3),
+        file_events=choose.pick((5, 12, 1000)),
+        fan_out=choose.between(2, 3),
+        cuts=tuple(sorted(choose.between(0, n_rows) for _ in range(choose.between(0, 2)))),
+        schema=pa.schema([*types.items()]),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Queries
+
+
+@dataclass
+class _Clauses:
+    """The clauses of MATCH_RECOGNIZE, as text."""
+
+    partition: str = ""
+    order: str = "ORDER BY t"
+    measures: tuple[str, ...] = ()
+    rows: str = ""
+    skip: str = ""
+    pattern: str = ""
+    semantics: str = ""
+    within: str = ""
+    timeouts: str = ""
+    subset: str = ""
+    defines: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        named = [f"{measure} AS m{k}" for k, measure in enumerate(self.measures)]
+        parts = (
+            self.partition,
+            self.order,
+            f"MEASURES {', '.join(named)}",
+            self.rows,
+            self.skip,
+            f"PATTERN ({self.pattern})",
+            self.semantics,
+            self.within,
+            self.timeouts,
+            self.subset,
+            f"DEFINE {', '.join(self.defines)}" if self.defines else "",
+        )
+        return " ".join(part for part in parts if part)
+
+
+def _query(choose: Chooser, timestamps: bool) -> str:
+    """Return a query of any constructs."""
+    clauses = _Clauses()
+    clauses.partition = choose.pick(
+        ("", "", "PARTITION BY k", "PARTITION BY k", "PARTITION BY s, k", "PARTITION BY f, x")
+    )
+    clauses.order += choose.pick(("", "", "", ", a", ", s, x", ", x, a", ", f, b"))
+    strategy = choose.chance(0.25)
+    names = Names((), None, timestamps)
+    within = (
+        choose.pick((None, None, None, 2, 3, 5, 0))
+        if not strategy
+        else choose.pick((None, 1, 3, 6, 6))
+    )
+    clauses.within = "" if within is None else f"WITHIN {names.lasting(within)}"
+    if strategy:
+        _strategy(choose, clauses)
+    else:
+        _sql_pattern(choose, clauses)
+    used = symbols_in(clauses.pattern)
+    subset = choose.some(used, 1, 2) if choose.chance(0.3) and used else []
+    names = Names(tuple(used) or ("Z",), "U" if subset else None, timestamps)
+    if not used:
+        clauses.pattern = f"{clauses.pattern} | Z"
+    clauses.subset = f"SUBSET U = ({', '.join(subset)})" if subset else ""
+    _rows_per_match(choose, clauses, strategy=strategy)
+    all_rows = clauses.rows.startswith("ALL")
+    if not strategy:
+        clauses.skip = _skip(choose, names)
+    clauses.measures = tuple(measures(choose, names, all_rows=all_rows))
+    clauses.defines = tuple(_defines(choose, clauses.pattern, names, strategy=strategy))
+    inner = f"FROM s MATCH_RECOGNIZE ({clauses})"
+    return _outer(choose, clauses, inner)
+
+
+def _strategy(choose: Chooser, clauses: _Clauses) -> None:
+    semantics = choose.pick(("CONTIGUOUS", "SKIP TILL NEXT", "SKIP TILL NEXT", "SKIP TILL ANY"))
+    clauses.semantics = f"SEMANTICS {semantics}"
+    if clauses.within and choose.chance(0.4):
+        clauses.timeouts = "WITH TIMEOUTS"
+    if semantics != "CONTIGUOUS" and choose.chance(0.25):
+        clauses.pattern = negated(choose, ("A", "B", "C"), window=bool(clauses.within))
+        return
+    leaves = choose.between(1, 4)
+    pattern = any_pattern(choose, ("A", "B", "C"), leaves, exclusion=choose.chance(0.2))
+    if choose.chance(0.1):
+        pattern = f"{pattern} {{- D -}}"
+    plain = not clauses.timeouts and "{-" not in pattern
+    clauses.pattern = with_edges(choose, pattern) if plain else pattern
+
+
+def _sql_pattern(choose: Chooser, clauses: _Clauses) -> None:
+    if choose.chance(0.1):
+        clauses.pattern = negated_in_gap(choose, ("A", "B", "C"))
+        return
+    symbols = ("A", "B", "C", "A", "B", "C", "Z")
+    if choose.chance(0.25):
+        clauses.pattern = gapped_pattern(choose, symbols)
+        return
+    pattern = any_pattern(choose, symbols, choose.pick((1, 2, 3, 3, 4, 4, 5, 6)), exclusion=True)
+    clauses.pattern = with_edges(choose, pattern)
+
+
+def _rows_per_match(choose: Chooser, clauses: _Clauses, *, strategy: bool) -> None:
+    options = ["", "ONE ROW PER MATCH", "ALL ROWS PER MATCH", "ALL ROWS PER MATCH"]
+    if not strategy:
+        options += [
+            "ALL ROWS PER MATCH SHOW EMPTY MATCHES",
+            "ALL ROWS PER MATCH OMIT EMPTY MATCHES",
+        ]
+        if "{-" not in clauses.pattern:
+            options += ["ALL ROWS PER MATCH WITH UNMATCHED ROWS"]
+    clauses.rows = choose.pick(options)
+
+
+def _skip(choose: Chooser, names: Names) -> str:
+    target = choose.pick((*names.symbols, *([names.subset] * 2 if names.subset else [])))
+    modes = [
+        "",
+        "",
+        "PAST LAST ROW",
+        "TO NEXT ROW",
+        "TO NEXT ROW",
+        f"TO LAST {target}",
+        f"TO FIRST {target}",
+        f"TO {target}",
+    ]
+    mode = choose.pick(modes)
+    return f"AFTER MATCH SKIP {mode}" if mode else ""
+
+
+def _defines(choose: Chooser, pattern: str, names: Names, *, strategy: bool) -> list[str]:
+    defines = []
+    for symbol in names.symbols:
+        if symbol == "Z" or choose.chance(0.35):
+            continue
+        text = condition(choose, symbol, names)
+        if choose.chance(0.2):
+            text = f"({text}) OR {easy(choose, symbol)}"
+        if not strategy and choose.chance(0.04):
+            text = f"({text}) AND MATCH_NUMBER() {choose.pick(('<= 2', '<> 1'))}"
+        defines.append(f"{symbol} AS {text}")
+    for negated_symbol in ("X", "Y"):
+        if f"!{negated_symbol}" in pattern:
+            leads = pattern.lstrip("(").startswith(f"!{negated_symbol}")
+            text = negated_condition(choose, negated_symbol, names, leads=leads)
+            defines.append(f"{negated_symbol} AS {text}")
+    return defines
+
+
+# ---------------------------------------------------------------------------------------------
+# The outer query
+
+
+def _outer(choose: Chooser, clauses: _Clauses, inner: str) -> str:
+    """Return the whole query: now and then with more than SELECT * and LIMIT."""
+    if choose.chance(0.15 if clauses.semantics else 0.02):
+        return f"SELECT COUNT(*) AS n {inner}"  # over a strategy it need not enumerate
+    if choose.chance(0.72):
+        limit = f" LIMIT {choose.pick((0, 1, 1, 2, 3, 4))}" if choose.chance(0.2) else ""
+        return f"SELECT * {inner}{limit}"
+    columns = [f"m{k}" for k in range(len(clauses.measures))]
+    if clauses.rows.startswith("ALL"):
+        columns += ["t", "a", "x", "s"]
+    column, other = choose.pick(columns), choose.pick(columns)
+    inner += choose.pick(
+        (
+            *("", ""),
+            f" WHERE {column} IS NOT NULL",
+            f" WHERE {column} IS NULL OR {other} IS NOT NULL",
+            f" WHERE COALESCE({column}, {column}) = {column}",
+        )
+    )
+    if choose.chance(0.4):
+        return _grouped(choose, column, other, inner)
+    order = f"ORDER BY {column}{_direction(choose)}"
+    if choose.chance(0.3):
+        return f"SELECT DISTINCT {column} {inner} {order}{_limit(choose)}"
+    items = choose.pick(
+        (
+            f"{column} AS one, {other} AS other",
+            f"{column} AS one, COALESCE({column}, {column}) AS two",
+            f"{column} IS NULL AS missing, {column}",
+            f"CASE WHEN {other} IS NULL THEN {column} END AS sometimes",
+            "*",
+        )
+    )
+    order = choose.pick(("", f" {order}, {other}{_direction(choose)}"))
+    return f"SELECT {items} {inner}{order}{_limit(choose)}"
+
+
+def _grouped(choose: Chooser, column: str, other: str, inner: str) -> str:
+    having = choose.pick(("", "", " HAVING COUNT(*) > 1", f" HAVING COUNT({other}) < 3"))
+    if choose.chance(0.2):
+        return f"SELECT COUNT(*) AS n, COUNT({column}) AS c, MIN({other}) AS least {inner}"
+    keys = choose.pick((column, column, f"{column}, {other}", f"{column} IS NULL"))
+    if keys == f"{column} IS NULL":
+        return (
+            f"SELECT COUNT(DISTINCT {other}) AS n, MIN({column}) AS least {inner} GROUP BY {keys}"
+            f"{having} ORDER BY COUNT(*){_direction(choose)}{_limit(choose)}"
+        )
+    return (
+        f"SELECT {column} AS g, COUNT(*) AS n, MAX({other}) AS most {inner} GROUP BY {keys}"
+        f"{having} ORDER BY n{_direction(choose)}, g{_limit(choose)}"
+    )
+
+
+def _direction(choose: Chooser) -> str:
+    return choose.pick(("", " ASC", " DESC")) + choose.pick(("", " NULLS FIRST", " NULLS LAST"))
+
+
+def _limit(choose: Chooser) -> str:
+    limits = ("", "", f" LIMIT {choose.between(1, 4)}", " LIMIT 3 OFFSET 1", " OFFSET 1")
+    return choose.pick(limits)
+
+
+# ---------------------------------------------------------------------------------------------
+# Queries that skip blocks
+
+
+def _planned_query(choose: Chooser, timestamps: bool) -> str:
+    """Return a query with rare symbols and a window: what indexes and the tree are for."""
+    clauses = _Clauses()
+    clauses.partition = choose.pick(("", "", "", "PARTITION BY k"))
+    clauses.pattern = gapped_pattern(choose, ("A", "B", "C"), parts_max=3)
+    used = [symbol for symbol in symbols_in(clauses.pattern) if symbol != "Z"]
+    names = Names(tuple(used), None, timestamps)
+    within = choose.pick((None, 3, 4, 5, 6))
+    clauses.within = "" if within is None else f"WITHIN {names.lasting(within)}"
+    if choose.chance(0.2) and within is not None:
+        semantics = choose.pick(("CONTIGUOUS", "SKIP TILL NEXT", "SKIP TILL ANY"))
+        clauses.semantics = f"SEMANTICS {semantics}"
+        clauses.pattern = " ".join(used)
+    else:
+        clauses.skip = choose.pick(("", "", "AFTER MATCH SKIP TO NEXT ROW"))
+        if choose.chance(0.1):
+            clauses.skip = f"AFTER MATCH SKIP TO LAST {used[-1]}"
+    clauses.rows = choose.pick(
+        ("", "", "ALL ROWS PER MATCH", "ALL ROWS PER MATCH OMIT EMPTY MATCHES")
+    )
+    clauses.measures = tuple(measures(choose, names, all_rows=clauses.rows != ""))
+    defines = []
+    rare_one = choose.pick(used)
+    for symbol in used:
+        rare = choose.pick(("a = 5", "a > 4", "s = 'z'", "x > 2.5", "s = 'ab'", "a = 0", "x < 0"))
+        is_rare = symbol == rare_one or choose.chance(0.2)
+        text = rare if is_rare else easy(choose, symbol)
+        if choose.chance(0.15):
+            text = f"({text}) AND ({condition(choose, symbol, names, 0)})"
+        defines.append(f"{symbol} AS {text}")
+    clauses.defines = tuple(defines)
+    limit = f" LIMIT {choose.between(1, 4)}" if choose.chance(0.1) else ""
+    return f"SELECT * FROM s MATCH_RECOGNIZE ({clauses}){limit}"
