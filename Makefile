@@ -18,7 +18,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-warn-script-location -c con
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow campaign test-nojit lint types contracts check bench docs lock clean \
+.PHONY: help demo test test-slow campaign fuzz test-nojit lint types contracts check bench docs lock clean \
         prerequisites
 
 help: ## list the jobs
@@ -37,6 +37,9 @@ test-slow: prerequisites .venv/.installed-dev ## run the long campaigns too
 campaign: prerequisites .venv/.installed-dev ## kill, race and append at random, for long: nothing may be lost
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/campaigns \
 	    tests/property/test_store_machine.py $(PYTEST_ARGS)
+
+fuzz: prerequisites .venv/.installed-dev ## answer 20,000 random pattern queries as the oracle does
+	@$(BIN)/python -m pytest tests/campaigns/test_pattern_fuzz.py -m "slow or not slow" $(PYTEST_ARGS)
 
 test-nojit: prerequisites .venv/.installed-dev ## run the kernels' tests as plain Python
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" -p no:cacheprovider \
@@ -57,6 +60,7 @@ check: lint types contracts test ## everything that must be green before a commi
 bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="--events 10000000" for more)
 	@$(BIN)/python -m benchmarks.crime_q1 $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.full_replay $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.row_patterns $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.thesis_queries $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.small_append $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.many_appends $(BENCH_ARGS)
