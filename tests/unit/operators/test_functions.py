@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from numba import config
 
 from replay.language import fold
 from replay.language.bound import (
@@ -155,6 +157,11 @@ CASTS_OF_TEXTS = [
     *((T.STRING, of) for of in VALUES if of not in (T.STRING, T.INTERVAL)),
     *((of, T.STRING) for of in VALUES if of not in (T.STRING, T.INTERVAL)),
 ]
+
+pytestmark = pytest.mark.skipif(
+    bool(config.DISABLE_JIT),
+    reason="Python's math raises where compiled functions give an infinity",
+)
 
 
 def leaf(of: DataType) -> st.SearchStrategy[Expression]:
