@@ -14,13 +14,13 @@ from replay.engines.source import EventSource, fetch_events
 from replay.errors import QueryError
 from replay.language.bound import BoundPatternQuery, Outer, RowsPerMatch
 from replay.operators.config import MEASURED_ROWS_AT_ONCE
+from replay.operators.matchers import is_countable
 from replay.operators.matches import Matches, MatchRows
 from replay.operators.measures import answer_parts
 from replay.operators.outer import answer_count, apply_outer, counts_only
 from replay.operators.program import MatchProgram
 from replay.operators.rows.views import answer_counts
 from replay.operators.scalars import Faults
-from replay.operators.strategies.count import why_not_countable
 
 IntArray = npt.NDArray[np.int64]
 
@@ -93,7 +93,7 @@ class Answering:
 def is_count(query: BoundPatternQuery, program: MatchProgram) -> bool:
     """Return whether the answer is how many matches there are, which needs none of them."""
     whole = query.rows_per_match is RowsPerMatch.ONE and query.limit is None
-    return whole and counts_only(query.outer) and why_not_countable(program) is None
+    return whole and counts_only(query.outer) and is_countable(program)
 
 
 def wanted_parts(

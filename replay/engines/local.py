@@ -13,18 +13,22 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from replay.engines.source import EventSource
 from replay.errors import SkipError
-from replay.operators.matchers import Matcher, certain_matches, new_matcher
+from replay.operators.matchers import certain_matches, new_counter, new_matcher
 from replay.operators.matches import Matches
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
-from replay.operators.strategies.count import MatchCounter
 from replay.planning.block_ranges import count_events
+
+if TYPE_CHECKING:
+    from replay.operators.matchers import Matcher
+    from replay.operators.strategies.count import MatchCounter
 
 IntArray = npt.NDArray[np.int64]
 
@@ -152,8 +156,8 @@ class Replay:
             raise
 
     def count(self) -> int:
-        """Return how many matches there are, without building any; see `why_not_countable`."""
-        counter = MatchCounter(self._program)
+        """Return how many matches there are, without building any; see `is_countable`."""
+        counter = new_counter(self._program)
         for _ in self._pushed_into(counter):
             continue
         return counter.count

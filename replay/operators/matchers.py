@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from replay.operators.matcher import PatternMatcher
 from replay.operators.matches import Matches
 from replay.operators.program import MatchProgram
-from replay.operators.strategies.matcher import StrategyMatcher
 
-Matcher = PatternMatcher | StrategyMatcher
+if TYPE_CHECKING:
+    from replay.operators.strategies.count import MatchCounter
+    from replay.operators.strategies.matcher import StrategyMatcher
+
+    Matcher = PatternMatcher | StrategyMatcher
+
+# The strategies are loaded by those who ask for one: a tenth of a second that most queries need not
+# spend.
 
 
 def new_matcher(program: MatchProgram) -> Matcher:
     """Return a matcher of the program, which has seen nothing yet."""
-    return PatternMatcher(program) if program.strategy is None else StrategyMatcher(program)
+    if program.strategy is None:
+        return PatternMatcher(program)
+    from replay.operators.strategies.matcher import StrategyMatcher
+
+    return StrategyMatcher(program)
+
+
+def new_counter(program: MatchProgram) -> MatchCounter:
+    """Return what counts the matches of a strategy; see ``is_countable``."""
+    from replay.operators.strategies.count import MatchCounter
+
+    return MatchCounter(program)
+
+
+def is_countable(program: MatchProgram) -> bool:
+    """Return whether the matches can be counted without being made."""
+    if program.strategy is None:
+        return False
+    from replay.operators.strategies.count import why_not_countable
+
+    return why_not_countable(program) is None
 
 
 def certain_matches(matcher: Matcher) -> Iterator[Matches]:
@@ -22,7 +49,7 @@ def certain_matches(matcher: Matcher) -> Iterator[Matches]:
 
     Those of a strategy, of which there may be exponentially many, are looked for as they are asked.
     """
-    if isinstance(matcher, StrategyMatcher):
+    if not isinstance(matcher, PatternMatcher):
         yield from matcher.batches()
     elif len(found := matcher.take()):
         yield found
