@@ -200,7 +200,7 @@ def _strategy(choose: Chooser, clauses: _Clauses) -> None:
     clauses.semantics = f"SEMANTICS {semantics}"
     if clauses.within and choose.chance(0.4):
         clauses.timeouts = "WITH TIMEOUTS"
-    if semantics != "CONTIGUOUS" and choose.chance(0.25):
+    if semantics != "CONTIGUOUS" and choose.chance(0.35):
         clauses.pattern = negated(choose, ("A", "B", "C"), window=bool(clauses.within))
         return
     leaves = choose.between(1, 4)
@@ -256,7 +256,9 @@ def _defines(choose: Chooser, pattern: str, names: Names, *, strategy: bool) -> 
     for symbol in names.symbols:
         if symbol == "Z" or choose.chance(0.35):
             continue
-        text = condition(choose, symbol, names)
+        # Where a match depends on what is not there, it had better be there but for that.
+        is_easy = "!" in pattern and choose.chance(0.8)
+        text = easy(choose, symbol) if is_easy else condition(choose, symbol, names)
         if choose.chance(0.2):
             text = f"({text}) OR {easy(choose, symbol)}"
         if not strategy and choose.chance(0.04):

@@ -318,14 +318,15 @@ def condition(choose: Chooser, symbol: str, names: Names, depth: int = 2) -> str
 
 
 def negated_condition(choose: Chooser, symbol: str, names: Names, *, leads: bool) -> str:
-    """Return a condition of a symbol that is only negated; few events satisfy it.
+    """Return a condition of a symbol that is only negated; a third of the events satisfy it.
 
     Where the symbol ``leads`` the pattern, it can read no other.
     """
     forms = [
         f"a = {choose.between(0, 5)}",
-        f"{symbol}.a > {choose.between(3, 4)}",
-        f"{symbol}.s = 'z'",
+        f"{symbol}.a > {choose.between(2, 4)}",
+        f"{symbol}.s IN ('z', 'b')",
+        "x <= 0.5",
         f"{symbol}.a < PREV({symbol}.a)",
         f"{symbol}.x IS NULL",
         "NOT f",

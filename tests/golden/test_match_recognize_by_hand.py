@@ -224,8 +224,11 @@ def test_permute_prefers_the_order_of_its_list() -> None:
     # C is true for any row: A C B is before B A C in the list of orders, but the first row is no
     # A; B A C takes the third row, whatever it is, as C.
     assert classified("b a b", "PERMUTE(A, B, C)", "A", "B") == "BAC"
-    # A+ B and B A+ : the first order takes both a.
+    # A+ B before B A+: the first takes both a.
     assert classified("a a b", "PERMUTE(A+, B)", "A", "B") == "AAB"
+    # A is true for any row. All ways of the order A+ B C come before any of A+ C B, which would
+    # take two rows as A: a b c is ABC, not a b as A, c and b.
+    assert classified("a b c b", "PERMUTE(A+, B, C)", "B", "C") == "ABC"
 
 
 def test_anchors_hold_matches_to_the_ends_of_the_partition() -> None:
@@ -320,6 +323,52 @@ def test_aggregates_in_define_see_the_rows_mapped_so_far_and_this_one() -> None:
         numbers([3, 4, 5, 2, 1]),
         "ORDER BY t MEASURES FIRST(t) AS f, SUM(A.v) AS s PATTERN (A+) DEFINE A AS SUM(A.v) <= 8",
         [(1, 7), (3, 8)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "last_t"),
+    [
+        # v is 1 2 4 7 11 16, the steps 1 2 3 4 5; A is row 1, and B* takes rows from 2 on while
+        # its condition holds. last_t is the last row it takes (1 if none).
+        ("B.v < 7", 3),
+        ("LAST(v) < 7", 3),  # the row under test, as are the next two
+        ("LAST(B.v) < 7", 3),
+        ("U.v < 7", 3),  # B is one of U
+        ("A.v + 5 < v", 1),  # 6 < 2 fails
+        ("v - A.v < 6", 3),
+        ("v - LAST(A.v) < 6", 3),
+        ("v - PREV(v) < 4", 4),
+        ("v - PREV(B.v, 2) < 9 OR PREV(v, 2) IS NULL", 5),  # NULL, 3, 5, 7, then 16 - 7 = 9
+        ("NEXT(v) - v < 4", 3),
+        ("v - FIRST(v) <= 6", 4),
+        ("v - FIRST(B.v) < 5", 3),  # from 2: 0, 2, 5
+        ("FIRST(v, 1) = 2 AND v < 5", 3),  # the second row of the match, at t 2 the row itself
+        ("COALESCE(v - LAST(B.v, 1), 0) < 3", 3),  # the B before: none, 2, 3
+        ("COALESCE(v - LAST(v, 1), 0) < 4", 4),  # the row of the match before: 1, 2, 3, 4
+        ("COALESCE(PREV(LAST(B.v, 1), 1), 0) < 2", 3),  # none, row 1, row 2
+        ("NEXT(FIRST(v), 2) = 4 AND v < 12", 5),  # row 3 for all
+        ("COUNT(*) <= 3", 3),
+        ("COUNT(B.*) <= 3", 4),
+        ("SUM(B.v) < 14", 4),  # 2, 6, 13, 24
+        ("SUM(v) < 14", 3),  # 3, 7, 14
+        ("SUM(U.v) < 14", 3),
+        ("SUM(B.v * 2 - 1) < 11", 3),  # 3, 10, 23
+        ("AVG(B.v) <= 3", 3),  # 2, 3, 13 / 3
+        ("MAX(A.v) = 1 AND MIN(v) = 1 AND v < 8", 4),
+        ("CLASSIFIER() = 'B' AND v < 7", 3),
+        ("CLASSIFIER(U) = 'B' AND v < 7", 3),
+        ("CLASSIFIER(A) = 'A' AND FIRST(CLASSIFIER()) = 'A' AND v < 7", 3),
+        ("MATCH_NUMBER() = 1 AND v < 7", 3),
+    ],
+)
+def test_what_a_condition_sees(condition: str, last_t: int) -> None:
+    check(
+        numbers([1, 2, 4, 7, 11, 16]),
+        "ORDER BY t MEASURES LAST(t) AS l PATTERN (A B*) SUBSET U = (A, B) "
+        f"DEFINE B AS {condition}",
+        [(last_t,)],
+        " LIMIT 1",
     )
 
 
