@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from numba import config
 
 from replay.language import fold
 from replay.language.bound import (
@@ -39,6 +37,7 @@ from replay.operators.conditions.state import new_mapped, to_conditions
 from replay.operators.evaluate import evaluate
 from replay.operators.measures import to_arrow
 from replay.operators.scalars import Faults
+from tests.compiled import only_compiled
 from tests.oracles.scalar import evaluate as evaluate_naively
 
 T = DataType
@@ -158,10 +157,7 @@ CASTS_OF_TEXTS = [
     *((of, T.STRING) for of in VALUES if of not in (T.STRING, T.INTERVAL)),
 ]
 
-pytestmark = pytest.mark.skipif(
-    bool(config.DISABLE_JIT),
-    reason="Python's math raises where compiled functions give an infinity",
-)
+pytestmark = only_compiled("Python's math raises where compiled functions give an infinity")
 
 
 def leaf(of: DataType) -> st.SearchStrategy[Expression]:
