@@ -9,7 +9,7 @@ than ``STATES_MAX``."""
 STATES_MAX = 1 << 18
 """States remembered to fail, some tens of bytes each; only what is used is touched."""
 
-STATES_PATIENCE = 1 << 14
+STATES_PATIENCE = 1 << 10
 """Steps of a start before states are remembered: to note one costs as much as many steps."""
 
 PATH_BYTES_AT_ONCE = 1 << 20

@@ -18,9 +18,9 @@ from replay.operators.machine.kernels import (
 )
 from replay.operators.states.kernels import forget, is_half_full
 
-CONDITIONS_DIGEST = "e11c3298d58b85c3baedf6902ff15b7bf228c475404c0097e059874eb793400a"
-STATES_DIGEST = "3dc58d94cb82cf465e34f2c21a2cb5257cc83c7453c9220f66e50f9ee90e4c77"
-MACHINE_DIGEST = "24e594a0015d6bffc1e4d39bb2a9ac07628fe300063e819facdefffdf6a96ecd"
+CONDITIONS_DIGEST = "094e6f8496a83396595d242de0cf9bd5826cab5c16f3f8285939f0c58827ea43"
+STATES_DIGEST = "f7ebee59249680c1fe213cb8def533863de148a61ec219ee93d645991896e4c0"
+MACHINE_DIGEST = "95e58b766c4f3ff114aa654d39ea718c6a631836430747568ebe76cd966c64e0"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 their digests here is what makes a change there take effect; a test holds them up to date."""
 
@@ -179,17 +179,19 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, numb
     before and after, ``ends[g]`` its end, ``firsts[g]`` the row its partition begins with (-1: not
     at hand), ``numbers[g]`` the number of its last match, before and after. ``failures[g]`` (-1)
     becomes twice the first row of the match after which SKIP TO has nowhere to go, plus 1 if the
-    row it names is that row. ``machine.memo`` starts as zeros; ``across`` is
-    None where no row is bound. A start whose rows do not fit the
+    row it names is that row. ``machine`` and ``across`` are those of ``machine/kernels.py``, the
+    memo zeros. A start whose rows do not fit the
     prefix never enters the machine. Returns ``STATUS_DONE``, ``STATUS_FULL`` (call again), or
     ``STATUS_STEPS`` with the start row in ``progress[AT_ROW]``.
     """
-    words = machine.words
+    _, words, _, path, _, owners, _, shared_path = machine
+    if across is not None:
+        _, _, (_, _, _, entries, _, _, info) = across
     n_prefix = prefix.size
     identity = _is_identity(prefix)
     complete = _ONE << np.uint64(max(n_prefix - 1, 0))
-    shares = machine.owners.size > 0
-    path = machine.shared_path if shares else machine.path
+    shares = owners.size > 0
+    path = shared_path if shares else path
     trail = np.empty((64, 2), np.int64)
     stack = np.empty((64, 6), np.int64)
     n_out = 0
@@ -201,7 +203,7 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, numb
         limit = begin if settings[HAS_WITHIN] else hi
         undecided = -1
         if across is not None:
-            forget(across.states)
+            forget(info)
         for row in range(begin, hi):
             start = row
             if n_prefix > 0:
@@ -219,8 +221,8 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, numb
             # Without a window what failed once fails for every start of the segment.
             stamp = np.int32(start + 1 if settings[HAS_WITHIN] else g + 1)
             if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
-                if not settings[KEEPS_STATES] or is_half_full(across.states):
-                    forget(across.states)
+                if not settings[KEEPS_STATES] or is_half_full(info, entries):
+                    forget(info)
             end, joined, stack, trail, depth = run_program(start, limit, hard, firsts[g], hi, settings[FINAL] != 0, numbers[g] + 1, stamp, settings[STEP_LIMIT], machine, across, trail, stack, progress)  # fmt: skip  # noqa: E501
             if end == NO_MATCH:
                 continue
@@ -249,7 +251,8 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, numb
             out_segment[n_out] = g
             if anchors.shape[0] > 0:
                 _anchor_rows(start, end, path, shown, anchors, out_anchors[n_out])
-            out_path[n_path : n_path + n_rows] = path[start : start + n_rows]
+            for k in range(n_rows):
+                out_path[n_path + k] = path[start + k]
             n_path += n_rows
             n_out += 1
             numbers[g] += 1

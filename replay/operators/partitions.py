@@ -77,6 +77,10 @@ class PartitionTable:
         """
         if not len(partition):
             return partition
+        if len(self) == 1:
+            before = int(self.n_matches[0])
+            self.n_matches[0] = before + len(partition)
+            return np.arange(before + 1, before + len(partition) + 1)
         begins = np.flatnonzero(np.diff(partition, prepend=-1))
         counts = np.diff(begins, append=len(partition))
         rank = np.arange(len(partition)) - np.repeat(begins, counts) + 1

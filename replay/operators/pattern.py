@@ -52,11 +52,6 @@ class PatternCode:
     """Whether rows are bound, so that what failed once may succeed with other rows bound."""
     n_registers: int
 
-    @property
-    def n_memo(self) -> int:
-        """Rows of the memo that depends on nothing but the memo point and the row."""
-        return 0 if self.by_state else self.n_points
-
 
 def compile_pattern(
     pattern: Pattern,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from replay.language.bound import SkipMode
 from replay.operators import kernels
 from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS
-from replay.operators.conditions.state import new_mapped, to_conditions
+from replay.operators.conditions.state import Conditions, Mapped, new_mapped, to_conditions
 from replay.operators.config import (
     MATCHES_AT_ONCE,
     PATH_BYTES_AT_ONCE,
@@ -18,12 +18,26 @@ from replay.operators.config import (
     STATES_PATIENCE,
     STEPS_MAX,
 )
-from replay.operators.machine.kernels import EXCLUDED, Across, Machine
+from replay.operators.machine.kernels import EXCLUDED
 from replay.operators.program import MatchProgram
-from replay.operators.states.kernels import INFO, PATIENCE, States
+from replay.operators.states.kernels import INFO, PATIENCE
 
 IntArray = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+
+# Arrays as the kernels take them, which say what they are.
+Machine = tuple[
+    IntArray,
+    npt.NDArray[np.uint64],
+    npt.NDArray[np.int32],
+    Bytes,
+    IntArray,
+    npt.NDArray[np.int32],
+    IntArray,
+    Bytes,
+]
+States = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
+Across = tuple[Conditions, Mapped, States]
 
 _SKIPS = {
     SkipMode.PAST_LAST_ROW: kernels.SKIP_PAST_LAST,
@@ -229,7 +243,7 @@ def _search_machine(
     n_path = max(len(rows), PATH_BYTES_AT_ONCE) if program.needs_rows else 0
     progress = np.zeros(kernels.PROGRESS, np.int64)
     across = _across(program, rows) if program.pattern.by_state else None
-    path = np.empty(len(rows) + 1, np.uint8) if across is None else across.mapped.path
+    path = np.empty(len(rows) + 1, np.uint8) if across is None else across[1][4]
     machine = _machine(program, rows, path)
     failures = np.full(len(segments.ends), -1, np.int64)
     parts = []
@@ -272,23 +286,23 @@ def _machine(program: MatchProgram, rows: Rows, path: Bytes) -> Machine:
         and not pattern.by_state
     )
     n_shared = n + 1 if shares else 0
-    return Machine(
-        code=pattern.code,
-        words=rows.words,
-        memo=np.zeros((pattern.n_memo, n + 1), np.int32),
-        path=path,
-        registers=np.empty(pattern.n_registers, np.int64),
-        owners=np.zeros(n_shared, np.int32),
-        owner_ends=np.empty(n_shared, np.int64),
-        shared_path=np.empty(n_shared, np.uint8),
+    return (
+        pattern.code,
+        rows.words,
+        np.zeros((pattern.n_points, n + 1), np.int32),
+        path,
+        np.empty(pattern.n_registers, np.int64),
+        np.zeros(n_shared, np.int32),
+        np.empty(n_shared, np.int64),
+        np.empty(n_shared, np.uint8),
     )
 
 
 def _across(program: MatchProgram, rows: Rows) -> Across:
-    return Across(
-        conds=to_conditions(program.across, rows.leaves, rows.known),
-        mapped=new_mapped(program.across, len(rows)),
-        states=_states(program),
+    return (
+        to_conditions(program.across, rows.leaves, rows.known),
+        new_mapped(program.across, len(rows)),
+        _states(program),
     )
 
 
@@ -296,12 +310,12 @@ def _states(program: MatchProgram) -> States:
     keys = program.states
     info = np.zeros(INFO, np.int64)
     info[PATIENCE] = STATES_PATIENCE
-    return States(
-        slices=keys.slices,
-        items=keys.items,
-        table=np.zeros(2 * STATES_MAX, np.int64),
-        entries=np.empty((STATES_MAX, keys.width), np.int64),
-        failed=np.empty(STATES_MAX, np.bool_),
-        scratch=np.empty(keys.width, np.int64),
-        info=info,
+    return (
+        keys.slices,
+        keys.items,
+        np.zeros(2 * STATES_MAX, np.int64),
+        np.empty((STATES_MAX, keys.width), np.int64),
+        np.empty(STATES_MAX, np.int64),
+        np.empty(keys.width, np.int64),
+        info,
     )

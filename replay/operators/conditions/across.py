@@ -66,32 +66,63 @@ _ALL_ROWS = -1
 
 @dataclass(frozen=True, slots=True)
 class AcrossCode:
-    """Conditions across rows of all symbols, compiled; see ``Conditions`` in ``kernels.py``.
+    """Conditions across rows of all symbols, compiled; see ``conds`` in ``kernels.py``.
 
     ``code`` has shape (n, 6): operation, operand, anchor, slot, offset, and which constant a leaf
-    has whose anchor has no row (-1: NULL). ``slices[s]`` is the half-open part of it for symbol s,
-    shape (n_symbols, 2). ``constants`` are int64, or the bits of doubles.
+    has whose anchor has no row (-1: NULL). ``constants`` are int64, or the bits of doubles.
     """
 
     code: IntArray
-    slices: IntArray
+    by_symbol: IntArray
+    """Its parts of ``code`` and ``slots`` and its shape, shape (n_symbols, 5)."""
     constants: IntArray
     leaves: tuple[Expression, ...]
     """Read by column, each attribute anchored at the row itself."""
     texts: tuple[str, ...]
     """Strings among the constants; their codes are their places here."""
-    slot_begins: IntArray
-    """Where the slots of each symbol begin in ``slots``, shape (n_symbols + 1,)."""
+    n_slots: int
     slots: IntArray
-    total_begins: IntArray
-    """Where the totals of each slot begin in ``totals``, shape (n_slots + 1,)."""
+    """Slots of the symbols, each with its part of ``totals``, half-open; shape (n, 3)."""
     totals: IntArray
     """By total: what it keeps up, leaf, whether the leaf is a double; shape (n_totals, 3)."""
 
     @property
     def tracked(self) -> npt.NDArray[np.bool_]:
         """Symbols whose rows some condition reads, shape (n_symbols,)."""
-        return np.diff(self.slot_begins) > 0
+        return self.by_symbol[:, kernels.SLOTS_END] > self.by_symbol[:, kernels.SLOTS_BEGIN]
+
+    @property
+    def conditioned(self) -> npt.NDArray[np.bool_]:
+        """Symbols with a condition across rows, shape (n_symbols,)."""
+        shapes: IntArray = self.by_symbol[:, kernels.SHAPE]
+        return np.not_equal(shapes, kernels.SHAPE_NONE)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether some condition calls a function of ``functions/kernels.py``."""
+        return bool((self.code[:, 0] >= kernels.X_FUNCTION_I).any())
+
+    def slots_of(self, symbol: int) -> list[int]:
+        """Return the slots that rows of the symbol are in."""
+        begin, end = self.by_symbol[symbol, [kernels.SLOTS_BEGIN, kernels.SLOTS_END]].tolist()
+        return list(self.slots[begin:end, 0].tolist())
+
+    def code_of(self, symbol: int) -> list[list[int]]:
+        """Return the instructions of the symbol's condition."""
+        begin, end = self.by_symbol[symbol, [kernels.CODE_BEGIN, kernels.CODE_END]].tolist()
+        return list(self.code[begin:end].tolist())
+
+
+def _shape(code: list[list[int]]) -> int:
+    """Return how the kernels evaluate a condition."""
+    ops = [instruction[0] for instruction in code]
+    if not ops:
+        return kernels.SHAPE_NONE
+    if ops[:-1] == [kernels.X_LEAF_I] * 2 and 0 <= ops[2] - kernels.X_COMPARE_I < len(_COMPARE):
+        return kernels.SHAPE_COMPARE_I
+    if ops[:-1] == [kernels.X_LEAF_F] * 2 and 0 <= ops[2] - kernels.X_COMPARE_F < len(_COMPARE):
+        return kernels.SHAPE_COMPARE_F
+    return kernels.SHAPE_ANY
 
 
 class AcrossCompiler:
@@ -151,15 +182,18 @@ class AcrossCompiler:
             if instruction[0] == kernels.X_TOTAL:
                 instruction[1] = place[instruction[1]]
         of_slot = np.array([key[0] for key, _ in in_order], dtype=np.int64)
+        begins = np.searchsorted(of_slot, np.arange(len(self._slots) + 1)).tolist()
+        ends = np.cumsum([0, *map(len, by_symbol)])
+        slots = [(slot, begins[slot], begins[slot + 1]) for own in by_symbol for slot in own]
+        shapes = [_shape(self._code[begin:end]) for begin, end in self._slices.tolist()]
         return AcrossCode(
             code=np.array(self._code, dtype=np.int64).reshape(-1, kernels.X_WIDTH),
-            slices=self._slices,
+            by_symbol=np.column_stack((self._slices, ends[:-1], ends[1:], shapes)).astype(np.int64),
             constants=np.array(self._constants or [0], dtype=np.int64),
             leaves=tuple(self._leaves),
             texts=tuple(self._texts),
-            slot_begins=np.cumsum([0, *map(len, by_symbol)], dtype=np.int64),
-            slots=np.array([slot for slots in by_symbol for slot in slots], dtype=np.int64),
-            total_begins=np.searchsorted(of_slot, np.arange(len(self._slots) + 1)).astype(np.int64),
+            n_slots=len(self._slots),
+            slots=np.array(slots, dtype=np.int64).reshape(-1, 3),
             totals=np.array([key[1:] for key, _ in in_order], dtype=np.int64).reshape(-1, 3),
         )
 

@@ -5,18 +5,40 @@ Kernels that compile this in hold its digest, see ``CONDITIONS_DIGEST`` in
 
 How to call it
 --------------
-``conds`` (`Conditions`) is what was compiled, with the leaves of the rows at hand; ``mapped``
-(`Mapped`) are the rows mapped so far. Both come from ``conditions/state.py``. Rows are numbers of
-columns of the leaves; those of a match ascend, but need not be adjacent.
+All state is plain arrays, handed on one by one: a tuple of arrays costs a call several times the
+work of a comparison, and a class of this project in the signature of a cached kernel would break
+that cache whenever the class moves. `to_conditions` and `new_mapped` in ``conditions/state.py``
+return the arrays as plain tuples, in this order.
 
-- ``clear(mapped)`` before a match begins.
-- ``bind_row(symbol, row, conds, mapped)`` maps a row; needed for symbols whose ``tracked`` is
-  True, harmless for others.
-- ``holds(symbol, start, row, number, conds, mapped, progress)`` asks whether the condition of the
-  symbol is true at the row bound last; ``start`` is the first row of the match, ``number`` its
-  MATCH_NUMBER. A symbol without a condition across rows (``is_conditioned``) always holds.
-  Faults are counted in ``progress[N_FAULTS]``.
-- ``unbind_row(symbol, conds, mapped)`` takes back the row bound last, which was of that symbol.
+``conds``, read only: the conditions, compiled, and the leaves of the rows at hand.
+
+- ``code``: stack programs, shape (n, `X_WIDTH`).
+- ``symbols``: by symbol its part of ``code`` and of ``slots``, both half-open, and the `SHAPE_…` of
+  its condition, shape (n_symbols, 5).
+- ``slots``: by symbol its slots, each with its part of ``totals``, half-open, shape (n, 3).
+- ``totals``: what it keeps up, leaf, whether the leaf is a double, shape (n_totals, 3).
+- ``const_i``, ``const_f``: constants; the same memory.
+- ``leaf_i``, ``leaf_f``: shape (n_leaves, n_rows), the same memory; ``leaf_ok``: not NULL.
+- ``calls``: None where no condition calls a function; the kernels are then compiled without any.
+
+``mapped``: the rows of a match mapped so far.
+
+- ``counts``: rows of each slot, shape (n_slots,).
+- ``rows``: by slot, in the order mapped, shape (n_slots, capacity).
+- ``totals_i``: by total and rows of its slot: rows that counted, value, carry beyond 64 bits;
+  shape (n_totals, capacity + 1, 3).
+- ``totals_f``: likewise: value or mean, squared differences; shape (n_totals, capacity + 1, 2).
+- ``path``: symbol of each mapped row, shape (n_rows,) at least.
+- ``stack_i``, ``stack_f``, ``stack_ok``: working memory of `run_condition`.
+
+Rows are numbers of columns of the leaves; those of a match ascend, but need not be adjacent.
+
+- ``counts[:] = 0`` before a match begins.
+- `bind_row` maps a row; needed for symbols whose ``tracked`` is True, harmless for others.
+- `holds` asks whether the condition of the symbol is true at the row bound last; ``start`` is the
+  first row of the match, ``number`` its MATCH_NUMBER. A symbol without a condition across rows
+  always holds. Faults are counted in ``progress[N_FAULTS]``.
+- `unbind_row` takes back the row bound last, which was of that symbol.
 
 State is by *slot*: a set of symbols that some condition reads. Nothing but the counts is undone:
 rows and running totals of a slot stand by how many rows it has.
@@ -24,17 +46,10 @@ rows and running totals of a slot stand by how many rows it has.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from replay.operators.functions.kernels import apply_function
-
-IntArray = npt.NDArray[np.int64]
-Doubles = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 FUNCTIONS_DIGEST = "997fa8e7407836fb0b76df1d85297e458064348de998a01bebe1f2a7c0b98099"
 """SHA-256 of functions/kernels.py, which is compiled in here."""
@@ -73,6 +88,20 @@ X_FUNCTION_F = 71
 
 X_WIDTH = 6
 
+# Fields of `symbols`.
+CODE_BEGIN = 0
+CODE_END = 1
+SLOTS_BEGIN = 2
+SLOTS_END = 3
+SHAPE = 4
+SYMBOL_WIDTH = 5
+
+# Shapes of conditions: most compare two values, which needs no stack.
+SHAPE_NONE = 0
+SHAPE_COMPARE_I = 1
+SHAPE_COMPARE_F = 2
+SHAPE_ANY = 3
+
 ANCHOR_CURRENT = 0
 ANCHOR_FIRST = 1
 ANCHOR_LAST = 2
@@ -99,47 +128,6 @@ SYMBOL_MASK = 0x7F
 INT64_MIN = np.iinfo(np.int64).min
 INT64_MAX = np.iinfo(np.int64).max
 TWO_63 = 9223372036854775808.0
-
-
-class Conditions(NamedTuple):
-    """Conditions across rows, compiled, and the leaves of the rows at hand. Read only."""
-
-    code: IntArray
-    """Stack programs, shape (n, `X_WIDTH`)."""
-    slices: IntArray
-    """Part of ``code`` by symbol, half-open, shape (n_symbols, 2)."""
-    const_i: IntArray
-    const_f: Doubles
-    leaf_i: IntArray
-    """Shape (n_leaves, n_rows); the same memory as ``leaf_f``."""
-    leaf_f: Doubles
-    leaf_ok: Bools
-    slot_begins: IntArray
-    """Where the slots of each symbol begin in ``slots``, shape (n_symbols + 1,)."""
-    slots: IntArray
-    total_begins: IntArray
-    """Where the totals of each slot begin in ``totals``, shape (n_slots + 1,)."""
-    totals: IntArray
-    """By total: what it keeps up, leaf, whether the leaf is a double; shape (n_totals, 3)."""
-
-
-class Mapped(NamedTuple):
-    """The rows of a match mapped so far."""
-
-    counts: IntArray
-    """Rows of each slot, shape (n_slots,)."""
-    rows: IntArray
-    """By slot, in the order mapped, shape (n_slots, capacity)."""
-    totals_i: IntArray
-    """By total and rows of its slot: rows that counted, value, carry beyond 64 bits; shape
-    (n_totals, capacity + 1, 3)."""
-    totals_f: Doubles
-    """Likewise: value or mean, squared differences; shape (n_totals, capacity + 1, 2)."""
-    path: npt.NDArray[np.uint8]
-    """Symbol of each mapped row, shape (n_rows,) at least."""
-    stack_i: IntArray
-    stack_f: Doubles
-    stack_ok: Bools
 
 
 @njit(cache=True, nogil=True)
@@ -210,51 +198,41 @@ def _compare(op, a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def clear(mapped):  # type: ignore[no-untyped-def]
-    """Forget all rows."""
-    mapped.counts[:] = 0
-
-
-@njit(cache=True, nogil=True)
-def is_conditioned(symbol, conds):  # type: ignore[no-untyped-def]
-    """Whether the symbol has a condition across rows."""
-    return conds.slices[symbol, 1] > conds.slices[symbol, 0]
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def bind_row(symbol, row, conds, mapped):  # type: ignore[no-untyped-def]
+def bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, counts, rows, totals_i, totals_f, path):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Map a row, after all rows mapped so far, to a symbol."""
-    mapped.path[row] = symbol
-    for k in range(conds.slot_begins[symbol], conds.slot_begins[symbol + 1]):
-        slot = conds.slots[k]
-        count = mapped.counts[slot]
-        mapped.rows[slot, count] = row
-        mapped.counts[slot] = count + 1
-        for total in range(conds.total_begins[slot], conds.total_begins[slot + 1]):
-            _add(total, count, row, conds, mapped)
+    path[row] = symbol
+    for k in range(symbols[symbol, SLOTS_BEGIN], symbols[symbol, SLOTS_END]):
+        slot = slots[k, 0]
+        count = counts[slot]
+        rows[slot, count] = row
+        counts[slot] = count + 1
+        for total in range(slots[k, 1], slots[k, 2]):
+            _add(total, count, row, totals, leaf_i, leaf_f, leaf_ok, totals_i, totals_f)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def unbind_row(symbol, conds, mapped):  # type: ignore[no-untyped-def]
+def unbind_row(symbol, symbols, slots, counts):  # type: ignore[no-untyped-def]
     """Take back the row bound last, which was mapped to the symbol."""
-    for k in range(conds.slot_begins[symbol], conds.slot_begins[symbol + 1]):
-        mapped.counts[conds.slots[k]] -= 1
+    for k in range(symbols[symbol, SLOTS_BEGIN], symbols[symbol, SLOTS_END]):
+        counts[slots[k, 0]] -= 1
 
 
 @njit(cache=True, nogil=True)
-def _add(total, count, row, conds, mapped):  # type: ignore[no-untyped-def]
+def _add(total, count, row, totals, leaf_i, leaf_f, leaf_ok, totals_i, totals_f):  # type: ignore[no-untyped-def]  # fmt: skip
     """Carry a total on from ``count`` rows of its slot to one more."""
-    keeps = conds.totals[total, 0]
-    leaf = conds.totals[total, 1]
-    real = conds.totals[total, 2] != 0
-    whole = mapped.totals_i[total]
-    fraction = mapped.totals_f[total]
-    whole[count + 1] = whole[count]
-    fraction[count + 1] = fraction[count]
+    keeps = totals[total, 0]
+    leaf = totals[total, 1]
+    real = totals[total, 2] != 0
+    whole = totals_i[total]
+    fraction = totals_f[total]
+    for k in range(3):
+        whole[count + 1, k] = whole[count, k]
+    for k in range(2):
+        fraction[count + 1, k] = fraction[count, k]
     extreme = keeps in (TOTAL_MIN, TOTAL_MAX)
-    value_i = conds.leaf_i[leaf, row]
-    value_f = conds.leaf_f[leaf, row] if real else float(value_i)
-    if not conds.leaf_ok[leaf, row] or (extreme and real and np.isnan(value_f)):
+    value_i = leaf_i[leaf, row]
+    value_f = leaf_f[leaf, row] if real else float(value_i)
+    if not leaf_ok[leaf, row] or (extreme and real and np.isnan(value_f)):
         return
     n = whole[count, 0] + 1
     whole[count + 1, 0] = n
@@ -287,26 +265,25 @@ def _add(total, count, row, conds, mapped):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def anchor_row(kind, slot, offset, start, row, mapped):  # type: ignore[no-untyped-def]
+def anchor_row(kind, slot, offset, start, row, counts, rows):  # type: ignore[no-untyped-def]
     """Row of an anchor, -1 if it has none. Slot -1 are all rows of a match of adjacent rows."""
     if kind == ANCHOR_CURRENT:
         return row
     if slot < 0:
         at = start + offset if kind == ANCHOR_FIRST else row - offset
         return at if start <= at <= row else -1
-    count = mapped.counts[slot]
+    count = counts[slot]
     if offset >= count:
         return -1
-    return mapped.rows[slot, offset if kind == ANCHOR_FIRST else count - 1 - offset]
+    return rows[slot, offset if kind == ANCHOR_FIRST else count - 1 - offset]
 
 
 @njit(cache=True, nogil=True)
-def _total(total, function, count, real, mapped, p):  # type: ignore[no-untyped-def]
+def _total(total, function, count, real, totals_i, totals_f, i, f, valid, p):  # type: ignore[no-untyped-def]  # fmt: skip
     """Push the function of a total after ``count`` rows; returns whether a fault occurred."""
-    n = mapped.totals_i[total, count, 0]
-    whole = mapped.totals_i[total, count, 1]
-    fraction = mapped.totals_f[total, count, 0]
-    i, f, valid = mapped.stack_i, mapped.stack_f, mapped.stack_ok
+    n = totals_i[total, count, 0]
+    whole = totals_i[total, count, 1]
+    fraction = totals_f[total, count, 0]
     if function == F_COUNT:
         i[p] = n
         valid[p] = True
@@ -316,11 +293,11 @@ def _total(total, function, count, real, mapped, p):  # type: ignore[no-untyped-
         sample = function in (F_VAR_SAMP, F_STDDEV_SAMP)
         valid[p] = n > 1 or (n == 1 and not sample)
         if valid[p]:
-            f[p] = mapped.totals_f[total, count, 1] / (n - 1 if sample else n)
+            f[p] = totals_f[total, count, 1] / (n - 1 if sample else n)
             if function >= F_STDDEV_POP:
                 f[p] = np.sqrt(f[p])
         return False
-    if n > 0 and not real and mapped.totals_i[total, count, 2] != 0:
+    if n > 0 and not real and totals_i[total, count, 2] != 0:
         valid[p] = False
         return True
     i[p] = whole
@@ -406,53 +383,49 @@ def _binary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _read(x, start, row, number, conds, mapped, p):  # type: ignore[no-untyped-def]
+def _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, totals_f, path, i, f, valid, p):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Push what an instruction reads of the match; returns whether a fault occurred."""
-    i, valid = mapped.stack_i, mapped.stack_ok
-    op = conds.code[x, 0]
-    slot = conds.code[x, 3]
+    op = code[x, 0]
+    slot = code[x, 3]
     valid[p] = True
     if op == X_CLASSIFIER:
-        at = anchor_row(conds.code[x, 2], slot, conds.code[x, 4], start, row, mapped)
+        at = anchor_row(code[x, 2], slot, code[x, 4], start, row, counts, rows)
         valid[p] = at >= 0
         if at >= 0:
-            symbol = np.int64(mapped.path[at]) & SYMBOL_MASK
-            i[p] = conds.const_i[conds.code[x, 1] + symbol]
+            i[p] = const_i[code[x, 1] + (np.int64(path[at]) & SYMBOL_MASK)]
     elif op == X_MATCH_NUMBER:
         i[p] = number
     elif op == X_COUNT:
-        i[p] = mapped.counts[slot] if slot >= 0 else row - start + 1
+        i[p] = counts[slot] if slot >= 0 else row - start + 1
     else:
-        total = conds.code[x, 1]
-        real = conds.totals[total, 2] != 0
-        return _total(total, conds.code[x, 2], mapped.counts[slot], real, mapped, p)
+        total = code[x, 1]
+        real = totals[total, 2] != 0
+        return _total(total, code[x, 2], counts[slot], real, totals_i, totals_f, i, f, valid, p)
     return False
 
 
 @njit(cache=True, nogil=True)
-def holds(symbol, start, row, number, conds, mapped, progress):  # type: ignore[no-untyped-def]
-    """Whether the symbol's condition is true at ``row``, which was bound last."""
-    xcode, const_i, const_f = conds.code, conds.const_i, conds.const_f
-    i, f, valid = mapped.stack_i, mapped.stack_f, mapped.stack_ok
+def run_condition(begin, end, start, row, number, code, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, i, f, valid, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Run a stack program on the stack ``i, f, valid``: whether it leaves TRUE."""
     p = -1
-    for x in range(conds.slices[symbol, 0], conds.slices[symbol, 1]):
-        op = xcode[x, 0]
+    for x in range(begin, end):
+        op = code[x, 0]
         if op <= X_LEAF_F:
-            leaf = xcode[x, 1]
-            at = anchor_row(xcode[x, 2], xcode[x, 3], xcode[x, 4], start, row, mapped)
+            leaf = code[x, 1]
+            at = anchor_row(code[x, 2], code[x, 3], code[x, 4], start, row, counts, rows)
             p += 1
-            valid[p] = conds.leaf_ok[leaf, at] if at >= 0 else xcode[x, 5] >= 0
+            valid[p] = leaf_ok[leaf, at] if at >= 0 else code[x, 5] >= 0
             if valid[p]:
-                i[p] = conds.leaf_i[leaf, at] if at >= 0 else const_i[xcode[x, 5]]
-                f[p] = conds.leaf_f[leaf, at] if at >= 0 else const_f[xcode[x, 5]]
+                i[p] = leaf_i[leaf, at] if at >= 0 else const_i[code[x, 5]]
+                f[p] = leaf_f[leaf, at] if at >= 0 else const_f[code[x, 5]]
         elif op <= X_NULL:
             p += 1
             valid[p] = op != X_NULL
-            i[p] = const_i[xcode[x, 1]] if valid[p] else 0
-            f[p] = const_f[xcode[x, 1]] if valid[p] else 0.0
+            i[p] = const_i[code[x, 1]] if valid[p] else 0
+            f[p] = const_f[code[x, 1]] if valid[p] else 0.0
         elif X_CLASSIFIER <= op <= X_TOTAL:
             p += 1
-            if _read(x, start, row, number, conds, mapped, p):
+            if _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, totals_f, path, i, f, valid, p):  # fmt: skip  # noqa: E501
                 progress[N_FAULTS] += 1
         elif op == X_SELECT:
             p -= 2  # condition, value if true, value otherwise
@@ -461,14 +434,46 @@ def holds(symbol, start, row, number, conds, mapped, progress):  # type: ignore[
             f[p] = f[chosen]
             valid[p] = valid[chosen]
         elif op >= X_FUNCTION_I:
-            p -= xcode[x, 2] - 1
-            real = op == X_FUNCTION_F
-            if apply_function(real, xcode[x, 1], xcode[x, 2], i, f, valid, p):
-                progress[N_FAULTS] += 1
+            if calls is not None:
+                p -= code[x, 2] - 1
+                real = op == X_FUNCTION_F
+                if apply_function(real, code[x, 1], code[x, 2], i, f, valid, p):
+                    progress[N_FAULTS] += 1
         elif op in (X_AND, X_OR, X_COALESCE) or op >= X_ARITHMETIC_I:
             p -= 1
             if _binary(op, i, f, valid, p):
                 progress[N_FAULTS] += 1
         elif _unary(op, i, f, valid, p):
             progress[N_FAULTS] += 1
-    return p < 0 or (valid[p] and i[p] == 1)
+    return valid[p] and i[p] == 1
+
+
+@njit(cache=True, nogil=True)
+def _leaf_exists(x, at, code, leaf_ok):  # type: ignore[no-untyped-def]
+    return leaf_ok[code[x, 1], at] if at >= 0 else code[x, 5] >= 0
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def holds(symbol, start, row, number, code, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Whether the symbol's condition is true at ``row``, which was bound last."""
+    shape = symbols[symbol, SHAPE]
+    if shape == SHAPE_NONE:
+        return True
+    x = symbols[symbol, CODE_BEGIN]
+    if shape == SHAPE_ANY:
+        return run_condition(x, symbols[symbol, CODE_END], start, row, number, code, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress)  # fmt: skip  # noqa: E501
+    y = x + 1
+    a = anchor_row(code[x, 2], code[x, 3], code[x, 4], start, row, counts, rows)
+    b = anchor_row(code[y, 2], code[y, 3], code[y, 4], start, row, counts, rows)
+    if not (_leaf_exists(x, a, code, leaf_ok) and _leaf_exists(y, b, code, leaf_ok)):
+        return False
+    op = code[x + 2, 0]
+    if shape == SHAPE_COMPARE_I:
+        value_a = leaf_i[code[x, 1], a] if a >= 0 else const_i[code[x, 5]]
+        value_b = leaf_i[code[y, 1], b] if b >= 0 else const_i[code[y, 5]]
+        return _compare(op - X_COMPARE_I, value_a, value_b)
+    real_a = leaf_f[code[x, 1], a] if a >= 0 else const_f[code[x, 5]]
+    real_b = leaf_f[code[y, 1], b] if b >= 0 else const_f[code[y, 5]]
+    if np.isnan(real_a) or np.isnan(real_b):
+        return False
+    return _compare(op - X_COMPARE_F, real_a, real_b)

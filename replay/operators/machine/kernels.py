@@ -1,5 +1,23 @@
 """Compiled pattern machine: runs a pattern program from one start row by preferment.
 
+``machine`` is what a search of it reads and writes, a plain tuple for the reason that
+``conditions/kernels.py`` gives:
+
+- ``code``: the program, shape (n, `CODE_WIDTH`).
+- ``words``: symbol bits of the rows.
+- ``memo``: by memo point and row; shape (n_points, n_rows + 1). Without conditions across rows a
+  stamp where all failed, minus the number of the match that a start found by going through here.
+  With them the row at which a run that begins there ends, or 0 if that is not known.
+- ``path``: path byte of each row of the match.
+- ``registers``: by register, the row an iteration began at, -1 for none.
+- ``owners``: by row, the match found last that maps it; shape (0,) where matches share nothing.
+- ``owner_ends``: where that match ends.
+- ``shared_path``: path of that match: ``path`` also holds what was tried since.
+
+``across`` is None for a program without conditions across rows, for which the kernels are compiled
+on their own; else the tuples ``conds`` and ``mapped`` of ``conditions/kernels.py``, whose path is
+the machine's, and the arrays of ``states/kernels.py``.
+
 Op codes stand here, not in a module of their own, for the reason ``CONDITIONS_DIGEST`` gives.
 """
 
@@ -8,30 +26,21 @@ Op codes stand here, not in a module of their own, for the reason ``CONDITIONS_D
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-from replay.operators.conditions.kernels import (
-    Conditions,
-    Mapped,
-    bind_row,
-    clear,
-    holds,
-    unbind_row,
-)
+from replay.operators.conditions.kernels import bind_row, holds, unbind_row
 from replay.operators.states.kernels import (
-    KNOWN_TO_FAIL,
+    NEVER,
+    NO_ROW,
+    NOT_NOTED,
     PATIENCE,
-    States,
     find_state,
-    is_known_to_fail,
+    is_guarded,
 )
 
-CONDITIONS_DIGEST = "e11c3298d58b85c3baedf6902ff15b7bf228c475404c0097e059874eb793400a"
-STATES_DIGEST = "3dc58d94cb82cf465e34f2c21a2cb5257cc83c7453c9220f66e50f9ee90e4c77"
+CONDITIONS_DIGEST = "094e6f8496a83396595d242de0cf9bd5826cab5c16f3f8285939f0c58827ea43"
+STATES_DIGEST = "f7ebee59249680c1fe213cb8def533863de148a61ec219ee93d645991896e4c0"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 their digests here is what makes a change there take effect; a test holds them up to date."""
 
@@ -58,7 +67,7 @@ FRAME_FAIL = 0  # memo, first row, last row: all that follows has failed, from a
 FRAME_OTHER = 1  # pc, row: the branch not preferred
 FRAME_GREEDY = 2  # pc of RUN, least row, row tried, undo, whether it was tried
 FRAME_RELUCTANT = 3  # pc of RUN, row tried, greatest row, undo, whether it was tried
-FRAME_STATE = 4  # entry, first row, last row, undo, pc: as FRAME_FAIL, in the table of states
+FRAME_STATE = 4  # entry, row, -, undo, pc: as FRAME_FAIL, in the table of states
 
 NO_MATCH = -1
 UNDECIDED = -2
@@ -67,42 +76,12 @@ TOO_MANY_STEPS = -3
 _ONE = np.uint64(1)
 
 
-class Machine(NamedTuple):
-    """What a search of the machine reads and writes."""
-
-    code: npt.NDArray[np.int64]
-    words: npt.NDArray[np.uint64]
-    memo: npt.NDArray[np.int32]
-    """By memo point and row: a stamp where all failed, minus the number of the match that a start
-    found by going through here; shape (n_memo, n_rows + 1)."""
-    path: npt.NDArray[np.uint8]
-    """Path byte of each row of the match."""
-    registers: npt.NDArray[np.int64]
-    owners: npt.NDArray[np.int32]
-    """By row: the match found last that maps it; shape (0,) where matches share nothing."""
-    owner_ends: npt.NDArray[np.int64]
-    """Where that match ends."""
-    shared_path: npt.NDArray[np.uint8]
-    """Path of that match: ``path`` also holds what was tried since."""
-
-
-class Across(NamedTuple):
-    """What conditions across rows need besides.
-
-    A program without has None in its place, for which the kernels are compiled on their own:
-    handing these arrays on costs more than most starts take.
-    """
-
-    conds: Conditions
-    mapped: Mapped
-    """Its path is the machine's."""
-    states: States
-
-
 @njit(cache=True, nogil=True)
 def _grown(array):  # type: ignore[no-untyped-def]
     bigger = np.empty((array.shape[0] * 2, array.shape[1]), array.dtype)
-    bigger[: array.shape[0]] = array
+    for i in range(array.shape[0]):  # assigning a slice takes seconds to compile
+        for k in range(array.shape[1]):
+            bigger[i, k] = array[i, k]
     return bigger
 
 
@@ -132,8 +111,11 @@ def _shorter(frame, ins, limit, hard, words, memo, stamp):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def _longer(frame, ins, limit, hard, words, path, memo, stamp, registers, across):  # type: ignore[no-untyped-def]
-    """Next longer end of a reluctant run worth trying, ``NO_MATCH`` or ``UNDECIDED``."""
+def _longer(frame, ins, limit, hard, words, path, memo, stamp, least):  # type: ignore[no-untyped-def]
+    """Next longer end of a reluctant run worth trying, ``NO_MATCH`` or ``UNDECIDED``.
+
+    Ends from ``least`` on are known to fail.
+    """
     has_memo = ins[3] >= 0
     bounded = ins[2] >= 0
     row = frame[2]
@@ -153,9 +135,8 @@ def _longer(frame, ins, limit, hard, words, path, memo, stamp, registers, across
             row += 1
             if has_memo and not bounded and memo[ins[3], row] == stamp:
                 return NO_MATCH
-            if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
-                if not bounded and ins[KEY] >= 0 and is_known_to_fail(ins[KEY], row, registers, across.mapped, across.states):  # fmt: skip  # noqa: E501
-                    return NO_MATCH
+            if row >= least:
+                return NO_MATCH
         fresh = False
         known = has_memo and bounded and memo[ins[3], row] == stamp
         if not known and _can_follow(row, ins[5], limit, hard, words):
@@ -163,25 +144,43 @@ def _longer(frame, ins, limit, hard, words, path, memo, stamp, registers, across
 
 
 @njit(cache=True, nogil=True)
-def _run_up(row, most_row, ins, limit, words, path, memo, stamp, registers, across):  # type: ignore[no-untyped-def]  # fmt: skip
+def _run_up(row, most_row, ins, limit, words, path, memo, stamp):  # type: ignore[no-untyped-def]
     """Extend a greedy run: (end, whether a row already known to fail stopped it)."""
     hi = row
     top = min(limit, most_row)
-    stops = ins[2] < 0 and ins[3] >= 0
-    asked = row + 1
+    stops = ins[2] < 0 and ins[MEMO] >= 0
     while hi < top and (words[hi] >> np.uint64(ins[1])) & _ONE:
-        if stops and hi > row and memo[ins[3], hi] == stamp:
+        if stops and hi > row and memo[ins[MEMO], hi] == stamp:
             return hi, True
-        if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
-            if hi == asked and ins[2] < 0 and ins[KEY] >= 0:
-                if is_known_to_fail(ins[KEY], hi, registers, across.mapped, across.states):
-                    return hi, True
-                # Rows known to fail reach to the end of the run, so it is enough to ask at
-                # distances that double.
-                asked = row + 2 * (hi - row)
         path[hi] = ins[PATH]
         hi += 1
     return hi, False
+
+
+@njit(cache=True, nogil=True)
+def _run_end(row, symbol, limit, words, ends):  # type: ignore[no-untyped-def]
+    """End of a run without end: the first row from ``row`` on that is no symbol's.
+
+    ``ends`` keeps what was found before. Where a run ended at the limit, which only grows, it is
+    taken up again. Rows it leads over are made to lead to the end, so that each is looked at about
+    once. Returns the end and how many rows were looked at.
+    """
+    end = row
+    seen = 1
+    while end < limit:
+        if ends[end] > end:
+            end = np.int64(ends[end])
+        elif (words[end] >> np.uint64(symbol)) & _ONE:
+            end += 1
+        else:
+            break
+        seen += 1
+    at = row
+    while at < end:
+        onward = max(np.int64(ends[at]), at + 1)
+        ends[at] = end
+        at = onward
+    return end, seen
 
 
 @njit(cache=True, nogil=True)
@@ -198,30 +197,6 @@ def _noted(trail, undo, what, value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _taken_back(undo, level, trail, registers, across):  # type: ignore[no-untyped-def]
-    """Take back what was done since ``level``; returns the level."""
-    while undo > level:
-        undo -= 1
-        what = trail[undo, 0]
-        if what >= 0:
-            registers[what] = trail[undo, 1]
-        elif across is not None:
-            unbind_row(-1 - what, across.conds, across.mapped)
-    return undo
-
-
-@njit(cache=True, nogil=True)
-def _note_failure(frame, code, registers, across):  # type: ignore[no-untyped-def]
-    """Enter a state as failed; after a run also the same state at every row of the run."""
-    states = across.states
-    states.failed[frame[1]] = True
-    for row in range(frame[2] + 1, frame[3] + 1):
-        entry = find_state(code[frame[5], KEY], row, registers, across.mapped, states)
-        if entry >= 0:
-            states.failed[entry] = True
-
-
-@njit(cache=True, nogil=True)
 def run_program(start, limit, hard, first, end, final, number, stamp, step_limit, machine, across, trail, stack, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Run the pattern program from one start row.
 
@@ -231,13 +206,17 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
 
     Returns the row after the match, ``NO_MATCH``, ``UNDECIDED`` or ``TOO_MANY_STEPS``; the row
     from which on the match is that of another start (-1: none of it is); stack and trail, which
-    may have grown; and the depth of the stack. ``machine.path[row]`` is the symbol of each row.
+    may have grown; and the depth of the stack. ``path[row]`` is the symbol of each row.
     """
-    code, words, memo = machine.code, machine.words, machine.memo
-    registers, path, owners = machine.registers, machine.path, machine.owners
+    code, words, memo, path, registers, owners, owner_ends, _ = machine
     registers[:] = -1
     if across is not None:
-        clear(across.mapped)
+        conds, mapped, states = across
+        xcode, symbols, slots, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls = conds
+        counts, bound, totals_i, totals_f, _, stack_i, stack_f, stack_ok = mapped
+        slices, items, table, entries, failures, scratch, info = states
+        counts[:] = 0
+        patience = info[PATIENCE]
     shares = owners.size > 0
     pc = 0
     row = start
@@ -265,20 +244,20 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                     if code[pc, 2] != 0:
                         trail = _noted(trail, undo, -1 - a, 0)
                         undo += 1
-                        bind_row(a, row, across.conds, across.mapped)
-                        failed = not holds(
-                            a, start, row, number, across.conds, across.mapped, progress
-                        )
+                        bind_row(a, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, counts, bound, totals_i, totals_f, path)  # fmt: skip  # noqa: E501
+                        failed = not holds(a, start, row, number, xcode, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, bound, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress)  # fmt: skip  # noqa: E501
                 path[row] = code[pc, PATH]
                 row += 1
                 pc += 1
         elif op in (SPLIT, RUN):
             m = code[pc, MEMO]
             noted = False
+            least = NEVER  # ends of the run from here on are known to fail
+            run_end = NOT_NOTED
             if m >= 0 and (op == SPLIT or code[pc, 2] < 0):
                 value = memo[m, row]
                 if shares and value < 0 and owners[row] == -value:
-                    return machine.owner_ends[row], row, stack, trail, depth
+                    return owner_ends[row], row, stack, trail, depth
                 failed = value == stamp
                 if not failed:
                     stack[depth, 0] = FRAME_FAIL
@@ -287,19 +266,33 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                     stack[depth, 3] = row
                     depth += 1
                     noted = True
-            if across is not None:  # noqa: SIM102
-                if code[pc, KEY] >= 0 and steps > across.states.info[PATIENCE]:
-                    entry = find_state(code[pc, KEY], row, registers, across.mapped, across.states)
-                    failed = entry == KNOWN_TO_FAIL
-                    if entry >= 0:
-                        stack[depth, 0] = FRAME_STATE
-                        stack[depth, 1] = entry
-                        stack[depth, 2] = row
-                        stack[depth, 3] = row
-                        stack[depth, 4] = undo
-                        stack[depth, 5] = pc
-                        depth += 1
-                        noted = code[pc, 2] < 0
+            if across is not None:
+                key = code[pc, KEY]
+                remembers = key >= 0 and steps > patience
+                if key >= 0 and op == RUN and code[pc, 2] < 0 and (remembers or code[pc, 4] != 0):
+                    run_end, seen = _run_end(row, a, limit, words, memo[key])
+                    steps += seen
+                    if run_end == limit and not hard and code[pc, 4] != 0:
+                        return UNDECIDED, -1, stack, trail, depth
+                if remembers:
+                    # Entered for a run are ends at which no iteration began; that at the row the
+                    # run begins at may be such a one, and is then tried on its own.
+                    past = 0
+                    place, at_row = row, row
+                    if run_end != NOT_NOTED:
+                        past = 1 if is_guarded(key, row, registers, slices, items) else 0
+                        place, at_row = run_end, NO_ROW
+                    entry = find_state(key, place, at_row, registers, counts, bound, totals_i, totals_f, path, slices, items, table, entries, failures, scratch, info)  # fmt: skip  # noqa: E501
+                    if entry != NOT_NOTED:
+                        least = max(failures[entry], row + past)
+                        failed = least == row
+                        if not failed:
+                            stack[depth, 0] = FRAME_STATE
+                            stack[depth, 1] = entry
+                            stack[depth, 2] = row + past
+                            stack[depth, 4] = undo
+                            stack[depth, 5] = pc
+                            depth += 1
             if not failed:
                 stack[depth, 1] = pc
                 stack[depth, 4] = undo
@@ -312,9 +305,14 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                 else:
                     most = row + code[pc, 2] if code[pc, 2] >= 0 else words.size + 1
                     stack[depth, 0] = FRAME_RELUCTANT
-                    stack[depth, 3] = most
-                    if code[pc, 4]:
-                        hi, stopped = _run_up(row, most, code[pc], limit, words, path, memo, stamp, registers, across)  # fmt: skip  # noqa: E501
+                    stack[depth, 3] = min(most, least - 1)
+                    if run_end != NOT_NOTED and code[pc, 4] != 0:
+                        hi = min(run_end, least - 1)
+                        path[row:hi] = code[pc, PATH]
+                        stack[depth, 0] = FRAME_GREEDY
+                        stack[depth, 3] = hi
+                    elif code[pc, 4]:
+                        hi, stopped = _run_up(row, most, code[pc], limit, words, path, memo, stamp)
                         if hi == limit and not hard and hi < most and not stopped:
                             return UNDECIDED, -1, stack, trail, depth
                         steps += hi - row
@@ -364,10 +362,15 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
             if frame[0] == FRAME_FAIL:
                 memo[frame[1], frame[2] : frame[3] + 1] = stamp
                 continue
-            undo = _taken_back(undo, frame[4], trail, registers, across)
+            while undo > frame[4]:
+                undo -= 1
+                if trail[undo, 0] >= 0:
+                    registers[trail[undo, 0]] = trail[undo, 1]
+                elif across is not None:
+                    unbind_row(-1 - trail[undo, 0], symbols, slots, counts)
             if across is not None:  # noqa: SIM102
                 if frame[0] == FRAME_STATE:
-                    _note_failure(frame, code, registers, across)
+                    failures[frame[1]] = min(failures[frame[1]], frame[2])
                     continue
             if frame[0] == FRAME_OTHER:
                 pc = frame[1]
@@ -381,11 +384,17 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                     continue
                 frame[3] = stop
             else:
-                stop = _longer(frame, code[at], limit, hard, words, path, memo, stamp, registers, across)  # fmt: skip  # noqa: E501
+                least = NEVER
+                if across is not None:  # noqa: SIM102
+                    if depth > 0 and code[at, 2] < 0:
+                        below = stack[depth - 1]
+                        if below[0] == FRAME_STATE and below[5] == at:
+                            least = max(failures[below[1]], below[2])
+                stop = _longer(frame, code[at], limit, hard, words, path, memo, stamp, least)
                 if stop == UNDECIDED:
                     return UNDECIDED, -1, stack, trail, depth
                 if stop == NO_MATCH:
-                    if code[at, 2] < 0 and depth > 0 and _is_memo_of(stack[depth - 1], at, code):
+                    if code[at, 2] < 0 and code[at, MEMO] >= 0:
                         stack[depth - 1, 3] = frame[2]
                     continue
                 steps += stop - frame[2] + 1
@@ -398,25 +407,18 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
 
 
 @njit(cache=True, nogil=True)
-def _is_memo_of(frame, at, code):  # type: ignore[no-untyped-def]
-    """Whether the frame below that of a RUN notes its failure."""
-    if frame[0] == FRAME_FAIL:
-        return code[at, MEMO] >= 0
-    return frame[0] == FRAME_STATE and frame[5] == at
-
-
-@njit(cache=True, nogil=True)
 def share_match(start, end, joined, win, depth, stack, machine):  # type: ignore[no-untyped-def]
     """Let later starts that come to a memo point of this match end as it ends.
 
     Without a window and conditions across rows, what follows from a memo point depends on it and
     the row alone, so that a start that reaches one of another's match has found its own.
     """
+    code, _, memo, path, _, owners, owner_ends, shared_path = machine
     until = joined if joined >= 0 else end
     for row in range(start, until):
-        machine.shared_path[row] = machine.path[row]
-        machine.owners[row] = win
-        machine.owner_ends[row] = end
+        shared_path[row] = path[row]
+        owners[row] = win
+        owner_ends[row] = end
     for k in range(depth):
         frame = stack[k]
         if frame[0] != FRAME_FAIL:
@@ -425,7 +427,7 @@ def share_match(start, end, joined, win, depth, stack, machine):  # type: ignore
         if k + 1 < depth:
             above = stack[k + 1]
             run = above[0] in (FRAME_GREEDY, FRAME_RELUCTANT)
-            if run and machine.code[above[1], MEMO] == frame[1]:
+            if run and code[above[1], MEMO] == frame[1]:
                 last = above[3] if above[0] == FRAME_GREEDY else above[2]
         for row in range(frame[2], min(last + 1, until)):
-            machine.memo[frame[1], row] = -win
+            memo[frame[1], row] = -win

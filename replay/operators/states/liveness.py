@@ -34,7 +34,7 @@ _LAST = (kernels.KEY_LAST, kernels.KEY_LAST_SYMBOLS)
 
 @dataclass(frozen=True, slots=True)
 class StateKeys:
-    """What tells states of the machine apart; see ``States`` in ``kernels.py``."""
+    """What tells states of the machine apart; see ``states/kernels.py``."""
 
     slices: IntArray
     items: IntArray
@@ -51,7 +51,7 @@ def state_keys(pattern: PatternCode, across: AcrossCode) -> StateKeys:
     """
     if not pattern.by_state:
         return StateKeys(np.zeros((0, 2), np.int64), np.zeros((0, 3), np.int64), 2, False)
-    reads = [_reads(across, symbol) for symbol in range(len(across.slices))]
+    reads = [_reads(across, symbol) for symbol in range(len(across.by_symbol))]
     live = _live(pattern.code, across, reads)
     items: list[tuple[int, int, int]] = []
     slices = np.zeros((pattern.n_points, 2), np.int64)
@@ -87,8 +87,7 @@ def _start_matters(across: AcrossCode) -> bool:
 def _reads(across: AcrossCode, symbol: int) -> Needs:
     """Return what the condition of a symbol reads, once its row is bound."""
     needs: Needs = {}
-    lo, hi = across.slices[symbol].tolist()
-    for instruction in across.code[lo:hi].tolist():
+    for instruction in across.code_of(symbol):
         for need, number in _read_by(across, *instruction[:5]):
             needs[need] = max(needs.get(need, 0), number)
     return needs
@@ -112,10 +111,7 @@ def _read_by(
 
 def _live(code: IntArray, across: AcrossCode, reads: list[Needs]) -> list[Needs]:
     """Return what is needed before each instruction; a least fixed point."""
-    slots = [
-        frozenset(across.slots[a:b].tolist())
-        for a, b in zip(across.slot_begins[:-1], across.slot_begins[1:], strict=True)
-    ]
+    slots = [frozenset(across.slots_of(symbol)) for symbol in range(len(across.by_symbol))]
     live: list[Needs] = [{} for _ in code]
     instructions = code.tolist()
     changed = True

@@ -54,7 +54,7 @@ class MatchCounter(Intake):
     def __init__(self, program: MatchProgram) -> None:
         super().__init__(program)
         assert why_not_countable(program) is None
-        self._tables = to_tables(program)
+        self._tables = tuple(to_tables(program))
         self._total = np.zeros(1, np.uint64)
         self._runs = np.zeros((0, self._code.n_states, 1), np.uint64)
 
@@ -114,7 +114,7 @@ class MatchCounter(Intake):
             moved, waiting = np.empty_like(self._runs[0]), np.empty_like(self._runs[0])
             assert rows.group is not None
             cursor.at = kernels.count_rows(
-                order, cursor.at, SEMANTICS[self._code.semantics], to_data(search.segments),
+                order, cursor.at, SEMANTICS[self._code.semantics], tuple(to_data(search.segments)),
                 self._tables, rows.group, self._runs, moved, waiting, self._total,
             )  # fmt: skip
             if cursor.at < len(order):
@@ -128,8 +128,8 @@ class MatchCounter(Intake):
             runs, moved, waiting = (np.empty(size, np.uint64) for _ in range(3))
             status, cursor.at = kernels.count_windows(
                 search.segments.order, cursor.at, SEMANTICS[self._code.semantics], within,
-                search.final, newest, to_data(search.segments), self._tables, runs, moved, waiting,
-                np.zeros_like(self._total), self._total,
+                search.final, newest, tuple(to_data(search.segments)), self._tables, runs, moved,
+                waiting, np.zeros_like(self._total), self._total,
             )  # fmt: skip
             if status == kernels.STATUS_WIDE:
                 self._widen()

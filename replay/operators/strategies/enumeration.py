@@ -113,19 +113,22 @@ def enumerate_matches(
     out = _room(n_matches, max(n_rows, len(rows)))
     n_keys = min(len(rows) * code.n_states, MEMO_MAX)
     size = 1 if settings[kernels.ACROSS] else 1 << (n_keys - 1).bit_length()
-    leaves, known = np.ascontiguousarray(rows.leaves), np.ascontiguousarray(rows.known)
+    across = None
+    if settings[kernels.ACROSS]:
+        leaves, known = np.ascontiguousarray(rows.leaves), np.ascontiguousarray(rows.known)
+        conditions = to_conditions(program.across, leaves, known)
+        across = conditions, new_mapped(program.across, len(rows))
     status = kernels.find_all(
         segments.order,
         settings,
         cursor.rows,
         cursor.symbols,
-        _scratch(code),
-        kernels.Memo(np.zeros(size, np.int64), np.zeros(size, np.int64)),
-        to_data(segments),
-        to_tables(program),
-        to_conditions(program.across, leaves, known),
-        new_mapped(program.across, len(rows)),
-        out,
+        tuple(_scratch(code)),
+        (np.zeros(size, np.int64), np.zeros(size, np.int64)),
+        tuple(to_data(segments)),
+        tuple(to_tables(program)),
+        across,
+        tuple(out),
         progress,
     )
     found = _batch(out, progress, status)
@@ -220,7 +223,7 @@ def to_tables(program: MatchProgram) -> Tables:
     leads = code.step >= 0
     ways = np.where(leads, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
     inner = leads & (ways[code.step] != 0)
-    asked = np.flatnonzero(np.diff(program.across.slices, axis=1).ravel() > 0)
+    asked = np.flatnonzero(program.across.conditioned)
     negated = np.array(code.negated, np.int64)
     return Tables(
         step=code.step,

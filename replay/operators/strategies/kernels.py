@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from replay.operators.conditions.kernels import N_FAULTS, clear
+from replay.operators.conditions.kernels import N_FAULTS
+from replay.operators.strategies.across.kernels import clear, may_go_on, release, witness
 from replay.operators.strategies.across.kernels import emit as emit_across
-from replay.operators.strategies.across.kernels import may_go_on, release, witness
 from replay.operators.strategies.runs.kernels import (
     ANY,
     CONTIGUOUS,
@@ -31,9 +31,12 @@ from replay.operators.strategies.runs.kernels import (
     STEPS,
     Bools,
     Bytes,
+    Data,
     Int32s,
     IntArray,
+    Out,
     Span,
+    Tables,
     deeper,
     find_latest,
     is_after,
@@ -43,14 +46,15 @@ from replay.operators.strategies.runs.kernels import (
     passed,
     seen_after,
     seen_before,
+    uncached,
     verdict,
     window_end,
     write,
 )
 
-CONDITIONS_DIGEST = "e11c3298d58b85c3baedf6902ff15b7bf228c475404c0097e059874eb793400a"
-RUNS_DIGEST = "1ba3633e23768b6e1fcd14787214045bee737ec2b3267c919e649e2e0088b0cb"
-ACROSS_DIGEST = "62b83ee1117db3e7aa7dbb18ef36a4b174b7c6e34565f2a3627c449b1a83d35e"
+CONDITIONS_DIGEST = "094e6f8496a83396595d242de0cf9bd5826cab5c16f3f8285939f0c58827ea43"
+RUNS_DIGEST = "05155edb7d1d7b45179876c2b23676bca7afa524700c4c67e292ee5b9682c01d"
+ACROSS_DIGEST = "f23339c5f8a19d4c448d861cd823d7fe4f08a7e14dac6e714e5180e37bc3f135"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 
@@ -109,7 +113,7 @@ class Scratch(NamedTuple):
     """Number of the search under way, shape (1,)."""
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _emit(depth, span, resumed, path, data, tables, out, progress):  # type: ignore[no-untyped-def]
     """Write every mapping of the rows of the path, symbols in order; after ``resumed``, if any.
 
@@ -166,7 +170,7 @@ def _emit(depth, span, resumed, path, data, tables, out, progress):  # type: ign
             rest = _later(i, span, path, data, tables)
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _later(i, span, path, data, tables):  # type: ignore[no-untyped-def]
     """Symbols not yet tried at depth ``i``, where some were."""
     state = span.begin if i == 0 else path.now[i - 1, path.exact[i - 1]]
@@ -174,13 +178,13 @@ def _later(i, span, path, data, tables):  # type: ignore[no-untyped-def]
     return data.words[path.rows[i]] & tables.ways[state] & ~tried
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _is_known_dead(memo, key, stamp):  # type: ignore[no-untyped-def]
     place = key & (memo.keys.size - 1)
     return memo.stamps[place] == stamp and memo.keys[place] == key
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _reach(span, semantics, finals, reach, data, tables):  # type: ignore[no-untyped-def]
     """By state, the last row that a run in it can map on its way to the last row; -1: none.
 
@@ -209,7 +213,7 @@ def _reach(span, semantics, finals, reach, data, tables):  # type: ignore[no-unt
         row -= 1
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _enter(depth, row, span, finals, reach, memo, stamp, path, data, tables):  # type: ignore[no-untyped-def]  # fmt: skip
     """Put a row on the path: the states of its mappings from which the end may be reached.
 
@@ -242,7 +246,7 @@ def _enter(depth, row, span, finals, reach, memo, stamp, path, data, tables):  #
     return count > 0
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _leave(depth, keep_dead, memo, stamp, path):  # type: ignore[no-untyped-def]
     """Take the last row off the path; nothing was found from a state that is kept as dead."""
     n_states = path.places.shape[1]
@@ -255,7 +259,7 @@ def _leave(depth, keep_dead, memo, stamp, path):  # type: ignore[no-untyped-def]
             memo.stamps[key & (memo.keys.size - 1)] = stamp
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _next_row(depth, last, semantics, path, data, tables):  # type: ignore[no-untyped-def]
     """Next row that may be mapped after those of the path, or that changes a state; -1: none."""
     row = path.ahead[depth]
@@ -275,42 +279,46 @@ def _next_row(depth, last, semantics, path, data, tables):  # type: ignore[no-un
     return row
 
 
-@njit(cache=True, nogil=True)
-def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, memo, stamp, path, data, tables, conds, mapped, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+@uncached
+def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, memo, stamp, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write the matches from the first to the last row of the span, in order.
 
     Returns a status and the path, which may have grown.
     """
     semantics = settings[SEMANTICS]
-    is_across = settings[ACROSS] != 0
     sure = ~tables.asks
     step_limit = settings[STEP_LIMIT]
     none = resumed_symbols[:0]
     last = span.last
     resuming = resumed_rows.size > 0
     _reach(span, semantics, finals, reach, data, tables)
-    if is_across:
-        clear(mapped)
+    if across is not None:
+        clear(across)
     if not _enter(0, span.first, span, finals, reach, memo, stamp, path, data, tables):
         return STATUS_DONE, path
     depth = 0
     row = span.first
     fresh = True  # whether the row at `depth` was just put there
     while True:
+        stays = True  # whether rows may be put after those of the path
         if fresh and row == last:
             goal = resumed_symbols if resuming else none
             before = progress[N_OUT]
-            if is_across:
-                room = emit_across(depth, span, semantics, step_limit, goal, path, data, tables, conds, mapped, out, progress)  # fmt: skip  # noqa: E501
+            if across is not None:
+                room = emit_across(depth, span, semantics, step_limit, goal, path, data, tables, across, out, progress)  # fmt: skip  # noqa: E501
             else:
                 room = _emit(depth, span, goal, path, data, tables, out, progress)
             if not room:
                 return STATUS_FULL, path
             path.fruitful[depth] = resuming or progress[N_OUT] > before
             resuming = False
-        elif fresh and is_across and not witness(depth, span, semantics, step_limit, path, data, tables, conds, mapped, progress):  # fmt: skip  # noqa: E501
-            row = last  # no mapping of these rows is a run
-        else:
+            stays = False
+        elif fresh:
+            if across is not None:
+                stays = witness(depth, span, semantics, step_limit, path, data, tables, across, progress)  # fmt: skip  # noqa: E501
+            if not stays:
+                row = last  # no mapping of these rows is a run
+        if stays:
             row = _next_row(depth, last, semantics, path, data, tables)
             progress[STEPS] += 1
             if row >= 0:
@@ -324,11 +332,13 @@ def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, memo, 
                 else:
                     _pass_row(depth, row, semantics, sure, path, data, tables)
                 continue
-            if is_across:
-                release(depth, depth + 1, path, conds, mapped)
+            if across is not None:
+                release(depth, depth + 1, path, across)
         if progress[STEPS] > step_limit:
             return STATUS_STEPS, path
-        _leave(depth, not is_across and row < 0 and not path.fruitful[depth], memo, stamp, path)
+        _leave(
+            depth, settings[ACROSS] == 0 and row < 0 and not path.fruitful[depth], memo, stamp, path
+        )
         if depth == 0:
             return STATUS_DONE, path
         path.fruitful[depth - 1] |= path.fruitful[depth]
@@ -337,7 +347,7 @@ def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, memo, 
         fresh = False
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _pass_row(depth, row, semantics, sure, path, data, tables):  # type: ignore[no-untyped-def]
     """Leave a row unmapped after those of the path."""
     for k in range(path.counts[depth]):
@@ -346,7 +356,7 @@ def _pass_row(depth, row, semantics, sure, path, data, tables):  # type: ignore[
     path.ahead[depth] = row + 1
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _advance(row, span, settings, sure, waiting, n_waiting, found, marks, data, tables):  # type: ignore[no-untyped-def]  # fmt: skip
     """Let all runs of a start see a row: states of those that map it, then of those that wait.
 
@@ -383,8 +393,8 @@ def _advance(row, span, settings, sure, waiting, n_waiting, found, marks, data, 
     return n_found, n_kept
 
 
-@njit(cache=True, nogil=True)
-def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, path, data, tables, conds, mapped, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+@uncached
+def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write the matches that begin with a row and end after ``progress[DONE_ROW]``, in order.
 
     Returns a status, ``STATUS_OPEN`` if rows still to come may give more, and the path.
@@ -438,7 +448,7 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
                 rows = resumed_rows if goes_on else resumed_rows[:0]
                 scratch.stamp[0] += 1
                 before_search = progress[N_OUT]
-                status, path = _search(span, settings, rows, resumed_symbols, scratch.finals, scratch.reach, memo, scratch.stamp[0], path, data, tables, conds, mapped, out, progress)  # fmt: skip  # noqa: E501
+                status, path = _search(span, settings, rows, resumed_symbols, scratch.finals, scratch.reach, memo, scratch.stamp[0], path, data, tables, across, out, progress)  # fmt: skip  # noqa: E501
                 if status != STATUS_DONE:
                     progress[DONE_ROW] = row - 1
                     progress[RESUMES] = progress[N_OUT] > before_search
@@ -453,28 +463,34 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
             while row < limit and data.words[row] & need == 0:
                 row += 1
     progress[DONE_ROW] = end - 1
-    if not closed and settings[ACROSS] and semantics != ANY:
+    if across is not None:
         # What the states allow, conditions may have ended.
-        waits, path = may_go_on(first, begin, end, semantics, settings[STEP_LIMIT], path, data, tables, conds, mapped, progress)  # fmt: skip  # noqa: E501
+        waits = not closed
+        if waits and semantics != ANY:
+            waits, path = may_go_on(first, begin, end, semantics, settings[STEP_LIMIT], path, data, tables, across, progress)  # fmt: skip  # noqa: E501
         closed = not waits
     return STATUS_DONE if closed else STATUS_OPEN, path
 
 
 @njit(cache=True, nogil=True)
-def find_all(order, settings, resumed_rows, resumed_symbols, scratch, memo, data, tables, conds, mapped, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def find_all(order, settings, resumed_rows, resumed_symbols, scratch, memo, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write matches in canonical order until there is no room or no more is certain.
 
     Starts are tried in ``order`` from place ``progress[AT_START]`` on, the first of them after the
     mapping ``resumed``, if any. Returns ``STATUS_DONE`` after the last start, ``STATUS_OPEN`` at
     one that rows to come may decide, ``STATUS_FULL``, or ``STATUS_STEPS`` at one with too many.
+    Takes plain tuples: ``across`` is ``conds`` and ``mapped`` of ``conditions/kernels.py``, or None
+    where no condition looks across rows; the others have the fields of the classes named so.
     """
+    scratch, memo, out = Scratch(*scratch), Memo(*memo), Out(*out)
+    data, tables = Data(*data), Tables(*tables)
     path = new_path(16, tables.step.shape[0])
     for at in range(progress[AT_START], order.size):
         first = order[at]
         begin = 0 if data.opens[first] else 1
         if data.words[first] & tables.ways[begin] != 0:
             progress[STEPS] = 0
-            status, path = _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, path, data, tables, conds, mapped, out, progress)  # fmt: skip  # noqa: E501
+            status, path = _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, path, data, tables, across, out, progress)  # fmt: skip  # noqa: E501
             if status != STATUS_DONE:
                 progress[AT_START] = at
                 return status

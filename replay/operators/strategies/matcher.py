@@ -259,7 +259,7 @@ def _check_negated(program: MatchProgram) -> None:
     code = program.strategy
     assert code is not None
     before = int(np.bitwise_or.reduce(code.conditions[:, 0], initial=np.uint64(0)))
-    conditioned = np.diff(program.across.slices, axis=1).ravel() > 0
+    conditioned = program.across.conditioned
     for number, symbol in enumerate(code.negated):
         if before >> number & 1 and conditioned[symbol]:
             raise NotSupportedError(

@@ -32,7 +32,7 @@ from replay.language.bound import (
 )
 from replay.operators.columns import Columns
 from replay.operators.conditions.across import AcrossCompiler
-from replay.operators.conditions.kernels import bind_row, clear, holds
+from replay.operators.conditions.kernels import CODE_BEGIN, CODE_END, bind_row, run_condition
 from replay.operators.conditions.state import new_mapped, to_conditions
 from replay.operators.evaluate import evaluate
 from replay.operators.measures import to_arrow
@@ -382,21 +382,27 @@ def across_pairs(expression: Expression, rows: list[dict[str, Any]]) -> list[Any
         known[number] = True if valid is None else valid
     conditions, mapped = to_conditions(code, leaves, known), new_mapped(code, len(rows))
     results = []
+    xcode, symbols, slots, totals, const_i, const_f, *values, calls = conditions
+    counts, *bound, path, stack_i, stack_f, stack_ok = mapped
+    begin, end = symbols[1, [CODE_BEGIN, CODE_END]].tolist()
     for row in range(len(rows) - 1):
-        clear(mapped)
-        bind_row(0, row, conditions, mapped)
-        bind_row(1, row + 1, conditions, mapped)
-        holds(1, row, row + 1, 1, conditions, mapped, np.zeros(8, np.int64))
-        results.append(top_of_stack(mapped, expression.type))
+        counts[:] = 0
+        for symbol in (0, 1):
+            bind_row(symbol, row + symbol, symbols, slots, totals, *values, counts, *bound, path)
+        run_condition(
+            begin, end, row, row + 1, 1, xcode, totals, const_i, const_f, *values, calls, counts,
+            *bound, path, stack_i, stack_f, stack_ok, np.zeros(8, np.int64),
+        )  # fmt: skip
+        results.append(top_of_stack(stack_i, stack_f, stack_ok, expression.type))
     return results
 
 
-def top_of_stack(mapped: Any, of: DataType) -> Any:
-    if not mapped.stack_ok[0]:
+def top_of_stack(stack_i: Any, stack_f: Any, stack_ok: Any, of: DataType) -> Any:
+    if not stack_ok[0]:
         return None
     if of is T.DOUBLE:
-        return float(mapped.stack_f[0])
-    value = int(mapped.stack_i[0])
+        return float(stack_f[0])
+    value = int(stack_i[0])
     return bool(value) if of is T.BOOLEAN else value
 
 

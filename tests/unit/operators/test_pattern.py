@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from numba.core.caching import NullCache
+from numba.core.dispatcher import Dispatcher
+from numba.core.types import BaseNamedTuple, BaseTuple, Type
 
 import replay
 from replay.language.bound import Alternate, Concat, Repeat, Symbol
+from replay.operators.machine import kernels
 from replay.operators.pattern import compile_pattern, describe, fixed_sequence
 
 ROOT = Path(replay.__file__).parent.parent
@@ -55,10 +61,42 @@ def test_pattern_that_may_be_empty_has_no_prefix() -> None:
 
 def test_memo_by_row_serves_only_where_no_rows_are_bound() -> None:
     nested = Repeat(Repeat(Concat((A, B)), 1, None), 1, None)
-    assert compile_pattern(nested).n_memo == compile_pattern(nested).n_points > 0
-    assert compile_pattern(nested, bound=frozenset([1])).n_memo == 0
+    for bound, field in ((frozenset[int](), kernels.MEMO), (frozenset([1]), kernels.KEY)):
+        compiled = compile_pattern(nested, bound=bound)
+        points = {kernels.MEMO: 0, kernels.KEY: 0}
+        points[field] = compiled.n_points
+        assert compiled.n_points > 0
+        assert {at: int((compiled.code[:, at] >= 0).sum()) for at in points} == points
 
 
 def test_pattern_is_described_as_it_would_be_written() -> None:
     pattern = Concat((A, Repeat(Alternate((B, Concat((A, C)))), 2, None, greedy=False)))
     assert describe(pattern, ("A", "B", "C")) == "A ((B | A C)){2,}?"
+
+
+def test_classes_stay_out_of_what_numba_caches() -> None:
+    """A class that has moved since would make the old cache raise instead of being renewed."""
+    table = pa.table({"t": [1, 2, 3], "x": [1.0, 3.0, 2.0]})
+    for semantics in ("", "SEMANTICS SKIP TILL NEXT"):
+        for b in ("x > 2", "x > A.x"):
+            found = replay.query(
+                {"s": table},
+                f"SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a {semantics} "
+                f"PATTERN (A B) DEFINE A AS x < 2, B AS {b})",
+            )
+            assert len(found) == 1
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in KERNELS]
+    found = [value for name in names for value in vars(importlib.import_module(name)).values()]
+    cached = [k for k in found if isinstance(k, Dispatcher) and not isinstance(k._cache, NullCache)]
+    compiled = [(k, own) for k in cached for own in k.overloads.values()]
+    assert compiled
+    for kernel, overload in compiled:
+        parts = (*overload.signature.args, overload.signature.return_type)
+        named = [of for part in parts for of in flat(part) if isinstance(of, BaseNamedTuple)]
+        assert not named, f"{kernel.__name__} is cached and takes or returns {named[0]}"
+
+
+def flat(of: Type) -> list[Type]:
+    """Return a type and those it is a tuple of."""
+    parts = list(of) if isinstance(of, BaseTuple) else []
+    return [of, *(inner for part in parts for inner in flat(part))]

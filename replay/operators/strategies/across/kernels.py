@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from replay.operators.conditions.kernels import bind_row, clear, holds, unbind_row
+from replay.operators.conditions.kernels import bind_row, holds, unbind_row
 from replay.operators.strategies.runs.kernels import (
     ANY,
     CONTIGUOUS,
@@ -20,11 +20,12 @@ from replay.operators.strategies.runs.kernels import (
     deeper,
     is_match,
     lowest,
+    uncached,
     write,
 )
 
-CONDITIONS_DIGEST = "e11c3298d58b85c3baedf6902ff15b7bf228c475404c0097e059874eb793400a"
-RUNS_DIGEST = "1ba3633e23768b6e1fcd14787214045bee737ec2b3267c919e649e2e0088b0cb"
+CONDITIONS_DIGEST = "094e6f8496a83396595d242de0cf9bd5826cab5c16f3f8285939f0c58827ea43"
+RUNS_DIGEST = "05155edb7d1d7b45179876c2b23676bca7afa524700c4c67e292ee5b9682c01d"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 
@@ -32,26 +33,53 @@ _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
 
+# Each is compiled once, not at every call: handing tuples on takes less than compiling them in.
+
+
 @njit(cache=True, nogil=True)
-def bind(symbol, row, conds, mapped):  # type: ignore[no-untyped-def]
+def clear(across):  # type: ignore[no-untyped-def]
+    """Forget all rows bound."""
+    across[1][0][:] = 0
+
+
+@njit(cache=True, nogil=True)
+def bind(symbol, row, across):  # type: ignore[no-untyped-def]
     """Map a row to a symbol."""
-    mapped.path[row] = symbol
-    bind_row(symbol, row, conds, mapped)
+    conds, mapped = across
+    _, symbols, slots, totals, _, _, leaf_i, leaf_f, leaf_ok, _ = conds
+    counts, rows, totals_i, totals_f, path, _, _, _ = mapped
+    bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, counts, rows, totals_i, totals_f, path)  # fmt: skip  # noqa: E501
 
 
 @njit(cache=True, nogil=True)
-def _would_hold(symbol, row, first, conds, mapped, tables, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+def unbind(symbol, across):  # type: ignore[no-untyped-def]
+    """Take back the row bound last, which was mapped to the symbol."""
+    conds, mapped = across
+    unbind_row(symbol, conds[1], conds[2], mapped[0])
+
+
+@njit(cache=True, nogil=True)
+def is_true(symbol, first, row, across, progress):  # type: ignore[no-untyped-def]
+    """Whether the condition of a symbol holds at the row bound last."""
+    conds, mapped = across
+    code, symbols, _, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls = conds
+    counts, rows, totals_i, totals_f, path, stack_i, stack_f, stack_ok = mapped
+    return holds(symbol, first, row, 0, code, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress)  # fmt: skip  # noqa: E501
+
+
+@uncached
+def _would_hold(symbol, row, first, across, tables, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Whether the row, whose bit is set, satisfies the symbol given the rows bound."""
     if (tables.asks >> np.uint64(symbol)) & _ONE == 0:
         return True
-    bind(symbol, row, conds, mapped)
-    found = holds(symbol, first, row, 0, conds, mapped, progress)
-    unbind_row(symbol, conds, mapped)
+    bind(symbol, row, across)
+    found = is_true(symbol, first, row, across, progress)
+    unbind(symbol, across)
     return found
 
 
-@njit(cache=True, nogil=True)
-def gap(state, low, high, first, semantics, data, tables, conds, mapped, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+@uncached
+def gap(state, low, high, first, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """State of the run bound after rows ``low:high`` are left unmapped; -1 as in `passed`."""
     if semantics == CONTIGUOUS:
         return state if low >= high else -1
@@ -64,29 +92,29 @@ def gap(state, low, high, first, semantics, data, tables, conds, mapped, progres
         while relevant:
             symbol = lowest(relevant)
             relevant &= relevant - _ONE
-            if _would_hold(symbol, row, first, conds, mapped, tables, progress):
+            if _would_hold(symbol, row, first, across, tables, progress):
                 return -1
         if word & tables.watched == 0:
             continue
         for x in range(tables.negated.size):
             symbol = tables.negated[x]
             asked = (word >> np.uint64(symbol)) & _ONE and tables.skip[state, x] != state
-            if asked and _would_hold(symbol, row, first, conds, mapped, tables, progress):
+            if asked and _would_hold(symbol, row, first, across, tables, progress):
                 state = tables.skip[state, x]
                 if state < 0:
                     return -1
     return state
 
 
-@njit(cache=True, nogil=True)
-def verdict(state, span, semantics, data, tables, conds, mapped, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+@uncached
+def verdict(state, span, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """As `runs.kernels.verdict`, of the mapping bound."""
     after = _NONE
     for x in range(tables.negated.size):
         symbol = tables.negated[x]
         for row in range(span.last + 1, span.limit):
             if (data.words[row] >> np.uint64(symbol)) & _ONE and _would_hold(
-                symbol, row, span.first, conds, mapped, tables, progress
+                symbol, row, span.first, across, tables, progress
             ):
                 after |= _ONE << np.uint64(x)
                 break
@@ -94,19 +122,19 @@ def verdict(state, span, semantics, data, tables, conds, mapped, progress):  # t
         return MATCH
     if not span.expired or tables.ways[state] == 0:
         return NO
-    state = gap(state, span.last + 1, span.limit, span.first, semantics, data, tables, conds, mapped, progress)  # fmt: skip  # noqa: E501
+    state = gap(state, span.last + 1, span.limit, span.first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
     return NO if state < 0 else TIMED_OUT
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def later(i, path, data, tables):  # type: ignore[no-untyped-def]
     """Symbols not yet tried at depth ``i``, where some were."""
     last = _ONE << np.uint64(path.symbols[i])
     return data.words[path.rows[i]] & tables.ways[path.bases[i]] & ~(last | (last - _ONE))
 
 
-@njit(cache=True, nogil=True)
-def next_mapping(depth, onward, floor, i, rest, first, semantics, limit, path, data, tables, conds, mapped, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+@uncached
+def next_mapping(depth, onward, floor, i, rest, first, semantics, limit, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Bind the next mapping of the rows of the path, symbols in order.
 
     The rows above depth ``i`` are bound, ``rest`` are the symbols to try at ``i``. With ``onward``
@@ -123,18 +151,18 @@ def next_mapping(depth, onward, floor, i, rest, first, semantics, limit, path, d
             target = tables.step[base, symbol]
             if (i < depth or onward) and tables.ways[target] == 0:
                 continue
-            bind(symbol, row, conds, mapped)
+            bind(symbol, row, across)
             progress[STEPS] += 1
-            found = holds(symbol, first, row, 0, conds, mapped, progress)
+            found = is_true(symbol, first, row, across, progress)
             if found:
                 path.symbols[i] = symbol
                 path.exact[i] = target
             else:
-                unbind_row(symbol, conds, mapped)
+                unbind(symbol, across)
         if found and i == depth:
             return True
         if found:
-            base = gap(path.exact[i], row + 1, path.rows[i + 1], first, semantics, data, tables, conds, mapped, progress)  # fmt: skip  # noqa: E501
+            base = gap(path.exact[i], row + 1, path.rows[i + 1], first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
             i += 1
             path.bases[i] = base
             rest = data.words[path.rows[i]] & tables.ways[base] if base >= 0 else _NONE
@@ -143,27 +171,27 @@ def next_mapping(depth, onward, floor, i, rest, first, semantics, limit, path, d
         if i < floor or progress[STEPS] > limit:
             return False
         rest = later(i, path, data, tables)
-        unbind_row(path.symbols[i], conds, mapped)
+        unbind(path.symbols[i], across)
 
 
-@njit(cache=True, nogil=True)
-def release(low, high, path, conds, mapped):  # type: ignore[no-untyped-def]
+@uncached
+def release(low, high, path, across):  # type: ignore[no-untyped-def]
     """Free the rows at depths ``low:high``, the last first."""
     for i in range(high - 1, low - 1, -1):
-        unbind_row(path.symbols[i], conds, mapped)
+        unbind(path.symbols[i], across)
 
 
-@njit(cache=True, nogil=True)
-def _restore(symbols, exact, bases, path, conds, mapped):  # type: ignore[no-untyped-def]
+@uncached
+def _restore(symbols, exact, bases, path, across):  # type: ignore[no-untyped-def]
     """Bind a mapping again that was bound before."""
     for i in range(symbols.size):
         path.symbols[i] = symbols[i]
         path.exact[i] = exact[i]
         path.bases[i] = bases[i]
-        bind(symbols[i], path.rows[i], conds, mapped)
+        bind(symbols[i], path.rows[i], across)
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _count_choices(depth, path, data, tables):  # type: ignore[no-untyped-def]
     """Keep up how many rows could be mapped to several symbols."""
     ways = data.words[path.rows[depth]] & tables.ways[path.bases[depth]]
@@ -171,8 +199,8 @@ def _count_choices(depth, path, data, tables):  # type: ignore[no-untyped-def]
     path.choices[depth] = above + (1 if ways & (ways - _ONE) else 0)
 
 
-@njit(cache=True, nogil=True)
-def witness(depth, span, semantics, limit, path, data, tables, conds, mapped, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+@uncached
+def witness(depth, span, semantics, limit, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Bind a mapping of the rows down to ``depth``, of which those above are bound.
 
     Returns whether there is one; if not, the rows above stay bound as they are.
@@ -181,28 +209,28 @@ def witness(depth, span, semantics, limit, path, data, tables, conds, mapped, pr
     if depth == 0:
         path.bases[0] = span.begin
     else:
-        path.bases[depth] = gap(path.exact[depth - 1], path.rows[depth - 1] + 1, path.rows[depth], first, semantics, data, tables, conds, mapped, progress)  # fmt: skip  # noqa: E501
+        path.bases[depth] = gap(path.exact[depth - 1], path.rows[depth - 1] + 1, path.rows[depth], first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
     base = path.bases[depth]
     if base >= 0:
         rest = data.words[path.rows[depth]] & tables.ways[base]
-        if next_mapping(depth, True, depth, depth, rest, first, semantics, limit, path, data, tables, conds, mapped, progress):  # fmt: skip  # noqa: E501
+        if next_mapping(depth, True, depth, depth, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
             _count_choices(depth, path, data, tables)
             return True
     if depth == 0 or path.choices[depth - 1] == 0:
         return False
     symbols, exact, bases = path.symbols[:depth].copy(), path.exact[:depth].copy(), path.bases[:depth].copy()  # fmt: skip  # noqa: E501
-    release(0, depth, path, conds, mapped)
+    release(0, depth, path, across)
     rest = data.words[first] & tables.ways[span.begin]
-    if next_mapping(depth, True, 0, 0, rest, first, semantics, limit, path, data, tables, conds, mapped, progress):  # fmt: skip  # noqa: E501
+    if next_mapping(depth, True, 0, 0, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
         for i in range(depth + 1):
             _count_choices(i, path, data, tables)
         return True
-    _restore(symbols, exact, bases, path, conds, mapped)
+    _restore(symbols, exact, bases, path, across)
     return False
 
 
-@njit(cache=True, nogil=True)
-def emit(depth, span, semantics, limit, resumed, path, data, tables, conds, mapped, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+@uncached
+def emit(depth, span, semantics, limit, resumed, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Write every mapping of the rows of the path that is one to be had, symbols in order.
 
     The rows above ``depth`` are bound, and are so again after. Goes on after the mapping
@@ -210,33 +238,33 @@ def emit(depth, span, semantics, limit, resumed, path, data, tables, conds, mapp
     """
     first = span.first
     symbols, exact, bases = path.symbols[:depth].copy(), path.exact[:depth].copy(), path.bases[:depth].copy()  # fmt: skip  # noqa: E501
-    release(0, depth, path, conds, mapped)
+    release(0, depth, path, across)
     path.bases[0] = span.begin
     i = 0
     rest = data.words[first] & tables.ways[span.begin]
     if resumed.size:
         for at in range(depth + 1):
             if at > 0:
-                path.bases[at] = gap(path.exact[at - 1], path.rows[at - 1] + 1, path.rows[at], first, semantics, data, tables, conds, mapped, progress)  # fmt: skip  # noqa: E501
+                path.bases[at] = gap(path.exact[at - 1], path.rows[at - 1] + 1, path.rows[at], first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
             path.symbols[at] = resumed[at]
             path.exact[at] = tables.step[path.bases[at], resumed[at]]
             if at < depth:
-                bind(resumed[at], path.rows[at], conds, mapped)
+                bind(resumed[at], path.rows[at], across)
         i = depth
         rest = later(i, path, data, tables)
-    while next_mapping(depth, False, 0, i, rest, first, semantics, limit, path, data, tables, conds, mapped, progress):  # fmt: skip  # noqa: E501
+    while next_mapping(depth, False, 0, i, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
         i = depth
-        found = verdict(path.exact[i], span, semantics, data, tables, conds, mapped, progress)
+        found = verdict(path.exact[i], span, semantics, data, tables, across, progress)
         if found != NO and not write(depth, found == TIMED_OUT, path, out, progress):
             return False
         rest = later(i, path, data, tables)
-        unbind_row(path.symbols[i], conds, mapped)
-    _restore(symbols, exact, bases, path, conds, mapped)
+        unbind(path.symbols[i], across)
+    _restore(symbols, exact, bases, path, across)
     return True
 
 
-@njit(cache=True, nogil=True)
-def _next_taken(state, row, end, first, semantics, data, tables, conds, mapped, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+@uncached
+def _next_taken(state, row, end, first, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Row that the run bound must map next, ``end`` if none has come, and its state before it.
 
     The state is -1 if the run can map no row any more. Not for SKIP TILL ANY.
@@ -244,13 +272,13 @@ def _next_taken(state, row, end, first, semantics, data, tables, conds, mapped, 
     if semantics == CONTIGUOUS:
         return row, state
     while row < end:
-        after = gap(state, row, row + 1, first, semantics, data, tables, conds, mapped, progress)
+        after = gap(state, row, row + 1, first, semantics, data, tables, across, progress)
         if after < 0:
             relevant = data.words[row] & tables.ways[state]
             while relevant:
                 symbol = lowest(relevant)
                 relevant &= relevant - _ONE
-                if _would_hold(symbol, row, first, conds, mapped, tables, progress):
+                if _would_hold(symbol, row, first, across, tables, progress):
                     return row, state
             return row, -1
         state = after
@@ -258,28 +286,28 @@ def _next_taken(state, row, end, first, semantics, data, tables, conds, mapped, 
     return row, state
 
 
-@njit(cache=True, nogil=True)
-def may_go_on(first, begin, end, semantics, limit, path, data, tables, conds, mapped, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+@uncached
+def may_go_on(first, begin, end, semantics, limit, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Whether a run of a start is still waiting for a row at the end of the rows there are.
 
     Not for SKIP TILL ANY, where runs wait whatever comes. Returns that, and the path, which may
     have grown.
     """
-    clear(mapped)
+    clear(across)
     depth = 0
     path.rows[0] = first
     path.bases[0] = begin
     rest = data.words[first] & tables.ways[begin]
     while progress[STEPS] <= limit:
         row = path.rows[depth]
-        if not next_mapping(depth, True, depth, depth, rest, first, semantics, limit, path, data, tables, conds, mapped, progress):  # fmt: skip  # noqa: E501
+        if not next_mapping(depth, True, depth, depth, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
             depth -= 1
             if depth < 0:
                 return False, path
             rest = later(depth, path, data, tables)
-            unbind_row(path.symbols[depth], conds, mapped)
+            unbind(path.symbols[depth], across)
             continue
-        row, state = _next_taken(path.exact[depth], row + 1, end, first, semantics, data, tables, conds, mapped, progress)  # fmt: skip  # noqa: E501
+        row, state = _next_taken(path.exact[depth], row + 1, end, first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
         if row == end and state >= 0:
             return True, path
         if depth + 2 > path.rows.size:

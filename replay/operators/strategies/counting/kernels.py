@@ -10,13 +10,16 @@ import numpy as np
 from numba import njit
 
 from replay.operators.strategies.runs.kernels import (
+    Data,
+    Tables,
     is_after,
     lowest,
     passed,
+    uncached,
     window_end,
 )
 
-RUNS_DIGEST = "1ba3633e23768b6e1fcd14787214045bee737ec2b3267c919e649e2e0088b0cb"
+RUNS_DIGEST = "05155edb7d1d7b45179876c2b23676bca7afa524700c4c67e292ee5b9682c01d"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digest here is what makes a change there take effect."""
 
@@ -62,7 +65,7 @@ def _is_full(runs, total):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def _see(word, begin, semantics, runs, moved, waiting, tables, total):  # type: ignore[no-untyped-def]
     """Let all runs see a row, begin one if ``begin`` is a state, and add the matches to the total.
 
@@ -105,8 +108,10 @@ def count_rows(order, at, semantics, data, tables, group, runs, moved, waiting, 
     """Count without a window: add the matches that end with each row, in order from ``at`` on.
 
     ``runs`` holds, by group and state, how many runs there are. Returns the place of the first row
-    for which numbers are too narrow, or the end.
+    for which numbers are too narrow, or the end. ``data`` and ``tables`` are plain tuples of the
+    fields of the classes named so.
     """
+    data, tables = Data(*data), Tables(*tables)
     for place in range(at, order.size):
         row = order[place]
         at_group = runs[group[row]]
@@ -121,8 +126,10 @@ def count_rows(order, at, semantics, data, tables, group, runs, moved, waiting, 
 def count_windows(order, at, semantics, within, final, newest, data, tables, runs, moved, waiting, own, total):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Count the matches of each start whose window has closed, in order from ``at`` on.
 
-    Returns a status and the place of the first start that is not counted.
+    Returns a status and the place of the first start that is not counted. ``data`` and ``tables``
+    are as for `count_rows`.
     """
+    data, tables = Data(*data), Tables(*tables)
     for place in range(at, order.size):
         first = order[place]
         begin = 0 if data.opens[first] else 1

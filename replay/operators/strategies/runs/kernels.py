@@ -123,7 +123,12 @@ class Out(NamedTuple):
     symbols: Bytes
 
 
-@njit(cache=True, nogil=True)
+uncached = njit(nogil=True)
+"""For what takes or returns a class of this project: in the index of Numba's disk cache it would
+break all of that index once the class moved. What calls it is cached, with this compiled in."""
+
+
+@uncached
 def new_path(depth, n_states):  # type: ignore[no-untyped-def]
     """Return an empty path."""
     return Path(
@@ -142,23 +147,25 @@ def new_path(depth, n_states):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def deeper(path):  # type: ignore[no-untyped-def]
     """Return the path with room for twice the depth."""
     n = path.rows.size
     bigger = new_path(2 * n, path.states.shape[1])
-    bigger.rows[:n] = path.rows
-    bigger.ahead[:n] = path.ahead
-    bigger.counts[:n] = path.counts
-    bigger.states[:n] = path.states
-    bigger.now[:n] = path.now
-    bigger.places[:n] = path.places
-    bigger.useful[:n] = path.useful
-    bigger.fruitful[:n] = path.fruitful
-    bigger.symbols[:n] = path.symbols
-    bigger.exact[:n] = path.exact
-    bigger.bases[:n] = path.bases
-    bigger.choices[:n] = path.choices
+    for i in range(n):  # assigning slices takes seconds to compile
+        bigger.rows[i] = path.rows[i]
+        bigger.ahead[i] = path.ahead[i]
+        bigger.counts[i] = path.counts[i]
+        bigger.fruitful[i] = path.fruitful[i]
+        bigger.symbols[i] = path.symbols[i]
+        bigger.exact[i] = path.exact[i]
+        bigger.bases[i] = path.bases[i]
+        bigger.choices[i] = path.choices[i]
+        for k in range(path.states.shape[1]):
+            bigger.states[i, k] = path.states[i, k]
+            bigger.now[i, k] = path.now[i, k]
+            bigger.places[i, k] = path.places[i, k]
+            bigger.useful[i, k] = path.useful[i, k]
     return bigger
 
 
@@ -196,7 +203,7 @@ def lowest(bits):  # type: ignore[no-untyped-def]
     return symbol
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def skipped(state, word, tables):  # type: ignore[no-untyped-def]
     """State after a row is skipped; -1 if no row can be mapped any more."""
     if word & tables.watched == 0:
@@ -209,7 +216,7 @@ def skipped(state, word, tables):  # type: ignore[no-untyped-def]
     return state
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def violated(word, tables):  # type: ignore[no-untyped-def]
     """Negations that the row satisfies, as bits."""
     bits = _NONE
@@ -220,7 +227,7 @@ def violated(word, tables):  # type: ignore[no-untyped-def]
     return bits
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def passed(state, word, semantics, tables, sure):  # type: ignore[no-untyped-def]
     """State of a run that leaves a row unmapped, -1 if it may not or can do no more.
 
@@ -234,7 +241,7 @@ def passed(state, word, semantics, tables, sure):  # type: ignore[no-untyped-def
     return skipped(state, word & sure, tables)
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def is_match(state, before, after, at_end, tables):  # type: ignore[no-untyped-def]
     """Whether a mapping that ends in the state is a match, given what surrounds it."""
     for c in range(tables.accepts[state], tables.accepts[state + 1]):
@@ -244,7 +251,7 @@ def is_match(state, before, after, at_end, tables):  # type: ignore[no-untyped-d
     return False
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def verdict(state, span, semantics, sure, data, tables):  # type: ignore[no-untyped-def]
     """Tell what a mapping that ends in the state is: ``MATCH``, ``TIMED_OUT`` or ``NO``.
 
@@ -261,7 +268,7 @@ def verdict(state, span, semantics, sure, data, tables):  # type: ignore[no-unty
     return TIMED_OUT
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def write(depth, timed, path, out, progress):  # type: ignore[no-untyped-def]
     """Write the mapping under way; returns whether there was room."""
     k = progress[N_OUT]
@@ -269,8 +276,9 @@ def write(depth, timed, path, out, progress):  # type: ignore[no-untyped-def]
     end = begin + depth + 1
     if k == out.last.size or end > out.rows.size:
         return False
-    out.rows[begin:end] = path.rows[: depth + 1]
-    out.symbols[begin:end] = path.symbols[: depth + 1]
+    for i in range(depth + 1):
+        out.rows[begin + i] = path.rows[i]
+        out.symbols[begin + i] = path.symbols[i]
     out.last[k] = path.rows[depth]
     out.timed[k] = timed
     out.offsets[k + 1] = end
@@ -280,7 +288,7 @@ def write(depth, timed, path, out, progress):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def seen_before(last, within, latest, data):  # type: ignore[no-untyped-def]
     """Negations that rows before the first satisfy, in the window that ends at the last row.
 
@@ -294,7 +302,7 @@ def seen_before(last, within, latest, data):  # type: ignore[no-untyped-def]
     return bits
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def find_latest(first, within, latest, data, tables):  # type: ignore[no-untyped-def]
     """Find the latest row before the first that satisfies each negation, within the window."""
     latest[:] = -1
@@ -311,7 +319,7 @@ def find_latest(first, within, latest, data, tables):  # type: ignore[no-untyped
         row -= 1
 
 
-@njit(cache=True, nogil=True)
+@uncached
 def seen_after(last, limit, sure, nearest, data, tables):  # type: ignore[no-untyped-def]
     """Negations that rows after the last satisfy; ``nearest`` keeps the next such row of each."""
     bits = _NONE
