@@ -149,13 +149,21 @@ def find_fixed(prefix, settings, words, t, ends, nexts, out_first, out_segment, 
 
 @njit(cache=True, nogil=True)
 def _anchor_rows(start, end, path, shown, anchors, out):  # type: ignore[no-untyped-def]
-    """Write the row of each anchor (kind, symbol) of the match, -1 for one that has no row."""
+    """Write the row of each anchor of the match, -1 for one that has no row.
+
+    An anchor is a kind, a symbol, and whether no match has two rows of it: then either end of the
+    match may be the nearer one, and matches that overlap for long are not walked through each.
+    """
     for k in range(anchors.shape[0]):
         first = anchors[k, 0] == ANCHOR_FIRST
         out[k] = -1
         for i in range(end - start):
             row = start + i if first else end - 1 - i
             if anchors[k, 1] < 0 or shown[path[row] & SYMBOL_MASK] == anchors[k, 1]:
+                out[k] = row
+                break
+            row = start + end - 1 - row
+            if anchors[k, 2] != 0 and shown[path[row] & SYMBOL_MASK] == anchors[k, 1]:
                 out[k] = row
                 break
 

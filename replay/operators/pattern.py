@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -102,6 +103,23 @@ def compile_pattern(
         by_state=bool(bound),
         n_registers=writer.n_registers,
     )
+
+
+def rows_most(pattern: Pattern, symbol: int) -> float:
+    """Return the most rows of a match that can be mapped to a symbol; infinite if unbounded."""
+    match pattern:
+        case Symbol(index):
+            return float(index == symbol)
+        case Concat(parts):
+            return sum(rows_most(part, symbol) for part in parts)
+        case Alternate(branches):
+            return max(rows_most(branch, symbol) for branch in branches)
+        case Repeat(body, _, high):
+            inner = rows_most(body, symbol)
+            return inner * (math.inf if high is None else high) if inner else 0.0
+        case Exclusion(body):
+            return rows_most(body, symbol)
+    return 0.0
 
 
 def fixed_sequence(pattern: Pattern) -> list[int] | None:

@@ -40,7 +40,7 @@ from replay.operators.config import SYMBOLS_MAX
 from replay.operators.evaluate import evaluate
 from replay.operators.masks.predicates import MaskPlan, plan_masks
 from replay.operators.negation import without_negations
-from replay.operators.pattern import PatternCode, compile_pattern, describe
+from replay.operators.pattern import PatternCode, compile_pattern, describe, rows_most
 from replay.operators.prepared import Partitions, Prepared, Strings, group_keys
 from replay.operators.scalars import Faults
 from replay.operators.states.liveness import StateKeys, state_keys
@@ -91,7 +91,8 @@ class MatchProgram:
     """By symbol: the query's symbol it is; further ones stand for a symbol and negations of
     others, shape (n_symbols,)."""
     anchor_codes: IntArray
-    """Kind and symbol (-1: any) of each anchor, shape (n_anchors, 2)."""
+    """Kind of each anchor, its symbol (-1: any), and whether a match has at most one row of it,
+    shape (n_anchors, 3)."""
     partition_by: tuple[str, ...]
     time: Attribute
     within: int | None
@@ -247,7 +248,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         states=state_keys(code, split.across),
         tracked=tracked,
         shown=np.array(symbols.shown, dtype=np.int64),
-        anchor_codes=_anchor_codes(anchors),
+        anchor_codes=_anchor_codes(anchors, query.pattern),
         partition_by=query.partition_by,
         time=Attribute(query.time, query.time_type),
         within=query.within,
@@ -333,7 +334,11 @@ def slot_of(attribute: Attribute, query: BoundPatternQuery) -> tuple[Anchor, int
     return anchor, attribute.offset if query.partition_by else 0
 
 
-def _anchor_codes(anchors: tuple[Anchor, ...]) -> IntArray:
+def _anchor_codes(anchors: tuple[Anchor, ...], pattern: Pattern) -> IntArray:
     kinds = {AnchorKind.FIRST: ANCHOR_FIRST, AnchorKind.LAST: ANCHOR_LAST}
-    codes = [(kinds[a.kind], -1 if a.symbols is None else a.symbols[0]) for a in anchors]
-    return np.array(codes, dtype=np.int64).reshape(-1, 2)
+    symbols = [-1 if a.symbols is None else a.symbols[0] for a in anchors]
+    codes = [
+        (kinds[anchor.kind], symbol, rows_most(pattern, symbol) <= 1)
+        for anchor, symbol in zip(anchors, symbols, strict=True)
+    ]
+    return np.array(codes, dtype=np.int64).reshape(-1, 3)

@@ -220,7 +220,7 @@ def _fixed_matches(program: MatchProgram, first: IntArray, segment: IntArray) ->
     """Return the matches of a fixed sequence: every row's symbol follows from its place."""
     sequence = np.array(program.pattern.fixed, dtype=np.int64)
     places = []
-    for anchor_kind, symbol in program.anchor_codes.tolist():
+    for anchor_kind, symbol, _ in program.anchor_codes.tolist():
         found = np.arange(len(sequence)) if symbol < 0 else np.flatnonzero(sequence == symbol)
         place = found[0 if anchor_kind == ANCHOR_FIRST else -1] if len(found) else None
         places.append(np.full(len(first), -1) if place is None else first + place)

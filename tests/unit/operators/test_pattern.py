@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import math
 import re
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.types import BaseNamedTuple, BaseTuple, Type
 
 import replay
-from replay.language.bound import Alternate, Concat, Repeat, Symbol
+from replay.language.bound import Alternate, Concat, Exclusion, Negation, Repeat, Symbol
 from replay.operators.machine import kernels
-from replay.operators.pattern import compile_pattern, describe, fixed_sequence
+from replay.operators.pattern import compile_pattern, describe, fixed_sequence, rows_most
 
 ROOT = Path(replay.__file__).parent.parent
 KERNELS = sorted((ROOT / "replay" / "operators").rglob("kernels.py"))
@@ -100,3 +101,16 @@ def flat(of: Type) -> list[Type]:
     """Return a type and those it is a tuple of."""
     parts = list(of) if isinstance(of, BaseTuple) else []
     return [of, *(inner for part in parts for inner in flat(part))]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most"),
+    [
+        (Concat((Symbol(0), Repeat(Symbol(1), 0, None), Symbol(0))), (2.0, math.inf)),
+        (Alternate((Symbol(0), Concat((Symbol(1), Symbol(1))))), (1.0, 2.0)),
+        (Repeat(Concat((Symbol(0), Repeat(Symbol(1), 0, 1))), 2, 3), (3.0, 3.0)),
+        (Concat((Exclusion(Symbol(0)), Negation(1))), (1.0, 0.0)),
+    ],
+)
+def test_most_rows_of_a_symbol_are_counted_over_repetitions(pattern, most):
+    assert (rows_most(pattern, 0), rows_most(pattern, 1)) == most
