@@ -1,5 +1,6 @@
 """Cost model: numbers in, numbers out; knows no store, no file and no clock."""
 
+from costmodel import hypoexponential
 from costmodel.choice import Choice, choose
 from costmodel.features import PlanFeatures
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
@@ -15,4 +16,5 @@ __all__ = [
     "choose",
     "estimate",
     "estimate_full",
+    "hypoexponential",
 ]
