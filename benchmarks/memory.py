@@ -61,7 +61,7 @@ def ask_in_process(path: Path, plan: str, sql: str) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000_000, help="of the longest stream")
-    parser.add_argument("--limit-mib", type=int, default=128, help="most that a query may take")
+    parser.add_argument("--limit-mib", type=int, default=256, help="most that a query may take")
     parser.add_argument("--symbols", type=int, default=4, help="of the query")
     parser.add_argument("--ask", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--plan", help=argparse.SUPPRESS)
@@ -92,7 +92,10 @@ def main(arguments: list[str] | None = None) -> None:
             if len(answers) > 1:
                 fail(f"plans differ in the number of matches: {sorted(answers)}")
     worst = max(outcome["taken_mib"] for outcome in outcomes)
-    print(f"\na query took {worst:.0f} MiB at most (limit {options.limit_mib} MiB)")
+    print(
+        f"\na query took {worst:.0f} MiB at most (limit {options.limit_mib} MiB, of which footers "
+        "and answers of lookups are kept for the next query up to 64 MiB each)"
+    )
     write_results(
         "memory",
         {
