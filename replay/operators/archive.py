@@ -1,0 +1,111 @@
+"""A matcher's state as bytes: a versioned header and arrays, nothing that can run code."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from replay.operators.prepared import Key, Prepared
+from replay.operators.program import MatchProgram, deferred
+
+Arrays = dict[str, npt.NDArray[Any]]
+Header = dict[str, Any]
+
+Waiting = tuple[tuple[Prepared, int], ...]
+"""Batches that cannot be evaluated before all rows are there, with their first ``seq``."""
+
+
+def pack(
+    kind: str, version: int, program: MatchProgram, header: Header, arrays: Arrays, waiting: Waiting
+) -> bytes:
+    """Return a state as bytes: a NumPy archive (.npz) without pickled objects.
+
+    Parameters
+    ----------
+    kind, version, program
+        What reads it back: only a matcher of that kind and version, of the same query.
+    header
+        Small values, as JSON has them.
+    arrays
+        By names without a space.
+    waiting
+        Rows that are not evaluated yet.
+    """
+    whole = {
+        "kind": kind,
+        "version": version,
+        "query": program.fingerprint,
+        "waiting": [first for _, first in waiting],
+        **header,
+    }
+    packed = {"header": np.frombuffer(json.dumps(whole).encode(), np.uint8), **arrays}
+    for k, (batch, _) in enumerate(waiting):
+        assert batch.table is not None
+        packed[f"waiting {k}"] = _to_ipc(batch.table)
+    out = io.BytesIO()
+    np.savez(out, allow_pickle=False, **packed)
+    return out.getvalue()
+
+
+def unpack(
+    snapshot: bytes, kind: str, version: int, program: MatchProgram
+) -> tuple[Header, Arrays, Waiting]:
+    """Return what `pack` was given.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are no snapshot, or one of another query or version.
+    """
+    try:
+        with np.load(io.BytesIO(snapshot), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(arrays["header"].tobytes())
+        found = header["kind"], header["query"]
+    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError("these bytes are no snapshot of a matcher") from error
+    if found != (kind, program.fingerprint):
+        raise ValueError("a snapshot of another query; restore it into a matcher of its own query")
+    if header["version"] != version:
+        raise ValueError(
+            f"a snapshot of version {header['version']}; this matcher reads version {version}"
+        )
+    tables = [_from_ipc(arrays[f"waiting {k}"]) for k in range(len(header["waiting"]))]
+    waiting = tuple(zip(map(deferred, tables), header["waiting"], strict=True))
+    return header, arrays, waiting
+
+
+def fields_of(name: str, of: object, fields: tuple[str, ...]) -> Arrays:
+    """Return the arrays among an object's fields, by names that begin with ``name``."""
+    present = ((field, getattr(of, field)) for field in fields)
+    return {f"{name}.{field}": array for field, array in present if array is not None}
+
+
+def take_fields(name: str, arrays: Arrays, fields: tuple[str, ...]) -> Arrays:
+    """Return what `fields_of` was given, by field."""
+    return {f: arrays[f"{name}.{f}"] for f in fields if f"{name}.{f}" in arrays}
+
+
+def to_keys(listed: list[list[Any]]) -> tuple[Key, ...]:
+    """Return keys of PARTITION BY; JSON made lists of their tuples."""
+    return tuple(
+        tuple(tuple(part) if isinstance(part, list) else part for part in key) for key in listed
+    )
+
+
+def _to_ipc(table: pa.Table) -> npt.NDArray[np.uint8]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def _from_ipc(data: npt.NDArray[np.uint8]) -> pa.Table:
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        return reader.read_all()
