@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+from decimal import Decimal
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -78,6 +79,8 @@ def _to_json(table: pa.Table) -> str:
 
 def _json_value(value: Any) -> Any:
     """Return what JSON can carry of a value."""
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return int(value)  # a count beyond 64 bits, say: JSON's whole numbers have any length
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dt.datetime):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from replay.errors import QueryError
 from replay.language.bound import (
     Aggregate,
     Attribute,
@@ -29,6 +32,9 @@ from replay.operators.scalars import Faults
 IntArray = npt.NDArray[np.int64]
 
 _INT64_MAX = np.iinfo(np.int64).max
+
+_DIGITS_MAX = 76
+"""Digits of Arrow's widest decimal."""
 
 
 def apply_outer(table: pa.Table, outer: Outer, faults: Faults) -> pa.Table:
@@ -102,17 +108,43 @@ def answer_count(outer: Outer, count: int, faults: Faults) -> pa.Table:
     outer
         The bound outer query.
     count
-        The number of rows of MATCH_RECOGNIZE, of any size: one that INTEGER cannot hold is NULL
-        and a counted fault, as sums are.
+        The number of rows of MATCH_RECOGNIZE, of any size: one that INTEGER cannot hold is a
+        DECIMAL of up to 76 digits.
     faults
-        Counts such a number, and what else gave NULL.
+        Counts what gave NULL.
+
+    Raises
+    ------
+    QueryError
+        If the number is longer than that, or too large for the expression it stands in.
     """
-    fits = count <= _INT64_MAX
-    faults.count += not fits
-    table = pa.table({"count": pa.array([count if fits else None], pa.int64())})
+    data_type = pa.int64() if count <= _INT64_MAX else pa.decimal256(_DIGITS_MAX)
+    if data_type != pa.int64():
+        _check_large(outer, count)
+        outer = replace(outer, order_by=(), distinct=False)  # there is one row
+    table = pa.table({"count": pa.array([count], data_type)})
     counts = {part for whole in _expressions(outer) for part in _aggregates(whole)}
     column = Attribute("count", DataType.INTEGER)
     return apply_outer(table, _over(outer, dict.fromkeys(counts, column)), faults)
+
+
+def _check_large(outer: Outer, count: int) -> None:
+    """Refuse a count beyond INTEGER where it cannot be told exactly."""
+    n_digits = math.floor(math.log10(count)) + 1
+    if n_digits > _DIGITS_MAX:
+        raise QueryError(
+            f"there are so many matches that their number has about {n_digits:,} digits, more than "
+            f"the {_DIGITS_MAX} of a DECIMAL; narrow the conditions, or add WITHIN"
+        )
+    if outer.having is not None or any(not _is_row_count_alone(e) for _, e in outer.items):
+        raise QueryError(
+            f"COUNT(*) is {count:,}, which INTEGER cannot hold; select it alone, without "
+            "arithmetic or HAVING"
+        )
+
+
+def _is_row_count_alone(expression: Expression) -> bool:
+    return isinstance(expression, Aggregate) and _is_row_count(expression)
 
 
 def _is_row_count(part: Aggregate) -> bool:

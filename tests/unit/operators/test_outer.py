@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replay.errors import QueryError
 from replay.language import parse_query
 from replay.language.outer_binder import bind_outer
 from replay.language.source import Source
@@ -384,9 +386,14 @@ def test_rows_without_columns_are_still_rows():
         assert apply_outer(table.select([]), outer, Faults()).num_rows == expected
 
 
-def test_count_that_no_integer_holds_is_null_and_a_fault():
+def test_count_that_no_integer_holds_is_a_decimal_or_says_that_it_is_too_large():
     outer, faults = bound("COUNT(*) AS c"), Faults()
     assert answer_count(outer, 2**63 - 1, faults).to_pylist() == [{"c": 2**63 - 1}]
     assert faults.count == 0
-    assert answer_count(outer, 2**63, faults).to_pylist() == [{"c": None}]
-    assert faults.count == 1
+    assert answer_count(outer, 2**63, faults).to_pylist() == [{"c": Decimal(2**63)}]
+    assert answer_count(bound("COUNT(*) AS c | ORDER BY c"), 10**75, faults).num_rows == 1
+    assert faults.count == 0
+    with pytest.raises(QueryError, match="77 digits"):
+        answer_count(outer, 10**76, faults)
+    with pytest.raises(QueryError, match="select it alone"):
+        answer_count(bound("COUNT(*) + 1 AS c"), 2**63, faults)
