@@ -151,7 +151,8 @@ def _integers_as_doubles(op: str, value: float) -> KeyRanges:
         # No integer becomes an infinite double.
         admitting = ("<", "<=", "<>") if value > 0 else (">", ">=", "<>")
         return KeyRanges.everything() if op in admitting else KeyRanges(())
-    at_least = math.floor(math.nextafter(value, -math.inf)) + 1
+    below = math.nextafter(value, -math.inf)
+    at_least = None if math.isinf(below) else math.floor(below) + 1
     at_most = math.ceil(math.nextafter(value, math.inf)) - 1 if value < _DOUBLE_MAX else None
     match op:
         case "=":

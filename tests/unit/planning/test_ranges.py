@@ -342,3 +342,14 @@ def test_mapped_events_lie_in_the_ranges_of_their_symbols(pattern, defines, stre
             implied = ranges[symbol]
             assert implied is not None
             assert all(is_in(r, stream[index][name]) for name, r in implied.items())
+
+
+@pytest.mark.parametrize("op", ["=", "<>", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_largest_double_is_compared_with_integers(op: str, sign: int) -> None:
+    largest = sign * math.nextafter(math.inf, 0)
+    holds = op in ("<>", "<", "<=") if sign > 0 else op in ("<>", ">", ">=")
+    ranges = implied_ranges(as_double(op, largest))
+    assert not holds or (
+        ranges is not None and not ranges.get("a", KeyRanges.everything()).is_empty()
+    )
