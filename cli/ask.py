@@ -198,7 +198,9 @@ def _count(number: int | None) -> str:
 
 def _query_text(sql: str | None, file: Path | None) -> str:
     """Return the query from the argument or the file, whichever was given."""
-    if (sql is None) == (file is None):
+    if sql is None and file is None:
+        raise typer.BadParameter("give a query, as an argument or with --file")
+    if sql is not None and file is not None:
         raise typer.BadParameter("give the query as an argument or with --file, not both")
     if file is None:
         return str(sql)

@@ -86,6 +86,7 @@ def query(
     StorageError
         If the store, the stream, the version or a data file is missing or damaged.
     """
+    _check_arguments(source, sql)
     asked = _Asked(sql, params or {}, plan, perf_counter())
     _check_engine(engine)
     if isinstance(source, Store):
@@ -114,6 +115,7 @@ def batches(
     pyarrow.RecordBatchReader
         The rows in canonical order.
     """
+    _check_arguments(source, sql)
     asked = _Asked(sql, params or {}, plan, perf_counter())
     _check_engine(engine)
     if isinstance(source, Store):
@@ -126,6 +128,25 @@ def batches(
     first = next(tables)
     pieces = (batch for table in chain([first], tables) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, pieces)
+
+
+def _check_arguments(source: object, sql: object) -> None:
+    """Refuse what is no source or no text, before it fails somewhere inside."""
+    if not isinstance(sql, str):
+        raise TypeError(f"the query is a text, not {type(sql).__name__}")
+    if isinstance(source, Store):
+        return
+    if not isinstance(source, Mapping):
+        raise TypeError(
+            "a query asks a store (chronicle.open_store(path)) or tables in memory by name "
+            f'({{"s": table}}), not {type(source).__name__}'
+        )
+    for name, table in source.items():
+        if not isinstance(table, pa.Table):
+            raise TypeError(
+                f"table '{name}' is {type(table).__name__}; give a pyarrow.Table, as from "
+                "pyarrow.Table.from_pandas or from_pylist"
+            )
 
 
 def _check_engine(engine: str) -> None:

@@ -47,8 +47,11 @@ def prepare(sql: str, schema: pa.Schema, time: str | None, params: Parameters) -
     params
         Values of the query's parameters.
     """
-    # The type is part of the key: 1, 1.0 and True are equal but bind differently.
-    given = tuple(sorted((name, type(value), value) for name, value in params.items()))
+    # The type is part of the key, and how a number is written: 1, 1.0 and True are equal but bind
+    # differently, and so do 0.0 and -0.0.
+    given = tuple(
+        (name, type(params[name]), repr(params[name]), params[name]) for name in sorted(params)
+    )
     try:
         hash(given)
     except TypeError:  # a list or the like, which binding refuses by name
@@ -61,8 +64,8 @@ def _prepare_cached(
     sql: str,
     schema: pa.Schema,
     time: str | None,
-    params: tuple[tuple[str, type, object], ...],
+    params: tuple[tuple[str, type, str, object], ...],
 ) -> Statement:
-    values = {name: value for name, _, value in params}
+    values = {name: value for name, _, _, value in params}
     bound = bind(parse(sql), schema, time=time, text=sql, params=values)
     return Statement(bound, compile_program(bound))

@@ -221,3 +221,24 @@ def test_settings_of_the_fixture_are_what_the_stream_keeps(tmp_path: Path) -> No
     store = create_store(tmp_path / "store")
     stream = fill_stream(store, "s", SmallStream(rows(0, 20), 4, 16, 2, ()))
     assert stream.settings == StreamSettings(time="t", block_events=4, file_events=16, fan_out=2)
+
+
+def test_zeros_of_both_signs_are_parameters_of_their_own():
+    table = pa.table({"t": [1]})
+    sql = (
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES CAST(:p AS VARCHAR) AS m PATTERN (A))"
+    )
+    given = [replay.query({"s": table}, sql, params={"p": p}).table for p in (0.0, -0.0)]
+    assert given[0].to_pylist() != given[1].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("a path", "chronicle.open_store"),
+        ({"s": [{"t": 1}]}, "pyarrow.Table"),
+    ],
+)
+def test_what_is_no_source_is_refused_in_words(source, said):
+    with pytest.raises(TypeError, match=said):
+        replay.query(source, "SELECT COUNT(*) FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN (A))")
