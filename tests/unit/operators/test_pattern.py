@@ -18,6 +18,7 @@ import replay
 from replay.language.bound import Alternate, Concat, Exclusion, Negation, Repeat, Symbol
 from replay.operators.machine import kernels
 from replay.operators.pattern import compile_pattern, describe, fixed_sequence, rows_most
+from tests.compiled import only_compiled
 
 ROOT = Path(replay.__file__).parent.parent
 KERNELS = sorted((ROOT / "replay" / "operators").rglob("kernels.py"))
@@ -75,6 +76,7 @@ def test_pattern_is_described_as_it_would_be_written() -> None:
     assert describe(pattern, ("A", "B", "C")) == "A ((B | A C)){2,}?"
 
 
+@only_compiled("there is nothing to cache where nothing is compiled")
 def test_classes_stay_out_of_what_numba_caches() -> None:
     """A class that has moved since would make the old cache raise instead of being renewed."""
     table = pa.table({"t": [1, 2, 3], "x": [1.0, 3.0, 2.0]})
