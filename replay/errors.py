@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from chronicle.errors import ChronicleError, did_you_mean
 
+_LISTED_MAX = 120
+"""Names that a message lists; the functions are fewer, the time zones are not."""
+
 
 class QueryError(ChronicleError):
     """A query cannot be used as written.
@@ -62,8 +65,14 @@ class UnknownNameError(BindError, LookupError):
     ) -> None:
         self.name = name
         self.candidates = tuple(candidates)
-        hint = did_you_mean(name, self.candidates) or f" (there are: {', '.join(self.candidates)})"
+        hint = did_you_mean(name, self.candidates) or _listed(self.candidates)
         super().__init__(f"no {what} '{name}'{hint}", text=text, line=line, column=column)
+
+
+def _listed(candidates: tuple[str, ...]) -> str:
+    if len(candidates) <= _LISTED_MAX:
+        return f" (there are: {', '.join(candidates)})"
+    return f" (there are {len(candidates)}, such as {', '.join(candidates[:_LISTED_MAX])})"
 
 
 class StepLimitError(QueryError):

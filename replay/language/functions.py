@@ -171,12 +171,13 @@ _AGGREGATE_WORDS = """
     VAR_SAMP
 """
 AGGREGATES = frozenset(_AGGREGATE_WORDS.split())
-"""Aggregates people know from SQL; none is in the language yet."""
+"""Aggregates people know from SQL, those that are not in the language yet among them."""
 
 _NOT_YET_WORDS = """
     ASCII BIT_LENGTH CHR COSH COT DATEADD DATEDIFF DATE_FORMAT DATE_PARSE DATE_SUB DAYOFWEEK FORMAT
     HAVERSINE INITCAP ISFINITE ISINF ISNAN IS_FINITE IS_INFINITE IS_NAN LAST_DAY LAST_DAY_OF_MONTH
-    MAKE_DATE MAKE_TIMESTAMP MD5 MICROSECOND MILLISECOND NVL2 DECODE OCTET_LENGTH OVERLAY
+    LAG LEAD MAKE_DATE MAKE_TIMESTAMP MATCH_ROWTIME MD5 MICROSECOND MILLISECOND NVL2 DECODE
+    OCTET_LENGTH OVERLAY
     REGEXP_COUNT REGEXP_EXTRACT REGEXP_MATCHES REGEXP_REPLACE REGEXP_SUBSTR SHA256 SINH SPLIT
     STRFTIME STRPTIME TANH TIMESTAMPADD TIMESTAMPDIFF TO_CHAR TO_DATE TO_NUMBER TO_TIMESTAMP
     TRANSLATE UNIX_TIMESTAMP WIDTH_BUCKET
@@ -200,6 +201,9 @@ INSTEAD = {
     "MILLISECOND": "write date_diff('millisecond', date_trunc('second', ts), ts)",
     "MICROSECOND": "write date_diff('microsecond', date_trunc('second', ts), ts)",
     "REGEXP_MATCHES": "write regexp_like(text, pattern)",
+    "LAG": "write PREV(x), which reads the event before in the partition",
+    "LEAD": "write NEXT(x), which reads the event after in the partition",
+    "MATCH_ROWTIME": "write LAST(ts), with the name of the time column",
     "DECODE": "write CASE",
     "NVL2": "write CASE",
 }

@@ -140,6 +140,12 @@ def timezone(node: syntax.Function, args: Sequence[Expression], source: Source) 
     if not is_zone(name):
         from zoneinfo import available_timezones
 
+        if name[:1] in ("+", "-") or name[:3].upper() in ("GMT", "UTC"):
+            raise source.error(
+                f"'{name}' is an offset from UTC; name a zone such as 'Europe/Berlin', or "
+                "'Etc/GMT-2' for two hours east of UTC",
+                node.args[0],
+            )
         raise source.unknown("time zone", name, sorted(available_timezones()), node.args[0])
     moment, zone = _moment(args[1]), Literal(name, T.STRING)
     if moment.type is T.TIMESTAMP_UTC:
