@@ -14,6 +14,7 @@ from replay.operators.matches import Matches
 from replay.operators.partitions import PartitionTable, evaluate_grouped, group, partitions_of
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
+from replay.operators.row_intake import RowIntake
 from replay.operators.search import Outcome, Rows, Segments, SkipFailure, search
 from replay.operators.snapshots import MatcherState, from_bytes, to_bytes
 
@@ -32,7 +33,7 @@ class MatchStats:
     """Evaluations (of a predicate on a row) whose arithmetic or cast gave NULL."""
 
 
-class PatternMatcher:
+class PatternMatcher(RowIntake):
     """Matches one query over stretches of a stream.
 
     Rows are pushed in order of ``seq``, contiguous within a stretch; ``finish`` ends a stretch.
@@ -45,31 +46,20 @@ class PatternMatcher:
     """
 
     def __init__(self, program: MatchProgram) -> None:
-        self._program = program
+        partitions = PartitionTable() if program.partition_by else PartitionTable.of_one()
+        super().__init__(program, partitions)
         self._pending: Rows | None = None
-        self._inbox: list[Rows] = []
         self._n_inbox = 0
-        self._deferred: list[tuple[Prepared, int]] = []
-        self._next_seq: int | None = None
         self._newest = 0
-        self._strings = {text: code for code, text in enumerate(program.across.texts)}
-        self._partitions = PartitionTable() if program.partition_by else PartitionTable.of_one()
         self._decided: list[Matches] = []
         self._open_seq: int | None = None
         self._failure: SkipError | None = None
-        self._n_rows = 0
-        self._n_faults = 0
         self._n_matches = 0
 
     @property
     def n_matches(self) -> int:
         """Number of matches found so far, taken or not."""
         return self._n_matches
-
-    @property
-    def n_faults(self) -> int:
-        """Number of faults counted so far."""
-        return self._n_faults
 
     @property
     def stats(self) -> MatchStats:
@@ -104,13 +94,7 @@ class PatternMatcher:
         n = prepared.n_rows
         if n == 0:
             return
-        if self._next_seq is not None and first_seq != self._next_seq:
-            raise ValueError(
-                f"rows from seq {first_seq} pushed where {self._next_seq} follows; "
-                "finish the stretch first"
-            )
-        self._next_seq = first_seq + n
-        self._n_rows += n
+        self._note_pushed(n, first_seq)
         if self._program.needs_all_rows:
             self._deferred.append((prepared, first_seq))
             return
@@ -136,8 +120,7 @@ class PatternMatcher:
         starts, n_rows, first_seqs
             First row in ``prepared``, number of rows and first ``seq`` of each stretch.
         """
-        if self._next_seq is not None:
-            raise ValueError("a stretch is open; finish it before pushing whole ones")
+        self._check_no_stretch_is_open()
         if self._program.partition_by:
             parts = zip(starts.tolist(), n_rows.tolist(), first_seqs.tolist(), strict=True)
             for start, n, first in parts:
@@ -246,18 +229,6 @@ class PatternMatcher:
             partition = self._partitions.numbers(prepared.partitions)
             seq = np.arange(first_seq, first_seq + prepared.n_rows, dtype=np.int64)
         return self._to_rows(prepared, seq, partition)
-
-    def _to_rows(
-        self, prepared: Prepared, seq: IntArray | None, partition: IntArray | None
-    ) -> Rows:
-        """Return prepared rows with codes of strings that mean the same in every batch."""
-        self._n_faults += prepared.n_faults
-        leaves = prepared.leaves.copy() if prepared.strings else prepared.leaves
-        known = self._strings
-        for strings in prepared.strings:
-            table = [known.setdefault(entry, len(known)) for entry in strings.entries]
-            leaves[strings.leaf] = np.array([*table, -1], np.int64)[strings.codes]
-        return Rows(prepared.words, prepared.times, leaves, prepared.known, seq, partition)
 
     def _search_inbox(self, *, final: bool) -> None:
         """Search pending and new rows, and keep what stays undecided."""

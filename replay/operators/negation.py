@@ -22,10 +22,10 @@ from replay.language.bound import (
     Pattern,
     Repeat,
     Symbol,
+    is_nullable,
     walk,
 )
 from replay.operators.conditions.split import SymbolConditions
-from replay.operators.pattern import is_nullable
 
 
 def without_negations(query: BoundPatternQuery) -> tuple[Pattern, SymbolConditions]:

@@ -20,6 +20,7 @@ from replay.language.bound import (
     Pattern,
     Repeat,
     Symbol,
+    is_nullable,
 )
 from replay.operators.machine import kernels
 
@@ -142,23 +143,6 @@ def fixed_sequence(pattern: Pattern) -> list[int] | None:
             return inner * low if inner is not None and fits else None
         case Exclusion() | Edge() | Negation():
             return None
-
-
-def is_nullable(pattern: Pattern) -> bool:
-    """Return whether the pattern may map no row."""
-    match pattern:
-        case Symbol():
-            return False
-        case Concat(parts):
-            return all(is_nullable(part) for part in parts)
-        case Alternate(branches):
-            return any(is_nullable(branch) for branch in branches)
-        case Repeat(body, low):
-            return low == 0 or is_nullable(body)
-        case Exclusion(body):
-            return is_nullable(body)
-        case Edge() | Negation():
-            return True
 
 
 def _simplify(pattern: Pattern) -> Pattern:

@@ -63,11 +63,6 @@ class MatchCounter(Intake):
         """Number of matches that are certain, exact however large."""
         return int.from_bytes(self._total.astype("<u8").tobytes(), "little")
 
-    @property
-    def n_faults(self) -> int:
-        """Number of faults counted so far."""
-        return self._n_faults
-
     def push(self, prepared: Prepared, first_seq: int) -> None:
         """Take the next rows of the stretch; row i has ``seq`` ``first_seq + i``.
 

@@ -10,13 +10,14 @@ import numpy.typing as npt
 from replay.operators.partitions import PartitionTable, evaluate_grouped
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
+from replay.operators.row_intake import RowIntake
 from replay.operators.search import Rows
 from replay.operators.strategies.searches import Search, to_search
 
 IntArray = npt.NDArray[np.int64]
 
 
-class Intake:
+class Intake(RowIntake):
     """Takes prepared rows in, and keeps those that matches may still begin with.
 
     Rows are pushed in order of ``seq``, contiguous within a stretch; ``finish`` ends a stretch.
@@ -30,18 +31,11 @@ class Intake:
     def __init__(self, program: MatchProgram) -> None:
         code = program.strategy
         assert code is not None
-        self._program = program
+        super().__init__(program, PartitionTable())
         self._code = code
-        self._inbox: list[Rows] = []
-        self._deferred: list[tuple[Prepared, int]] = []
-        self._next_seq: int | None = None
-        self._strings = {text: number for number, text in enumerate(program.across.texts)}
-        self._partitions = PartitionTable()
         self._firsts = np.empty(0, np.int64)
         self._open: Search | None = None
         self._finished: deque[Search] = deque()
-        self._n_rows = 0
-        self._n_faults = 0
 
     @property
     def n_kept(self) -> int:
@@ -61,13 +55,7 @@ class Intake:
         n = prepared.n_rows
         if n == 0:
             return
-        if self._next_seq is not None and first_seq != self._next_seq:
-            raise ValueError(
-                f"rows from seq {first_seq} pushed where {self._next_seq} follows; "
-                "finish the stretch first"
-            )
-        self._next_seq = first_seq + n
-        self._n_rows += n
+        self._note_pushed(n, first_seq)
         if self._program.needs_all_rows:
             self._deferred.append((prepared, first_seq))
             return
@@ -85,8 +73,7 @@ class Intake:
         starts, n_rows, first_seqs
             First row in ``prepared``, number of rows and first ``seq`` of each stretch.
         """
-        if self._next_seq is not None:
-            raise ValueError("a stretch is open; finish it before pushing whole ones")
+        self._check_no_stretch_is_open()
         if self._program.partition_by:
             parts = zip(starts.tolist(), n_rows.tolist(), first_seqs.tolist(), strict=True)
             for start, n, first in parts:
@@ -129,16 +116,6 @@ class Intake:
         if self._code.asks_for_start:
             self._note_first(numbers, seq)
         return self._to_rows(prepared, seq, numbers)
-
-    def _to_rows(self, prepared: Prepared, seq: IntArray, partition: IntArray) -> Rows:
-        """Return prepared rows with codes of strings that mean the same in every batch."""
-        self._n_faults += prepared.n_faults
-        leaves = prepared.leaves.copy() if prepared.strings else prepared.leaves
-        known = self._strings
-        for strings in prepared.strings:
-            table = [known.setdefault(entry, len(known)) for entry in strings.entries]
-            leaves[strings.leaf] = np.array([*table, -1], np.int64)[strings.codes]
-        return Rows(prepared.words, prepared.times, leaves, prepared.known, seq, partition)
 
     def _merge_inbox(self) -> None:
         if self._open is None:

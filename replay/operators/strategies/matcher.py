@@ -94,11 +94,6 @@ class StrategyMatcher(Intake):
         return self._n_matches
 
     @property
-    def n_faults(self) -> int:
-        """Number of faults counted so far."""
-        return self._n_faults
-
-    @property
     def stats(self) -> MatchStats:
         """What was seen so far."""
         return MatchStats(self._n_rows, self._n_matches, self._n_faults)
