@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import typer
@@ -54,10 +55,19 @@ app.add_typer(index)
 app.command()(ask.demo)
 
 
+_COMMENTED = re.compile(r"--(?![a-z-]+=).*[\r\n]")
+"""Begins like an option and has further lines: a query whose first line is a comment."""
+
+
+def _as_argument(word: str) -> str:
+    """Return a word of the command line so that a query in it is not taken for an option."""
+    return f" {word}" if _COMMENTED.match(word) else word
+
+
 def main() -> None:
     """Run the command line; stated failures become one sentence on stderr and exit code 1."""
     try:
-        app()
+        app(args=[_as_argument(word) for word in sys.argv[1:]])
     except ChronicleError as error:
         say(f"error: {error}")
         sys.exit(1)

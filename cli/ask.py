@@ -62,6 +62,7 @@ def query(
     keep_pandas_out()
     import replay
     from chronicle import open_store
+    from replay.statement import unused_parameters
 
     text = _query_text(sql, file)
     if output_format not in FORMATS:
@@ -69,6 +70,8 @@ def query(
     for target in filter(None, (out, analysis)):
         _check_target(target)
     params = _parameters(param or [])
+    for unused in unused_parameters(text, params):
+        raise typer.BadParameter(f"the query has no parameter {unused}", param_hint="--param")
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Compiled matching hears no handler of Python's: let Ctrl-C end the process as it is.
         signal.signal(signal.SIGINT, signal.SIG_DFL)

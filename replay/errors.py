@@ -9,6 +9,9 @@ from chronicle.errors import ChronicleError, did_you_mean
 _LISTED_MAX = 120
 """Names that a message lists; the functions are fewer, the time zones are not."""
 
+_EXCERPT_MAX = 120
+"""Characters of a query's line that a message shows; of a longer one those around the caret."""
+
 
 class QueryError(ChronicleError):
     """A query cannot be used as written.
@@ -18,7 +21,7 @@ class QueryError(ChronicleError):
     line, column
         Where, both from 1; 0 if the place is not known.
     excerpt
-        The line of the query with a caret under the place, or an empty string.
+        The line of the query, or of a long one a part, with a caret under the place; or empty.
     """
 
     def __init__(
@@ -105,4 +108,11 @@ def _excerpt(text: str | None, line: int, column: int) -> str:
         return ""
     lines = text.splitlines() or [""]
     source = lines[min(line, len(lines)) - 1].replace("\t", " ")
-    return f"  {source}\n  {' ' * (column - 1)}^"
+    caret = column - 1
+    if len(source) > _EXCERPT_MAX:
+        begin = min(max(0, caret - _EXCERPT_MAX // 2), max(0, len(source) - _EXCERPT_MAX))
+        end = begin + _EXCERPT_MAX
+        before, after = "…" if begin else "", "…" if end < len(source) else ""
+        source = f"{before}{source[begin:end]}{after}"
+        caret += len(before) - begin
+    return f"  {source}\n  {' ' * caret}^"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 
+from chronicle.errors import did_you_mean
 from replay.language import bind, parse_query
 from replay.language.bound import BoundPatternQuery
 from replay.language.syntax import Query
+from replay.language.tokens import PARAMETER, tokenize
 from replay.operators.program import MatchProgram, compile_program
 
 Parameters = Mapping[str, object]
@@ -23,6 +25,18 @@ STATEMENTS_CACHED = 256
 def parse(sql: str) -> Query:
     """Parse, or take what was parsed before."""
     return parse_query(sql)
+
+
+def unused_parameters(sql: str, given: Iterable[str]) -> list[str]:
+    """Return the names given that no ``:name`` of the query asks for, as errors: with the nearest.
+
+    Raises
+    ------
+    PatternSyntaxError
+        If the text has a sign no query has.
+    """
+    asked = {token.text for token in tokenize(sql) if token.kind == PARAMETER}
+    return [f"'{name}'{did_you_mean(name, asked)}" for name in given if name not in asked]
 
 
 @dataclass(frozen=True, eq=False)

@@ -299,6 +299,7 @@ def _outer(choose: Chooser, clauses: _Clauses, inner: str) -> str:
         return _grouped(choose, column, other, inner)
     order = f"ORDER BY {column}{_direction(choose)}"
     if choose.chance(0.3):
+        order = choose.pick((order, ""))
         return f"SELECT DISTINCT {column} {inner} {order}{_limit(choose)}"
     items = choose.pick(
         (

@@ -246,6 +246,11 @@ def across(choose: Chooser, symbol: str, names: Names) -> str:
             f"PREV(LAST({o}.s, 1)) <> 'z'",
             "PREV(LAST(a, 1), 1) <= 4 OR LAST(a, 2) IS NULL",
             f"ROUND({s}.x - {o}.x) <= 1",
+            f"{s}.s {choose.pick(COMPARISONS)} {o}.s",
+            f"{s}.s >= FIRST({o}.s) OR {o}.s < 'b'",
+            f"s BETWEEN LAST({o}.s, 1) AND 'z' OR LAST({o}.s, 1) IS NULL",
+            f"GREATEST({s}.s, {o}.s) < 'z'",
+            f"COALESCE({o}.s, 'ab') <= {s}.s || 'x'",
         )
     )
 
@@ -276,6 +281,18 @@ def aggregating(choose: Chooser, symbol: str, names: Names) -> str:
             f"MAX(ABS({other}.a - 2)) < 3",
             "SUM(a) <= 3 * COUNT(*)",
             f"MIN({symbol}.t) = {symbol}.t OR COUNT({symbol}.*) <= 3",
+            f"COUNT(DISTINCT {choose.pick((symbol, other))}.{choose.pick('axsdf')}) <= 2",
+            f"COUNT(DISTINCT {choose.pick('axs')}) {choose.pick(('< 3', '= COUNT(*)', '<> 2'))}",
+            f"SUM(DISTINCT {other}.a) < 8 OR COUNT({other}.*) < 2",
+            f"COALESCE(AVG(DISTINCT {other}.x), 1.0) >= 0.7",
+            f"MIN({other}.s) <= {symbol}.s OR MIN({other}.s) IS NULL",
+            f"MAX(s) {choose.pick(('<', '<>', '>='))} 'b'",
+            f"MAX({symbol}.s) {choose.pick(('<', '<>', '>='))} FIRST({other}.s)",
+            f"COUNT(CASE WHEN CLASSIFIER() = '{other}' THEN a END) <= 1",
+            f"MIN(CLASSIFIER()) {choose.pick(('=', '<', '<>'))} '{symbol}'",
+            f"MAX(CLASSIFIER({other})) = '{names.symbols[0]}' OR COUNT({other}.*) < 2",
+            "COUNT(DISTINCT CLASSIFIER()) <= 2",
+            "SUM(CASE CLASSIFIER() WHEN 'A' THEN a ELSE 1 END) < 9",
         )
     )
 
@@ -292,6 +309,11 @@ def special(choose: Chooser, names: Names) -> str:
                 f"LAST(CLASSIFIER(), 1) <> '{names.symbols[-1]}'",
                 f"CLASSIFIER({first}) IS NOT NULL",
                 "CLASSIFIER() = FIRST(CLASSIFIER())",
+                f"PREV(CLASSIFIER()) {choose.pick(('=', '<>'))} '{first}'",
+                f"PREV(CLASSIFIER(), 2) IS NULL OR PREV(CLASSIFIER()) = '{names.symbols[-1]}'",
+                f"NEXT(FIRST(CLASSIFIER({first})), 1) = '{names.symbols[-1]}' OR a > 2",
+                f"COALESCE(PREV(LAST(CLASSIFIER(), 1), 1), 'Q') <> '{first}'",
+                f"PREV(CLASSIFIER({first})) < CLASSIFIER() OR NEXT(CLASSIFIER()) IS NOT NULL",
             )
         )
     return f"CLASSIFIER() <> '{names.symbols[-1]}'"

@@ -107,7 +107,7 @@ def wanted_parts(
     if query.limit is not None:
         matches = _enough(query, matches, query.limit)
     many = MEASURED_ROWS_AT_ONCE
-    threshold = MEASURED_ROWS_FIRST if is_cut_by_rows(query.outer) else many
+    threshold = MEASURED_ROWS_FIRST if may_end_early(query.outer) else many
     parts, n_rows = [no_matches(program)], 0
     try:
         for found in matches:
@@ -165,6 +165,8 @@ def to_rows(
         plain = replace(outer, limit=None, offset=0)
         tables = (apply_outer(table, plain, faults) for table in inner)
         yield from cut(tables, outer.offset, outer.limit)
+    elif may_end_early(outer):
+        yield _first_distinct(inner, outer, faults)
     else:
         yield apply_outer(pa.concat_tables(inner), outer, faults)
 
@@ -175,9 +177,38 @@ def is_row_by_row(outer: Outer) -> bool:
     return not (across or outer.order_by or outer.distinct)
 
 
-def is_cut_by_rows(outer: Outer | None) -> bool:
+def may_end_early(outer: Outer | None) -> bool:
     """Return whether the outer query may have enough before the inner one ends."""
-    return outer is not None and outer.limit is not None and is_row_by_row(outer)
+    if outer is None or outer.limit is None:
+        return False
+    return is_row_by_row(replace(outer, distinct=False))
+
+
+def _first_distinct(inner: Iterable[pa.Table], outer: Outer, faults: Faults) -> pa.Table:
+    """Return the answer of DISTINCT with LIMIT, asking for no more tables once it is whole.
+
+    What has come is looked at each time it is twice as much, which costs about as much as looking
+    at all of it twice.
+    """
+    tables: list[pa.Table] = []
+    n_rows = looked_at = 0
+
+    def is_whole() -> bool:
+        answer = apply_outer(pa.concat_tables(tables), outer, Faults())
+        return bool(answer.num_rows == outer.limit)
+
+    try:
+        for table in inner:
+            tables.append(table)
+            n_rows += table.num_rows
+            if n_rows >= 2 * looked_at:
+                looked_at = n_rows
+                if is_whole():
+                    break
+    except QueryError:
+        if not tables or not is_whole():
+            raise
+    return apply_outer(pa.concat_tables(tables), outer, faults)
 
 
 def cut(tables: Iterable[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
+from chronicle.errors import did_you_mean
 from replay.language import syntax
 from replay.language.cursor import Cursor, describe
 from replay.language.expression_parser import (
@@ -70,6 +72,7 @@ def _refuse_other_languages(cursor: Cursor) -> None:
         raise cursor.error(f"a query begins with SELECT, found {describe(first)}")
     if "MATCH_RECOGNIZE" in keys:
         return
+    _refuse_misspelt(cursor)
     if keys & {"HOP", "TUMBLE", "CUMULATE", "HOP_ROWS"}:
         raise cursor.not_supported("a windowed aggregation (FROM TABLE(HOP(…)))")
     if "JOIN" in keys:
@@ -79,6 +82,15 @@ def _refuse_other_languages(cursor: Cursor) -> None:
             "SELECT without MATCH_RECOGNIZE (a filter or aggregate over a stream)"
         )
     raise cursor.error("this SELECT has no FROM; write SELECT * FROM stream MATCH_RECOGNIZE (…)")
+
+
+def _refuse_misspelt(cursor: Cursor) -> None:
+    """Refuse what is meant to be MATCH_RECOGNIZE: a word like it before a parenthesis."""
+    for word, after in pairwise(cursor.tokens):
+        if word.kind == NAME and after.key == "(":
+            hint = did_you_mean(word.text, ["MATCH_RECOGNIZE"])
+            if hint:
+                raise cursor.error(f"there is no {word.key}{hint}", word.at)
 
 
 # ---------------------------------------------------------------------------------------------

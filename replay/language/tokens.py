@@ -26,16 +26,17 @@ _TOKEN = re.compile(
       | (?P<open>      /\* | ' | " )
       | (?P<operator>  <> | != | <= | >= | \|\| | \{- | -\} | [-+*/%=<>()\[\]{},.;?|!^$] )
       | (?P<end>       \Z )
-      | (?P<other>     . )
+      | (?P<other>     :: | . )
     )
     """,
     re.VERBOSE | re.DOTALL,
 )
 
-_NOT_CLOSED = {
+_REFUSED = {
     "'": "this text is not closed: a ' is missing (a ' inside a text is written twice)",
     '"': 'this name is not closed: a " is missing',
     "/*": "this comment is not closed: */ is missing",
+    "::": "a cast is written CAST(value AS type), not value::type",
 }
 
 
@@ -92,7 +93,7 @@ def tokenize(text: str) -> list[Token]:
             tokens.append(Token(END, "", END, at))
             break
         else:
-            message = _NOT_CLOSED.get(word, f"no query has the sign '{word}'")
+            message = _REFUSED.get(word, f"no query has the sign '{word}'")
             raise PatternSyntaxError(message, **place(text, at))
     return tokens
 

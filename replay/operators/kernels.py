@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS, SYMBOL_MASK
+from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS
+from replay.operators.conditions.totals.kernels import SYMBOL_MASK
 from replay.operators.machine.kernels import (
     NO_MATCH,
     TOO_MANY_STEPS,
@@ -18,9 +19,10 @@ from replay.operators.machine.kernels import (
 )
 from replay.operators.states.kernels import forget, is_half_full
 
-CONDITIONS_DIGEST = "094e6f8496a83396595d242de0cf9bd5826cab5c16f3f8285939f0c58827ea43"
+CONDITIONS_DIGEST = "337cdac6ab05db0ffd756c8a4583a9b7dd3788781aed33ed3536b1022afb462e"
+TOTALS_DIGEST = "9c65260c8fb07188be9f217df5493c20b19341e52baea5a723ddbbac2ce823c4"
 STATES_DIGEST = "f7ebee59249680c1fe213cb8def533863de148a61ec219ee93d645991896e4c0"
-MACHINE_DIGEST = "95e58b766c4f3ff114aa654d39ea718c6a631836430747568ebe76cd966c64e0"
+MACHINE_DIGEST = "239928be2ad4edccec43a19847ad803defd08b5c15eb015f2fb02d6d34df9a88"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 their digests here is what makes a change there take effect; a test holds them up to date."""
 

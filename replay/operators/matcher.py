@@ -108,28 +108,9 @@ class PatternMatcher(RowIntake):
         if self._program.in_order:
             self._raise_failure()
 
-    def push_stretches(
+    def _take_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
     ) -> None:
-        """Take several whole stretches at once, each finished.
-
-        Parameters
-        ----------
-        prepared
-            Rows of all of them, one after the other.
-        starts, n_rows, first_seqs
-            First row in ``prepared``, number of rows and first ``seq`` of each stretch.
-        """
-        self._check_no_stretch_is_open()
-        if self._program.partition_by:
-            parts = zip(starts.tolist(), n_rows.tolist(), first_seqs.tolist(), strict=True)
-            for start, n, first in parts:
-                self.push(prepared.slice(start, n), first)
-                self.finish()
-            return
-        if not prepared.n_rows:
-            return
-        self._n_rows += prepared.n_rows
         rows = self._admit(prepared, 0)
         begins = starts.astype(np.int64)
         searched = Searched(rows, begins, begins + n_rows, first_seqs - begins)
@@ -274,7 +255,8 @@ class PatternMatcher(RowIntake):
             firsts=self._first_rows(searched, partitions),
             numbers=table.n_matches[partitions],
         )
-        outcome = search(program, searched.rows, segments, final=final, newest=newest)
+        ranks = self._ranks()
+        outcome = search(program, searched.rows, segments, final=final, newest=newest, ranks=ranks)
         self._check(outcome, searched)
         found = outcome.found
         self._n_faults += outcome.n_faults

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -104,6 +104,15 @@ def compile_pattern(
         by_state=bool(bound),
         n_registers=writer.n_registers,
     )
+
+
+def without_keys(pattern: PatternCode, instructions: IntArray) -> PatternCode:
+    """Return the pattern with nothing remembered of states at some instructions. Pure."""
+    if not len(instructions):
+        return pattern
+    code = pattern.code.copy()
+    code[instructions, kernels.KEY] = -1
+    return replace(pattern, code=code)
 
 
 def rows_most(pattern: Pattern, symbol: int) -> float:

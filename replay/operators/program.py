@@ -40,7 +40,13 @@ from replay.operators.config import SYMBOLS_MAX
 from replay.operators.evaluate import evaluate
 from replay.operators.masks.predicates import MaskPlan, plan_masks
 from replay.operators.negation import without_negations
-from replay.operators.pattern import PatternCode, compile_pattern, describe, rows_most
+from replay.operators.pattern import (
+    PatternCode,
+    compile_pattern,
+    describe,
+    rows_most,
+    without_keys,
+)
 from replay.operators.prepared import Partitions, Prepared, Strings, group_keys
 from replay.operators.scalars import Faults
 from replay.operators.states.liveness import StateKeys, state_keys
@@ -227,6 +233,8 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         unconditional=split.unconditional,
         plain=query.skip in (SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW),
     )
+    states = state_keys(code, split.across)
+    code = without_keys(code, states.without_key)
     needs_rows = _needs_rows(query)
     anchors, offsets = ((), ()) if needs_rows else _measured_anchors(query)
     row_offsets = _row_offsets(query) if needs_rows else ()
@@ -245,7 +253,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         strategy=None if query.semantics is Semantics.SQL else compile_strategy(query),
         masks=plan_masks(split.local, n_symbols),
         across=split.across,
-        states=state_keys(code, split.across),
+        states=states,
         tracked=tracked,
         shown=np.array(symbols.shown, dtype=np.int64),
         anchor_codes=_anchor_codes(anchors, query.pattern),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +15,7 @@ from replay.operators.search import Rows
 IntArray = npt.NDArray[np.int64]
 
 
-class RowIntake:
+class RowIntake(ABC):
     """Counts rows and faults, holds them to their order, and gives texts codes that last.
 
     Parameters
@@ -31,6 +33,7 @@ class RowIntake:
         self._deferred: list[tuple[Prepared, int]] = []
         self._next_seq: int | None = None
         self._strings = {text: code for code, text in enumerate(program.across.texts)}
+        self._ranks_of_known = np.empty(0, np.int64)
         self._n_rows = 0
         self._n_faults = 0
 
@@ -38,6 +41,43 @@ class RowIntake:
     def n_faults(self) -> int:
         """Number of faults counted so far."""
         return self._n_faults
+
+    @abstractmethod
+    def push(self, prepared: Prepared, first_seq: int) -> None:
+        """Take the next rows of the stretch; row i has ``seq`` ``first_seq + i``."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """End the stretch: nothing more is to come."""
+
+    @abstractmethod
+    def _take_stretches(
+        self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
+    ) -> None:
+        """Take whole stretches of a query without partitions, of one row at least."""
+
+    def push_stretches(
+        self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
+    ) -> None:
+        """Take several whole stretches at once, each finished.
+
+        Parameters
+        ----------
+        prepared
+            Rows of all of them, one after the other.
+        starts, n_rows, first_seqs
+            First row in ``prepared``, number of rows and first ``seq`` of each stretch.
+        """
+        if self._next_seq is not None:
+            raise ValueError("a stretch is open; finish it before pushing whole ones")
+        if self._program.partition_by:
+            parts = zip(starts.tolist(), n_rows.tolist(), first_seqs.tolist(), strict=True)
+            for start, n, first in parts:
+                self.push(prepared.slice(start, n), first)
+                self.finish()
+        elif prepared.n_rows:
+            self._n_rows += prepared.n_rows
+            self._take_stretches(prepared, starts, n_rows, first_seqs)
 
     def _note_pushed(self, n_rows: int, first_seq: int) -> None:
         """Hold the next rows of a stretch to follow those pushed last."""
@@ -49,9 +89,19 @@ class RowIntake:
         self._next_seq = first_seq + n_rows
         self._n_rows += n_rows
 
-    def _check_no_stretch_is_open(self) -> None:
-        if self._next_seq is not None:
-            raise ValueError("a stretch is open; finish it before pushing whole ones")
+    def _ranks(self) -> IntArray | None:
+        """Return what stands for texts in a search whose conditions order them: their ranks.
+
+        They are of one search alone: a text seen later may come between those seen before.
+        """
+        if not self._program.across.orders_texts:
+            return None
+        known = list(self._strings)
+        if len(self._ranks_of_known) != len(known) + 1:
+            ranks = np.full(len(known) + 1, -1)
+            ranks[sorted(range(len(known)), key=known.__getitem__)] = np.arange(len(known))
+            self._ranks_of_known = ranks
+        return self._ranks_of_known
 
     def _to_rows(
         self, prepared: Prepared, seq: IntArray | None, partition: IntArray | None

@@ -150,7 +150,13 @@ class Outcome:
 
 
 def search(
-    program: MatchProgram, rows: Rows, segments: Segments, *, final: bool, newest: int
+    program: MatchProgram,
+    rows: Rows,
+    segments: Segments,
+    *,
+    final: bool,
+    newest: int,
+    ranks: IntArray | None = None,
 ) -> Outcome:
     """Find the matches of every start row that can be decided.
 
@@ -162,12 +168,14 @@ def search(
         Whether the segments get no more rows.
     newest
         Time of the newest event seen; decides starts whose window has passed.
+    ranks
+        What stands for texts where conditions order them, see `to_conditions`.
     """
     settings = _settings(program, final=final, newest=newest)
     rows = _owned(rows)
     if program.pattern.fixed is not None:
         return _search_fixed(program, rows, segments, settings)
-    return _search_machine(program, rows, segments, settings)
+    return _search_machine(program, rows, segments, settings, ranks)
 
 
 def _owned(rows: Rows) -> Rows:
@@ -237,12 +245,16 @@ def _fixed_matches(program: MatchProgram, first: IntArray, segment: IntArray) ->
 
 
 def _search_machine(
-    program: MatchProgram, rows: Rows, segments: Segments, settings: IntArray
+    program: MatchProgram,
+    rows: Rows,
+    segments: Segments,
+    settings: IntArray,
+    ranks: IntArray | None,
 ) -> Outcome:
     capacity = min(len(rows) + 1, MATCHES_AT_ONCE)
     n_path = max(len(rows), PATH_BYTES_AT_ONCE) if program.needs_rows else 0
     progress = np.zeros(kernels.PROGRESS, np.int64)
-    across = _across(program, rows) if program.pattern.by_state else None
+    across = _across(program, rows, ranks) if program.pattern.by_state else None
     path = np.empty(len(rows) + 1, np.uint8) if across is None else across[1][4]
     machine = _machine(program, rows, path)
     failures = np.full(len(segments.ends), -1, np.int64)
@@ -298,9 +310,9 @@ def _machine(program: MatchProgram, rows: Rows, path: Bytes) -> Machine:
     )
 
 
-def _across(program: MatchProgram, rows: Rows) -> Across:
+def _across(program: MatchProgram, rows: Rows, ranks: IntArray | None) -> Across:
     return (
-        to_conditions(program.across, rows.leaves, rows.known),
+        to_conditions(program.across, rows.leaves, rows.known, ranks),
         new_mapped(program.across, len(rows)),
         _states(program),
     )

@@ -94,6 +94,13 @@ def requested_conditions(
     usable = index_conditions(shape, indexed)
     if not usable:
         wanted = sorted({condition.attribute for condition in all_conditions(shape)})
+        never = [position.symbol for position in shape.positions if position.is_impossible]
+        if never and not wanted:
+            raise PlanError(
+                f"plan '{requested}' cannot apply: no event can satisfy the condition of "
+                f"{never[0]}, so no match can exist and there is nothing to look up; use plan "
+                "'auto', which reads nothing"
+            )
         raise PlanError(
             f"plan '{requested}' cannot apply: no attribute the pattern bounds has an index; "
             f"index one of {', '.join(wanted)}, or use plan 'tree' or 'full'"

@@ -123,6 +123,22 @@ def test_csv_parquet_and_arrow_hold_the_same_row(store: Path, tmp_path: Path) ->
     assert pq.read_table(file).select(["start", "s"]).equals(table.select(["start", "s"]))
 
 
+def test_parameter_the_query_does_not_have_is_refused(store: Path) -> None:
+    text = RISE.replace("= 7", "= :high")
+    done = run("query", text, "--store", store, "--param", "high=7", "--param", "hihg=8")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"the query has no parameter 'hihg'; did you mean 'high'?" in done.stderr
+
+
+def test_query_that_begins_with_a_comment_is_no_option(store: Path) -> None:
+    text = f"-- the rise\n{RISE}"
+    done = run("query", text, "--store", store, "--format", "json")
+    assert json.loads(done.stdout) == [{"start": 100, "x": None, "s": 'a "b", ü'}], done.stderr
+    misspelt = run("query", RISE, "--stor", store)
+    assert misspelt.returncode == 2
+    assert b"No such option: --stor" in misspelt.stderr
+
+
 def test_parameters_fill_in_names(store: Path) -> None:
     sql = RISE.replace("A.a = 7", "A.a = :first")
     done = run("query", sql, "--store", store, "--param", "first=7", "--format", "json")

@@ -29,7 +29,7 @@ from replay.language.bound import (
     Symbol,
 )
 from tests.oracles.answer import Found, rows_of
-from tests.oracles.outer import is_row_by_row, outer_rows
+from tests.oracles.outer import may_end_early, outer_rows
 from tests.oracles.row_aggregates import is_nan
 from tests.oracles.strategies import strategy_matches
 from tests.oracles.view import Budget, Mapped, Mapping, Row, fits_window, holds
@@ -115,13 +115,13 @@ def unmatched(rows: Sequence[Row], seqs: Sequence[int], found: Sequence[Found]) 
 def _raise_unless_limited(failure: Found, found: Sequence[Found], query: BoundPatternQuery) -> None:
     """Raise, unless LIMIT has its rows by the failing match in canonical order.
 
-    The LIMIT of an outer query counts where a row of it needs no other row than one of ours.
+    The LIMIT of an outer query counts where no later row can change the first ones of it.
     """
     until = [
         row for match in found if match.order <= failure.order for row in rows_of(match, query)
     ]
     wanted = query.limit
-    if query.outer is not None and is_row_by_row(query.outer) and query.outer.limit is not None:
+    if query.outer is not None and may_end_early(query.outer):
         until = outer_rows(until, query.outer)
         wanted = query.outer.limit
     if wanted is None or len(until) < wanted:

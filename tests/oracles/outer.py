@@ -38,6 +38,11 @@ def is_row_by_row(outer: Outer) -> bool:
     return outer.group_by is None and not outer.order_by and not outer.distinct
 
 
+def may_end_early(outer: Outer) -> bool:
+    """Return whether LIMIT may be reached by the first rows of the answer, whatever follows."""
+    return outer.limit is not None and outer.group_by is None and not outer.order_by
+
+
 def _groups(rows: Sequence[Row], outer: Outer) -> list[Group]:
     if outer.group_by is None:
         return [[row] for row in rows]

@@ -27,6 +27,7 @@ from replay.language.bound import (
 )
 from replay.operators.columns import Values
 from replay.operators.conditions import kernels
+from replay.operators.conditions.totals import kernels as totals
 from replay.operators.evaluate import evaluate, literal
 from replay.operators.functions.numbers import Compiled, compiled, operands, spelling
 from replay.operators.scalars import Faults
@@ -45,18 +46,18 @@ _COMPARE = {"=": 0, "<>": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 
 
 _SPREAD = {
-    "var_pop": kernels.F_VAR_POP,
-    "var_samp": kernels.F_VAR_SAMP,
-    "stddev_pop": kernels.F_STDDEV_POP,
-    "stddev_samp": kernels.F_STDDEV_SAMP,
+    "var_pop": totals.F_VAR_POP,
+    "var_samp": totals.F_VAR_SAMP,
+    "stddev_pop": totals.F_STDDEV_POP,
+    "stddev_samp": totals.F_STDDEV_SAMP,
 }
 _TOTALS = {
-    "count": (kernels.TOTAL_COUNT, kernels.F_COUNT),
-    "sum": (kernels.TOTAL_SUM, kernels.F_VALUE),
-    "avg": (kernels.TOTAL_SUM, kernels.F_AVG),
-    "min": (kernels.TOTAL_MIN, kernels.F_VALUE),
-    "max": (kernels.TOTAL_MAX, kernels.F_VALUE),
-    **{name: (kernels.TOTAL_SPREAD, function) for name, function in _SPREAD.items()},
+    "count": (totals.TOTAL_COUNT, totals.F_COUNT),
+    "sum": (totals.TOTAL_SUM, totals.F_VALUE),
+    "avg": (totals.TOTAL_SUM, totals.F_AVG),
+    "min": (totals.TOTAL_MIN, totals.F_VALUE),
+    "max": (totals.TOTAL_MAX, totals.F_VALUE),
+    **{name: (totals.TOTAL_SPREAD, function) for name, function in _SPREAD.items()},
 }
 """What an aggregate keeps up, and which function of it is asked."""
 
@@ -68,8 +69,9 @@ _ALL_ROWS = -1
 class AcrossCode:
     """Conditions across rows of all symbols, compiled; see ``conds`` in ``kernels.py``.
 
-    ``code`` has shape (n, 6): operation, operand, anchor, slot, offset, and which constant a leaf
-    has whose anchor has no row (-1: NULL). ``constants`` are int64, or the bits of doubles.
+    ``code`` has shape (n, 7): operation, operand, anchor, slot, offset, and which constant a leaf
+    has whose anchor has no row (-1: NULL); the last field is of one operation alone.
+    ``constants`` are int64, or the bits of doubles.
     """
 
     code: IntArray
@@ -80,16 +82,25 @@ class AcrossCode:
     """Read by column, each attribute anchored at the row itself."""
     texts: tuple[str, ...]
     """Strings among the constants; their codes are their places here."""
+    text_places: IntArray
+    """Which of the constants are codes of strings."""
+    orders_texts: bool
+    """Whether some condition asks which of two strings is less, not only whether they are equal."""
     n_slots: int
     slots: IntArray
     """Slots of the symbols, each with its part of ``totals``, half-open; shape (n, 3)."""
     totals: IntArray
-    """By total: what it keeps up, leaf, whether the leaf is a double; shape (n_totals, 3)."""
+    """By total, see ``totals`` in ``kernels.py``; shape (n_totals, 5)."""
 
     @property
     def tracked(self) -> npt.NDArray[np.bool_]:
         """Symbols whose rows some condition reads, shape (n_symbols,)."""
         return self.by_symbol[:, kernels.SLOTS_END] > self.by_symbol[:, kernels.SLOTS_BEGIN]
+
+    @property
+    def text_leaves(self) -> list[int]:
+        """Leaves that are strings."""
+        return [k for k, leaf in enumerate(self.leaves) if leaf.type is DataType.STRING]
 
     @property
     def conditioned(self) -> npt.NDArray[np.bool_]:
@@ -147,10 +158,13 @@ class AcrossCompiler:
         self._code: list[list[int]] = []
         self._slices = np.zeros((len(names), 2), dtype=np.int64)
         self._constants: list[int] = []
-        self._leaves: dict[Expression, int] = {}
+        self._leaves: list[Expression] = []
+        self._hoisted: dict[tuple[Expression, ...], int] = {}
         self._texts: dict[str, int] = {}
+        self._text_places: list[int] = []
+        self._orders_texts = False
         self._slots: dict[SymbolSet, int] = {}
-        self._totals: dict[tuple[int, int, int, int], int] = {}
+        self._totals: dict[tuple[int, int, int, int, int, int], int] = {}
         self._named_from: int | None = None
         self._symbol = 0
 
@@ -192,9 +206,11 @@ class AcrossCompiler:
             constants=np.array(self._constants or [0], dtype=np.int64),
             leaves=tuple(self._leaves),
             texts=tuple(self._texts),
+            text_places=np.array(self._text_places, dtype=np.int64),
+            orders_texts=self._orders_texts,
             n_slots=len(self._slots),
             slots=np.array(slots, dtype=np.int64).reshape(-1, 3),
-            totals=np.array([key[1:] for key, _ in in_order], dtype=np.int64).reshape(-1, 3),
+            totals=np.array([key[1:] for key, _ in in_order], dtype=np.int64).reshape(-1, 5),
         )
 
     def _emit(
@@ -205,8 +221,9 @@ class AcrossCompiler:
         slot: int = _ALL_ROWS,
         offset: int = 0,
         absent: int = -1,
+        mapped: int = -1,
     ) -> None:
-        self._code.append([op, operand, anchor, slot, offset, absent])
+        self._code.append([op, operand, anchor, slot, offset, absent, mapped])
 
     def _compile(self, expression: Expression) -> None:
         match expression:
@@ -251,6 +268,7 @@ class AcrossCompiler:
     def _keep(self, value: float | str | bool) -> int:
         """Add a constant, as int64 or as the bits of a double; return its place."""
         if isinstance(value, str):
+            self._text_places.append(len(self._constants))
             value = self._texts.setdefault(value, len(self._texts))
         bits = np.float64(value).view(np.int64) if isinstance(value, float) else value
         self._constants.append(int(bits))
@@ -266,12 +284,14 @@ class AcrossCompiler:
         kind = _ANCHORS[anchor.kind]
         self._emit(op, self._hoist(hoisted), kind, slot, anchor.offset, absent)
 
-    def _hoist(self, expression: Expression) -> int:
-        return self._leaves.setdefault(expression, len(self._leaves))
+    def _hoist(self, *expressions: Expression) -> int:
+        """Return the leaf of an expression, or the first of several that follow each other."""
+        if expressions not in self._hoisted:
+            self._hoisted[expressions] = len(self._leaves)
+            self._leaves += expressions
+        return self._hoisted[expressions]
 
     def _classifier(self, classifier: Classifier) -> None:
-        if classifier.offset:
-            raise self._unsupported("CLASSIFIER inside PREV or NEXT")
         if self._named_from is None:
             self._named_from = len(self._constants)
             for name in self._names:
@@ -280,29 +300,34 @@ class AcrossCompiler:
         own = anchor.kind is AnchorKind.CURRENT
         # The rows are listed even if adjacent: what was mapped tells states of the search apart.
         slot = _ALL_ROWS if own else self._slot(anchor.symbols, listed=True)
-        kind = _ANCHORS[anchor.kind]
-        self._emit(kernels.X_CLASSIFIER, self._named_from, kind, slot, anchor.offset)
+        read = (self._named_from, _ANCHORS[anchor.kind], slot, anchor.offset)
+        if classifier.offset:
+            mapped = self._slot(None, listed=True)
+            self._emit(kernels.X_CLASSIFIER_NEAR, *read, classifier.offset, mapped)
+        else:
+            self._emit(kernels.X_CLASSIFIER, *read)
 
     def _aggregate(self, aggregate: Aggregate) -> None:
         name = aggregate.function.upper()
         argument = aggregate.argument
-        if aggregate.distinct:
-            raise self._unsupported(f"{name}(DISTINCT …)")
         if argument is None:
             self._emit(kernels.X_COUNT, slot=self._slot(aggregate.symbols))
             return
-        if reads_match(argument):
-            raise self._unsupported(f"CLASSIFIER inside {name}")
-        if aggregate.function != "count" and argument.type is DataType.STRING:
-            raise self._unsupported(f"{name} of strings")
         if aggregate.function not in _TOTALS:
             raise self._unsupported(name)
         keeps, function = _TOTALS[aggregate.function]
         real = argument.type is DataType.DOUBLE
-        if function >= kernels.F_AVG and not (real or argument.type is DataType.INTEGER):
+        if function >= totals.F_AVG and not (real or argument.type is DataType.INTEGER):
             raise self._unsupported(f"{name} of {argument.type.value}")
+        if function == totals.F_VALUE and argument.type is DataType.STRING:
+            self._orders_texts = True
         slot = self._slot(aggregate.symbols, listed=True)
-        key = (slot, keeps, self._hoist(at_current_row(argument)), int(real))
+        named = reads_match(argument)
+        arguments: tuple[Expression, ...] = (argument,)
+        if named:  # each symbol's rows read what CLASSIFIER is to them
+            arguments = tuple(with_name(argument, self._names[shown]) for shown in self._shown)
+        leaf = self._hoist(*map(at_current_row, arguments))
+        key = (slot, keeps, leaf, int(real), int(aggregate.distinct), int(named))
         total = self._totals.setdefault(key, len(self._totals))
         self._emit(kernels.X_TOTAL, total, function, slot)
 
@@ -397,17 +422,18 @@ class AcrossCompiler:
         self._emit(kernels.X_SELECT)
 
     def _strings(self, call: Call) -> None:
-        """Compile what reads strings of different rows: only whether two are equal."""
+        """Compile what reads strings of different rows: whether two are equal, or in order."""
         if call.op == "in":
             self._membership(call)
             return
-        if call.op not in ("=", "<>"):
+        if call.op not in _COMPARE:
             raise self._unsupported(call)
         for argument in call.args:
             if isinstance(argument, Call) and argument.op not in ("case", "coalesce", "nullif"):
                 rows = {self._own(attribute.anchor) for attribute in attributes(argument)}
                 if len(rows) > 1 or reads_match(argument):
                     raise self._unsupported(argument)
+        self._orders_texts |= call.op not in ("=", "<>")
         self._apply(kernels.X_COMPARE_I + _COMPARE[call.op], call.args)
 
     def _membership(self, call: Call) -> None:
@@ -434,6 +460,16 @@ def at_current_row(expression: Expression) -> Expression:
         return Attribute(expression.name, expression.type, CURRENT, expression.offset)
     if isinstance(expression, Call):
         return Call(expression.op, tuple(map(at_current_row, expression.args)), expression.type)
+    return expression
+
+
+def with_name(expression: Expression, name: str) -> Expression:
+    """Return the argument of an aggregate with CLASSIFIER of its row replaced by a name."""
+    if isinstance(expression, Classifier):
+        return Literal(name, DataType.STRING)
+    if isinstance(expression, Call):
+        args = tuple(with_name(argument, name) for argument in expression.args)
+        return Call(expression.op, args, expression.type)
     return expression
 
 

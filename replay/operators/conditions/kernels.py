@@ -16,7 +16,8 @@ return the arrays as plain tuples, in this order.
 - ``symbols``: by symbol its part of ``code`` and of ``slots``, both half-open, and the `SHAPE_…` of
   its condition, shape (n_symbols, 5).
 - ``slots``: by symbol its slots, each with its part of ``totals``, half-open, shape (n, 3).
-- ``totals``: what it keeps up, leaf, whether the leaf is a double, shape (n_totals, 3).
+- ``totals``: what it keeps up, leaf, whether the leaf is a double, whether equal values count once,
+  and whether the leaf is the first of one for each symbol; shape (n_totals, 5).
 - ``const_i``, ``const_f``: constants; the same memory.
 - ``leaf_i``, ``leaf_f``: shape (n_leaves, n_rows), the same memory; ``leaf_ok``: not NULL.
 - ``calls``: None where no condition calls a function; the kernels are then compiled without any.
@@ -49,10 +50,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from replay.operators.conditions.totals.kernels import SYMBOL_MASK, add_row, push_total
 from replay.operators.functions.kernels import apply_function
 
 FUNCTIONS_DIGEST = "997fa8e7407836fb0b76df1d85297e458064348de998a01bebe1f2a7c0b98099"
-"""SHA-256 of functions/kernels.py, which is compiled in here."""
+TOTALS_DIGEST = "9c65260c8fb07188be9f217df5493c20b19341e52baea5a723ddbbac2ce823c4"
+"""SHA-256 of functions/kernels.py and totals/kernels.py, which are compiled in here."""
 
 N_FAULTS = 2
 """Field of the search's `progress` that counts faults."""
@@ -79,6 +82,7 @@ X_CLASSIFIER = 17  # constant with the name of symbol 0, anchor, slot, offset
 X_MATCH_NUMBER = 18
 X_COUNT = 19  # -, -, slot (-1: all rows of a match of adjacent rows)
 X_TOTAL = 20  # total, function
+X_CLASSIFIER_NEAR = 21  # as X_CLASSIFIER, then how many rows further on, and slot of all rows
 X_ARITHMETIC_I = 30  # + - * / % in this order
 X_ARITHMETIC_F = 40
 X_COMPARE_I = 50  # = <> < <= > >= in this order
@@ -86,7 +90,7 @@ X_COMPARE_F = 60
 X_FUNCTION_I = 70  # function of replay/operators/functions/kernels.py, number of operands
 X_FUNCTION_F = 71
 
-X_WIDTH = 6
+X_WIDTH = 7
 
 # Fields of `symbols`.
 CODE_BEGIN = 0
@@ -105,25 +109,6 @@ SHAPE_ANY = 3
 ANCHOR_CURRENT = 0
 ANCHOR_FIRST = 1
 ANCHOR_LAST = 2
-
-# What a total keeps up as rows are bound.
-TOTAL_COUNT = 0
-TOTAL_SUM = 1
-TOTAL_MIN = 2
-TOTAL_MAX = 3
-TOTAL_SPREAD = 4  # mean and sum of squared differences from it, as Welford updates them
-
-# Functions of a total.
-F_COUNT = 0
-F_VALUE = 1  # sum, min or max
-F_AVG = 2
-F_VAR_POP = 3
-F_VAR_SAMP = 4
-F_STDDEV_POP = 5
-F_STDDEV_SAMP = 6
-
-SYMBOL_MASK = 0x7F
-"""Part of a path's byte that is the symbol; the other bit marks excluded rows."""
 
 INT64_MIN = np.iinfo(np.int64).min
 INT64_MAX = np.iinfo(np.int64).max
@@ -207,7 +192,7 @@ def bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, count
         rows[slot, count] = row
         counts[slot] = count + 1
         for total in range(slots[k, 1], slots[k, 2]):
-            _add(total, count, row, totals, leaf_i, leaf_f, leaf_ok, totals_i, totals_f)
+            add_row(total, count, row, totals, leaf_i, leaf_f, leaf_ok, rows[slot], totals_i, totals_f, path)  # fmt: skip  # noqa: E501
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -215,53 +200,6 @@ def unbind_row(symbol, symbols, slots, counts):  # type: ignore[no-untyped-def]
     """Take back the row bound last, which was mapped to the symbol."""
     for k in range(symbols[symbol, SLOTS_BEGIN], symbols[symbol, SLOTS_END]):
         counts[slots[k, 0]] -= 1
-
-
-@njit(cache=True, nogil=True)
-def _add(total, count, row, totals, leaf_i, leaf_f, leaf_ok, totals_i, totals_f):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Carry a total on from ``count`` rows of its slot to one more."""
-    keeps = totals[total, 0]
-    leaf = totals[total, 1]
-    real = totals[total, 2] != 0
-    whole = totals_i[total]
-    fraction = totals_f[total]
-    for k in range(3):
-        whole[count + 1, k] = whole[count, k]
-    for k in range(2):
-        fraction[count + 1, k] = fraction[count, k]
-    extreme = keeps in (TOTAL_MIN, TOTAL_MAX)
-    value_i = leaf_i[leaf, row]
-    value_f = leaf_f[leaf, row] if real else float(value_i)
-    if not leaf_ok[leaf, row] or (extreme and real and np.isnan(value_f)):
-        return
-    n = whole[count, 0] + 1
-    whole[count + 1, 0] = n
-    if keeps == TOTAL_SPREAD:
-        apart = value_f - fraction[count, 0]
-        mean = fraction[count, 0] + apart / n
-        fraction[count + 1, 0] = mean
-        fraction[count + 1, 1] = fraction[count, 1] + apart * (value_f - mean)
-    elif extreme and real:
-        less = value_f < fraction[count, 0]
-        if n == 1 or less == (keeps == TOTAL_MIN):
-            fraction[count + 1, 0] = value_f
-    elif extreme:
-        less = value_i < whole[count, 1]
-        if n == 1 or less == (keeps == TOTAL_MIN):
-            whole[count + 1, 1] = value_i
-    elif keeps == TOTAL_SUM and real:
-        fraction[count + 1, 0] = fraction[count, 0] + value_f
-    elif keeps == TOTAL_SUM:
-        # Modulo 2**64; the carry counts how often it left the range of int64.
-        sum_ = whole[count, 1]
-        if value_i > 0 and sum_ > INT64_MAX - value_i:
-            whole[count + 1, 1] = (sum_ + INT64_MIN) + (value_i + INT64_MIN)
-            whole[count + 1, 2] = whole[count, 2] + 1
-        elif value_i < 0 and sum_ < INT64_MIN - value_i:
-            whole[count + 1, 1] = (sum_ - INT64_MIN) + (value_i - INT64_MIN)
-            whole[count + 1, 2] = whole[count, 2] - 1
-        else:
-            whole[count + 1, 1] = sum_ + value_i
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -276,35 +214,6 @@ def anchor_row(kind, slot, offset, start, row, counts, rows):  # type: ignore[no
     if offset >= count:
         return -1
     return rows[slot, offset if kind == ANCHOR_FIRST else count - 1 - offset]
-
-
-@njit(cache=True, nogil=True)
-def _total(total, function, count, real, totals_i, totals_f, i, f, valid, p):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Push the function of a total after ``count`` rows; returns whether a fault occurred."""
-    n = totals_i[total, count, 0]
-    whole = totals_i[total, count, 1]
-    fraction = totals_f[total, count, 0]
-    if function == F_COUNT:
-        i[p] = n
-        valid[p] = True
-        return False
-    valid[p] = n > 0
-    if function >= F_VAR_POP:
-        sample = function in (F_VAR_SAMP, F_STDDEV_SAMP)
-        valid[p] = n > 1 or (n == 1 and not sample)
-        if valid[p]:
-            f[p] = totals_f[total, count, 1] / (n - 1 if sample else n)
-            if function >= F_STDDEV_POP:
-                f[p] = np.sqrt(f[p])
-        return False
-    if n > 0 and not real and totals_i[total, count, 2] != 0:
-        valid[p] = False
-        return True
-    i[p] = whole
-    f[p] = fraction
-    if function == F_AVG and n > 0:
-        f[p] = (fraction if real else float(whole)) / n
-    return False
 
 
 @njit(cache=True, nogil=True)
@@ -383,15 +292,33 @@ def _binary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _is_among(row, rows, count):  # type: ignore[no-untyped-def]
+    """Whether a row is one of the first ``count`` of ascending rows."""
+    lo = 0
+    hi = count
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if rows[middle] < row:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo < count and rows[lo] == row
+
+
+@njit(cache=True, nogil=True)
 def _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, totals_f, path, i, f, valid, p):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Push what an instruction reads of the match; returns whether a fault occurred."""
     op = code[x, 0]
     slot = code[x, 3]
     valid[p] = True
-    if op == X_CLASSIFIER:
+    if op in (X_CLASSIFIER, X_CLASSIFIER_NEAR):
         at = anchor_row(code[x, 2], slot, code[x, 4], start, row, counts, rows)
         valid[p] = at >= 0
-        if at >= 0:
+        if op == X_CLASSIFIER_NEAR and at >= 0:
+            at += code[x, 5]
+            mapped = code[x, 6]
+            valid[p] = _is_among(at, rows[mapped], counts[mapped])
+        if valid[p]:
             i[p] = const_i[code[x, 1] + (np.int64(path[at]) & SYMBOL_MASK)]
     elif op == X_MATCH_NUMBER:
         i[p] = number
@@ -400,7 +327,7 @@ def _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, 
     else:
         total = code[x, 1]
         real = totals[total, 2] != 0
-        return _total(total, code[x, 2], counts[slot], real, totals_i, totals_f, i, f, valid, p)
+        return push_total(total, code[x, 2], counts[slot], real, totals_i, totals_f, i, f, valid, p)
     return False
 
 
@@ -423,7 +350,7 @@ def run_condition(begin, end, start, row, number, code, totals, const_i, const_f
             valid[p] = op != X_NULL
             i[p] = const_i[code[x, 1]] if valid[p] else 0
             f[p] = const_f[code[x, 1]] if valid[p] else 0.0
-        elif X_CLASSIFIER <= op <= X_TOTAL:
+        elif X_CLASSIFIER <= op <= X_CLASSIFIER_NEAR:
             p += 1
             if _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, totals_f, path, i, f, valid, p):  # fmt: skip  # noqa: E501
                 progress[N_FAULTS] += 1

@@ -22,22 +22,36 @@ Mapped = tuple[
 """``mapped`` likewise."""
 
 
-def to_conditions(across: AcrossCode, leaves: IntArray, known: npt.NDArray[np.bool_]) -> Conditions:
+def to_conditions(
+    across: AcrossCode,
+    leaves: IntArray,
+    known: npt.NDArray[np.bool_],
+    ranks: IntArray | None = None,
+) -> Conditions:
     """Return compiled conditions together with the leaves of rows.
 
     Parameters
     ----------
     leaves, known
         Values (int64, or the bits of doubles) and whether they are not NULL, C-contiguous, shape
-        (n_leaves, n_rows). Both are viewed, not copied.
+        (n_leaves, n_rows). Both are viewed, not copied, unless texts are ranked.
+    ranks
+        By code of a text its place in the order of texts, and -1 for the code -1: what stands for
+        texts where conditions order them. None: the codes themselves do.
     """
+    constants = across.constants
+    if ranks is not None:
+        leaves, constants = leaves.copy(), constants.copy()
+        texts = across.text_leaves
+        leaves[texts] = ranks[leaves[texts]]
+        constants[across.text_places] = ranks[constants[across.text_places]]
     return (
         across.code,
         across.by_symbol,
         across.slots,
         across.totals,
-        across.constants,
-        across.constants.view(np.float64),
+        constants,
+        constants.view(np.float64),
         leaves,
         leaves.view(np.float64),
         known,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from replay.operators.conditions import kernels as conditions
 from replay.operators.conditions.across import AcrossCode
+from replay.operators.conditions.totals import kernels as totals
 from replay.operators.machine import kernels as machine
 from replay.operators.pattern import PatternCode
 from replay.operators.states import kernels
@@ -21,6 +22,9 @@ Need = tuple[int, int]
 
 Needs = dict[Need, int]
 """How many rows of each; any positive number where rows are not counted."""
+
+_WITHOUT_KEY = -1
+"""Kind of a need that no key of fixed width holds: nothing is remembered where it is live."""
 
 _COUNTED = (
     kernels.KEY_FIRST,
@@ -41,6 +45,8 @@ class StateKeys:
     width: int
     start_matters: bool
     """Whether conditions also read where the match begins, or its number."""
+    without_key: IntArray
+    """Instructions where what the future reads has no key."""
 
 
 def state_keys(pattern: PatternCode, across: AcrossCode) -> StateKeys:
@@ -50,13 +56,18 @@ def state_keys(pattern: PatternCode, across: AcrossCode) -> StateKeys:
     needs one fewer of the slot's last rows before it than after.
     """
     if not pattern.by_state:
-        return StateKeys(np.zeros((0, 2), np.int64), np.zeros((0, 3), np.int64), 2, False)
+        nothing = np.zeros(0, np.int64)
+        return StateKeys(nothing.reshape(0, 2), nothing.reshape(0, 3), 2, False, nothing)
     reads = [_reads(across, symbol) for symbol in range(len(across.by_symbol))]
     live = _live(pattern.code, across, reads)
     items: list[tuple[int, int, int]] = []
     slices = np.zeros((pattern.n_points, 2), np.int64)
     width = 2
+    without_key = []
     for at in np.flatnonzero(pattern.code[:, machine.KEY] >= 0):
+        if any(kind == _WITHOUT_KEY for kind, _ in live[at]):
+            without_key.append(at)
+            continue
         own = sorted((*need, number) for need, number in live[at].items())
         point = pattern.code[at, machine.KEY]
         slices[point] = len(items), len(items) + len(own)
@@ -67,6 +78,7 @@ def state_keys(pattern: PatternCode, across: AcrossCode) -> StateKeys:
         np.array(items, dtype=np.int64).reshape(-1, 3),
         width,
         _start_matters(across),
+        np.array(without_key, dtype=np.int64),
     )
 
 
@@ -104,8 +116,12 @@ def _read_by(
         yield (symbols, slot), offset + 1
     elif op == conditions.X_COUNT and slot >= 0:
         yield (kernels.KEY_COUNT, slot), 1
+    elif op == conditions.X_CLASSIFIER_NEAR or (
+        op == conditions.X_TOTAL and across.totals[operand, 3]
+    ):
+        yield (_WITHOUT_KEY, -1), 1
     elif op == conditions.X_TOTAL:
-        extreme = across.totals[operand, 0] in (conditions.TOTAL_MIN, conditions.TOTAL_MAX)
+        extreme = across.totals[operand, 0] in (totals.TOTAL_MIN, totals.TOTAL_MAX)
         yield (kernels.KEY_EXTREME if extreme else kernels.KEY_TOTAL, operand), slot
 
 

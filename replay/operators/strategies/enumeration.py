@@ -92,6 +92,7 @@ def enumerate_matches(
     newest: int | None,
     n_matches: int,
     n_rows: int,
+    ranks: IntArray | None = None,
 ) -> Batch:
     """Find the next matches after the cursor, and move it on.
 
@@ -103,6 +104,8 @@ def enumerate_matches(
         Time of the newest event of the stream; None: no window has ended.
     n_matches, n_rows
         How many matches and rows of matches to return at most; a match always fits.
+    ranks
+        What stands for texts where conditions order them, see `to_conditions`.
     """
     code = program.strategy
     assert code is not None
@@ -116,7 +119,7 @@ def enumerate_matches(
     across = None
     if settings[kernels.ACROSS]:
         leaves, known = np.ascontiguousarray(rows.leaves), np.ascontiguousarray(rows.known)
-        conditions = to_conditions(program.across, leaves, known)
+        conditions = to_conditions(program.across, leaves, known, ranks)
         across = conditions, new_mapped(program.across, len(rows))
     status = kernels.find_all(
         segments.order,

@@ -61,26 +61,9 @@ class Intake(RowIntake):
             return
         self._inbox.append(self._admit(prepared, np.arange(first_seq, first_seq + n)))
 
-    def push_stretches(
+    def _take_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
     ) -> None:
-        """Take several whole stretches at once, each finished.
-
-        Parameters
-        ----------
-        prepared
-            Rows of all of them, one after the other.
-        starts, n_rows, first_seqs
-            First row in ``prepared``, number of rows and first ``seq`` of each stretch.
-        """
-        self._check_no_stretch_is_open()
-        if self._program.partition_by:
-            parts = zip(starts.tolist(), n_rows.tolist(), first_seqs.tolist(), strict=True)
-            for start, n, first in parts:
-                self.push(prepared.slice(start, n), first)
-                self.finish()
-            return
-        self._n_rows += prepared.n_rows
         stretch = np.repeat(np.arange(len(starts)), n_rows)
         seq = np.arange(prepared.n_rows) + (first_seqs - starts)[stretch]
         search = to_search(self._to_rows(prepared, seq, stretch), self._first_rows())

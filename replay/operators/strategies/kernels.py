@@ -52,9 +52,9 @@ from replay.operators.strategies.runs.kernels import (
     write,
 )
 
-CONDITIONS_DIGEST = "094e6f8496a83396595d242de0cf9bd5826cab5c16f3f8285939f0c58827ea43"
+CONDITIONS_DIGEST = "337cdac6ab05db0ffd756c8a4583a9b7dd3788781aed33ed3536b1022afb462e"
 RUNS_DIGEST = "05155edb7d1d7b45179876c2b23676bca7afa524700c4c67e292ee5b9682c01d"
-ACROSS_DIGEST = "f23339c5f8a19d4c448d861cd823d7fe4f08a7e14dac6e714e5180e37bc3f135"
+ACROSS_DIGEST = "65e138144460d07e117d80e533af8253d56dfa57099f2ed716a5472186572f83"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 

@@ -177,7 +177,7 @@ class StrategyMatcher(Intake):
             if search is None:
                 return None
             n_matches = MATCHES_AT_ONCE if limit is None else min(limit, MATCHES_AT_ONCE)
-            found = search.next(self._program, n_matches)
+            found = search.next(self._program, n_matches, self._ranks())
             self._n_faults += found.n_faults
             if found.status == kernels.STATUS_STEPS:
                 raise self._too_many_steps(search)

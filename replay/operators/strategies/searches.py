@@ -41,8 +41,8 @@ class Search:
         self.final = True
         self.is_dry = False
 
-    def next(self, program: MatchProgram, n_matches: int) -> Batch:
-        """Find the next matches, at most so many."""
+    def next(self, program: MatchProgram, n_matches: int, ranks: IntArray | None) -> Batch:
+        """Find the next matches, at most so many; ``ranks`` as in `to_conditions`."""
         found = enumerate_matches(
             program,
             self.segments,
@@ -51,6 +51,7 @@ class Search:
             newest=self.newest,
             n_matches=n_matches,
             n_rows=ROWS_AT_ONCE,
+            ranks=ranks,
         )
         self.is_dry = found.status in (kernels.STATUS_DONE, kernels.STATUS_OPEN)
         return found

@@ -29,6 +29,7 @@ from tests.oracles.matcher import match_rows
 from tests.oracles.view import OutOfStepsError
 from tests.unit.operators.bound_queries import (
     INT,
+    STRING,
     attr,
     call,
     canonical,
@@ -294,9 +295,9 @@ def test_more_symbols_than_bits_are_refused_by_name() -> None:
 
 
 def test_function_over_rows_of_two_symbols_is_refused_by_name() -> None:
-    joined = call("<", attr("s"), attr("s", last(0)))
-    with pytest.raises(NotSupportedError, match=r"'<' over values of different rows.* of B"):
-        compile_program(query(Concat((A, B)), [None, joined]))
+    joined = call("||", attr("s"), attr("s", last(0)), to=STRING)
+    with pytest.raises(NotSupportedError, match=r"'\|\|' over values of different rows.* of B"):
+        compile_program(query(Concat((A, B)), [None, call("=", joined, lit("x"))]))
 
 
 def test_absurd_repetition_of_a_group_is_refused() -> None:

@@ -314,12 +314,6 @@ def test_match_number_in_define_is_that_of_the_match_sought() -> None:
     assert find(numbered, numbers([2, 1, 1, 2, 3])).first_seq.tolist() == [1, 3, 4]
 
 
-def test_distinct_and_strings_in_aggregates_of_define_are_refused_by_name() -> None:
-    longest = call("=", total("max", attr("s"), None), lit("x"))
-    with pytest.raises(NotSupportedError, match="MAX of strings in the condition of A"):
-        compile_program(query(A, [longest]))
-
-
 @pytest.mark.parametrize("patience", [0, 256])
 def test_conditions_across_rows_do_not_blow_up_nested_quantifiers(monkeypatch, patience) -> None:
     #  ((C+)+)+ B where B needs what A's row never gives: exponentially many derivations

@@ -130,6 +130,13 @@ def test_constant_falsehood_reads_nothing():
     assert choose_plan(query, statistics_of(1000)).finds_nothing
 
 
+@pytest.mark.parametrize("requested", ["all", "indexes=A.a"])
+def test_plan_with_indexes_says_that_nothing_can_match_where_no_range_is_left(requested):
+    query = query_of(A, [Literal(False, DataType.BOOLEAN)])
+    with pytest.raises(PlanError, match=r"no event can satisfy the condition of A.*'auto'"):
+        choose_plan(query, statistics_of(1000), requested=requested)
+
+
 def test_equal_ranges_are_read_and_charged_once():
     defines = [compare("=", "a", 1)] * 2 + [None]
     once = query_of(seq(A, star(C), A), [defines[0], None, None], within=20)

@@ -119,6 +119,43 @@ def test_outer_condition_with_a_limit_may_have_enough_before_an_error(
         assert pa.concat_tables(rows).column("a").to_pylist() == [1, 2]
 
 
+def rows_of_values(sizes: list[int], asked: list[int]) -> Iterator[pa.Table]:
+    """Yield rows 0 0 1 1 2 2 …, so many at a time; note what is asked for; fail at the end."""
+    at = 0
+    for size in sizes:
+        asked.append(size)
+        yield pa.table({"a": pa.array([row // 2 for row in range(at, at + size)], pa.int64())})
+        at += size
+    raise SkipError("no way on", first_seq=at)
+
+
+@pytest.mark.parametrize(
+    ("tail", "n_asked", "found"),
+    [
+        ("LIMIT 0", 1, []),
+        ("LIMIT 1", 1, [0]),
+        ("LIMIT 2", 2, [0, 1]),  # 0 0 | 1 1
+        ("WHERE a > 0 LIMIT 1 OFFSET 1", 4, [2]),  # 0 0 | 1 1 | 2 2 not looked at alone | 3 3
+        ("LIMIT 5", 5, [0, 1, 2, 3, 4]),  # whole only where the error is met
+    ],
+)
+def test_limit_under_distinct_asks_for_no_more_once_it_is_reached(
+    tail: str, n_asked: int, found: list[int]
+) -> None:
+    bound, _ = prepared("DISTINCT a", tail)
+    asked: list[int] = []
+    rows = pa.concat_tables(to_rows(bound, rows_of_values([2] * 5, asked), Faults()))
+    assert rows.column("a").to_pylist() == found
+    assert len(asked) == n_asked
+
+
+@pytest.mark.parametrize("tail", ["LIMIT 6", "", "ORDER BY a LIMIT 1"])
+def test_distinct_that_needs_more_rows_meets_the_error_behind_them(tail: str) -> None:
+    bound, _ = prepared("DISTINCT a", tail)
+    with pytest.raises(SkipError, match="no way on"):
+        list(to_rows(bound, rows_of_values([2] * 5, []), Faults()))
+
+
 ABOVE = "SEMANTICS SKIP TILL ANY"
 COUNTED = "SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES MATCH_NUMBER() AS m {})"
 
@@ -169,5 +206,10 @@ def test_limit_ends_a_search_for_more_matches_than_there_is_time_for() -> None:
     limited = replay.query({"s": table}, f"{sql} LIMIT 3").table.to_pylist()
     # By first row, then last row, then the rows between: 0; 0 1; then 0 1 2 and 0 2.
     assert limited == [{"n": 1, "u": 0}, {"n": 2, "u": 1}, {"n": 3, "u": 2}]
+    distinct = sql.replace("*", "DISTINCT n", 1)
+    assert replay.query({"s": table}, f"{distinct} LIMIT 2").table.to_pylist() == [
+        {"n": 1},
+        {"n": 2},
+    ]
     reader = replay.batches({"s": table}, sql)
     assert reader.read_next_batch().num_rows > 0

@@ -1,0 +1,1 @@
+"""Running totals of the rows mapped to a set of symbols."""
