@@ -2,7 +2,7 @@
 
 from indexing.check import check_runs
 from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
-from indexing.index import Index, IndexSet, clear_caches, open_indexes
+from indexing.index import Index, IndexSet, clear_answers, clear_caches, open_indexes
 from indexing.key_range import Key, KeyRange, KeyRanges
 from indexing.lifecycle import (
     CompactionReport,
@@ -33,6 +33,7 @@ __all__ = [
     "RunWriter",
     "UnknownIndexError",
     "check_runs",
+    "clear_answers",
     "clear_caches",
     "compact_index",
     "create_index",

@@ -91,6 +91,13 @@ class Segments:
         return int(starts[self.live].min())
 
     @property
+    def spans(self) -> np.ndarray:
+        """Return the sequence numbers of the live segments: int64, shape (n, 2), half-open."""
+        starts = np.concatenate(([0], self.ends[:-1]))
+        found = np.stack((starts + self.shifts, self.ends + self.shifts), axis=1)
+        return np.asarray(found[self.live])
+
+    @property
     def ascends(self) -> bool:
         """Return whether sequence numbers ascend where positions do."""
         # Not their shifts: one falls where more events of dead files are left out than came in.
@@ -103,3 +110,25 @@ class Segments:
         from indexing.kernels import place_positions
 
         place_positions(position, self.ends, self.shifts, self.live)
+
+
+def overlapping(spans: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """Return which spans share a number with one of the ranges. Pure.
+
+    Parameters
+    ----------
+    spans
+        Half-open, none empty, in any order; shape (n, 2).
+    ranges
+        Half-open, none empty, ascending and disjoint; shape (m, 2).
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    if not len(ranges):
+        return np.zeros(len(spans), dtype=np.bool_)
+    # Of the ranges that end behind the span's start the first begins first.
+    nearest = np.searchsorted(ranges[:, 1], spans[:, 0], side="right")
+    begins = np.append(ranges[:, 0], np.iinfo(np.int64).max)[nearest]
+    return np.asarray(begins < spans[:, 1])

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from indexing.bounds import Bounds
+from indexing.keys import KeyKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,21 @@ class Fences:
         counts = self.count[selection.groups]
         most = int(counts.sum())
         return most - int(counts[selection.rim].sum()), most
+
+    def expect_entries(self, bounds: Bounds) -> float:
+        """Return about how many entries lie in the ranges, a number between least and most.
+
+        Keys of a row group at the rim are taken to be spread evenly between its least and its
+        greatest one; of strings, which have no distances, half of them count.
+        """
+        selection = self.select(bounds)
+        counts = self.count[selection.groups]
+        least, most = self.count_entries(selection)
+        if bounds.kind is KeyKind.STRING:
+            return (least + most) / 2
+        rim = selection.groups[selection.rim]
+        inside = bounds.shares_between(self.low[rim], self.high[rim])
+        return least + float(counts[selection.rim] @ inside)
 
     @staticmethod
     def _first(keys: np.ndarray, bounds: Bounds) -> np.ndarray:

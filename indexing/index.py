@@ -14,11 +14,11 @@ from chronicle.errors import StorageError
 from chronicle.snapshot import Snapshot
 from indexing.cache import BoundedCache
 from indexing.config import ANSWER_CACHE_BYTES, INDEX_SETS_KEPT, RUN_CACHE_BYTES
-from indexing.cover import Segments, choose_runs
+from indexing.cover import Segments, choose_runs, overlapping
 from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
 from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind
-from indexing.lookup import Lookup, PlacedRun, join_lookups, nothing_found
+from indexing.lookup import Lookup, PlacedRun, look_up
 from indexing.objects import object_kind
 from indexing.open_events import KeySpace
 from indexing.run import FileRun, open_run
@@ -42,21 +42,34 @@ class _Placement:
     runs: tuple[PlacedRun, ...]
     tail: tuple[TailFile, ...]
     parts: tuple[PlacedRun | TailFile, ...]
+    spans: np.ndarray
+    """Sequence numbers that the parts hold entries of: int64, shape (n, 2), half-open."""
+    part_of_span: np.ndarray
+    """Position in ``parts``, shape (n,), ascending."""
     object_kind: KeyKind | None
+    identity: object
+    """Of this placement: another one has other parts."""
+
+    def places_within(self, within: np.ndarray | None) -> tuple[int, ...]:
+        """Return which parts have entries in ranges of sequence numbers; None: all parts."""
+        if within is None:
+            return tuple(range(len(self.parts)))
+        kept = self.part_of_span[overlapping(self.spans, within)]
+        return tuple(np.unique(kept).tolist())
 
 
 _ANSWER_BYTES = 1000  # about what ranges and bookkeeping of a kept answer take
 
 
-def _held_bytes(array: np.ndarray) -> int:
-    """Return what an array keeps in memory: all of the one it is a view of."""
-    whole = array.base if isinstance(array.base, np.ndarray) else array
-    return int(whole.nbytes)
+def _held_bytes(*arrays: np.ndarray) -> int:
+    """Return what arrays keep in memory: all of those they are views of, each counted once."""
+    wholes = (a.base if isinstance(a.base, np.ndarray) else a for a in arrays)
+    return sum({id(whole): int(whole.nbytes) for whole in wholes}.values())
 
 
 def _answer_bytes(found: Lookup) -> int:
     objects = 0 if found.objects is None else int(found.objects.get_total_buffer_size())
-    return _held_bytes(found.seq) + _held_bytes(found.t) + objects + _ANSWER_BYTES
+    return _held_bytes(found.seq, found.t) + objects + _ANSWER_BYTES
 
 
 # Runs and listings are immutable once committed and cost a file system call to recognise, so a
@@ -66,7 +79,7 @@ _runs: BoundedCache[tuple[str, int, int], FileRun] = BoundedCache(
 )
 # An answer belongs to one index of one snapshot, which never changes. A run found damaged later
 # changes where the next answers come from and none that was given.
-_answers: BoundedCache[tuple[object, KeyRanges, bool], Lookup] = BoundedCache(
+_answers: BoundedCache[tuple[object, KeyRanges, bool, tuple[int, ...]], Lookup] = BoundedCache(
     ANSWER_CACHE_BYTES, _answer_bytes
 )
 _sets: BoundedCache[tuple[str, int], IndexSet] = BoundedCache(INDEX_SETS_KEPT, lambda _: 1)
@@ -110,22 +123,63 @@ class Index:
         """Size of the run files."""
         return sum(run.size_bytes for run in self._placed().opened)
 
-    def estimate_count(self, ranges: KeyRanges) -> tuple[int, int]:
+    @property
+    def holds_objects(self) -> bool:
+        """Whether lookups with objects are answered from the same runs as those without."""
+        if self._snapshot.settings.key is None:
+            return False
+        with_objects = self._placed(with_objects=True)
+        return len(with_objects.tail) == len(self._placed().tail)
+
+    def estimate_count(
+        self, ranges: KeyRanges, *, within: np.ndarray | None = None
+    ) -> tuple[int, int]:
         """Return the least and the most events with keys in ``ranges``.
 
         Read from fences alone: the two differ by at most two row groups per run and range, and
         by the events of large files of the tail. Of a derived attribute, also by the events whose
         value is not known, which ``lookup`` returns besides.
+
+        Parameters
+        ----------
+        ranges
+            Which keys.
+        within
+            As for ``lookup``: runs and files it leaves out are not counted.
         """
         candidates, certain = self._keys.candidates(ranges), self._keys.certain(ranges)
-        parts = self._placed().parts
+        placement = self._placed()
+        parts = [placement.parts[place] for place in placement.places_within(within)]
         if self._keys.open_key is None:
             counts = [part.count(candidates) for part in parts]
             return sum(least for least, _ in counts), sum(most for _, most in counts)
         least = sum(part.count(certain)[0] for part in parts)
         return least, sum(part.count(candidates)[1] for part in parts)
 
-    def lookup(self, ranges: KeyRanges, *, with_objects: bool = False) -> Lookup:
+    def expect_count(self, ranges: KeyRanges, *, within: np.ndarray | None = None) -> float:
+        """Return about how many events have keys in ``ranges``, from fences alone.
+
+        A number between those of ``estimate_count``; keys between two fences are taken to be
+        spread evenly. At least 1 where there may be any.
+
+        Parameters
+        ----------
+        ranges, within
+            As for ``estimate_count``.
+        """
+        candidates = self._keys.candidates(ranges)
+        placement = self._placed()
+        parts = [placement.parts[place] for place in placement.places_within(within)]
+        expected = sum(part.expect(candidates) for part in parts)
+        return max(expected, 1.0) if any(part.count(candidates)[1] for part in parts) else 0.0
+
+    def lookup(
+        self,
+        ranges: KeyRanges,
+        *,
+        with_objects: bool = False,
+        within: np.ndarray | None = None,
+    ) -> Lookup:
         """Return the events with keys in ``ranges``, in stream order.
 
         Of a derived attribute also those whose value is not known from their data file alone.
@@ -138,6 +192,10 @@ class Index:
             Which keys.
         with_objects
             Whether to return the events' values of the stream's key column too.
+        within
+            Sequence numbers of interest: int64, shape (n, 2), half-open, ascending and disjoint.
+            Runs and files without any are not read; of the others events outside are returned
+            as well. None: all.
 
         Raises
         ------
@@ -145,32 +203,27 @@ class Index:
             If a bound cannot be compared with the keys, or objects are asked of a stream that has
             no key column to tell them apart.
         """
-        key = (self._identity, ranges, with_objects)
-        kept = _answers.find(key)
-        if kept is not None:
-            return kept
-        fresh = self._look_up(ranges, with_objects=with_objects)
-        _answers.put(key, replace(fresh, n_bytes_read=0))
-        return fresh
-
-    def _look_up(self, ranges: KeyRanges, *, with_objects: bool) -> Lookup:
-        """Return a fresh answer."""
-        bounds = self._keys.candidates(ranges)
-        while True:
+        whole = (self._identity, ranges, with_objects, ())
+        kept = _answers.find(whole)
+        while kept is None:
             placement = self._placed(with_objects=with_objects)
+            places = placement.places_within(within)
+            # Kept by which parts were asked, not by what for: nearby queries leave out the same.
+            is_whole = len(places) == len(placement.parts)
+            key = whole if is_whole else (placement.identity, ranges, with_objects, places)
+            kept = _answers.find(key)
+            if kept is not None:
+                break
+            parts = [placement.parts[place] for place in places]
+            bounds = self._keys.candidates(ranges)
             try:
-                parts = [part.find(bounds, with_objects=with_objects) for part in placement.parts]
+                fresh = look_up([part.seek(bounds) for part in parts], placement.object_kind)
             except CorruptRunError as error:
                 self._distrust(error)
                 continue
-            held = [part for part in parts if len(part.seq)]
-            found = join_lookups(held or parts[:1] or [nothing_found(placement.object_kind)])
-            found.seq.flags.writeable = found.t.flags.writeable = False
-            return replace(
-                found,
-                n_entries_read=sum(part.n_entries_read for part in parts),
-                n_bytes_read=sum(part.n_bytes_read for part in parts),
-            )
+            _answers.put(key, replace(fresh, n_bytes_read=0))
+            return fresh
+        return kept
 
     def _object_kind(self) -> KeyKind:
         key = self._snapshot.settings.key
@@ -215,7 +268,18 @@ class Index:
             for file in self._snapshot.files
             if file.name not in covered
         ]
-        return _Placement(tuple(opened), tuple(runs), tuple(tail), (*runs, *tail), of_key)
+        parts: tuple[PlacedRun | TailFile, ...] = (*runs, *tail)
+        spans = [part.spans for part in parts]
+        return _Placement(
+            tuple(opened),
+            tuple(runs),
+            tuple(tail),
+            parts,
+            np.concatenate([np.empty((0, 2), dtype=np.int64), *spans]),
+            np.repeat(np.arange(len(parts)), [len(span) for span in spans]),
+            of_key,
+            identity=object(),
+        )
 
     def _open_runs(self) -> list[FileRun]:
         folder = Path(self._snapshot.stream_dir) / INDEX_FOLDER / self.attribute
@@ -316,6 +380,11 @@ def _is_latest(table: str, version: int) -> bool:
     """Return whether a version is the newest; an index made anew may not have come so far yet."""
     after = delta_log.version_exists_after
     return after(table, version - 1) and not after(table, version)
+
+
+def clear_answers() -> None:
+    """Forget the answers of lookups, as benchmarks of repeated queries need."""
+    _answers.clear()
 
 
 def clear_caches() -> None:

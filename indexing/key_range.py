@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Key = int | float | str
 """A key as runs hold it: integers, timestamps (µs), dates (days) and booleans are ``int``."""
@@ -72,6 +72,13 @@ class KeyRanges:
     """A union of disjoint ranges in ascending order; no range at all admits nothing."""
 
     ranges: tuple[KeyRange, ...]
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        # Kept: planning looks plans and answers up by ranges, thousands of times a query.
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(self.ranges))
+        return self._hash or 0
 
     @classmethod
     def of(cls, ranges: Iterable[KeyRange]) -> KeyRanges:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,13 @@ import pyarrow as pa
 from indexing.bounds import Bounds
 from indexing.config import SCATTER_SPAN_MAX
 from indexing.cover import Segments
+from indexing.fences import Selection
 from indexing.keys import KeyKind
 from indexing.objects import join_objects, to_codes
 from indexing.run import Run
+from indexing.scratch import Room, Scratch
 
-_NOTHING = np.empty(0, dtype=np.int64)
-_NOTHING.flags.writeable = False
+_counters = Scratch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +66,14 @@ class PlacedRun:
         """Entries taken from the run."""
         return sum(covered.n_entries for covered in self.run.cover) - self.n_dead
 
-    def find(self, bounds: Bounds, *, with_objects: bool = False) -> Lookup:
-        """Return what the run holds of ``bounds``; raises what reading the run raises."""
-        selection = self.run.fences.select(bounds)
-        if not len(selection.groups):
-            return nothing_found(self.run.object_kind if with_objects else None)
-        segments = self.segments
-        shift = int(segments.shifts[0]) if segments.is_one else 0
-        found = self.run.find(selection, bounds, shift=shift, with_objects=with_objects)
-        seq, t, cuts, objects = found.position, found.t, found.cuts, found.objects
-        if not segments.is_one:
-            segments.place(seq)
-            live = seq >= 0
-            if not live.all():
-                cuts = np.concatenate(([0], np.cumsum(live)))[cuts]
-                seq, t = seq[live], t[live]
-                objects = None if objects is None else objects.filter(pa.array(live))
-            if not segments.ascends:
-                cuts = np.arange(len(seq) + 1)
-        seq, t, objects = _order_pieces(seq, t, cuts, objects)
-        if found.is_scratch and seq is found.position:
-            seq, t = seq.copy(), t.copy()
-        objects = None if objects is None else to_codes(objects)
-        return Lookup(seq, t, found.n_entries_read, found.n_bytes_read, objects)
+    @property
+    def spans(self) -> np.ndarray:
+        """Sequence numbers its entries can have: int64, shape (n, 2), half-open."""
+        return self.segments.spans
+
+    def seek(self, bounds: Bounds) -> RunReading:
+        """Return what is to be read of the run for ``bounds``; reads nothing yet."""
+        return RunReading(self, bounds, self.run.fences.select(bounds))
 
     def count(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most entries the run can hold of ``bounds``."""
@@ -94,63 +81,175 @@ class PlacedRun:
         least, most = fences.count_entries(fences.select(bounds))
         return max(0, least - self.n_dead), min(most, self.n_live)
 
-
-def nothing_found(object_kind: KeyKind | None) -> Lookup:
-    """Return the empty answer, with objects if their kind is given."""
-    objects = object_kind and to_codes(pa.array([], object_kind.arrow_type))
-    return Lookup(_NOTHING, _NOTHING, 0, 0, objects)
-
-
-def join_lookups(found: Sequence[Lookup]) -> Lookup:
-    """Return several answers, at least one, as one."""
-    if len(found) == 1:
-        return found[0]
-    objects = None
-    if found[0].objects is not None:
-        objects = join_objects([to_codes(f.objects) for f in found])
-    seq, t, objects = in_order([(f.seq, f.t) for f in found], objects)
-    n_entries_read = sum(f.n_entries_read for f in found)
-    return Lookup(seq, t, n_entries_read, sum(f.n_bytes_read for f in found), objects)
+    def expect(self, bounds: Bounds) -> float:
+        """Return about how many entries the run has of ``bounds``; see `Fences.expect_entries`."""
+        least, most = self.count(bounds)
+        return min(max(self.run.fences.expect_entries(bounds), least), most)
 
 
-def in_order(
-    parts: Sequence[tuple[np.ndarray, np.ndarray]], objects: pa.Array | None = None
-) -> tuple[np.ndarray, np.ndarray, pa.Array | None]:
-    """Join lists of (seq, t) into one in order of ``seq``.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one part of an index added to an answer.
+
+    Attributes
+    ----------
+    n
+        Entries added, in order of ``seq``.
+    n_entries_read, n_bytes_read
+        As in `Lookup`.
+    objects
+        Of the entries added, if there are any and objects were asked for.
+    """
+
+    n: int
+    n_entries_read: int
+    n_bytes_read: int
+    objects: pa.Array | None
+
+
+class Reading(Protocol):
+    """What is to be read of one part of an index."""
+
+    @property
+    def n_most(self) -> int:
+        """Entries it adds at most."""
+        ...
+
+    def read(self, room: Room, *, with_objects: bool = False) -> Taken:
+        """Add the entries found to ``room``, which has place for all, in order of ``seq``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunReading:
+    """What is to be read of a placed run: row groups that may hold keys of ``bounds``."""
+
+    placed: PlacedRun
+    bounds: Bounds
+    selection: Selection
+
+    @property
+    def n_most(self) -> int:
+        """Entries of the row groups."""
+        return int(self.placed.run.fences.count[self.selection.groups].sum())
+
+    def read(self, room: Room, *, with_objects: bool = False) -> Taken:
+        """Add what the run holds of ``bounds``; raises what reading the run raises."""
+        run, segments = self.placed.run, self.placed.segments
+        if not len(self.selection.groups):
+            return Taken(0, 0, 0, None)
+        is_one = segments.is_one
+        found = run.find(
+            self.selection,
+            self.bounds,
+            shift=int(segments.shifts[0]) if is_one else 0,
+            room=room,
+            with_objects=with_objects,
+        )
+        seq, t, cuts, objects = found.position, found.t, found.cuts, found.objects
+        is_placed = found.is_placed
+        if not is_one:
+            segments.place(seq)
+            live = seq >= 0
+            if not live.all():
+                cuts = np.concatenate(([0], np.cumsum(live)))[cuts]
+                seq, t, is_placed = seq[live], t[live], False
+                objects = None if objects is None else objects.filter(pa.array(live))
+            if not segments.ascends:
+                cuts = np.arange(len(seq) + 1)
+        if not ascend(seq, cuts):
+            if is_placed:  # where they go in order
+                seq, t = seq.copy(), t.copy()
+            objects = order(seq, t, cuts, objects, room.free(len(seq)))
+            room.keep(len(seq))
+        elif is_placed:
+            room.keep(len(seq))
+        else:
+            room.put(seq, t)
+        objects = None if objects is None else to_codes(objects)
+        return Taken(len(seq), found.n_entries_read, found.n_bytes_read, objects)
+
+
+def look_up(readings: Sequence[Reading], object_kind: KeyKind | None) -> Lookup:
+    """Read all parts of an answer; raises what reading them raises.
 
     Parameters
     ----------
-    parts
-        Pairs of int64 arrays of equal length, each in order of ``seq``; no ``seq`` twice.
-    objects
-        Of all entries, one list after the other; brought into the same order.
+    readings
+        What is to be read. No event is in two of them.
+    object_kind
+        How objects are held; None if they are not asked for.
+
+    Returns
+    -------
+    Lookup
+        Its arrays cannot be written to and lie in one piece of memory.
     """
-    if len(parts) < 2:
-        seq, t = parts[0] if parts else (_NOTHING, _NOTHING)
-        return seq, t, objects
-    seq = np.concatenate([p[0] for p in parts])
-    t = np.concatenate([p[1] for p in parts])
-    return _order_pieces(seq, t, np.cumsum([0, *(len(p[0]) for p in parts)]), objects)
+    room = Room(sum(reading.n_most for reading in readings))
+    taken = [reading.read(room, with_objects=object_kind is not None) for reading in readings]
+    objects = object_kind and to_codes(pa.array([], object_kind.arrow_type))
+    held = [part.objects for part in taken if part.n]
+    if objects is not None and held:
+        objects = held[0] if len(held) == 1 else join_objects(held)
+    seq, t = room.filled()
+    cuts = np.cumsum([0, *(part.n for part in taken)])
+    if not ascend(seq, cuts):
+        in_order = Room(len(room))
+        objects = order(seq, t, cuts, objects, in_order.free(len(room)))
+        in_order.keep(len(room))
+        seq, t = in_order.filled()
+    seq.flags.writeable = t.flags.writeable = False
+    n_entries_read = sum(part.n_entries_read for part in taken)
+    return Lookup(seq, t, n_entries_read, sum(part.n_bytes_read for part in taken), objects)
 
 
-def _order_pieces(
-    seq: np.ndarray, t: np.ndarray, cuts: np.ndarray, objects: pa.Array | None
-) -> tuple[np.ndarray, np.ndarray, pa.Array | None]:
-    """Put entries in order of ``seq`` that ascends in each piece ``cuts[i]:cuts[i + 1]``."""
+def ascend(seq: np.ndarray, cuts: np.ndarray) -> bool:
+    """Return whether ``seq``, which ascends in each piece ``cuts[i]:cuts[i + 1]``, does throughout.
+
+    ``cuts`` ascend from 0 to its length.
+    """
     if len(cuts) <= 2:
-        return seq, t, objects
+        return True
     borders = cuts[(cuts > 0) & (cuts < len(seq))]
-    if bool((seq[borders] > seq[borders - 1]).all()):
-        return seq, t, objects
-    first = int(seq.min())
-    span = int(seq.max()) - first + 1
+    return bool((seq[borders] > seq[borders - 1]).all())
+
+
+def order(
+    seq: np.ndarray,
+    t: np.ndarray,
+    cuts: np.ndarray,
+    objects: pa.Array | None,
+    into: tuple[np.ndarray, np.ndarray],
+) -> pa.Array | None:
+    """Write entries in order of ``seq`` to ``into``, and return their objects in this order.
+
+    Parameters
+    ----------
+    seq, t
+        int64 arrays of equal length, at least one; no ``seq`` twice.
+    cuts
+        int64 array: ``seq`` ascends in each piece ``cuts[i]:cuts[i + 1]``.
+    objects
+        Of the entries, if they have any.
+    into
+        Two arrays like ``seq`` and ``t`` that share no memory with them.
+    """
     from indexing.kernels import order_by_seq, stable_order
 
-    if span > len(seq) * SCATTER_SPAN_MAX:
+    seq_out, t_out = into
+    held = cuts[1:] > cuts[:-1]
+    first, last = int(seq[cuts[:-1][held]].min()), int(seq[cuts[1:][held] - 1].max())
+    if last - first >= len(seq) * SCATTER_SPAN_MAX:
         places = stable_order(seq)
-    elif objects is None:
-        ordered: tuple[np.ndarray, np.ndarray] = order_by_seq(seq, t, first, span)
-        return *ordered, None
+        seq_out[:], t_out[:] = seq[places], t[places]
     else:
-        _, places = order_by_seq(seq, np.arange(len(seq)), first, span)
-    return seq[places], t[places], None if objects is None else objects.take(pa.array(places))
+        n_words = ((last - first) >> 6) + 1
+        memory = _counters.borrow(12 * n_words)
+        marks, below = memory[: 8 * n_words].view(np.uint64), memory[8 * n_words :].view(np.int32)
+        if objects is None:
+            order_by_seq(seq, t, first, marks, below, seq_out, t_out)
+            return None
+        places = np.empty(len(seq), dtype=np.int64)
+        order_by_seq(seq, np.arange(len(seq)), first, marks, below, seq_out, places)
+        t_out[:] = t[places]
+    return None if objects is None else objects.take(pa.array(places))

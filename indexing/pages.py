@@ -12,16 +12,12 @@ from indexing.bounds import Bounds
 from indexing.encoding import Encoding, Layout, ObjectColumn
 from indexing.keys import KeyKind
 from indexing.objects import code_objects
-from indexing.scratch import Scratch
 
 PADDING = 8
 """Bytes behind the pages, so that a number of any width can be read as a word."""
 
 KEY, OBJECT = 0, 3
 """Places of columns in a run, which :class:`Pages` counts from 0."""
-
-# What is decoded at once never outlives the lookup, so it may be overwritten by the next.
-_scratch = Scratch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +50,16 @@ class Pages:
         rim: np.ndarray,
         admitted: np.ndarray,
         *,
-        shift: int = 0,
-        scratch: bool = False,
+        shift: int,
+        into: tuple[np.ndarray, np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return positions, times and cuts, of groups at the rim those of admitted entries only."""
+        """Return positions, times and cuts, of groups at the rim those of admitted entries only.
+
+        The first two are written to the front of ``into``, where there is room for all entries.
+        """
         from indexing.kernels import decode_groups
 
-        n = int(self.counts.sum())
-        if scratch:
-            both = _scratch.borrow(16 * n).view(np.int64)
-            position, t = both[:n], both[n:]
-        else:
-            position, t = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        position, t = into
         cuts = np.empty(len(self.counts) + 1, dtype=np.int64)
         scale = self.layout.scale
         decode_groups(

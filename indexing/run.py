@@ -20,10 +20,10 @@ from indexing.fences import Fences, Selection
 from indexing.keys import KeyKind, to_comparable
 from indexing.pages import PADDING, Pages
 from indexing.run_format import CoveredFile, Places, RunHead, parse_footer, read_footer
-from indexing.scratch import Scratch
+from indexing.scratch import Room, Scratch
 
 # What is decoded at once never outlives the lookup, so it may be overwritten by the next.
-_raw = Scratch()
+_raw, _decoded = Scratch(), Scratch()
 
 _ROOMY_GROUPS = 5  # so many that two rims with nothing admitted waste less than half
 _NONE_ADMITTED = np.empty(0, dtype=bool)
@@ -41,9 +41,9 @@ class Found:
         int64 array: positions ascend in each piece ``cuts[i]:cuts[i + 1]``.
     n_entries_read, n_bytes_read
         What it took to find them.
-    is_scratch
-        Whether position and t are overwritten by the thread's next lookup; else they are the
-        caller's.
+    is_placed
+        Whether position and t lie where the room given is free; else they are overwritten when
+        the thread reads the next run.
     objects
         Their objects, if asked for: int64, string or dictionary array.
     """
@@ -53,7 +53,7 @@ class Found:
     cuts: np.ndarray
     n_entries_read: int
     n_bytes_read: int
-    is_scratch: bool = False
+    is_placed: bool
     objects: pa.Array | None = None
 
 
@@ -110,11 +110,18 @@ class Run(Protocol):
         ...
 
     def find(
-        self, selection: Selection, bounds: Bounds, *, shift: int, with_objects: bool = False
+        self,
+        selection: Selection,
+        bounds: Bounds,
+        *,
+        shift: int,
+        room: Room,
+        with_objects: bool = False,
     ) -> Found:
         """Return the entries of the selected groups with keys in ``bounds``.
 
-        ``shift`` is added to every position.
+        ``shift`` is added to every position. ``room`` has place for all entries of the groups;
+        what may be final is written to where it is free, and is not yet kept.
         """
         ...
 
@@ -141,7 +148,13 @@ class MemoryRun:
         return int(e.keys.nbytes + e.t.nbytes + e.position.nbytes + objects)
 
     def find(
-        self, selection: Selection, bounds: Bounds, *, shift: int, with_objects: bool = False
+        self,
+        selection: Selection,
+        bounds: Bounds,
+        *,
+        shift: int,
+        room: Room,
+        with_objects: bool = False,
     ) -> Found:
         """Return the entries of the selected groups with keys in ``bounds``."""
         e = self.entries
@@ -155,12 +168,15 @@ class MemoryRun:
             else:
                 pieces.append(np.arange(first, end))
         at = np.concatenate(pieces)
+        position, t = room.free(len(at))
+        np.add(e.position[at], shift, out=position)
+        t[:] = e.t[at]
         cuts = np.cumsum([len(piece) for piece in pieces])
         objects = None
         if with_objects:
             assert e.objects is not None, "asked of runs with objects only"
             objects = e.objects.take(pa.array(at))
-        return Found(e.position[at] + shift, e.t[at], cuts, n_read, 0, objects=objects)
+        return Found(position, t, cuts, n_read, 0, is_placed=True, objects=objects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +226,13 @@ class FileRun:
         return strings + 300 * (1 + len(fences)) + 200 * len(self.cover)
 
     def find(
-        self, selection: Selection, bounds: Bounds, *, shift: int, with_objects: bool = False
+        self,
+        selection: Selection,
+        bounds: Bounds,
+        *,
+        shift: int,
+        room: Room,
+        with_objects: bool = False,
     ) -> Found:
         """Return the entries of the selected groups with keys in ``bounds``.
 
@@ -225,17 +247,19 @@ class FileRun:
         admitted = pages.admitted(np.flatnonzero(rim), bounds) if has_rim else _NONE_ADMITTED
         fences, first, last = self.fences, selection.groups[0], selection.groups[-1]
         # Entries of one key ascend from group to group. Others interleave, so what they are
-        # decoded to is copied on anyway, as is what may turn out to be a small part of its room.
+        # decoded to is copied on anyway, as is what may turn out a small part of fresh memory.
         ascends = first == last or bounds.is_one_key or bool(fences.low[first] == fences.high[last])
         is_final = ascends and (not has_rim or len(rim) >= _ROOMY_GROUPS)
-        position, t, cuts = pages.decode(rim, admitted, shift=shift, scratch=not is_final)
+        n_read = int(pages.counts.sum())
+        into = room.free(n_read) if is_final else _decoded.borrow_two(n_read)
+        position, t, cuts = pages.decode(rim, admitted, shift=shift, into=into)
         return Found(
             position,
             t,
             cuts,
-            int(pages.counts.sum()),
+            n_read,
             len(pages.data) - PADDING,
-            is_scratch=not is_final,
+            is_placed=is_final,
             objects=pages.objects(rim, admitted) if with_objects else None,
         )
 
@@ -249,7 +273,9 @@ class FileRun:
         """
         pages = self._read_pages(groups)
         whole = np.zeros(len(groups), dtype=bool)
-        position, t, _ = pages.decode(whole, _NONE_ADMITTED)
+        n = int(pages.counts.sum())
+        room = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        position, t, _ = pages.decode(whole, _NONE_ADMITTED, shift=0, into=room)
         numbers, words = pages.keys()
         objects = None
         if self.object_kind is not None:

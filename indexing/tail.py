@@ -17,10 +17,11 @@ from indexing.config import FENCE_ENTRIES, MEMTABLE_CACHE_BYTES, MEMTABLE_EVENTS
 from indexing.cover import Segments
 from indexing.entries import sort_entries
 from indexing.keys import KeyKind, Keys, to_keys
-from indexing.lookup import Lookup, PlacedRun, join_lookups
-from indexing.objects import to_codes, to_objects
+from indexing.lookup import PlacedRun, Reading, Taken
+from indexing.objects import join_objects, to_codes, to_objects
 from indexing.run import MemoryRun
 from indexing.run_format import CoveredFile
+from indexing.scratch import Room
 
 # Names of data files are unique for ever, so an entry is never wrong, only dropped when memory
 # runs short; a snapshot cannot hold it, since the next snapshot needs it too.
@@ -44,35 +45,54 @@ class TailFile:
     kind: KeyKind
     object_kind: KeyKind | None = None
 
-    def find(self, bounds: Bounds, *, with_objects: bool = False) -> Lookup:
-        """Return the file's events with keys in ``bounds``."""
-        if self._is_small():
-            return self._memtable().find(bounds, with_objects=with_objects)
-        found = []
+    @property
+    def spans(self) -> np.ndarray:
+        """Sequence numbers of its events: int64, shape (1, 2), half-open."""
+        first = self._first_seq()
+        return np.array([[first, first + self.file.n_events]], dtype=np.int64)
+
+    def seek(self, bounds: Bounds) -> Reading:
+        """Return what is to be read of the file for ``bounds``; builds a memtable it needs."""
+        return self._memtable().seek(bounds) if self._is_small() else _Scan(self, bounds)
+
+    def scan(self, bounds: Bounds, room: Room, *, with_objects: bool) -> Taken:
+        """Add the file's events with keys in ``bounds`` to ``room``, from its blocks."""
+        n_before, n_entries, n_bytes = len(room), 0, 0
+        objects = []
         for part in self._scan(with_objects=with_objects):
             rows = part.keys.rows[bounds.contains(part.keys.values)]
-            objects = None if part.objects is None else to_codes(part.objects.take(pa.array(rows)))
-            seq = part.first_seq + rows
-            found.append(Lookup(seq, part.t[rows], len(part.t), part.size_bytes, objects))
-        return join_lookups(found)
+            room.put(part.first_seq + rows, part.t[rows])
+            n_entries += len(part.t)
+            n_bytes += part.size_bytes
+            if part.objects is not None:
+                objects.append(to_codes(part.objects.take(pa.array(rows))))
+        found = join_objects(objects) if objects else None
+        return Taken(len(room) - n_before, n_entries, n_bytes, found)
 
     def count(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most events of the file with keys in ``bounds``."""
         if not self._is_small():
             return 0, self.file.n_events
         # Entries in memory are as cheap to count as to bound.
-        n = len(self._memtable().find(bounds).seq)
+        reading = self._memtable().seek(bounds)
+        n = reading.read(Room(reading.n_most)).n
         return n, n
+
+    def expect(self, bounds: Bounds) -> float:
+        """Return about how many events of the file have keys in ``bounds``: half of what may."""
+        return sum(self.count(bounds)) / 2
 
     def _is_small(self) -> bool:
         return self.file.n_events <= MEMTABLE_EVENTS
 
     def _memtable(self) -> PlacedRun:
         key = (str(self.snapshot.stream_dir), self.file.name, self.attribute, self.object_kind)
-        block, _ = self.snapshot.file_blocks(self.file.name)
-        first_seq = int(self.snapshot.leaves.base[block])
         run = _memtables.get(key, self._build)
-        return PlacedRun(run, Segments.of(run.cover, {self.file.name: first_seq}))
+        return PlacedRun(run, Segments.of(run.cover, {self.file.name: self._first_seq()}))
+
+    def _first_seq(self) -> int:
+        block, _ = self.snapshot.file_blocks(self.file.name)
+        return int(self.snapshot.leaves.base[block])
 
     def _build(self) -> MemoryRun:
         [part] = self._scan(with_objects=self.object_kind is not None)
@@ -104,6 +124,23 @@ class TailFile:
                 self.snapshot.block_bytes(blocks, columns),
             )
             start = end
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """What is to be read of a large file: all of it."""
+
+    file: TailFile
+    bounds: Bounds
+
+    @property
+    def n_most(self) -> int:
+        """Events of the file."""
+        return self.file.file.n_events
+
+    def read(self, room: Room, *, with_objects: bool = False) -> Taken:
+        """Add the file's events with keys in ``bounds``."""
+        return self.file.scan(self.bounds, room, with_objects=with_objects)
 
 
 @dataclass(frozen=True, slots=True)

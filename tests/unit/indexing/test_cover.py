@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexing.cover import Segments, choose_runs
+from indexing.cover import Segments, choose_runs, overlapping
 from indexing.run_format import CoveredFile
 
 FILES = "abcdef"
@@ -77,3 +77,17 @@ def test_order_is_seen_past_dead_files_longer_than_what_replaced_them() -> None:
     cover = [CoveredFile("a", 5, 5), CoveredFile("dead", 8, 8), CoveredFile("b", 6, 6)]
     assert Segments.of(cover, {"a": 0, "b": 6}).ascends
     assert not Segments.of(cover, {"a": 6, "b": 0}).ascends
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=8),
+    st.sets(st.integers(0, 36)).map(sorted),
+)
+def test_overlapping_spans_are_those_that_share_a_number(
+    spans: list[tuple[int, int]], borders: list[int]
+) -> None:
+    pairs = np.array([(first, first + n) for first, n in spans], dtype=np.int64).reshape(-1, 2)
+    ranges = np.array(borders[: len(borders) // 2 * 2], dtype=np.int64).reshape(-1, 2)
+    numbers = {n for first, stop in ranges.tolist() for n in range(first, stop)}
+    expected = [bool(numbers & set(range(first, stop))) for first, stop in pairs.tolist()]
+    assert overlapping(pairs, ranges).tolist() == expected

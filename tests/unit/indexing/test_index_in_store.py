@@ -189,3 +189,29 @@ def test_stream_without_an_index_has_none(tmp_path: Path) -> None:
     )
     commit_files(stream, written, read_version=stream.snapshot().version, metadata={})
     assert open_indexes(stream.snapshot()).attributes == ()
+
+
+def test_a_range_between_two_fences_is_expected_in_proportion(tmp_path: Path) -> None:
+    at = pa.array([START + dt.timedelta(seconds=i) for i in range(4000)], _at_type())
+    table = pa.table({"at": at, "price": [(i * 1237) % 4000 / 4 for i in range(4000)]})
+    settings = StreamSettings(time="at", block_events=64, file_events=4000)
+    stream = create_store(tmp_path / "store").create_stream("ticks", table.schema, settings)
+    files = write_ordered(
+        table.to_batches(),
+        stream_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+        ordinal_prefix=f"{0:06d}-000000",
+        derived=RunWriter(("price",), "at"),
+    )
+    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    price = open_indexes(stream.snapshot()).index("price")
+
+    def expected(low: float, high: float) -> float:
+        return price.expect_count(KeyRanges.of([KeyRange(low, high)]))
+
+    # Prices are 0, 0.25, … 999.75, each once: four of them a unit.
+    assert expected(100.0, 200.0) == pytest.approx(400, rel=0.02)
+    assert expected(300.0, 310.0) == pytest.approx(40, rel=0.05)
+    assert expected(500.1, 500.2) == 1.0
+    assert expected(2000.0, 3000.0) == 0.0

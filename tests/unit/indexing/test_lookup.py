@@ -3,42 +3,128 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexing.lookup import in_order
+from indexing.bounds import to_bounds
+from indexing.cover import Segments
+from indexing.entries import sort_entries
+from indexing.key_range import KeyRange, KeyRanges
+from indexing.keys import KeyKind, to_keys
+from indexing.lookup import PlacedRun, ascend, look_up, order
+from indexing.run import MemoryRun
+from indexing.run_format import CoveredFile
+from indexing.scratch import Room
+
+
+def ordered(
+    pieces: list[np.ndarray], objects: pa.Array | None = None
+) -> tuple[list[int], list[int], pa.Array | None]:
+    """Put pieces in order; the time of an entry is a third of its number."""
+    seq = np.concatenate(pieces)
+    into = np.full(len(seq), -1), np.full(len(seq), -1)
+    cuts = np.cumsum([0, *map(len, pieces)])
+    objects = order(seq, seq // 3, cuts, objects, into)
+    return into[0].tolist(), into[1].tolist(), objects
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.integers(0, 400), unique=True),
+    st.lists(st.integers(0, 400), unique=True, min_size=1),
     st.lists(st.integers(0, 400), max_size=3),
-    st.sampled_from([1, 30, 1000]),
+    st.sampled_from([1, 30, 100_000]),
     st.integers(0, 1 << 40),
+    st.booleans(),
 )
 def test_ascending_pieces_become_one_ascending_list(
-    numbers: list[int], cuts: list[int], spread: int, first: int
+    numbers: list[int], cuts: list[int], spread: int, first: int, has_objects: bool
 ) -> None:
-    # Spread 1000 is so thin that entries are sorted and not scattered.
+    # Spread 100,000 is so thin that entries are sorted and not scattered.
     seq = np.array(numbers, dtype=np.int64) * spread + first
     pieces = [np.sort(p) for p in np.split(seq, sorted(min(c, len(seq)) for c in cuts))]
-    found, t, _ = in_order([(piece, piece // 3) for piece in pieces])
+    names = pa.array(np.concatenate(pieces)) if has_objects else None
+    found, t, objects = ordered(pieces, names)
     expected = sorted(seq.tolist())
-    assert found.tolist() == expected
-    assert t.tolist() == [s // 3 for s in expected]
+    assert found == expected
+    assert t == [s // 3 for s in expected]
+    assert (objects is not None) == has_objects
+    assert objects is None or objects.to_pylist() == expected
 
 
-@pytest.mark.parametrize("parts", [[], [(np.array([7]), np.array([1]))]], ids=["none", "one"])
-def test_little_is_returned_as_it_is(parts: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    seq, t, _ = in_order(parts)
-    assert seq.tolist() == [p for part in parts for p in part[0].tolist()]
-    assert t.tolist() == [p for part in parts for p in part[1].tolist()]
+@given(st.lists(st.lists(st.integers(0, 20)), max_size=5))
+def test_pieces_ascend_if_all_of_them_in_a_row_do(numbers: list[list[int]]) -> None:
+    pieces = [sorted(set(piece)) for piece in numbers]
+    flat = [number for piece in pieces for number in piece]
+    cuts = np.cumsum([0, *map(len, pieces)])
+    assert ascend(np.array(flat, dtype=np.int64), cuts) == (flat == sorted(set(flat)))
 
 
 def test_a_hundred_thousand_entries_are_scattered_into_order() -> None:
     numbers = np.arange(100_000, dtype=np.int64) * 3 + 7
-    pieces = [(numbers[i::5], numbers[i::5] // 10) for i in (3, 1, 0, 4, 2)]
-    seq, t, _ = in_order(pieces)
+    seq, t, _ = ordered([numbers[i::5] for i in (3, 1, 0, 4, 2)])
     assert np.array_equal(seq, numbers)
-    assert np.array_equal(t, numbers // 10)
+    assert np.array_equal(t, numbers // 3)
+
+
+@pytest.mark.parametrize("last", [62, 63, 64, 127, 128])
+def test_last_number_may_be_at_either_side_of_a_border_of_words(last: int) -> None:
+    pieces = [np.array([1, last]), np.array([0, last - 1])]
+    assert ordered(pieces)[0] == [0, 1, last - 1, last]
+
+
+def test_room_holds_what_was_put_there_in_one_piece_of_memory() -> None:
+    room = Room(10)
+    room.put(np.array([3, 4, 5]), np.array([30, 40, 50]))
+    seq, t = room.free(4)
+    seq[:], t[:] = [6, 7, -1, -1], [60, 70, -1, -1]
+    room.keep(2)
+    room.put(np.array([8]), np.array([80]))
+    found = room.filled()
+    assert [column.tolist() for column in found] == [[3, 4, 5, 6, 7, 8], [30, 40, 50, 60, 70, 80]]
+    assert found[0].base is found[1].base
+
+
+@pytest.mark.parametrize(("n", "n_held"), [(4, 4), (5, 10), (10, 10), (0, 0)])
+def test_room_much_too_large_is_not_held_on_to(n: int, n_held: int) -> None:
+    room = Room(10)
+    room.put(np.arange(n), np.arange(n))
+    whole = room.filled()[0].base
+    assert whole is not None
+    assert whole.nbytes == 16 * n_held
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=12), min_size=1, max_size=4),
+    st.data(),
+)
+def test_runs_in_memory_are_read_in_order_wherever_their_files_lie(
+    files: list[list[int]], data: st.DataObject
+) -> None:
+    keys = [key for file in files for key in file]
+    column, times = pa.array(keys), np.arange(len(keys), dtype=np.int64) * 10
+    entries = sort_entries(to_keys(column, "x"), times, fence_entries=2)
+    cover = tuple(CoveredFile(str(i), len(file), len(file)) for i, file in enumerate(files))
+    low = data.draw(st.integers(0, 6), "low")
+    high = data.draw(st.integers(low, 6), "high")
+    expected, runs, base = [], [], 1000
+    # Each file is taken from one of two equal runs, or from none, and lies anywhere.
+    taken: list[dict[str, int]] = [{}, {}]
+    for i in data.draw(st.permutations(range(len(files))), "order"):
+        which = data.draw(st.integers(0, 2), "run")
+        if which < 2:
+            taken[which][str(i)] = base
+            first = sum(map(len, files[:i]))
+            for offset, key in enumerate(files[i]):
+                if low <= key <= high:
+                    expected.append((base + offset, 10 * (first + offset)))
+        base += len(files[i]) + 3
+    for names in taken:
+        if names:
+            run = MemoryRun(KeyKind.INTEGER, cover, entries)
+            runs.append(PlacedRun(run, Segments.of(cover, names)))
+    bounds = to_bounds(KeyRanges.of([KeyRange(low, high)]), KeyKind.INTEGER)
+    found = look_up([run.seek(bounds) for run in runs], None)
+    assert list(zip(found.seq.tolist(), found.t.tolist(), strict=True)) == sorted(expected)

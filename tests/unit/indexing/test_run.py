@@ -23,6 +23,7 @@ from indexing.keys import KeyKind, key_kind, to_keys
 from indexing.run import FileRun, open_run
 from indexing.run_file import cut_above, cut_below, write_entries
 from indexing.run_format import CoveredFile
+from indexing.scratch import Room
 
 
 def write(path: Path, column: pa.Array, *, fence_entries: int = 4) -> FileRun:
@@ -105,7 +106,8 @@ def test_keys_are_compared_in_groups_at_the_rim_only(
     column = pa.array([5, 3, None, 3, 9, 7])
     run = write(tmp_path / "run.parquet", column, fence_entries=2)
     bounds = to_bounds(KeyRanges.of([KeyRange(4, 8)]), KeyKind.INTEGER)
-    found = run.find(Selection(np.array(groups), np.array(rim)), bounds, shift=100)
+    inside = Selection(np.array(groups), np.array(rim))
+    found = run.find(inside, bounds, shift=100, room=Room(6))
     assert found.position.tolist() == [100 + p for p in position]
     assert found.t.tolist() == [10 * p for p in position]
     assert found.n_entries_read == sum([2, 2, 1][g] for g in groups)
@@ -124,7 +126,7 @@ def test_bytes_read_are_those_of_the_groups(tmp_path: Path) -> None:
     bounds = to_bounds(KeyRanges.everything(), KeyKind.INTEGER)
     for groups in ([1], [0, 2], [0, 1, 2]):
         inside = Selection(np.array(groups), np.zeros(len(groups), dtype=bool))
-        found = run.find(inside, bounds, shift=0)
+        found = run.find(inside, bounds, shift=0, room=Room(5))
         assert found.n_bytes_read == sum(sizes[g] for g in groups)
 
 
@@ -217,7 +219,7 @@ def test_doubles_in_a_dictionary_are_compared_at_the_rim(tmp_path: Path, low: fl
     column = doubles_that_repeat(400)
     run = write(tmp_path / "run.parquet", column, fence_entries=64)
     bounds = to_bounds(KeyRanges.of([KeyRange(low, low + 1, high_closed=False)]), KeyKind.DOUBLE)
-    found = run.find(run.fences.select(bounds), bounds, shift=0)
+    found = run.find(run.fences.select(bounds), bounds, shift=0, room=Room(400))
     expected = [row for row, key in enumerate(column.to_pylist()) if key == low]
     assert sorted(found.position.tolist()) == expected
 
