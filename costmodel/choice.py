@@ -1,12 +1,26 @@
-"""Choice among plans by estimated cost."""
+"""Choice among plans by estimated cost, with a guard against estimates that err."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from costmodel.features import FloatArray
+from costmodel.features import BoolArray, FloatArray
+
+GUARD_SHARE: Final = 0.05
+"""Share of the full replay's cost that lookups may take without a further question: where they find
+too much, the replay goes on in full, and no more than this is lost."""
+
+GUARD_SECONDS: Final = 5e-3
+"""What lookups may take besides, however short the full replay is."""
+
+LOSS_SHARE: Final = 1.1
+"""No plan may take longer than this many times the full replay, ..."""
+
+LOSS_SECONDS: Final = 10e-3
+"""... and this long besides: the goal that no plan is clearly slower than a full replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +31,16 @@ class Choice:
     reason: str
 
 
-def choose(names: list[str], cost: FloatArray, *, full: int, margin: float) -> Choice:
-    """Choose the plan of least cost, but the full replay unless it is clearly beaten.
+def choose(
+    names: list[str],
+    cost: FloatArray,
+    index_cost: FloatArray,
+    pessimistic_cost: FloatArray,
+    *,
+    full: int,
+    margin: float,
+) -> Choice:
+    """Choose the plan of least cost that is no risk, but the full replay unless clearly beaten.
 
     Parameters
     ----------
@@ -26,33 +48,67 @@ def choose(names: list[str], cost: FloatArray, *, full: int, margin: float) -> C
         The plans; of two of equal cost the earlier is preferred.
     cost
         Seconds, shape (n_plans,).
+    index_cost
+        Seconds of these spent before any event is read, shape (n_plans,): lost if the plan turns
+        out to save nothing.
+    pessimistic_cost
+        Seconds with as many blocks as confidence allows, shape (n_plans,); infinite if nothing
+        bounds them.
     full
         Which of the plans is the full replay.
     margin
         Share of the full replay's cost below which a plan must stay.
 
+    Returns
+    -------
+    Choice
+        Of the plans below the margin, the cheapest whose lookups cost at most 5 % of a full replay
+        and 5 ms, or that takes at most 1.1 times a full replay and 10 ms if pessimism is right. The
+        reason says so where this leaves out a cheaper plan.
+
     Examples
     --------
     >>> import numpy as np
-    >>> choose(["full", "tree"], np.array([2.0, 1.0]), full=0, margin=0.8).index
+    >>> choose(
+    ...     ["full", "tree"], np.array([2.0, 1.0]), np.zeros(2), np.ones(2), full=0, margin=0.8
+    ... ).index
     1
     """
-    best = int(np.argmin(cost))
-    if best == full:
-        return Choice(
-            full, f"no other plan is estimated below {_time(cost[full])} of a full replay"
-        )
-    if cost[best] > margin * cost[full]:
-        return Choice(
-            full,
+    best = _cheapest(cost, np.arange(len(cost)) != full)
+    if best is None or cost[best] >= cost[full]:
+        why = f"no other plan is estimated below {_time(cost[full])} of a full replay"
+        return Choice(full, why)
+    clear = cost < margin * cost[full]
+    clear[full] = False
+    if not clear.any():
+        why = (
             f"the best other plan, {names[best]}, is estimated at {_time(cost[best])}, "
-            f"not clearly below {_time(cost[full])} of a full replay",
+            f"not clearly below {_time(cost[full])} of a full replay"
         )
-    return Choice(
-        best,
-        f"estimated at {_time(cost[best])}, {cost[full] / max(cost[best], 1e-12):.1f}x less "
-        f"than {_time(cost[full])} of a full replay",
+        return Choice(full, why)
+    bounded = pessimistic_cost <= LOSS_SHARE * cost[full] + LOSS_SECONDS
+    cheap = index_cost <= GUARD_SHARE * cost[full] + GUARD_SECONDS
+    taken = _cheapest(cost, clear & (bounded | cheap))
+    risk = "" if taken == best else _risk(names[best], index_cost[best], pessimistic_cost[best])
+    if taken is None:
+        return Choice(full, f"{_time(cost[full])} is certain, while {risk}")
+    times = cost[full] / max(cost[taken], 1e-12)
+    why = (
+        f"estimated at {_time(cost[taken])}, {times:.1f}x less than {_time(cost[full])} "
+        "of a full replay"
     )
+    return Choice(taken, f"{why}, while {risk}" if risk else why)
+
+
+def _cheapest(cost: FloatArray, among: BoolArray) -> int | None:
+    places = np.flatnonzero(among)
+    return int(places[np.argmin(cost[places])]) if len(places) else None
+
+
+def _risk(name: str, index_cost: float, pessimistic: float) -> str:
+    """Return what speaks against a plan that is cheaper by its estimate."""
+    worst = f"may take {_time(pessimistic)}" if np.isfinite(pessimistic) else "is not bounded"
+    return f"{name} spends {_time(index_cost)} on lookups first and, if its estimate errs, {worst}"
 
 
 def _time(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What the cost model is told of a query, a stream and the plans to be compared: numbers only."""
+"""What the cost model is told of a query and a stream: numbers only."""
 
 from __future__ import annotations
 
@@ -12,36 +12,100 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PlanFeatures:
-    """A batch of plans over one stream.
+    """A query over one stream, without the plans.
 
-    Events and blocks *remaining* are those the coarse pattern map leaves.
+    C conditions belong to B basic blocks and are answered by L lookups. Events and blocks are those
+    the coarse pattern map leaves, in S **segments**: groups of blocks, not necessarily neighbours,
+    in each of which rates are taken as constant. A plan is a row of ``selected``, bool, shape
+    (P, C); conditions of one lookup are selected together or not at all.
     """
 
     n_events: int
+    """Events of the whole stream."""
     n_blocks: int
+    """Blocks of the whole stream."""
     n_columns: int
     """Attributes the matcher must see of every event replayed."""
-    remaining_events: int
-    remaining_blocks: int
-    remaining_stretches: int
-    """Runs of neighbouring blocks that remain."""
-    window_events: float
-    """Events the query's window holds on average; infinite if nothing bounds a match."""
+    n_predicates: int
+    """Distinct predicates evaluated for every event replayed."""
+    bridge_blocks: int
+    """Blocks between two stretches that are read rather than skipped."""
     block_lengths: IntArray
-    """Positions of each basic block of the pattern, shape (n_basic_blocks,)."""
+    """Positions of each basic block of the pattern, shape (B,)."""
     starts_exact: bool
     """Whether a match begins with the first basic block."""
     ends_exact: bool
     """Whether a match ends with the last basic block."""
     basic_block: IntArray
-    """Basic block of each condition, shape (n_conditions,)."""
-    density: FloatArray
-    """Share of the remaining events that satisfy each condition, shape (n_conditions,)."""
+    """Basic block of each condition, shape (C,)."""
     lookup: IntArray
-    """Lookup that answers each condition, shape (n_conditions,); equal ones are read once."""
+    """Lookup that answers each condition, shape (C,); equal ones are read once."""
     lookup_entries: FloatArray
-    """Entries each lookup reads, shape (n_lookups,)."""
-    selected: BoolArray
-    """Conditions each plan uses, shape (n_plans, n_conditions); none at all is the tree plan."""
+    """Entries each lookup reads, shape (L,)."""
+    segment_events: FloatArray
+    """Events of each segment, shape (S,)."""
+    segment_blocks: FloatArray
+    """Blocks of each segment, shape (S,)."""
+    segment_stretches: FloatArray
+    """Stretches of the coarse pattern map that begin in each segment, shape (S,); they add up to
+    all of them."""
+    window_events: FloatArray
+    """Events the query's window holds on average, its first and last included, shape (S,);
+    infinite if nothing bounds a match."""
+    density: FloatArray
+    """Share of the segment's events that satisfy each condition, shape (S, C)."""
+    block_density: FloatArray
+    """Share of the segment's events at which each basic block occurs, from all that is known of
+    it, indexed or not, shape (S, B); 1.0 where nothing is known."""
+    closes_early: bool = False
+    """Whether a match ends the searches that began within it, as AFTER MATCH SKIP PAST LAST ROW
+    does."""
+    n_keys: float = 1.0
+    """Keys whose events take turns, where a match has rows of one key only; else 1."""
+    lifts: tuple[FloatArray, ...] = ()
+    """Of each basic block, for each set of its conditions, the logarithm of how many times as often
+    they hold together as independent ones would: shape (2**k,) for k conditions, where bit j of the
+    place stands for the j-th of ``basic_block``'s; 0 for sets of one or none. Of a block with shape
+    (0,), and of all blocks where there are no arrays, conditions are taken as independent."""
+
+    @property
+    def remaining_events(self) -> float:
+        """Events of all segments."""
+        return float(self.segment_events.sum())
+
+    @property
+    def remaining_blocks(self) -> float:
+        """Blocks of all segments."""
+        return float(self.segment_blocks.sum())
+
+    @property
+    def remaining_stretches(self) -> float:
+        """Stretches of all segments."""
+        return float(self.segment_stretches.sum())
+
+
+def whole_stream(n_events: int, n_blocks: int, n_columns: int, n_predicates: int) -> PlanFeatures:
+    """Return the features of a query of which nothing can be looked up: for its full replay."""
+    none = np.zeros(0)
+    no_number = np.zeros(0, dtype=np.int64)
+    return PlanFeatures(
+        n_events=n_events,
+        n_blocks=n_blocks,
+        n_columns=n_columns,
+        n_predicates=n_predicates,
+        bridge_blocks=0,
+        block_lengths=no_number,
+        starts_exact=False,
+        ends_exact=False,
+        basic_block=no_number,
+        lookup=no_number,
+        lookup_entries=none,
+        segment_events=np.array([float(n_events)]),
+        segment_blocks=np.array([float(n_blocks)]),
+        segment_stretches=np.ones(1),
+        window_events=np.full(1, np.inf),
+        density=np.ones((1, 0)),
+        block_density=np.ones((1, 0)),
+    )

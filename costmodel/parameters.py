@@ -17,9 +17,15 @@ class CostParameters:
     block_s: float = 15e-6
     """Reading one block, whatever is in it: page headers, dictionaries, one call per column."""
 
-    value_s: float = 12e-9
-    """Decoding and matching one value (event x attribute): a scan does 80 to 200 M a second, and
-    matching a gapped pattern about as many again."""
+    value_s: float = 8e-9
+    """Decoding one value (event x attribute): a scan does 80 to 200 M a second."""
+
+    predicate_s: float = 1e-9
+    """Evaluating one predicate on one event, by column into a bit mask."""
+
+    match_s: float = 2.7e-9
+    """One step of the matcher: each event costs one, one more for each search that is open behind a
+    gap when it comes, and some where any is; see `costmodel.matching`."""
 
     entry_s: float = 14e-9
     """Reading one index entry, key, time and place, and joining it with the other conditions'."""
@@ -35,10 +41,13 @@ class CostParameters:
     """A plan must be estimated below this share of a full replay to be preferred to it: estimates
     err, and a full replay is the one plan whose price is known."""
 
+    source: str = "defaults"
+    """Where the weights come from, in words: the defaults, or when and where they were measured."""
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not (math.isfinite(value) and value >= 0):
+            if field.name != "source" and not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"cost parameter {field.name} is {value}; it must be >= 0")
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from costmodel.coverage import estimate_coverage
-from costmodel.features import FloatArray, PlanFeatures
+from costmodel.features import BoolArray, FloatArray, PlanFeatures
+from costmodel.matching import match_steps
 from costmodel.parameters import CostParameters
 
 
@@ -24,17 +25,27 @@ class Estimate:
     alpha: float
     """Share of the stream's events inside replay intervals, from 0 to 1."""
     candidates: float
+    """Occurrences of the first selected basic block that begin a candidate."""
+    index_cost: float = 0.0
+    """Seconds of ``cost`` that are spent before any event is read."""
+    stretches: float = 0.0
+    """Runs of neighbouring blocks among those read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
-    """Estimates of a batch of plans, arrays of shape (n_plans,)."""
+    """Estimates of a batch of plans, arrays of shape (n_plans,); fields as in `Estimate`."""
 
     cost: FloatArray
     blocks: FloatArray
     entries: FloatArray
     alpha: FloatArray
     candidates: FloatArray
+    index_cost: FloatArray
+    stretches: FloatArray
+    touched: FloatArray
+    """Blocks that an interval has a part in; ``blocks`` counts those between them too that are read
+    through."""
 
     def of(self, plan: int) -> Estimate:
         """Return the estimate of one plan."""
@@ -44,54 +55,118 @@ class Estimates:
             float(self.entries[plan]),
             float(self.alpha[plan]),
             float(self.candidates[plan]),
+            float(self.index_cost[plan]),
+            float(self.stretches[plan]),
         )
 
 
-def estimate(features: PlanFeatures, parameters: CostParameters) -> Estimates:
-    """Estimate every plan of the batch.
+def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParameters) -> Estimates:
+    """Estimate every plan of a batch.
+
+    Parameters
+    ----------
+    features
+        The query and the stream.
+    selected
+        Conditions each plan uses, shape (n_plans, n_conditions); none at all is the tree plan.
+    parameters
+        Weights.
 
     Returns
     -------
     Estimates
-        ``cost = block * blocks + value * events * attributes + entry * entries
-        + sort * n log2 n + seek * jumps``, where a jump is a stretch of blocks or a lookup.
+        ``cost = block * blocks + (value * attributes + predicate * predicates + match * steps)
+        * events + entry * entries + sort * n log2 n + seek * jumps``, where a jump is a stretch of
+        blocks or a lookup.
 
     Notes
     -----
     Thesis (3.1), with the terms of ``docs/planning.md`` ("Cost and choice").
     """
-    coverage = estimate_coverage(features)
-    reads = _lookups_of_plans(features)
+    coverage = estimate_coverage(features, selected)
+    reads = _lookups_of_plans(features, selected)
     entries = reads @ features.lookup_entries
-    n = np.maximum(features.lookup_entries, 1.0)
-    comparisons = reads @ (n * np.log2(n))
-    jumps = coverage.stretches + reads.sum(axis=1)
-    per_block = features.remaining_events / max(features.remaining_blocks, 1)
+    index_cost = reads @ lookup_costs(features, parameters)
+    per_block = features.segment_events / np.maximum(features.segment_blocks, 1.0)
+    per_event = _event_cost(features, parameters, match_steps(features))
     cost = (
-        (parameters.block_s + parameters.value_s * per_block * features.n_columns) * coverage.blocks
-        + parameters.entry_s * entries
-        + parameters.sort_s * comparisons
-        + parameters.seek_s * jumps
+        index_cost
+        + coverage.blocks @ (parameters.block_s + per_event * per_block)
+        + parameters.seek_s * coverage.stretches.sum(axis=1)
     )
-    alpha = coverage.share * (features.remaining_events / max(features.n_events, 1))
-    return Estimates(cost, coverage.blocks, entries, alpha, coverage.candidates)
+    return Estimates(
+        cost,
+        coverage.blocks.sum(axis=1),
+        entries,
+        coverage.share @ (features.segment_events / max(features.n_events, 1)),
+        coverage.candidates.sum(axis=1),
+        index_cost,
+        coverage.stretches.sum(axis=1),
+        coverage.touched.sum(axis=1),
+    )
 
 
-def estimate_full(
-    n_events: int, n_blocks: int, n_columns: int, parameters: CostParameters
-) -> Estimate:
-    """Return the estimate of a full replay: all blocks in one stretch, no entry."""
+def estimate_full(features: PlanFeatures, parameters: CostParameters) -> Estimate:
+    """Return the estimate of a full replay: all blocks in one stretch, no entry.
+
+    Where the coarse pattern map proves that no match can lie, no search is taken to be open: its
+    symbols are missing there.
+    """
+    steps = float(features.segment_events @ (match_steps(features) - 1.0)) + features.n_events
     cost = (
-        parameters.block_s * n_blocks
-        + parameters.value_s * n_events * n_columns
+        parameters.block_s * features.n_blocks
+        + float(_event_cost(features, parameters, np.zeros(1))[0]) * features.n_events
+        + parameters.match_s * steps
         + parameters.seek_s
     )
-    return Estimate(cost, float(n_blocks), 0.0, 1.0, 0.0)
+    return Estimate(cost, float(features.n_blocks), 0.0, 1.0, 0.0, 0.0, 1.0)
 
 
-def _lookups_of_plans(features: PlanFeatures) -> FloatArray:
+def replay_cost(
+    n_blocks: float,
+    n_events: float,
+    n_stretches: float,
+    features: PlanFeatures,
+    parameters: CostParameters,
+) -> float:
+    """Return the seconds it takes to replay some of the remaining blocks, lookups not included.
+
+    Parameters
+    ----------
+    n_blocks, n_events, n_stretches
+        What is really read. The matcher's steps per event are the mean of all segments.
+    features, parameters
+        As in `estimate`.
+    """
+    weight = features.segment_events / max(features.remaining_events, 1.0)
+    steps = float(weight @ match_steps(features))
+    per_event = float(_event_cost(features, parameters, np.array([steps]))[0])
+    return parameters.block_s * n_blocks + per_event * n_events + parameters.seek_s * n_stretches
+
+
+def lookup_costs(features: PlanFeatures, parameters: CostParameters) -> FloatArray:
+    """Return the seconds each lookup takes, shape (n_lookups,)."""
+    n = np.maximum(features.lookup_entries, 1.0)
+    return np.asarray(
+        parameters.entry_s * features.lookup_entries
+        + parameters.sort_s * n * np.log2(n)
+        + parameters.seek_s
+    )
+
+
+def _event_cost(
+    features: PlanFeatures, parameters: CostParameters, steps: FloatArray
+) -> FloatArray:
+    """Return the seconds one event takes where the matcher does so many steps for it."""
+    columns = parameters.value_s * features.n_columns
+    return np.asarray(
+        columns + parameters.predicate_s * features.n_predicates + parameters.match_s * steps
+    )
+
+
+def _lookups_of_plans(features: PlanFeatures, selected: BoolArray) -> FloatArray:
     """Return 1.0 where a plan reads a lookup, shape (n_plans, n_lookups)."""
     n_lookups = len(features.lookup_entries)
     member = features.lookup[:, None] == np.arange(n_lookups)
-    uses = features.selected.astype(np.float64) @ member.astype(np.float64)
+    uses = selected.astype(np.float64) @ member.astype(np.float64)
     return np.asarray(uses > 0, dtype=np.float64)

@@ -11,7 +11,7 @@ from replay.errors import (
     UnknownNameError,
 )
 from replay.online import OnlineQuery, online
-from replay.query import Explanation, batches, explain, query
+from replay.query import Explanation, batches, clear_caches, explain, query
 from replay.result import Result
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "StepLimitError",
     "UnknownNameError",
     "batches",
+    "clear_caches",
     "explain",
     "online",
     "query",

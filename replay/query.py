@@ -17,21 +17,35 @@ import pyarrow as pa
 from chronicle import Snapshot, Store, Stream
 from chronicle.errors import CorruptBlockError, StreamNotFoundError
 from chronicle.lost import check_not_vacuumed, lost_file
+from costmodel.parameters import CostParameters
+from indexing import clear_answers
 from replay.engines.answer import Answering
 from replay.engines.local import INLINE_EVENTS
+from replay.engines.lookups import Lookups
 from replay.engines.ordered import OrderedSource
 from replay.engines.source import EventSource, OnceRead, TableSource, columns_read
-from replay.engines.statistics import IndexPhase, SnapshotStatistics, look_up, statistics_of
+from replay.engines.statistics import (
+    SnapshotStatistics,
+    clear_statistics,
+    statistics_of,
+)
 from replay.errors import NotSupportedError, PlanError
 from replay.language.bound import BoundPatternQuery
 from replay.operators.program import MatchProgram
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.explain import to_json, to_text
-from replay.planning.intervals import replay_stretches
-from replay.planning.plan import Plan, PlanKind
+from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
+from replay.planning.safety import find_stretches
 from replay.result import Actual, Result, Seconds
-from replay.statement import STATEMENTS_CACHED, Parameters, Statement, parse, prepare
+from replay.statement import (
+    STATEMENTS_CACHED,
+    Parameters,
+    Statement,
+    clear_statements,
+    parse,
+    prepare,
+)
 
 Tables = Mapping[str, pa.Table]
 AsOf = int | dt.datetime | str
@@ -187,7 +201,7 @@ def explain(
     plan: str = "auto",
     as_of: AsOf | None = None,
 ) -> Explanation:
-    """Return the plan a query would take and its rivals, without reading an event.
+    """Return the plan a query would take and its rivals, without running it.
 
     Parameters, plans and errors are those of :func:`query`.
     """
@@ -197,10 +211,31 @@ def explain(
     return Explanation(_plan(statement, statistics_of(snapshot), plan))
 
 
-@lru_cache(STATEMENTS_CACHED)
 def _plan(statement: Statement, statistics: SnapshotStatistics, requested: str) -> Plan:
     """Plan, or take the plan made before for this statement on this snapshot."""
-    return choose_plan(statement.bound, statistics, requested=requested)
+    return _cached_plan(statement, statistics, requested, statistics.parameters)
+
+
+@lru_cache(STATEMENTS_CACHED)
+def _cached_plan(
+    statement: Statement,
+    statistics: SnapshotStatistics,
+    requested: str,
+    parameters: CostParameters,
+) -> Plan:
+    return choose_plan(statement.bound, statistics, requested=requested, parameters=parameters)
+
+
+def clear_caches() -> None:
+    """Forget queries bound before, their plans, and the answers of lookups.
+
+    What was read of a store's trees and runs is kept: a query asked again is planned and looked
+    up anew, as another query on the same store would be.
+    """
+    clear_statements()
+    _cached_plan.cache_clear()
+    clear_statistics()
+    clear_answers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +274,7 @@ class _Run:
     n_entries_read: int
     n_candidates: int
     n_intervals: int
+    switched: str | None
     warnings: tuple[str, ...]
     started: float
     planned: float
@@ -259,6 +295,7 @@ class _Run:
             intervals=self.n_intervals,
             faults=self.answering.n_faults,
             warnings=self.warnings,
+            switched=self.switched,
             seconds=Seconds(
                 plan=self.planned - self.started,
                 index=self.looked_up - self.planned,
@@ -277,27 +314,24 @@ def _run_on_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -
     statistics = statistics_of(snapshot)
     chosen = _plan(statement, statistics, asked.plan)
     planned = perf_counter()
-    indexed = look_up(chosen, statistics)
-    if chosen.kind is PlanKind.FULL:
-        stretches = chosen.stretches
-        n_candidates = n_intervals = 0
-    else:
-        found = replay_stretches(chosen, indexed.occurrences, bound, statistics)
-        stretches, n_candidates, n_intervals = found.blocks, found.n_candidates, found.n_intervals
+    lookups = Lookups(chosen, statistics)
+    settled = find_stretches(chosen, bound, statistics, lookups, is_adaptive=asked.plan == "auto")
+    found = settled.stretches
     looked_up = perf_counter()
-    source = _source_of(snapshot, bound, stretches)
+    source = _source_of(snapshot, bound, found.blocks)
     return _Run(
-        Answering(source, bound, program, stretches),
+        Answering(source, bound, program, found.blocks),
         source,
         chosen,
-        n_entries_read=indexed.n_entries_read,
-        n_candidates=n_candidates,
-        n_intervals=n_intervals,
+        n_entries_read=lookups.n_entries_read,
+        n_candidates=found.n_candidates,
+        n_intervals=found.n_intervals,
+        switched=settled.switched,
         warnings=(*lost, *statistics.faults),
         started=asked.started,
         planned=planned,
         looked_up=looked_up,
-        count_bytes=_byte_counter(snapshot, stretches, program, indexed),
+        count_bytes=_byte_counter(snapshot, found.blocks, program, lookups),
     )
 
 
@@ -314,12 +348,12 @@ def _source_of(
 
 
 def _byte_counter(
-    snapshot: Snapshot, stretches: np.ndarray[Any, Any], program: MatchProgram, indexed: IndexPhase
+    snapshot: Snapshot, stretches: np.ndarray[Any, Any], program: MatchProgram, lookups: Lookups
 ) -> Callable[[], int]:
     def count() -> int:
         ranges = [np.arange(first, last) for first, last in stretches.tolist()]
         blocks = np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
-        return snapshot.block_bytes(blocks, list(program.columns)) + indexed.n_bytes_read
+        return snapshot.block_bytes(blocks, list(program.columns)) + lookups.n_bytes_read
 
     return count
 
@@ -347,6 +381,7 @@ def _run_on_table(tables: Tables, asked: _Asked) -> _Run:
         n_entries_read=0,
         n_candidates=0,
         n_intervals=0,
+        switched=None,
         warnings=(),
         started=asked.started,
         planned=planned,

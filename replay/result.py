@@ -40,6 +40,8 @@ class Actual:
     """Rows whose expression met a fault (division by zero, overflow, …) and gave NULL."""
     warnings: tuple[str, ...]
     seconds: Seconds
+    switched: str | None = None
+    """Why something else was read than the plan says, once lookups were done; None if not."""
     count_bytes: Callable[[], int] = field(repr=False, compare=False, default=lambda: 0)
     """Counts the compressed bytes of what was read; asked only when someone looks."""
 
@@ -61,6 +63,7 @@ class Actual:
             "candidates": self.candidates,
             "intervals": self.intervals,
             "alpha": self.alpha,
+            "switched": self.switched,
             "faults": self.faults,
             "warnings": list(self.warnings),
             "seconds": {

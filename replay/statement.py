@@ -83,3 +83,9 @@ def _prepare_cached(
     values = {name: value for name, _, _, value in params}
     bound = bind(parse(sql), schema, time=time, text=sql, params=values)
     return Statement(bound, compile_program(bound))
+
+
+def clear_statements() -> None:
+    """Forget what was parsed, bound and compiled."""
+    parse.cache_clear()
+    _prepare_cached.cache_clear()

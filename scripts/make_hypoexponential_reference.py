@@ -70,8 +70,8 @@ class Reference:
             sf = partial = mp.mpf(0)
             for rate, sf_terms, moment_terms in self._terms[digits]:
                 decay = mp.exp(-rate * time)
-                sf -= decay * mp.polyval(sf_terms[::-1], time)
-                partial += decay * mp.polyval(moment_terms[::-1], time)
+                sf -= decay * mp.polyval(sf_terms, time, asc=True)
+                partial += decay * mp.polyval(moment_terms, time, asc=True)
             mean = mp.fsum(1 / mp.mpf(rate) for rate in self._rates)
             return 1 - sf, sf, mean + partial
 

@@ -30,7 +30,7 @@ def install_newest(directory: Path) -> dict[str, str]:
         if name not in ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT")
     }
     pip = [str(python), "-m", "pip"]
-    wanted = [*BUILD_TOOLS, f"{ROOT}[dev]"]
+    wanted = [*BUILD_TOOLS, f"{ROOT}[bench,dev]"]
     subprocess.run([*pip, "install", "--quiet", *wanted], check=True, env=environment)  # noqa: S603 - our own words
     frozen = subprocess.check_output([*pip, "freeze"], env=environment, text=True)  # noqa: S603
     pairs = (line.partition("==") for line in frozen.splitlines() if "==" in line)

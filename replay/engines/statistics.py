@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
 
 from chronicle import Snapshot
+from chronicle.errors import StorageError
 from chronicle.snapshot import AttributeBounds, Leaves
+from costmodel.parameters import CostParameters
 from indexing import IndexSet, KeyRanges, open_indexes
-from replay.planning.plan import Occurrences, Plan
+from indexing.cache import BoundedCache
+from indexing.errors import IndexingError
+from indexing.objects import object_kind, to_objects
+from replay.engines.key_numbers import count_keys, number_keys
+from replay.engines.weights import LoadedWeights, load_weights
+from replay.planning.statistics import IntArray
 
 SNAPSHOTS_CACHED = 8
 """Snapshots whose statistics, and so whose plans, are kept per process."""
+
+KEY_BLOCKS = 4
+"""Blocks in which keys are counted: thousands of events, read once per snapshot."""
+
+SAMPLE_CACHE_BYTES = 16 << 20
+"""Memory for sampled columns, per snapshot: a few samples of some hundred thousand events."""
 
 
 class SnapshotStatistics:
@@ -24,6 +40,9 @@ class SnapshotStatistics:
     def __init__(self, indexes: IndexSet) -> None:
         self._snapshot: Snapshot = indexes.snapshot
         self._indexes = indexes
+        self._samples: BoundedCache[tuple[bytes, str], pa.Array] = BoundedCache(
+            SAMPLE_CACHE_BYTES, lambda column: int(column.get_total_buffer_size())
+        )
 
     @property
     def n_events(self) -> int:
@@ -51,6 +70,27 @@ class SnapshotStatistics:
         return frozenset(self._indexes.attributes)
 
     @property
+    def derived(self) -> frozenset[str]:
+        """Derived attributes declared for the stream."""
+        return frozenset(self._snapshot.settings.derived)
+
+    @property
+    def key(self) -> str | None:
+        """The stream's key column, if its type can tell objects apart."""
+        name = self._snapshot.settings.key
+        try:
+            if name is not None:
+                object_kind(self._snapshot.schema.field(name).type, name)
+        except IndexingError:
+            return None
+        return name
+
+    @property
+    def parameters(self) -> CostParameters:
+        """Weights of the cost model: what ``chronicle calibrate`` measured, or the defaults."""
+        return self._weights.parameters
+
+    @property
     def indexes(self) -> IndexSet:
         """The indexes themselves, for the engine."""
         return self._indexes
@@ -58,15 +98,61 @@ class SnapshotStatistics:
     @property
     def faults(self) -> tuple[str, ...]:
         """What was found damaged in derived data and was answered without."""
-        return (*self._snapshot.faults, *self._indexes.faults)
+        warning = self._weights.warning
+        weights = () if warning is None else (warning,)
+        return (*self._snapshot.faults, *self._indexes.faults, *weights)
+
+    @property
+    def _weights(self) -> LoadedWeights:
+        return load_weights(Path(self._snapshot.stream_dir).parent)
 
     def bounds(self, attribute: str) -> AttributeBounds:
         """Least and greatest value of an attribute, per block."""
         return self._snapshot.bounds(attribute)
 
-    def estimate_count(self, attribute: str, ranges: KeyRanges) -> tuple[int, int]:
+    def estimate_count(
+        self, attribute: str, ranges: KeyRanges, *, within: IntArray | None = None
+    ) -> tuple[int, int]:
         """Least and most events whose attribute lies in ``ranges``, from fences alone."""
-        return self._indexes.index(attribute).estimate_count(ranges)
+        return self._indexes.index(attribute).estimate_count(ranges, within=within)
+
+    @cached_property
+    def n_keys(self) -> float:
+        """How many keys take turns, told from a few blocks; 1.0 without a key column."""
+        name = self.key
+        if name is None or self.n_blocks == 0:
+            return 1.0
+        blocks = np.unique(np.linspace(0, self.n_blocks - 1, KEY_BLOCKS, dtype=np.int64))
+        try:
+            column = self.sample_columns(blocks, [name])[name]
+        except StorageError:  # a plan may have no need of the file that cannot be read
+            return 1.0
+        counts = self.leaves.count[blocks]
+        pieces = zip((np.cumsum(counts) - counts).tolist(), counts.tolist(), strict=True)
+        near = [to_objects(column.slice(first, n), name) for first, n in pieces]
+        return count_keys(number_keys(near))
+
+    def expect_count(self, attribute: str, ranges: KeyRanges) -> float:
+        """About how many events have an attribute in ``ranges``, from fences alone."""
+        return self._indexes.index(attribute).expect_count(ranges)
+
+    def sample_columns(self, blocks: IntArray, attributes: Sequence[str]) -> Mapping[str, pa.Array]:
+        """Return columns of some blocks; see ``planning.StreamStatistics``."""
+        ordinals = blocks.astype("int64", copy=False).tobytes()
+        names = [name for name in dict.fromkeys(attributes) if name in self._snapshot.schema.names]
+        kept = {name: self._samples.find((ordinals, name)) for name in names}
+        missing = [name for name in names if kept[name] is None]
+        table = self._snapshot.read_blocks(blocks, missing).unify_dictionaries()
+        columns: dict[str, pa.Array] = {}
+        for name in names:
+            column = kept[name]
+            if column is None:
+                column = pa.concat_arrays(
+                    table.column(name).chunks or [pa.array([], table.schema.field(name).type)]
+                )
+                self._samples.put((ordinals, name), column)
+            columns[name] = column
+        return columns
 
 
 def statistics_of(snapshot: Snapshot) -> SnapshotStatistics:
@@ -77,29 +163,6 @@ def statistics_of(snapshot: Snapshot) -> SnapshotStatistics:
 _cached_statistics = lru_cache(SNAPSHOTS_CACHED)(SnapshotStatistics)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexPhase:
-    """Entries the indexes gave for a plan."""
-
-    occurrences: Mapping[tuple[int, str], Occurrences]
-    """By position in the pattern and attribute; sorted by ``seq``."""
-    n_entries_read: int
-    n_bytes_read: int
-
-
-def look_up(plan: Plan, statistics: SnapshotStatistics) -> IndexPhase:
-    """Look up the plan's conditions; equal ranges of one attribute are read once."""
-    if plan.finds_nothing:
-        return IndexPhase({}, 0, 0)
-    found: dict[tuple[str, KeyRanges], Occurrences] = {}
-    n_entries = n_bytes = 0
-    occurrences = {}
-    for condition in plan.conditions:
-        asked = (condition.attribute, condition.ranges)
-        if asked not in found:
-            entries = statistics.indexes.index(condition.attribute).lookup(condition.ranges)
-            found[asked] = Occurrences(seq=entries.seq, t=entries.t)
-            n_entries += entries.n_entries_read
-            n_bytes += entries.n_bytes_read
-        occurrences[condition.position, condition.attribute] = found[asked]
-    return IndexPhase(occurrences, n_entries, n_bytes)
+def clear_statistics() -> None:
+    """Forget what is kept of snapshots for planning: with their statistics go their plans."""
+    _cached_statistics.cache_clear()

@@ -1,4 +1,4 @@
-"""Planning: a bound query and summaries in, a plan out; reads no event."""
+"""Planning: a bound query and summaries in, a plan out; reads no file."""
 
 from replay.planning.explain import to_json, to_text
 from replay.planning.intervals import Stretches, replay_stretches

@@ -16,6 +16,7 @@ FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 DAY_US: Final = 86_400_000_000
+DOUBLE_MAX: Final = math.nextafter(math.inf, 0.0)
 
 Cast = tuple[T, T]
 """A cast that keeps order, as (from, to)."""
@@ -23,7 +24,7 @@ Cast = tuple[T, T]
 TO_DOUBLE: Final[Cast] = (T.INTEGER, T.DOUBLE)
 TO_TIMESTAMP: Final[Cast] = (T.DATE, T.TIMESTAMP)
 
-_INTEGRAL: Final = frozenset({T.INTEGER, T.TIMESTAMP, T.TIMESTAMP_UTC, T.DATE, T.INTERVAL})
+INTEGRAL: Final = frozenset({T.INTEGER, T.TIMESTAMP, T.TIMESTAMP_UTC, T.DATE, T.INTERVAL})
 
 
 def term(expression: Expression) -> tuple[str, Cast | None] | None:
@@ -67,7 +68,7 @@ def constant(expression: Expression) -> tuple[bool, Key | None]:
     if expression.op not in _FOLDED or not all(_is_number(value) for value in values):
         return False, None
     result = _FOLDED[expression.op](values)
-    if isinstance(result, int) and expression.type in _INTEGRAL:
+    if isinstance(result, int) and expression.type in INTEGRAL:
         return (True, result) if INT64_MIN <= result <= INT64_MAX else (False, None)
     if isinstance(result, float) and expression.type is T.DOUBLE:
         return True, result
@@ -153,22 +154,19 @@ def _integers_as_doubles(op: str, value: float) -> KeyRanges:
         return KeyRanges.everything() if op in admitting else KeyRanges(())
     below = math.nextafter(value, -math.inf)
     at_least = None if math.isinf(below) else math.floor(below) + 1
-    at_most = math.ceil(math.nextafter(value, math.inf)) - 1 if value < _DOUBLE_MAX else None
+    at_most = math.ceil(math.nextafter(value, math.inf)) - 1 if value < DOUBLE_MAX else None
     match op:
         case "=":
-            return _integers(at_least, at_most)
+            return integers(at_least, at_most)
         case ">=":
-            return _integers(at_least, None)
+            return integers(at_least, None)
         case "<=":
-            return _integers(None, at_most)
+            return integers(None, at_most)
         case ">":
-            return _integers(math.floor(value) + 1, None)
+            return integers(math.floor(value) + 1, None)
         case "<":
-            return _integers(None, math.ceil(value) - 1)
-    return _all_integers_but(int(value)) if value.is_integer() else KeyRanges.everything()
-
-
-_DOUBLE_MAX: Final = math.nextafter(math.inf, 0.0)
+            return integers(None, math.ceil(value) - 1)
+    return all_integers_but(int(value)) if value.is_integer() else KeyRanges.everything()
 
 
 def _days_as_timestamps(op: str, micros: int) -> KeyRanges:
@@ -176,19 +174,19 @@ def _days_as_timestamps(op: str, micros: int) -> KeyRanges:
     floor, ceiling = micros // DAY_US, -(-micros // DAY_US)
     match op:
         case "=":
-            return _integers(ceiling, floor)
+            return integers(ceiling, floor)
         case ">=":
-            return _integers(ceiling, None)
+            return integers(ceiling, None)
         case "<=":
-            return _integers(None, floor)
+            return integers(None, floor)
         case ">":
-            return _integers(floor + 1, None)
+            return integers(floor + 1, None)
         case "<":
-            return _integers(None, ceiling - 1)
-    return _all_integers_but(floor) if floor == ceiling else KeyRanges.everything()
+            return integers(None, ceiling - 1)
+    return all_integers_but(floor) if floor == ceiling else KeyRanges.everything()
 
 
-def _integers(low: int | None, high: int | None) -> KeyRanges:
+def integers(low: int | None, high: int | None) -> KeyRanges:
     """Return the 64-bit integers from ``low`` to ``high``, both included."""
     if (low is not None and low > INT64_MAX) or (high is not None and high < INT64_MIN):
         return KeyRanges(())
@@ -197,8 +195,9 @@ def _integers(low: int | None, high: int | None) -> KeyRanges:
     return KeyRanges.of([KeyRange(low, high)])
 
 
-def _all_integers_but(value: int) -> KeyRanges:
-    return _integers(None, value - 1).union(_integers(value + 1, None))
+def all_integers_but(value: int) -> KeyRanges:
+    """Return all 64-bit integers but one."""
+    return integers(None, value - 1).union(integers(value + 1, None))
 
 
 def like_ranges(pattern: str, escape: str | None, truth: bool) -> KeyRanges:

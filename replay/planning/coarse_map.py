@@ -19,6 +19,12 @@ from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, Lea
 RANGES_EXACT_MAX: Final = 16
 """Ranges of one condition that are tested one by one; longer lists by one binary search."""
 
+LEVEL_WIDTH: Final = 32
+"""Buckets put together to one of the level above: the tree's fan-out."""
+
+LEVEL_BLOCKS: Final = 8192
+"""Blocks that are looked at one by one at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimeBounds:
@@ -117,6 +123,19 @@ def position_masks(
     return tuple(masks)
 
 
+def coarsest_level(n_blocks: int) -> int:
+    """Return the level of the tree the coarse pattern map begins at; 0 are the blocks.
+
+    A level more costs about as much as looking at `LEVEL_BLOCKS` blocks, so that short streams
+    are looked at block by block at once.
+    """
+    level = 0
+    while n_blocks > LEVEL_BLOCKS:
+        n_blocks = -(-n_blocks // LEVEL_WIDTH)
+        level += 1
+    return level
+
+
 def surviving_buckets(
     shape: PatternShape,
     masks: Sequence[BoolArray | None],
@@ -126,7 +145,9 @@ def surviving_buckets(
 ) -> IntArray:
     """Return the buckets outside which no match can have a row.
 
-    Inclusive: the rows of every match lie in one of the ranges, from its first to its last.
+    Inclusive: the rows of every match lie in one of the ranges, from its first to its last. Many
+    buckets are put together to coarse ones first, of which one may hold what any of its own may;
+    only under those that survive they are looked at one by one.
 
     Parameters
     ----------
@@ -155,15 +176,72 @@ def surviving_buckets(
         return no_blocks()
     if not shape.positions:
         return all_blocks(n)
+    every = _Buckets(buckets.count, buckets.base[:-1], buckets.t_min, buckets.t_max)
+    return ranges_of(_survivors(shape, masks, every, within))
+
+
+@dataclass(frozen=True, slots=True)
+class _Buckets:
+    """Buckets in stream order; every field has shape (n,)."""
+
+    count: IntArray
+    first_seq: IntArray
+    t_min: IntArray
+    t_max: IntArray
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def coarser(self) -> _Buckets:
+        """Return the buckets of the level above."""
+        first = np.arange(0, len(self), LEVEL_WIDTH)
+        last = np.minimum(first + LEVEL_WIDTH, len(self)) - 1
+        count = np.add.reduceat(self.count, first)
+        return _Buckets(count, self.first_seq[first], self.t_min[first], self.t_max[last])
+
+    def take(self, at: IntArray) -> _Buckets:
+        """Return the buckets at some places."""
+        return _Buckets(self.count[at], self.first_seq[at], self.t_min[at], self.t_max[at])
+
+
+def _survivors(
+    shape: PatternShape, masks: Sequence[BoolArray | None], buckets: _Buckets, within: int | None
+) -> BoolArray:
+    """Return which buckets survive: first by the level above, if it is worth it."""
+    n = len(buckets)
+    if n <= LEVEL_BLOCKS:
+        return _sweep(shape, masks, buckets, within)
+    first = np.arange(0, n, LEVEL_WIDTH)
+    coarse_masks = [None if m is None else np.logical_or.reduceat(m, first) for m in masks]
+    survivors = _survivors(shape, coarse_masks, buckets.coarser(), within)
+    at = np.flatnonzero(np.repeat(survivors, LEVEL_WIDTH)[:n])
+    if 2 * len(at) > n:
+        return _sweep(shape, masks, buckets, within)
+    # A match lies in neighbouring buckets that survive, so leaving out the others between them
+    # keeps it; what seems to follow each other now is only ever more.
+    found = np.zeros(n, dtype=np.bool_)
+    if len(at):
+        finer = [None if m is None else m[at] for m in masks]
+        found[at] = _sweep(shape, finer, buckets.take(at), within)
+    return found
+
+
+def _sweep(
+    shape: PatternShape, masks: Sequence[BoolArray | None], buckets: _Buckets, within: int | None
+) -> BoolArray:
+    """Return which of at least one bucket survive, each looked at by itself."""
+    n = len(buckets)
     reach = [_reach(masks[a:b], buckets.count) for a, b in shape.blocks]
     end = reach[0][0]
     for earliest, _ in reach[1:]:
         end = np.append(np.minimum.accumulate(earliest[::-1])[::-1], n)[end]
-    limit = _last_in_window(shape, buckets, within)
-    starts = np.flatnonzero(end <= limit)
+    starts = np.flatnonzero(end < n)
+    limit = _last_in_window(shape, buckets, within, starts)
+    is_reached = end[starts] <= limit
+    starts, limit = starts[is_reached], limit[is_reached]
     if len(starts) == 0:
-        return no_blocks()
-    end, limit = end[starts], limit[starts]
+        return np.zeros(n, dtype=np.bool_)
+    end = end[starts]
     last = limit
     if not shape.trailing_gap:
         latest = reach[-1][1]
@@ -172,7 +250,7 @@ def surviving_buckets(
     first = starts if not shape.leading_gap else _first_in_window(shape, buckets, within, end)
     steps = np.bincount(np.minimum(first, starts), minlength=n + 1)
     steps = steps - np.bincount(last + 1, minlength=n + 1)
-    return ranges_of(np.cumsum(steps[:-1]) > 0)
+    return np.asarray(np.cumsum(steps[:-1]) > 0)
 
 
 def _reach(masks: Sequence[BoolArray | None], count: IntArray) -> tuple[IntArray, IntArray]:
@@ -194,22 +272,24 @@ def _reach(masks: Sequence[BoolArray | None], count: IntArray) -> tuple[IntArray
     return earliest, latest
 
 
-def _last_in_window(shape: PatternShape, buckets: Leaves, within: int | None) -> IntArray:
-    """Return the last bucket that a match starting in each bucket can have rows in."""
-    n = len(buckets.t_min)
-    limit = np.full(n, n - 1)
+def _last_in_window(
+    shape: PatternShape, buckets: _Buckets, within: int | None, starts: IntArray
+) -> IntArray:
+    """Return the last bucket that a match starting in each of some buckets can have rows in."""
+    limit = np.full(len(starts), len(buckets) - 1)
     if within is not None:
-        latest = saturating_add(buckets.t_max, within)
+        latest = saturating_add(buckets.t_max[starts], within)
         limit = np.searchsorted(buckets.t_min, latest, side="right") - 1
     if shape.row_window is not None:
-        rows = min(shape.row_window, int(buckets.base[-1]))
-        last_row = buckets.base[1:] - 1 + max(rows - 1, 0)
-        limit = np.minimum(limit, np.searchsorted(buckets.base[:-1], last_row, side="right") - 1)
+        rows = max(shape.row_window, 1)  # at most ``shape.ROWS_MAX``, so that no sum overflows
+        last_row = buckets.first_seq[starts] + buckets.count[starts] + (rows - 2)
+        by_rows = np.searchsorted(buckets.first_seq, last_row, side="right") - 1
+        limit = np.minimum(limit, by_rows)
     return limit
 
 
 def _first_in_window(
-    shape: PatternShape, buckets: Leaves, within: int | None, end: IntArray
+    shape: PatternShape, buckets: _Buckets, within: int | None, end: IntArray
 ) -> IntArray:
     """Return the first bucket that a match ending at or after bucket ``end`` can have rows in."""
     first = np.zeros(len(end), dtype=np.int64)
@@ -217,9 +297,9 @@ def _first_in_window(
         earliest = saturating_add(buckets.t_min[end], -within)
         first = np.searchsorted(buckets.t_max, earliest, side="left")
     if shape.row_window is not None:
-        rows = min(shape.row_window, int(buckets.base[-1]))
-        row = np.maximum(buckets.base[end] - max(rows - 1, 0), 0)
-        first = np.maximum(first, np.searchsorted(buckets.base[:-1], row, side="right") - 1)
+        row = np.maximum(buckets.first_seq[end] - (max(shape.row_window, 1) - 1), 0)
+        by_rows = np.searchsorted(buckets.first_seq, row, side="right") - 1
+        first = np.maximum(first, by_rows)
     return first
 
 

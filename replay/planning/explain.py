@@ -3,40 +3,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from costmodel.plan_cost import Estimate
 from replay.planning.block_ranges import count_blocks
 from replay.planning.plan import Plan, PlanKind, Selectivity
+from replay.planning.shape import Position
 
 Json = dict[str, Any]
 
+NOT_COMPARED: Final = "-"
+
 
 def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
-    """Return the plan as JSON values; the keys of ``docs/planning.md`` are stable.
+    """Return the plan as JSON values; ``docs/explain.schema.json`` has the keys, which are stable.
 
     Parameters
     ----------
     plan
         The plan.
     actual
-        What happened, with the stable keys ``blocks_read, blocks_total, bytes_read, entries_read,
-        rows_replayed, rows_total, candidates, intervals, alpha, seconds{plan, index, read, match,
-        total}``; null in the result unless the query has been run.
+        What happened, as ``replay.result.Actual.to_dict`` has it; null in the result unless the
+        query has been run.
     """
     return {
         "plan": plan.name,
         "indexes": _indexes(plan),
         "reason": plan.reason,
         "pattern": str(plan.shape),
-        "positions": _positions(plan),
+        "positions": [
+            {"symbol": position.symbol, "ranges": _ranges(plan, position, index)}
+            for index, position in enumerate(plan.shape.positions)
+        ],
+        "gaps": [
+            {"symbol": fill.symbol, "before": index, "ranges": _ranges(plan, fill, ~index)}
+            for index, fill in _fills(plan)
+        ],
         "stretches": {
             "count": len(plan.stretches),
             "blocks": count_blocks(plan.stretches),
             "blocks_total": plan.n_blocks,
+            "level": plan.level,
         },
         "estimated": _estimated(plan.estimated),
+        "sampled": plan.sampled,
+        "strategy": plan.strategy,
+        "weights": plan.weights.source,
         "actual": None if actual is None else dict(actual),
         "rivals": [{"plan": r.name, "estimated": _estimated(r.estimated)} for r in plan.rivals],
     }
@@ -46,23 +59,23 @@ def _indexes(plan: Plan) -> list[str]:
     return list(dict.fromkeys(condition.name for condition in plan.conditions))
 
 
-def _positions(plan: Plan) -> list[Json]:
-    known = {(s.condition.position, s.condition.attribute): s for s in plan.selectivities}
-    used = {(c.position, c.attribute) for c in plan.conditions}
+def _fills(plan: Plan) -> list[tuple[int, Position]]:
+    """Return what fills each gap of which anything is known, by the position behind it."""
+    return [(i, fill) for i, fill in enumerate(plan.shape.fill_before) if fill is not None]
+
+
+def _ranges(plan: Plan, rows: Position, place: int) -> list[Json]:
+    """Return what is known of the rows at a place (``Condition.place``), range by range."""
+    known = {s.condition.slot: s for s in plan.selectivities}
+    used = {condition.slot for condition in plan.conditions}
     return [
         {
-            "symbol": position.symbol,
-            "ranges": [
-                {
-                    "attribute": attribute,
-                    "range": str(ranges),
-                    "used": (index, attribute) in used,
-                    **_known(known.get((index, attribute))),
-                }
-                for attribute, ranges in position.ranges.items()
-            ],
+            "attribute": attribute,
+            "range": str(ranges),
+            "used": (place, attribute) in used,
+            **_known(known.get((place, attribute))),
         }
-        for index, position in enumerate(plan.shape.positions)
+        for attribute, ranges in rows.ranges.items()
     ]
 
 
@@ -92,85 +105,162 @@ def to_text(plan: Plan, actual: Mapping[str, Any] | None = None) -> str:
     ``actual`` as in `to_json`; with it, the text says what happened and how far estimates erred.
     """
     lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.shape}"]
-    lines += [f"  {line}" for line in _position_lines(plan)]
+    lines += _position_lines(plan)
     lines.append(f"stretches {_stretches(plan)}")
-    lines.append(f"estimated {_estimate_line(plan.estimated)}")
-    if actual is not None:
-        lines += _actual_lines(plan, actual)
-    if plan.rivals:
-        width = max(len(rival.name) for rival in plan.rivals)
-        lines.append("rivals")
-        lines += [f"  {r.name:<{width}}  {_estimate_line(r.estimated)}" for r in plan.rivals]
+    if plan.sampled is not None:
+        lines.append(f"sample    {plan.sampled}")
+    lines += _weights_line(plan)
+    lines += _plan_lines(plan) if actual is None else _actual_lines(plan, actual)
     return "\n".join(lines)
 
 
 def _position_lines(plan: Plan) -> list[str]:
-    known = {(s.condition.position, s.condition.attribute): s for s in plan.selectivities}
-    used = {(c.position, c.attribute) for c in plan.conditions}
-    lines: list[str] = []
+    """Return a line for each range: symbol, range, selectivity and where the number comes from."""
+    fills = dict(_fills(plan))
+    rows: list[tuple[str, ...]] = []
     for index, position in enumerate(plan.shape.positions):
+        if index in fills:
+            rows += _range_rows(plan, fills[index], ~index)
         if not position.ranges:
             never = "no event can satisfy it" if position.is_impossible else "any event"
-            lines.append(f"{position.symbol}: {never}")
-        for attribute, ranges in position.ranges.items():
-            line = f"{position.symbol}: {attribute} {ranges}"
-            selectivity = known.get((index, attribute))
-            if selectivity is not None:
-                index_state = "" if selectivity.indexed else ", no index"
-                share = f"{_percent(selectivity.fraction)} of events"
-                line += f", {share} ({selectivity.source}{index_state})"
-            lines.append(line + (" <- looked up" if (index, attribute) in used else ""))
-    return list(dict.fromkeys(lines))  # A{14} is fourteen positions that say the same
+            rows.append((position.symbol, never, ""))
+        rows += _range_rows(plan, position, index)
+    # A{14} is fourteen positions that say the same.
+    return _aligned(list(dict.fromkeys(rows)), "<<<")
+
+
+def _range_rows(plan: Plan, rows: Position, place: int) -> list[tuple[str, ...]]:
+    known = {s.condition.slot: s for s in plan.selectivities}
+    used = {condition.slot for condition in plan.conditions}
+    symbol = rows.symbol if place >= 0 else f"… {rows.symbol}"
+    return [
+        (
+            symbol,
+            f"{attribute} {ranges}",
+            _selectivity(known.get((place, attribute)))
+            + ("  <- looked up" if (place, attribute) in used else ""),
+        )
+        for attribute, ranges in rows.ranges.items()
+    ]
+
+
+def _selectivity(selectivity: Selectivity | None) -> str:
+    if selectivity is None:
+        return ""
+    index_state = "" if selectivity.indexed else "; no index"
+    return f"{_percent(selectivity.fraction)} of events, {selectivity.source}{index_state}"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
+    """Return rows as lines with columns of one width, indented; ``<`` or ``>`` for each column."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(sides))] if rows else []
+    return [
+        "  "
+        + "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _stretches(plan: Plan) -> str:
     n, blocks = len(plan.stretches), count_blocks(plan.stretches)
     if plan.kind is PlanKind.FULL:
         return f"all {plan.n_blocks:,} blocks"
-    return f"{_counted(n, 'stretch', 'stretches')} of {blocks:,} of {plan.n_blocks:,} blocks"
+    drawn = f", by the tree from level {plan.level}" if plan.level else ""
+    left = f"{_counted(n, 'stretch', 'stretches')} of {blocks:,} of {plan.n_blocks:,} blocks"
+    return f"{left}{drawn}"
 
 
 def _counted(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
 
-def _estimate_line(estimated: Estimate) -> str:
+def _weights_line(plan: Plan) -> list[str]:
+    if plan.full_estimate is None:
+        return []
+    searched = "" if plan.strategy is None else f"; sets of indexes searched by {plan.strategy}"
+    return [f"weights   {plan.weights.source}{searched}"]
+
+
+def _plan_lines(plan: Plan) -> list[str]:
+    """Return what is expected of the plan and of its rivals, side by side."""
+    own = plan.estimated
+    rows = [("", "time", "", "blocks", "entries", "events", "candidates")]
+    rows.append((plan.name, _ms(own.cost), "", *_quantities(own)))
+    rows += [
+        (
+            r.name,
+            _ms(r.estimated.cost),
+            _times(r.estimated.cost, own.cost),
+            *_quantities(r.estimated),
+        )
+        for r in plan.rivals
+    ]
+    return ["estimated", *_aligned(rows, "<>>>>>>")]
+
+
+def _quantities(estimated: Estimate) -> tuple[str, str, str, str]:
     return (
-        f"{_ms(estimated.cost)}, {estimated.blocks:,.0f} blocks, {estimated.entries:,.0f} entries, "
-        f"{_percent(estimated.alpha)} of events, {estimated.candidates:,.0f} candidates"
+        f"{estimated.blocks:,.0f}",
+        f"{estimated.entries:,.0f}",
+        _percent(estimated.alpha),
+        f"{estimated.candidates:,.0f}",
     )
+
+
+def _times(cost: float, chosen: float) -> str:
+    return "" if chosen <= 0 else f"{cost / chosen:,.1f}x"
 
 
 def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
+    """Return what was expected beside what happened, then where the time went, then the rivals."""
     seconds, estimated = actual["seconds"], plan.estimated
-    counts = (
-        _ms(seconds["total"]),
-        f"{actual['blocks_read']:,} of {actual['blocks_total']:,} blocks",
-        f"{actual['entries_read']:,} entries",
-        f"{_percent(actual['alpha'])} of events",
-        f"{actual['candidates']:,} candidates",
+    counts = [
+        ("blocks", estimated.blocks, actual["blocks_read"]),
+        ("entries", estimated.entries, actual["entries_read"]),
+        ("candidates", estimated.candidates, actual["candidates"]),
+    ]
+    rows = [("", "estimated", "actual", "error")]
+    total = seconds["total"]
+    rows.append(("time", _ms(estimated.cost), _ms(total), _error(estimated.cost, total)))
+    rows += [(name, f"{e:,.0f}", f"{a:,}", _error(e, a)) for name, e, a in counts]
+    alpha = actual["alpha"]
+    shares = _percent(estimated.alpha), _percent(alpha)
+    # Coverage is estimated in events of intervals, and what is read are whole blocks.
+    rows.append(("events", *shares, NOT_COMPARED))
+    phases = [f"{phase} {_ms(seconds[phase])}" for phase in ("plan", "index", "read", "match")]
+    events = f"{actual['rows_replayed']:,} of {actual['rows_total']:,} events"
+    parts = (
+        f"{events} in {actual['blocks_read']:,} of {actual['blocks_total']:,} blocks",
+        f"{actual['bytes_read']:,} bytes",
         _counted(actual["intervals"], "interval", "intervals"),
     )
-    events = f"{actual['rows_replayed']:,} of {actual['rows_total']:,} events replayed"
-    phases = [f"{phase} {_ms(seconds[phase])}" for phase in ("plan", "index", "read", "match")]
-    errors = (
-        f"blocks {_error(estimated.blocks, actual['blocks_read'])}",
-        f"entries {_error(estimated.entries, actual['entries_read'])}",
-        f"time {_error(estimated.cost, seconds['total'])}",
-    )
+    switched = actual.get("switched")
     return [
-        "actual    " + ", ".join(counts),
-        f"          {events}, {actual['bytes_read']:,} bytes read",
-        "time      " + ", ".join(phases),
-        "error     " + ", ".join(errors),
+        *_aligned(rows, "<>>>"),
+        f"replayed  {', '.join(parts)}",
+        f"time      {', '.join(phases)}",
+        *([] if switched is None else [f"switched  {switched}"]),
         *(f"warning   {warning}" for warning in actual.get("warnings", ())),
+        *_rival_lines(plan),
     ]
+
+
+def _rival_lines(plan: Plan) -> list[str]:
+    rows = [
+        (r.name, _ms(r.estimated.cost), _times(r.estimated.cost, plan.estimated.cost))
+        for r in plan.rivals
+    ]
+    return ["rivals, as estimated", *_aligned(rows, "<>>")] if rows else []
 
 
 def _error(estimated: float, actual: float) -> str:
     """Return the relative error of an estimate, with its sign."""
+    if estimated == actual:
+        return "none"
     if actual == 0:
-        return "none" if estimated == 0 else f"{estimated:,.3g} instead of 0"
+        return NOT_COMPARED
     return f"{(estimated - actual) / actual:+.0%}"
 
 

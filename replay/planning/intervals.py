@@ -9,12 +9,15 @@ from typing import Final
 import numpy as np
 
 from replay.language.bound import BoundPatternQuery
-from replay.planning.ascending import are_in, lower_bounds
+from replay.planning.agreement import link_by_key
+from replay.planning.ascending import lower_bounds
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
 from replay.planning.coarse_map import saturating_add
-from replay.planning.plan import Occurrences, Plan, PlanKind
+from replay.planning.hits import BlockHits, by_place, join_block, run_ends
+from replay.planning.plan import Occurrences, Plan, Slot
+from replay.planning.row_times import earliest_times, latest_times
 from replay.planning.shape import PatternShape
-from replay.planning.statistics import BoolArray, IntArray, Leaves, StreamStatistics
+from replay.planning.statistics import BoolArray, IntArray, Leaves, Timeline
 
 BRIDGE_BLOCKS: Final = 2
 """Blocks between two stretches that are read rather than skipped: a jump costs about two blocks."""
@@ -36,9 +39,9 @@ class Stretches:
 
 def replay_stretches(
     plan: Plan,
-    occurrences: Mapping[tuple[int, str], Occurrences],
+    occurrences: Mapping[Slot, Occurrences],
     query: BoundPatternQuery,
-    statistics: StreamStatistics,
+    statistics: Timeline,
     *,
     bridge_blocks: int = BRIDGE_BLOCKS,
 ) -> Stretches:
@@ -49,10 +52,10 @@ def replay_stretches(
     Parameters
     ----------
     plan
-        Chosen plan. Without index conditions its own stretches are the answer.
+        Chosen plan. Without conditions on a position its own stretches are the answer.
     occurrences
-        For each condition of the plan, as (position, attribute), the events in its ranges. More
-        than those inside ``plan.stretches`` may be given.
+        For each condition of the plan, by its ``slot``, the events in its ranges. More than those
+        inside ``plan.stretches`` may be given. If all carry keys, those of a candidate are equal.
     query, statistics
         What the plan was made for.
     bridge_blocks
@@ -68,21 +71,23 @@ def replay_stretches(
     Thesis 3.4.2, Algorithm 3.1 with (C1)-(C3), (S1)-(S3) and the shortening of 3.4.4, corrected as
     ``docs/planning.md`` says: the window test is ``<=``; for each start of the first block
     the earliest and the latest reachable end count (``A Z* B`` on A B Z B); inside the first and
-    the last basic block ``seq`` fixes the end exactly; ties have a time gap of 0.
+    the last basic block ``seq`` fixes the end exactly; ties have a time gap of 0, but only in
+    the blocks that have them. Further than the thesis: candidates agree on the key
+    (`agreement.link_by_key`), and gaps hold what their part of the pattern allows (`_link`).
     """
     leaves = statistics.leaves
-    if plan.kind is not PlanKind.INDEXES or len(plan.stretches) == 0:
+    if all(condition.fills_gap for condition in plan.conditions) or len(plan.stretches) == 0:
         blocks = bridge(plan.stretches, bridge_blocks)
         n = len(plan.stretches)
         return Stretches(blocks, 0, n, count_events(blocks, leaves.base))
-    reach = _Reach.of(plan.shape, query, statistics)
-    found = _by_position(plan, occurrences, leaves.base)
+    found = by_place(plan.conditions, occurrences, leaves.base[plan.stretches])
     hits = [
-        _join_block(block, found, statistics.n_events, len(plan.shape.positions))
+        join_block(block, found, statistics.n_events, len(plan.shape.positions))
         for block in plan.shape.blocks
         if any(position in found for position in range(*block))
     ]
-    intervals = _sweep(hits, reach)
+    fills = {~place: given.seq for place, given in found.items() if place < 0}
+    intervals = _sweep(hits, fills, _Reach.of(plan.shape, query, statistics))
     if intervals.n == 0:
         return Stretches(no_blocks(), 0, 0, 0)
     covered = _covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
@@ -90,6 +95,32 @@ def replay_stretches(
     return Stretches(
         blocks, intervals.n, intervals.count_disjoint(), count_events(blocks, leaves.base)
     )
+
+
+def touched_by(
+    hits: list[BlockHits],
+    fills: Mapping[int, IntArray],
+    shape: PatternShape,
+    query: BoundPatternQuery,
+    statistics: Timeline,
+) -> BoolArray:
+    """Return which blocks the replay intervals have a part in, shape (n_blocks,).
+
+    The inner part of `replay_stretches`, for plans that share what they join.
+
+    Parameters
+    ----------
+    hits
+        Of the basic blocks looked up, in order; at least one.
+    fills
+        Rows that the gap before a position may hold, by that position; none where not looked up.
+    shape, query, statistics
+        As there.
+    """
+    intervals = _sweep(hits, fills, _Reach.of(shape, query, statistics))
+    if intervals.n == 0:
+        return np.zeros(statistics.n_blocks, dtype=np.bool_)
+    return _covered_blocks(intervals, statistics.leaves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,50 +131,47 @@ class _Reach:
     """Window in time; None: no bound."""
     rows: int | None
     """Window in rows; None: no bound."""
-    gap_min: int
+    leaves: Leaves
+    n_events: int
     n_positions: int
     leading_gap: bool
     trailing_gap: bool
 
     @classmethod
-    def of(
-        cls, shape: PatternShape, query: BoundPatternQuery, statistics: StreamStatistics
-    ) -> _Reach:
+    def of(cls, shape: PatternShape, query: BoundPatternQuery, statistics: Timeline) -> _Reach:
         rows = shape.row_window
         return cls(
             within=query.within,
             rows=None if rows is None else min(rows, statistics.n_events),
-            gap_min=max(statistics.gap_min, 0),
+            leaves=statistics.leaves,
+            n_events=statistics.n_events,
             n_positions=len(shape.positions),
             leading_gap=shape.leading_gap,
             trailing_gap=shape.trailing_gap,
         )
 
+    def start_times(self, first: BlockHits) -> IntArray:
+        """Return the latest times matches can start at, by hits of the first block looked up."""
+        at = first.chosen_first
+        return latest_times(first.start + (at - first.first), first.t_first, at, self.leaves)
 
-@dataclass(frozen=True, slots=True)
-class _BlockHits:
-    """Occurrences of a basic block by the ``seq`` its first position would have."""
-
-    first: int
-    """Position the block begins with."""
-    stop: int
-    chosen_first: int
-    """First position of the block that has been looked up."""
-    chosen_last: int
-    start: IntArray
-    t_first: IntArray
-    """Time of the event at ``chosen_first``."""
-    t_last: IntArray
+    def end_times(self, last: BlockHits) -> IntArray:
+        """Return the earliest times matches can end at, by hits of the last block looked up."""
+        at = last.chosen_last
+        seq = last.start + (at - last.first)
+        return earliest_times(seq, last.t_last, self.n_positions - 1 - at, self.leaves)
 
 
 @dataclass(frozen=True, slots=True)
 class _Intervals:
-    """Replay intervals by start; every bound ascends, so the union is a single sweep.
+    """Replay intervals by start.
 
     A bound that is None does not restrict; of two lower (or upper) bounds both hold.
     """
 
     n: int
+    ascend: bool
+    """Whether every bound ascends, so that the union is a single sweep."""
     seq_low: IntArray | None
     t_low: IntArray | None
     seq_high: IntArray | None
@@ -154,159 +182,101 @@ class _Intervals:
     def count_disjoint(self) -> int:
         """Return how many intervals there are after uniting those that overlap."""
         low, high, seen_low, seen_high = self.seq_low, self.seq_high, *self.t_seen
-        if low is not None and high is not None:
-            apart = low[1:] > high[:-1]
-        elif (low is None and self.t_low is None) or (high is None and self.t_high is None):
-            return 1
-        else:
-            t_low = seen_low if self.t_low is None else self.t_low
-            t_high = seen_high if self.t_high is None else self.t_high
-            apart = t_low[1:] > t_high[:-1]
-        return 1 + int(np.count_nonzero(apart))
+        if low is None or high is None:
+            if (low is None and self.t_low is None) or (high is None and self.t_high is None):
+                return 1
+            low = seen_low if self.t_low is None else self.t_low
+            high = seen_high if self.t_high is None else self.t_high
+        if not self.ascend:
+            order = np.argsort(low, kind="stable")
+            low, high = low[order], np.maximum.accumulate(high[order])
+        return 1 + int(np.count_nonzero(low[1:] > high[:-1]))
 
 
-def _by_position(
-    plan: Plan, occurrences: Mapping[tuple[int, str], Occurrences], base: IntArray
-) -> dict[int, Occurrences]:
-    """Return the occurrences of each chosen position, its attributes intersected."""
-    found: dict[int, Occurrences] = {}
-    clipped: dict[int, Occurrences] = {}
-    edges = base[plan.stretches].ravel()
-    for condition in plan.conditions:
-        given = occurrences[condition.position, condition.attribute]
-        # Equal conditions are looked up once, and then clipped once.
-        if id(given) not in clipped:
-            clipped[id(given)] = _clip(given, edges)
-        here = clipped[id(given)]
-        before = found.get(condition.position)
-        found[condition.position] = here if before is None else _intersect(before, here)
-    return found
-
-
-def _clip(given: Occurrences, edges: IntArray) -> Occurrences:
-    """Keep the occurrences inside half-open ranges of ``seq`` (``edges``: low, high, low, …)."""
-    cuts = np.searchsorted(given.seq, edges)
-    if len(cuts) == 2:
-        return given.take(slice(cuts[0], cuts[1]))
-    steps = np.zeros(len(given.seq) + 1, dtype=np.int8)
-    # Ranges do not touch, but empty pieces may share a cut: they cancel out.
-    np.add.at(steps, cuts[0::2], 1)
-    np.add.at(steps, cuts[1::2], -1)
-    return given.take(np.cumsum(steps[:-1], dtype=np.int8).astype(np.bool_))
-
-
-def _intersect(a: Occurrences, b: Occurrences) -> Occurrences:
-    small, large = (a, b) if len(a.seq) <= len(b.seq) else (b, a)
-    # Few are left as a rule, and taking few by number is cheaper than two passes over a mask.
-    return small.take(np.flatnonzero(are_in(small.seq, large.seq)))
-
-
-def _join_block(
-    block: tuple[int, int], found: Mapping[int, Occurrences], n_events: int, n_positions: int
-) -> _BlockHits:
-    """Join a basic block's chosen positions on their distance in ``seq`` (C3), rarest first."""
-    first, stop = block
-    chosen = [position for position in range(first, stop) if position in found]
-    by_size = sorted(chosen, key=lambda position: len(found[position].seq))
-    start = found[by_size[0]].seq - (by_size[0] - first)
-    # Every position before and behind the block needs a row of its own.
-    inside = np.searchsorted(start, (first, n_events - (n_positions - first) + 1))
-    start = start[inside[0] : inside[1]]
-    for position in by_size[1:]:
-        start = start[are_in(start + (position - first), found[position].seq)]
-    return _BlockHits(
-        first,
-        stop,
-        chosen[0],
-        chosen[-1],
-        start,
-        _times(found[chosen[0]], start + (chosen[0] - first)),
-        _times(found[chosen[-1]], start + (chosen[-1] - first)),
-    )
-
-
-def _times(of: Occurrences, seq: IntArray) -> IntArray:
-    """Return the times of occurrences by ``seq``, all of which are there."""
-    return of.t if len(seq) == len(of.seq) else of.t[lower_bounds(of.seq, seq)]
-
-
-def _sweep(hits: list[_BlockHits], reach: _Reach) -> _Intervals:
+def _sweep(hits: list[BlockHits], fills: Mapping[int, IntArray], reach: _Reach) -> _Intervals:
     """Chain the blocks within the window and return an interval for each start that has an end."""
     first, last = hits[0], hits[-1]
+    t_start, t_end = reach.start_times(first), reach.end_times(last)
     if len(hits) == 1:
-        starts = _fitting(first, reach)
-        return _bounds(first, last, starts, (starts, starts), reach)
-    earliest = _earliest_end(hits)
-    latest = np.full(len(earliest), len(last.start) - 1)
-    if reach.within is not None:
-        t_max = saturating_add(first.t_first, _room(first, last, reach, reach.within))
-        in_time = lower_bounds(last.t_last, saturating_add(t_max, 1)) - 1
-        latest = np.minimum(latest, in_time)
+        starts = _fitting(t_start, t_end, reach)
+        return _bounds(first, last, (starts, starts, starts), (t_start, t_end), reach)
+    t_max = None if reach.within is None else saturating_add(t_start, reach.within)
+    in_time = None if t_max is None else lower_bounds(t_end, saturating_add(t_max, 1))
+    if all(block.keys is not None for block in hits):
+        linked = link_by_key(hits, reach.n_events, in_time)
+        if linked is not None:
+            return _bounds(first, last, linked, (t_start, t_end), reach, ascend=False)
+    starts, earliest, latest = _link(hits, fills)
+    if in_time is not None:
+        latest = np.minimum(latest, in_time[starts] - 1)
     if reach.rows is not None:
         # The match starts at most here, and needs a row for every position behind the block.
-        row_max = first.start - first.first + (reach.rows - (reach.n_positions - last.first))
-        in_rows = lower_bounds(last.start, row_max + 1) - 1
-        latest = np.minimum(latest, in_rows)
-    starts = np.flatnonzero((earliest < len(last.start)) & (earliest <= latest))
-    return _bounds(first, last, starts, (earliest[starts], latest[starts]), reach)
+        row_max = first.start[starts] - first.first + (reach.rows - reach.n_positions + last.first)
+        latest = np.minimum(latest, lower_bounds(last.start, row_max + 1) - 1)
+    fit = np.flatnonzero(earliest <= latest)
+    return _bounds(first, last, (starts[fit], earliest[fit], latest[fit]), (t_start, t_end), reach)
 
 
-def _room(first: _BlockHits, last: _BlockHits, reach: _Reach, within: int) -> int:
-    """Return the time between first and last event looked up that the other rows leave."""
-    n_behind = reach.n_positions - 1 - last.chosen_last
-    return within - (first.chosen_first + n_behind) * reach.gap_min
-
-
-def _fitting(block: _BlockHits, reach: _Reach) -> IntArray | slice:
-    """Return which occurrences of the only block fit into the window by themselves."""
+def _fitting(t_start: IntArray, t_end: IntArray, reach: _Reach) -> IntArray | slice:
+    """Return which hits of the only block looked up fit into the window by themselves."""
     if reach.rows is not None and reach.rows < reach.n_positions:
         return slice(0, 0)
     if reach.within is None:
         return slice(None)
-    room = _room(block, block, reach, reach.within)
-    if block.chosen_first == block.chosen_last:
-        return slice(None) if room >= 0 else slice(0, 0)
-    return np.flatnonzero(saturating_add(block.t_first, room) >= block.t_last)
+    return np.flatnonzero(saturating_add(t_start, reach.within) >= t_end)
 
 
-def _earliest_end(hits: list[_BlockHits]) -> IntArray:
-    """Return for each start of the first block the first reachable hit of the last one.
+def _link(
+    hits: list[BlockHits], fills: Mapping[int, IntArray]
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the starts that have an end, with the first and the last hit each can end in.
 
-    ``len(hits[-1].start)`` stands for none. Greedy is right: taking the earliest hit of a block
-    leaves the most choice for the next.
+    Greedy is right: what a hit can be followed by is a range of the next block's hits, whose
+    ends ascend with the hit. Between three or more blocks the ranges may leave holes, so the last
+    hit that the window leaves may be one that is not reached: inclusive.
     """
-    n_last = len(hits[-1].start)
-    earliest = np.arange(n_last)
+    next_start = hits[-1].start
+    earliest = latest = starts = np.arange(len(next_start))
     for here, behind in zip(reversed(hits[:-1]), reversed(hits[1:]), strict=True):
-        next_start = here.start + (behind.first - here.first)
-        following = lower_bounds(behind.start, next_start)
-        earliest = np.append(earliest, n_last)[following]
-    return earliest
+        row = here.start + (behind.first - here.first)
+        low = lower_bounds(next_start, row)
+        fill = fills.get(behind.first) if here.stop == behind.first else None
+        if fill is None:
+            high = np.full(len(low), len(next_start))
+        else:
+            # The next block begins at the latest with the first row that the gap cannot hold.
+            high = lower_bounds(next_start, run_ends(fill, row) + 1)
+        starts = np.flatnonzero(low < high)
+        earliest, latest = earliest[low[starts]], latest[high[starts] - 1]
+        next_start = here.start[starts]
+    return starts, earliest, latest
 
 
 def _bounds(
-    first: _BlockHits,
-    last: _BlockHits,
-    starts: IntArray | slice,
-    ends: tuple[IntArray | slice, IntArray | slice],
+    first: BlockHits,
+    last: BlockHits,
+    linked: tuple[IntArray | slice, IntArray | slice, IntArray | slice],
+    times: tuple[IntArray, IntArray],
     reach: _Reach,
+    *,
+    ascend: bool = True,
 ) -> _Intervals:
     """Return ``Interval(c, w)`` for the union of all candidates with the same start.
 
     The lower bound comes from the earliest end, the upper from the start, unless ``seq`` fixes
     them: (S1) where the first position's block is chosen, (S3) the last one's, (S2) both.
     """
-    earliest, latest = ends
+    starts, earliest, latest = linked
+    t_start, t_end = times
     low: tuple[IntArray | None, IntArray | None] = (None, None)
     high: tuple[IntArray | None, IntArray | None] = (None, None)
     if first.first == 0 and not reach.leading_gap:
         low = (first.start[starts], None)
     else:
-        behind = reach.n_positions - 1 - last.chosen_last
         end_min = last.start[earliest] + (reach.n_positions - 1 - last.first)
         low = (
             None if reach.rows is None else end_min - (reach.rows - 1),
-            _earlier(last.t_last[earliest], reach, behind),
+            None if reach.within is None else saturating_add(t_end[earliest], -reach.within),
         )
     if last.stop == reach.n_positions and not reach.trailing_gap:
         high = (last.start[latest] + (last.stop - last.first - 1), None)
@@ -314,31 +284,18 @@ def _bounds(
         start_max = first.start[starts] - first.first
         high = (
             None if reach.rows is None else start_max + (reach.rows - 1),
-            _later(first.t_first[starts], reach, first.chosen_first),
+            None if reach.within is None else saturating_add(t_start[starts], reach.within),
         )
     seen = (first.t_first[starts], last.t_last[latest])
-    return _Intervals(len(seen[0]), *low, *high, seen)
-
-
-def _earlier(times: IntArray, reach: _Reach, n_behind: int) -> IntArray | None:
-    """Return the least start of matches with a row at ``times`` and ``n_behind`` rows behind."""
-    if reach.within is None:
-        return None
-    return saturating_add(times, n_behind * reach.gap_min - reach.within)
-
-
-def _later(times: IntArray, reach: _Reach, n_before: int) -> IntArray | None:
-    if reach.within is None:
-        return None
-    return saturating_add(times, reach.within - n_before * reach.gap_min)
+    return _Intervals(len(seen[0]), ascend, *low, *high, seen)
 
 
 def _covered_blocks(intervals: _Intervals, leaves: Leaves) -> BoolArray:
-    """Return which blocks an interval has a part in.
-
-    The intervals that begin before a block's end are the first k, and of these the last ends
-    last: one comparison a block decides, whatever the number of intervals.
-    """
+    """Return which blocks an interval has a part in."""
+    if not intervals.ascend:
+        return _covered_by_any(intervals, leaves)
+    # The intervals that begin before a block's end are the first k, and of these the last ends
+    # last: one comparison a block decides, whatever the number of intervals.
     base = leaves.base
     k = np.full(len(leaves.t_min), intervals.n)
     if intervals.seq_low is not None:
@@ -352,3 +309,19 @@ def _covered_blocks(intervals: _Intervals, leaves: Leaves) -> BoolArray:
     if intervals.t_high is not None:
         covered &= intervals.t_high[at] >= leaves.t_min
     return covered
+
+
+def _covered_by_any(intervals: _Intervals, leaves: Leaves) -> BoolArray:
+    """Return the same of intervals in any order, each of which is taken to its blocks."""
+    n = len(leaves.t_min)
+    first, last = np.zeros(intervals.n, dtype=np.int64), np.full(intervals.n, n - 1)
+    if intervals.seq_low is not None:
+        first = np.searchsorted(leaves.base[1:], intervals.seq_low, side="right")
+    if intervals.t_low is not None:
+        first = np.maximum(first, np.searchsorted(leaves.t_max, intervals.t_low, side="left"))
+    if intervals.seq_high is not None:
+        last = np.searchsorted(leaves.base[:-1], intervals.seq_high, side="right") - 1
+    if intervals.t_high is not None:
+        last = np.minimum(last, np.searchsorted(leaves.t_min, intervals.t_high, side="right") - 1)
+    some = first <= last
+    return mask_of(np.stack((first[some], last[some] + 1), axis=1), n)

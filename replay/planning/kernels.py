@@ -1,4 +1,4 @@
-"""Compiled leaves of the interval computation: joins of two ascending arrays."""
+"""Compiled leaves of the interval computation: joins of ascending arrays, order by key."""
 
 from __future__ import annotations
 
@@ -35,3 +35,19 @@ def find_members(wanted, present, first, n_words):  # type: ignore[no-untyped-de
         place = wanted[i] - first
         found[i] = (words[place >> 5] >> (place & 31)) & 1 != 0
     return found
+
+
+@njit(cache=True, nogil=True)
+def order_by_key(keys, kept, n_keys):  # type: ignore[no-untyped-def]
+    """Return ``kept`` in order of ``keys[kept]``, all below ``n_keys``: a counting sort, stable."""
+    cursor = np.zeros(n_keys + 1, np.int64)
+    for i in range(len(kept)):
+        cursor[keys[kept[i]] + 1] += 1
+    for key in range(n_keys):
+        cursor[key + 1] += cursor[key]
+    places = np.empty(len(kept), np.int64)
+    for i in range(len(kept)):
+        key = keys[kept[i]]
+        places[cursor[key]] = kept[i]
+        cursor[key] += 1
+    return places

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from costmodel.features import PlanFeatures
+from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.plan_cost import Estimate
 from indexing.key_range import KeyRanges
 from replay.planning.shape import PatternShape
@@ -22,6 +24,14 @@ class PlanKind(Enum):
     """Of these, the blocks in which index results form candidates are replayed."""
 
 
+Slot = tuple[int, str]
+"""Where in the pattern the result of a lookup belongs: a place and an attribute."""
+
+
+Lookup = tuple[str, KeyRanges]
+"""What an index is asked: its attribute, and ranges of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One range to be looked up in an index: a (symbol position, attribute)."""
@@ -31,6 +41,24 @@ class Condition:
     symbol: str
     attribute: str
     ranges: KeyRanges
+    fills_gap: bool = False
+    """Whether it bounds not the event at the position but all rows of the gap before it
+    (``PatternShape.fill_before``)."""
+
+    @property
+    def place(self) -> int:
+        """The position, or for the gap before it its complement ``~position``, below zero."""
+        return ~self.position if self.fills_gap else self.position
+
+    @property
+    def order(self) -> tuple[int, bool]:
+        """Sorts conditions as they stand in the pattern."""
+        return self.position, not self.fills_gap
+
+    @property
+    def slot(self) -> Slot:
+        """Key of the condition's occurrences."""
+        return self.place, self.attribute
 
     @property
     def name(self) -> str:
@@ -38,7 +66,7 @@ class Condition:
         return f"{self.symbol}.{self.attribute}"
 
     @property
-    def lookup(self) -> tuple[str, KeyRanges]:
+    def lookup(self) -> Lookup:
         """What is read; conditions that agree in it are read and charged once."""
         return self.attribute, self.ranges
 
@@ -49,10 +77,14 @@ class Occurrences:
 
     seq: IntArray
     t: IntArray
+    keys: IntArray | None = None
+    """Number of each event's value of the stream's key column, from 0: equal exactly where the
+    values are, nulls included, in all occurrences of one plan. None where keys were not asked."""
 
     def take(self, chosen: IntArray | BoolArray | slice) -> Occurrences:
         """Return the occurrences at some positions."""
-        return Occurrences(self.seq[chosen], self.t[chosen])
+        keys = None if self.keys is None else self.keys[chosen]
+        return Occurrences(self.seq[chosen], self.t[chosen], keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +127,18 @@ class Plan:
     """What is known of each restricted position, by position."""
     n_blocks: int = 0
     """Blocks of the stream."""
+    full_estimate: Estimate | None = None
+    """The estimate of a full replay, as good as known; None where nothing was weighed."""
+    weights: CostParameters = DEFAULT_PARAMETERS
+    """Weights of the cost model, and where they come from."""
+    strategy: str | None = None
+    """How sets of conditions were searched for ``auto``; None where none were."""
+    features: PlanFeatures | None = None
+    """What the cost model was told; None where nothing was weighed."""
+    sampled: str | None = None
+    """What a sample of the events says of the estimate, in one sentence; None without a sample."""
+    level: int = 0
+    """Level of the tree the coarse pattern map began at; 0 are the blocks."""
 
     @property
     def name(self) -> str:

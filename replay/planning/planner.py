@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
 
-from costmodel.choice import choose
-from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
+from chronicle.errors import StorageError
+from costmodel.choice import Choice, choose
+from costmodel.coverage import estimate_coverage
+from costmodel.features import FloatArray, PlanFeatures
+from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full
+from costmodel.selection import Strategy, select, shortlist
 from replay.errors import PlanError
 from replay.language.bound import BoundPatternQuery
-from replay.planning.block_ranges import all_blocks, no_blocks
-from replay.planning.plan import Condition, Plan, PlanKind, Rival, Selectivity, plan_name
+from replay.planning.block_ranges import all_blocks, count_blocks, no_blocks
+from replay.planning.coarse_map import coarsest_level
+from replay.planning.correction import Correction, correct
+from replay.planning.deltas import usable_deltas
+from replay.planning.plan import Condition, Plan, PlanKind, Rival, plan_name
 from replay.planning.requests import check_request, requested_conditions, why_only_full
+from replay.planning.sampling import (
+    CORE_BLOCKS,
+    MARGIN_SHARE,
+    draw,
+    evaluate,
+    sampled_attributes,
+)
 from replay.planning.shape import PatternShape, to_shape
-from replay.planning.statistics import IntArray, StreamStatistics
-from replay.planning.weighing import columns_matched, draw_coarse_map, weigh_plans
+from replay.planning.stakes import Stakes, blocks_worth_sampling
+from replay.planning.statistics import StreamStatistics
+from replay.planning.weighing import (
+    CoarseMap,
+    Weighed,
+    draw_coarse_map,
+    matches_wanted,
+    weigh,
+    weigh_full,
+)
+
+SHORTLIST: Final = 16
+"""Plans that are looked at closely, of all that the search for the best one estimates."""
+
+FILLED_PLANS: Final = 4
+"""Of these, the cheapest so many are tried with lookups of what fills their gaps."""
+
+SAMPLED_PLANS: Final = 5
+"""Plans whose intervals are computed on a sample, the tree plan among them."""
+
+SAMPLED_PAGE_S: Final = 20e-6
+"""Seconds to find and open one column of one block that lies by itself, as those of a sample do."""
+
+SAMPLED_REACH_MAX: Final = 1024.0
+"""Blocks a window reaches beyond which no sample is thought of."""
 
 RIVALS_MAX: Final = 12
 """Rivals kept for ``explain``; full and tree are kept besides."""
@@ -28,11 +67,13 @@ def choose_plan(
     statistics: StreamStatistics,
     *,
     requested: str = "auto",
-    parameters: CostParameters = DEFAULT_PARAMETERS,
+    parameters: CostParameters | None = None,
+    strategy: Strategy = Strategy.OPTIMAL,
+    sample: bool = True,
 ) -> Plan:
     """Choose the blocks and indexes that answer a query at least cost.
 
-    Pure: reads no event. Every plan gives the answer of a full replay.
+    Pure but for what it asks of ``statistics``. Every plan gives the answer of a full replay.
 
     Parameters
     ----------
@@ -44,7 +85,11 @@ def choose_plan(
         ``auto``, ``full``, ``tree``, ``all`` (every index that can be asked) or
         ``indexes=A.price,C`` (these; a bare symbol means all its indexed attributes).
     parameters
-        Weights of the cost model.
+        Weights of the cost model; those of ``statistics`` by default.
+    strategy
+        How ``auto`` searches the sets of conditions.
+    sample
+        Whether ``auto`` may have a few blocks read, to correct its estimates.
 
     Raises
     ------
@@ -52,67 +97,79 @@ def choose_plan(
         If a plan is named that cannot answer the query; ``auto`` and ``full`` always can.
     """
     check_request(requested)
-    shape = to_shape(query)
+    parameters = statistics.parameters if parameters is None else parameters
+    shape = to_shape(query, deltas=usable_deltas(query, statistics))
     only_full = why_only_full(query, shape)
     if requested == "full" or only_full is not None:
         if requested not in ("auto", "full"):
             raise PlanError(
                 f"plan '{requested}' cannot apply: {only_full}; use plan 'full' or 'auto'"
             )
+        features = _features_of_full(query, shape, statistics, can_skip=only_full is None)
         reason = "it was asked for" if only_full is None else only_full
-        return _full_plan(query, shape, statistics, parameters, reason)
+        return _full_plan(shape, features, parameters, reason)
     conditions: tuple[Condition, ...] = ()
     if requested not in ("auto", "tree"):
         conditions = requested_conditions(requested, query, shape, statistics.indexed)
     coarse = draw_coarse_map(query, shape, statistics)
     if len(coarse.stretches) == 0:
-        return _empty_plan(shape, statistics, conditions)
-    weighed = weigh_plans(query, shape, statistics, coarse, conditions)
-    estimates = estimate(weighed.features, parameters)
-    full = _estimate_full(query, statistics, parameters)
-    compared = _Compared(
-        shape, statistics, coarse.stretches, weighed.plans, estimates, full, weighed.selectivities
-    )
-    if requested == "auto":
-        return compared.best(parameters)
-    return compared.named(conditions)
+        return _empty_plan(shape, statistics, conditions, _why_nothing_remains(shape, statistics))
+    weighed = weigh(query, shape, statistics, coarse)
+    if weighed.never is not None:
+        why = f"no event lies in the range of {weighed.never.name}, as the index tells"
+        return _empty_plan(shape, statistics, conditions, why)
+    search = _Search(query, shape, statistics, coarse, weighed, parameters, strategy)
+    return search.best(sample=sample) if requested == "auto" else search.named(conditions)
 
 
-def _estimate_full(
-    query: BoundPatternQuery, statistics: StreamStatistics, parameters: CostParameters
-) -> Estimate:
-    n_columns = len(columns_matched(query))
-    return estimate_full(statistics.n_events, statistics.n_blocks, n_columns, parameters)
+def _features_of_full(
+    query: BoundPatternQuery, shape: PatternShape, statistics: StreamStatistics, *, can_skip: bool
+) -> PlanFeatures:
+    """Return what the cost model is told of a full replay, as far as the tree knows of it."""
+    if can_skip:
+        coarse = draw_coarse_map(query, shape, statistics)
+        if len(coarse.stretches):
+            return weigh(query, shape, statistics, coarse, with_indexes=False).features
+    return weigh_full(query, statistics)
 
 
 def _full_plan(
-    query: BoundPatternQuery,
-    shape: PatternShape,
-    statistics: StreamStatistics,
-    parameters: CostParameters,
-    reason: str,
+    shape: PatternShape, features: PlanFeatures, parameters: CostParameters, reason: str
 ) -> Plan:
-    n = statistics.n_blocks
-    full = _estimate_full(query, statistics, parameters)
+    full = estimate_full(features, parameters)
     return Plan(
-        PlanKind.FULL, (), shape, all_blocks(n), full, (), f"full replay: {reason}", n_blocks=n
+        PlanKind.FULL,
+        (),
+        shape,
+        all_blocks(features.n_blocks),
+        full,
+        (),
+        f"full replay: {reason}",
+        n_blocks=features.n_blocks,
+        full_estimate=full,
+        weights=parameters,
+        features=features,
     )
 
 
-def _empty_plan(
-    shape: PatternShape, statistics: StreamStatistics, conditions: tuple[Condition, ...]
-) -> Plan:
-    """Return the plan that reads nothing, since no match can exist."""
+def _why_nothing_remains(shape: PatternShape, statistics: StreamStatistics) -> str:
     never = [position.symbol for position in shape.positions if position.is_impossible]
     if never:
-        why = f"no event can satisfy the condition of {never[0]}"
-    elif shape.rows_min > statistics.n_events:
-        why = f"a match has at least {shape.rows_min} rows, the stream has {statistics.n_events}"
-    else:
-        why = "the tree's minima and maxima leave no block in which a match could lie"
-    kind = PlanKind.INDEXES if conditions else PlanKind.TREE
+        return f"no event can satisfy the condition of {never[0]}"
+    if shape.rows_min > statistics.n_events:
+        return f"a match has at least {shape.rows_min} rows, the stream has {statistics.n_events}"
+    return "the tree's minima and maxima leave no block in which a match could lie"
+
+
+def _empty_plan(
+    shape: PatternShape,
+    statistics: StreamStatistics,
+    conditions: tuple[Condition, ...],
+    why: str,
+) -> Plan:
+    """Return the plan that reads nothing, since no match can exist."""
     return Plan(
-        kind,
+        PlanKind.INDEXES if conditions else PlanKind.TREE,
         conditions,
         shape,
         no_blocks(),
@@ -123,59 +180,267 @@ def _empty_plan(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Compared:
-    """The plans weighed, and behind them the full replay."""
+    """Plans with their estimates, and behind them the full replay."""
 
-    shape: PatternShape
-    statistics: StreamStatistics
-    stretches: IntArray
     plans: tuple[tuple[Condition, ...], ...]
     estimates: Estimates
     full: Estimate
-    selectivities: tuple[Selectivity, ...]
+    correction: Correction | None = None
+    """What a sample says of the estimates, which are corrected by it."""
 
-    def _name(self, index: int) -> str:
+    def until(self, limit: int | None) -> _Compared:
+        """Return the comparison of plans that stop as soon as they have found so many matches.
+
+        There are no more matches than candidates of the plan with fewest, and they are taken to
+        lie evenly; lookups are carried out before the first match is looked for.
+        """
+        fewest = self.estimates.candidates[[len(plan) > 0 for plan in self.plans]]
+        if limit is None or len(fewest) == 0 or limit >= fewest.min():
+            return self
+        share = limit / float(fewest.min())
+        estimates, full = self.estimates, self.full
+        return replace(
+            self,
+            estimates=replace(
+                estimates,
+                cost=estimates.index_cost + share * (estimates.cost - estimates.index_cost),
+                blocks=share * estimates.blocks,
+                alpha=share * estimates.alpha,
+                candidates=share * estimates.candidates,
+            ),
+            full=replace(
+                full, cost=share * full.cost, blocks=share * full.blocks, alpha=share * full.alpha
+            ),
+        )
+
+    def name(self, index: int) -> str:
+        """Return the name of a plan; the full replay is behind the last."""
         if index == len(self.plans):
             return PlanKind.FULL.value
-        kind = PlanKind.INDEXES if self.plans[index] else PlanKind.TREE
-        return plan_name(kind, self.plans[index])
+        return plan_name(_kind_of(self.plans[index]), self.plans[index])
 
-    def best(self, parameters: CostParameters) -> Plan:
-        """Return the cheapest plan, or the full replay if none is clearly cheaper."""
-        names = [self._name(index) for index in range(len(self.plans) + 1)]
-        cost = np.append(self.estimates.cost, self.full.cost)
-        choice = choose(names, cost, full=len(self.plans), margin=parameters.full_margin)
-        return self._plan(choice.index, choice.reason)
+    def estimate_of(self, index: int) -> Estimate:
+        """Return the estimate of a plan."""
+        return self.full if index == len(self.plans) else self.estimates.of(index)
+
+    def cost(self) -> FloatArray:
+        """Return the seconds of each plan, the full replay last."""
+        return np.append(self.estimates.cost, self.full.cost)
+
+    def index_cost(self) -> FloatArray:
+        """Return the seconds of each plan that are spent before any event is read."""
+        return np.append(self.estimates.index_cost, 0.0)
+
+    def pessimistic_cost(self) -> FloatArray:
+        """Return the seconds of each plan if its intervals cover as much as may well be.
+
+        Without a sample, all that remains: what a plan falls back to once it has looked.
+        """
+        estimates = self.estimates
+        tree = float(estimates.cost[self.plans.index(())])
+        most = estimates.index_cost + min(tree, self.full.cost)
+        if self.correction is not None:
+            most = np.minimum(most, self.correction.pessimistic_cost)
+        return np.append(most, self.full.cost)
+
+    def choose(self, margin: float) -> Choice:
+        """Return the cheapest plan that is no risk, or the full replay."""
+        full = len(self.plans)
+        return choose(
+            [self.name(index) for index in range(full + 1)],
+            self.cost(),
+            self.index_cost(),
+            self.pessimistic_cost(),
+            full=full,
+            margin=margin,
+        )
+
+    def best_with_indexes(self) -> int | None:
+        """Return the cheapest plan that looks anything up."""
+        cost = np.where([len(plan) > 0 for plan in self.plans], self.estimates.cost, np.inf)
+        best = int(np.argmin(cost))
+        return best if np.isfinite(cost[best]) else None
+
+    def most_promising(self, n: int) -> _Compared:
+        """Return the comparison cut down to at most ``n`` plans that may turn out to be the best.
+
+        These are the cheapest, the cheapest of each number of lookups before others, as those of
+        one number tend to err alike; and the tree plan.
+        """
+        order = np.argsort(self.estimates.cost, kind="stable").tolist()
+        sizes = [len({condition.lookup for condition in plan}) for plan in self.plans]
+        firsts = list({sizes[i]: i for i in reversed(order)}.values())
+        ranked = sorted(order, key=lambda i: (i not in firsts, order.index(i)))
+        kept = sorted({self.plans.index(()), *order[:2], *ranked[: n - 3]}, key=order.index)
+        arrays = (getattr(self.estimates, field.name)[kept] for field in fields(Estimates))
+        return _Compared(tuple(self.plans[i] for i in kept), Estimates(*arrays), self.full)
+
+    def sampled(self, index: int) -> str | None:
+        """Return what the sample says of a plan; of the full replay, of its best rival."""
+        told = self.best_with_indexes() if index == len(self.plans) else index
+        if self.correction is None or told is None:
+            return None
+        said = self.correction.sentence(told)
+        return said if said is None or told == index else f"of {self.name(told)}, {said}"
+
+    def rivals_of(self, chosen: int) -> tuple[Rival, ...]:
+        """Return the cheapest other plans; full and tree are always among them."""
+        order = [int(i) for i in np.argsort(self.cost(), kind="stable") if i != chosen]
+        always = {len(self.plans), self.plans.index(())}
+        kept = [i for rank, i in enumerate(order) if rank < RIVALS_MAX or i in always]
+        return tuple(Rival(self.name(i), self.estimate_of(i)) for i in kept)
+
+
+def _concatenated(parts: Sequence[Estimates]) -> Estimates:
+    names = [field.name for field in fields(Estimates)]
+    return Estimates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def _kind_of(conditions: tuple[Condition, ...]) -> PlanKind:
+    return PlanKind.INDEXES if conditions else PlanKind.TREE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """One query, weighed, and the search for its best plan."""
+
+    query: BoundPatternQuery
+    shape: PatternShape
+    statistics: StreamStatistics
+    coarse: CoarseMap
+    weighed: Weighed
+    parameters: CostParameters
+    strategy: Strategy
+
+    def best(self, *, sample: bool) -> Plan:
+        """Return the cheapest plan, or the full replay if none is clearly and safely cheaper."""
+        compared = self._compare(())
+        choice = compared.choose(self.parameters.full_margin)
+        if sample and matches_wanted(self.query) is None:
+            corrected = self._corrected(compared, choice)
+            if corrected is not compared:
+                compared = corrected
+                choice = compared.choose(self.parameters.full_margin)
+        return self._plan(compared, choice.index, choice.reason)
 
     def named(self, conditions: tuple[Condition, ...]) -> Plan:
         """Return the plan with exactly these conditions."""
-        return self._plan(self.plans.index(conditions), "it was asked for")
+        compared = self._compare(conditions)
+        return self._plan(compared, compared.plans.index(conditions), "it was asked for")
 
-    def _plan(self, index: int, reason: str) -> Plan:
-        is_full = index == len(self.plans)
-        conditions = () if is_full else self.plans[index]
-        kind = PlanKind.FULL if is_full else PlanKind.INDEXES if conditions else PlanKind.TREE
+    def _compare(self, asked: tuple[Condition, ...]) -> _Compared:
+        """Estimate the plans worth a thought, and the one asked for, if any."""
+        weighed, features = self.weighed, self.weighed.features
+        if self.strategy is Strategy.OPTIMAL:
+            selected = shortlist(features, self.parameters, SHORTLIST)
+        else:
+            chosen = select(features, self.parameters, self.strategy).chosen
+            selected = np.vstack((np.zeros_like(chosen), chosen))
+        plans = [weighed.plan_of(row) for row in selected]
+        parts = [estimate(features, selected, self.parameters)]
+        with_fills = [asked] if asked else []
+        if weighed.fills.conditions:
+            cheapest = np.argsort(parts[0].cost, kind="stable")[:FILLED_PLANS].tolist()
+            with_fills += [filled for i in cheapest if (filled := weighed.fill(plans[i]))]
+        for plan in with_fills:
+            merged, row = weighed.as_features(plan)
+            plans.append(plan)
+            parts.append(estimate(merged, row[None, :], self.parameters))
+        compared = _Compared(
+            tuple(plans), _concatenated(parts), estimate_full(features, self.parameters)
+        )
+        return compared.until(matches_wanted(self.query))
+
+    def _corrected(self, compared: _Compared, choice: Choice) -> _Compared:
+        """Correct the most promising estimates on a sample of the events, where it can pay."""
+        statistics, best = self.statistics, compared.best_with_indexes()
+        if best is None:
+            return compared
+        few_names = sampled_attributes(self.query, self.shape, compared.plans[best], statistics.key)
+        stakes = Stakes(
+            compared.estimates,
+            [frozenset(condition.lookup for condition in plan) for plan in compared.plans],
+            compared.full.cost,
+            self.parameters.full_margin,
+            choice.index,
+            count_blocks(self.coarse.stretches),
+        )
+        block_s = self._sample_cost(len(few_names))
+        n_blocks = blocks_worth_sampling(stakes, block_s, self._place_blocks())
+        if n_blocks == 0:
+            return compared
+        wanted = tuple(dict.fromkeys((*self.weighed.usable, *self.weighed.fills.conditions)))
+        names = sampled_attributes(self.query, self.shape, wanted, statistics.key)
+        sample, _ = draw(
+            self.coarse.stretches,
+            statistics.leaves,
+            self._expected_cost(compared.plans[best]),
+            within=self.query.within,
+            rows=self.shape.row_window,
+            n_blocks_max=n_blocks,
+        )
+        if sample is None:
+            return compared
+        try:
+            columns = statistics.sample_columns(sample.blocks, names)
+        except StorageError:  # the plan may have no need of the file that cannot be read
+            return compared
+        events = evaluate(
+            sample, columns, wanted, self.query, self.shape, statistics.leaves, key=statistics.key
+        )
+        weighed = self.weighed.seen_together(self.shape.blocks, events)
+        if weighed is not self.weighed:
+            compared = replace(self, weighed=weighed)._compare(())
+        few = compared.most_promising(SAMPLED_PLANS)
+        correction = correct(events, few.plans, few.estimates, weighed.features, self.parameters)
+        return replace(few, estimates=correction.estimates, correction=correction)
+
+    def _sample_cost(self, n_columns: int) -> float:
+        """Return the seconds it takes to read one block of a sample."""
+        weights, statistics = self.parameters, self.statistics
+        per_block = statistics.n_events / statistics.n_blocks
+        per_column = SAMPLED_PAGE_S + weights.value_s * per_block
+        return weights.seek_s / CORE_BLOCKS + n_columns * per_column
+
+    def _place_blocks(self) -> int:
+        """Return about how many blocks a place of a sample has."""
+        features = self.weighed.features
+        per_block = features.remaining_events / features.remaining_blocks
+        reach = float(np.median(features.window_events)) / per_block
+        if not reach >= 1 / MARGIN_SHARE:
+            return CORE_BLOCKS
+        return CORE_BLOCKS + 2 * math.ceil(min(reach, SAMPLED_REACH_MAX))
+
+    def _expected_cost(self, plan: tuple[Condition, ...]) -> FloatArray:
+        """Return how likely the plan replays each block of the stream, shape (n_blocks,)."""
+        features = self.weighed.features
+        if len(features.segment_blocks) == 1:
+            return np.where(self.weighed.segment >= 0, 1.0, 0.0)
+        touched = estimate_coverage(features, self.weighed.rows_of([plan])).blocks[0]
+        share = np.minimum(touched / np.maximum(features.segment_blocks, 1.0), 1.0)
+        segment = self.weighed.segment
+        return np.where(segment >= 0, share[segment], 0.0)
+
+    def _plan(self, compared: _Compared, index: int, reason: str) -> Plan:
+        is_full = index == len(compared.plans)
+        conditions = () if is_full else compared.plans[index]
         n = self.statistics.n_blocks
         return Plan(
-            kind,
+            PlanKind.FULL if is_full else _kind_of(conditions),
             conditions,
             self.shape,
-            all_blocks(n) if is_full else self.stretches,
-            self.full if is_full else self.estimates.of(index),
-            self._rivals(index),
-            f"{plan_name(kind, conditions)}: {reason}",
-            self.selectivities,
+            all_blocks(n) if is_full else self.coarse.stretches,
+            compared.estimate_of(index),
+            compared.rivals_of(index),
+            f"{compared.name(index)}: {reason}",
+            self.weighed.selectivities,
             n,
-        )
-
-    def _rivals(self, chosen: int) -> tuple[Rival, ...]:
-        """Return the cheapest other plans; full and tree are always among them."""
-        cost = np.append(self.estimates.cost, self.full.cost)
-        order = [int(i) for i in np.argsort(cost, kind="stable") if i != chosen]
-        always = {len(self.plans), 0}
-        kept = [i for rank, i in enumerate(order) if rank < RIVALS_MAX or i in always]
-        return tuple(
-            Rival(self._name(i), self.full if i == len(self.plans) else self.estimates.of(i))
-            for i in kept
+            full_estimate=compared.full,
+            weights=self.parameters,
+            strategy=self.strategy.value,
+            features=self.weighed.features,
+            sampled=compared.sampled(index),
+            level=0 if is_full else coarsest_level(n),
         )

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from indexing.key_range import Key, KeyRange, KeyRanges
-from replay.language.bound import AnchorKind, Attribute, BoundPatternQuery, Call, Expression
+from replay.language.bound import (
+    AnchorKind,
+    Attribute,
+    BoundPatternQuery,
+    Call,
+    Expression,
+    Literal,
+)
 from replay.language.bound import DataType as T
 from replay.planning.atoms import (
     FLIPPED,
+    INT64_MIN,
     NEGATED,
     constant,
     is_missing,
@@ -17,6 +26,8 @@ from replay.planning.atoms import (
     ranges_of_comparison,
     term,
 )
+from replay.planning.deltas import Magnitudes, delta_ranges
+from replay.planning.neighbours import defines_by_row
 
 Ranges = dict[str, KeyRanges]
 """Range of each attribute that is restricted at all."""
@@ -25,7 +36,20 @@ Pinned = Mapping[int, Mapping[str, KeyRanges]]
 """Ranges that the events mapped to a symbol are known to obey, by symbol index."""
 
 
-def implied_ranges(condition: Expression | None, *, pinned: Pinned | None = None) -> Ranges | None:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known besides the condition itself."""
+
+    pinned: Pinned = field(default_factory=dict)
+    deltas: Magnitudes = field(default_factory=dict)
+
+
+def implied_ranges(
+    condition: Expression | None,
+    *,
+    pinned: Pinned | None = None,
+    deltas: Magnitudes | None = None,
+) -> Ranges | None:
     """Return the strongest ranges on single attributes that follow from a condition being TRUE.
 
     Inclusive: every event that satisfies the condition lies in every range; an attribute that is
@@ -37,6 +61,9 @@ def implied_ranges(condition: Expression | None, *, pinned: Pinned | None = None
         DEFINE of one symbol; None is always true.
     pinned
         Ranges of other symbols' events, for atoms such as ``X.a = Y.a``.
+    deltas
+        Columns with an attribute ``delta(x)``, for atoms such as ``x > PREV(x)``; see
+        `deltas.usable_deltas`.
 
     Returns
     -------
@@ -51,25 +78,39 @@ def implied_ranges(condition: Expression | None, *, pinned: Pinned | None = None
     """
     if condition is None:
         return {}
-    return _implied(condition, True, pinned or {})
+    return _implied(condition, True, _Known(pinned or {}, deltas or {}))
 
 
-def symbol_ranges(query: BoundPatternQuery) -> tuple[Ranges | None, ...]:
+def symbol_ranges(
+    query: BoundPatternQuery, *, deltas: Magnitudes | None = None
+) -> tuple[Ranges | None, ...]:
     """Return the implied ranges of every symbol, ranges of other symbols carried over.
 
     ``X.a = Y.a`` gives X the range of Y: an event is mapped to Y only if it satisfies Y's
     condition, and an unmapped Y is NULL, so the atom is UNKNOWN. Starting from no knowledge, each
     round is sound if the one before was, so stopping early would only be weaker.
 
+    Parameters
+    ----------
+    query
+        A bound query.
+    deltas
+        As for `implied_ranges`.
+
     Returns
     -------
     tuple
         For each of ``query.symbols`` what `implied_ranges` says.
     """
+    by_row = defines_by_row(query)
     known: tuple[Ranges | None, ...] = tuple({} for _ in query.symbols)
     for _ in range(len(query.symbols) + 1):
         pinned = {index: ranges for index, ranges in enumerate(known) if ranges}
-        refined = tuple(implied_ranges(define, pinned=pinned) for define in query.defines)
+        # What follows from either of two forms of a condition holds.
+        refined = tuple(
+            _all_of(implied_ranges(form, pinned=pinned, deltas=deltas) for form in forms)
+            for forms in zip(query.defines, by_row, strict=True)
+        )
         if refined == known:
             break
         known = refined
@@ -106,10 +147,10 @@ def _all_of(parts: Iterable[Ranges | None]) -> Ranges | None:
     return joined
 
 
-def _implied(condition: Expression, truth: bool, pinned: Pinned) -> Ranges | None:
+def _implied(condition: Expression, truth: bool, known: _Known) -> Ranges | None:
     """Return the ranges if ``condition`` is exactly ``truth``; UNKNOWN is neither."""
-    known, value = constant(condition)
-    if known:
+    is_constant, value = constant(condition)
+    if is_constant:
         return {} if value is truth else None
     if isinstance(condition, Attribute):
         name = term(condition)
@@ -118,38 +159,65 @@ def _implied(condition: Expression, truth: bool, pinned: Pinned) -> Ranges | Non
         return {}
     match condition.op:
         case "not":
-            return _implied(condition.args[0], not truth, pinned)
+            return _implied(condition.args[0], not truth, known)
         case "and" | "or":
-            parts = [_implied(argument, truth, pinned) for argument in condition.args]
+            parts = [_implied(argument, truth, known) for argument in condition.args]
             return _all_of(parts) if (condition.op == "and") is truth else unite(parts)
         case "in":
-            return _membership(condition.args, truth)
+            return _membership(condition.args, truth, known)
         case "like":
             return _likeness(condition.args, truth)
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
             op = condition.op if truth else NEGATED[condition.op]
-            return _comparison(op, condition.args, pinned)
+            return _comparison(op, condition.args, known)
     return {}
 
 
-def _comparison(op: str, sides: Sequence[Expression], pinned: Pinned) -> Ranges | None:
+def _comparison(op: str, sides: Sequence[Expression], known: _Known) -> Ranges | None:
     left, right = sides
     if constant(left)[0]:
         left, right, op = right, left, FLIPPED[op]
-    known, value = constant(right)
-    if known and left.type is T.BOOLEAN and isinstance(value, bool) and op in ("=", "<>"):
-        return _implied(left, value is (op == "="), pinned)
-    name = term(left)
-    if known and is_missing(value):
-        return None if name is None else {name[0]: KeyRanges(())}
-    if known:
-        return {} if name is None else _restrict(name[0], ranges_of_comparison(op, name[1], value))
+    is_constant, value = constant(right)
+    if is_constant:
+        return _against_constant(op, left, value, known)
     return _all_of(
         (
-            _against_symbol(op, left, right, pinned),
-            _against_symbol(FLIPPED[op], right, left, pinned),
+            _against_symbol(op, left, right, known.pinned),
+            _against_symbol(FLIPPED[op], right, left, known.pinned),
+            _against_row_before(op, left, right, known.deltas),
         )
     )
+
+
+def _against_constant(op: str, left: Expression, value: Key | None, known: _Known) -> Ranges | None:
+    if left.type is T.BOOLEAN and isinstance(value, bool) and op in ("=", "<>"):
+        return _implied(left, value is (op == "="), known)
+    name = term(left)
+    if is_missing(value):
+        return None if name is None else {name[0]: KeyRanges(())}
+    if name is not None:
+        return _restrict(name[0], ranges_of_comparison(op, name[1], value))
+    if isinstance(left, Call) and left.op == "abs":
+        return _against_magnitude(op, left.args[0], value, known)
+    return _against_row_before(op, left, Literal(value, left.type), known.deltas)
+
+
+def _against_magnitude(
+    op: str, inner: Expression, value: Key | None, known: _Known
+) -> Ranges | None:
+    """Return what ``abs(inner) op value`` says: ``inner`` lies beyond, or between, two bounds."""
+    if not isinstance(value, int | float) or value == INT64_MIN:
+        return {}
+    both = (
+        _against_constant(op, inner, value, known),
+        _against_constant(FLIPPED[op], inner, -value, known),
+    )
+    return unite(both) if op in ("=", ">", ">=") else _all_of(both)
+
+
+def _against_row_before(op: str, left: Expression, right: Expression, deltas: Magnitudes) -> Ranges:
+    found = delta_ranges(op, left, right, deltas)
+    return {} if found is None else dict([found])
 
 
 def _against_symbol(op: str, left: Expression, right: Expression, pinned: Pinned) -> Ranges:
@@ -184,19 +252,20 @@ def _restrict(name: str, ranges: KeyRanges) -> Ranges:
     return {} if ranges.is_everything() else {name: ranges}
 
 
-def _membership(arguments: Sequence[Expression], truth: bool) -> Ranges | None:
+def _membership(arguments: Sequence[Expression], truth: bool, known: _Known) -> Ranges | None:
     """Return the ranges of IN, or of NOT IN; a missing literal never equals anything."""
     name = term(arguments[0])
-    if name is None:
-        return {}
     values: list[Key] = []
     for argument in arguments[1:]:
-        known, value = constant(argument)
-        if not known:
+        is_constant, value = constant(argument)
+        if not is_constant:
             return {}
         if value is not None and not is_missing(value):
             values.append(value)
     op = "=" if truth else "<>"
+    if name is None:
+        atoms = (_against_constant(op, arguments[0], value, known) for value in values)
+        return unite(atoms) if truth else _all_of(atoms)
     each = (ranges_of_comparison(op, name[1], value) for value in values)
     if truth:
         return _restrict(name[0], KeyRanges.of(r for ranges in each for r in ranges.ranges))

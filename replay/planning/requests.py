@@ -72,6 +72,23 @@ def index_conditions(shape: PatternShape, indexed: frozenset[str]) -> tuple[Cond
     return tuple(condition for condition in all_conditions(shape) if condition.attribute in indexed)
 
 
+def gap_conditions(shape: PatternShape, indexed: frozenset[str]) -> tuple[Condition, ...]:
+    """Return every range of the rows of a gap that an index can look up, by position behind it."""
+    return tuple(
+        Condition(index, fill.symbol, attribute, ranges, fills_gap=True)
+        for index, fill in enumerate(shape.fill_before)
+        if fill is not None
+        for attribute, ranges in fill.ranges.items()
+        if attribute in indexed
+    )
+
+
+def askable_conditions(shape: PatternShape, indexed: frozenset[str]) -> tuple[Condition, ...]:
+    """Return every range that an index can look up, of positions and of gaps, in pattern order."""
+    found = (*index_conditions(shape, indexed), *gap_conditions(shape, indexed))
+    return tuple(sorted(found, key=lambda c: c.order))
+
+
 def all_conditions(shape: PatternShape) -> tuple[Condition, ...]:
     """Return every range of the pattern, by position, with or without an index."""
     return tuple(
@@ -91,7 +108,7 @@ def requested_conditions(
     PlanError
         If a name is not there or cannot be looked up, with what would be possible.
     """
-    usable = index_conditions(shape, indexed)
+    usable = askable_conditions(shape, indexed)
     if not usable:
         wanted = sorted({condition.attribute for condition in all_conditions(shape)})
         never = [position.symbol for position in shape.positions if position.is_impossible]
@@ -121,12 +138,12 @@ def _named(
 ) -> list[Condition]:
     """Return the conditions one item of ``indexes=`` names: ``A.x``, or ``A`` for all of A's."""
     where = f"plan '{requested}' cannot apply"
-    symbols = list(dict.fromkeys(position.symbol for position in shape.positions))
+    fills = [fill for fill in shape.fill_before if fill is not None]
+    symbols = list(dict.fromkeys(place.symbol for place in (*shape.positions, *fills)))
     symbol = item if item in symbols else item.partition(".")[0]
     attribute = None if item in symbols else item.partition(".")[2]
     if symbol not in symbols:
         raise PlanError(f"{where}: {_why_no_symbol(symbol, query, symbols)}")
-    ranged = [condition for condition in all_conditions(shape) if condition.symbol == symbol]
     found = [
         condition
         for condition in usable
@@ -134,7 +151,8 @@ def _named(
     ]
     if found:
         return found
-    names = list(dict.fromkeys(condition.attribute for condition in ranged))
+    ranged = [place.ranges for place in (*shape.positions, *fills) if place.symbol == symbol]
+    names = list(dict.fromkeys(attribute for ranges in ranged for attribute in ranges))
     instead = ", ".join(dict.fromkeys(condition.name for condition in usable))
     if not names:
         raise PlanError(

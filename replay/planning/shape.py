@@ -19,6 +19,7 @@ from replay.language.bound import (
     Semantics,
     Symbol,
 )
+from replay.planning.deltas import Magnitudes
 from replay.planning.ranges import Ranges, symbol_ranges, unite
 
 POSITIONS_MAX: Final = 64
@@ -62,9 +63,14 @@ class PatternShape:
     rows_min: int
     rows_max: int | None
     """Rows that decide over a match; None: no limit."""
-    scattered: bool = False
+    scattered: bool
     """Whether rows that are not of the match lie between its rows: with PARTITION BY those of
     other partitions, with SKIP TILL any."""
+    fill_before: tuple[Position | None, ...]
+    """For each position what all rows of the gap before it have in common; None where there is no
+    gap or where anything may stand, and for the first position."""
+    agreeing: tuple[str, ...]
+    """Attributes of which all rows of a match have the same value, or all none."""
 
     @property
     def leading_gap(self) -> bool:
@@ -99,13 +105,15 @@ class PatternShape:
         return " ".join([*parts, "…"] if self.trailing_gap else parts)
 
 
-def to_shape(query: BoundPatternQuery) -> PatternShape:
+def to_shape(query: BoundPatternQuery, *, deltas: Magnitudes | None = None) -> PatternShape:
     """Rewrite the row pattern to positions and gaps.
 
     Parameters
     ----------
     query
         A bound query.
+    deltas
+        Columns with an attribute ``delta(x)``; see `deltas.usable_deltas`.
 
     Returns
     -------
@@ -116,30 +124,41 @@ def to_shape(query: BoundPatternQuery) -> PatternShape:
 
     Notes
     -----
-    Thesis Table 3.2, with three additions: what all branches of an alternation need stays needed,
+    Thesis Table 3.2, with four additions: what all branches of an alternation need stays needed,
     in order; a part repeated exactly n times has no gap behind it; long repetitions are cut to
-    what `POSITIONS_MAX` leaves room for, with a gap behind. Negation is zero-width, so it is not
-    turned into ``true``: between two positions the rows it looks at lie between them anyway; at an
-    end of the pattern they fill the window, as those of ``true*`` do. With SQL's semantics it looks
-    at rows of the match alone, and says nothing here.
+    what `POSITIONS_MAX` leaves room for, with a gap behind; a gap knows what the rows of the part
+    it stands for have in common, where no other rows can lie there. Negation is zero-width, so it
+    is not turned into ``true``: between two positions the rows it looks at lie between them
+    anyway; at an end of the pattern they fill the window, as those of ``true*`` do. With SQL's
+    semantics it looks at rows of the match alone, and says nothing here.
     """
     symbols = tuple(
         Position(name, {} if ranges is None else ranges, ranges is not None)
-        for name, ranges in zip(query.symbols, symbol_ranges(query), strict=True)
+        for name, ranges in zip(query.symbols, symbol_ranges(query, deltas=deltas), strict=True)
     )
-    negation = _EMPTY if query.semantics is Semantics.SQL else _gap(0, None)
+    negation = _EMPTY if query.semantics is Semantics.SQL else _gap(ANYTHING)
     part = _shorten(_rewrite(query.pattern, symbols, negation))
     skips = query.semantics in (Semantics.SKIP_TILL_NEXT, Semantics.SKIP_TILL_ANY)
     scattered = skips or bool(query.partition_by)
-    inner = (True,) * (len(part.positions) - 1) if scattered else part.gaps[1:-1]
+    inner = (ANYTHING,) * (len(part.positions) - 1) if scattered else part.gaps[1:-1]
+    gaps = (part.gaps[0], *inner) if part.positions else ()
     return PatternShape(
         positions=part.positions,
-        gap_before=(part.gaps[0], *inner) if part.positions else (),
-        trailing_gap=part.gaps[-1],
+        gap_before=tuple(gap is not None for gap in gaps),
+        trailing_gap=part.gaps[-1] is not None,
         rows_min=part.rows_min,
         rows_max=part.rows_max,
         scattered=scattered,
+        fill_before=(
+            *(None for _ in gaps[:1]),
+            *(gap if gap is not None and gap.ranges else None for gap in gaps[1:]),
+        ),
+        agreeing=query.partition_by,
     )
+
+
+ANYTHING: Final = Position("…")
+"""The fill of a gap in which any row may stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,26 +166,39 @@ class _Part:
     """A rewritten part: positions with a gap or none before each, and one behind the last."""
 
     positions: tuple[Position, ...]
-    gaps: tuple[bool, ...]
+    gaps: tuple[Position | None, ...]
+    """What is known of each row of the gap; None where there is no gap."""
     rows_min: int
     rows_max: int | None
 
     @property
     def has_no_gap(self) -> bool:
-        return not any(self.gaps)
+        return all(gap is None for gap in self.gaps)
+
+    def rows_between(self, left: int, right: int) -> Position | None:
+        """Return what is known of each row between two positions; None if none can stand there.
+
+        The part's ends count as positions.
+        """
+        between: Position | None = None
+        for at in range(left + 1, right + 1):
+            between = _either_row(between, self.gaps[at])
+            if at < right:
+                between = _either_row(between, self.positions[at])
+        return between
 
 
-_EMPTY: Final = _Part((), (False,), 0, 0)
+_EMPTY: Final = _Part((), (None,), 0, 0)
 
 
-def _gap(rows_min: int, rows_max: int | None) -> _Part:
-    return _Part((), (rows_max != 0,), rows_min, rows_max)
+def _gap(fill: Position) -> _Part:
+    return _Part((), (fill,), 0, None)
 
 
 def _rewrite(pattern: Pattern, symbols: tuple[Position, ...], negation: _Part) -> _Part:
     match pattern:
         case Symbol(index):
-            return _Part((symbols[index],), (False, False), 1, 1)
+            return _Part((symbols[index],), (None, None), 1, 1)
         case Concat(parts):
             whole = _EMPTY
             for part in parts:
@@ -187,7 +219,7 @@ def _rewrite(pattern: Pattern, symbols: tuple[Position, ...], negation: _Part) -
 def _join(left: _Part, right: _Part) -> _Part:
     return _Part(
         left.positions + right.positions,
-        (*left.gaps[:-1], left.gaps[-1] or right.gaps[0], *right.gaps[1:]),
+        (*left.gaps[:-1], _either_row(left.gaps[-1], right.gaps[0]), *right.gaps[1:]),
         min(left.rows_min + right.rows_min, ROWS_MAX),
         _sum(left.rows_max, right.rows_max),
     )
@@ -202,7 +234,7 @@ def _shorten(part: _Part) -> _Part:
         return part
     return _Part(
         part.positions[:POSITIONS_MAX],
-        (*part.gaps[:POSITIONS_MAX], True),
+        (*part.gaps[:POSITIONS_MAX], ANYTHING),
         part.rows_min,
         part.rows_max,
     )
@@ -220,7 +252,7 @@ def _repeat(body: _Part, low: int, high: int | None) -> _Part:
     for _ in range(min(low, room)):
         whole = _join(whole, body)
     if low != high or low > room:
-        whole = _join(whole, _gap(0, None))
+        whole = _join(whole, _gap(body.rows_between(-1, len(body.positions)) or ANYTHING))
     return _Part(whole.positions, whole.gaps, rows_min, rows_max)
 
 
@@ -243,7 +275,7 @@ def _either(a: _Part, b: _Part) -> _Part:
         pairs = _align(a.positions, b.positions)
     borders = [(-1, -1), *pairs, (len(a.positions), len(b.positions))]
     gaps = tuple(
-        not (_are_adjacent(a, left[0], right[0]) and _are_adjacent(b, left[1], right[1]))
+        _either_row(a.rows_between(left[0], right[0]), b.rows_between(left[1], right[1]))
         for left, right in pairwise(borders)
     )
     return _Part(
@@ -252,11 +284,6 @@ def _either(a: _Part, b: _Part) -> _Part:
         rows_min,
         rows_max,
     )
-
-
-def _are_adjacent(part: _Part, left: int, right: int) -> bool:
-    """Return whether nothing stands between two positions; the part's ends count as positions."""
-    return right == left + 1 and not part.gaps[right]
 
 
 def _align(a: tuple[Position, ...], b: tuple[Position, ...]) -> list[tuple[int, int]]:
@@ -291,3 +318,11 @@ def _either_position(a: Position, b: Position) -> Position:
     names = dict.fromkeys((*a.symbol.split("|"), *b.symbol.split("|")))
     ranges: Ranges | None = unite(position.ranges for position in (a, b) if position.possible)
     return Position("|".join(names), ranges or {}, a.possible or b.possible)
+
+
+def _either_row(a: Position | None, b: Position | None) -> Position | None:
+    """Return what rows of either of two gaps have in common; None is the gap without rows."""
+    if a is None or b is None:
+        return a or b
+    either = _either_position(a, b)
+    return either if either.ranges or not either.possible else ANYTHING

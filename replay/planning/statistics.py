@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from costmodel.parameters import CostParameters
 from indexing.key_range import KeyRanges
 
 IntArray = NDArray[np.int64]
@@ -37,6 +39,11 @@ class Leaves(Protocol):
         """Greatest time of each block, shape (n_blocks,), ascending."""
         ...
 
+    @property
+    def gap_min(self) -> IntArray:
+        """Least time between neighbours in each block; -1 where there is none or none is known."""
+        ...
+
 
 class AttributeBounds(Protocol):
     """Least and greatest value of an attribute in each block; nulls and NaN take no part."""
@@ -62,8 +69,8 @@ class AttributeBounds(Protocol):
         ...
 
 
-class StreamStatistics(Protocol):
-    """One snapshot of a stream, as planning sees it."""
+class Timeline(Protocol):
+    """Where the events of a stream, or of a sample of it, lie: what intervals are computed with."""
 
     @property
     def n_events(self) -> int:
@@ -85,15 +92,73 @@ class StreamStatistics(Protocol):
         """Least time between neighbouring events of the stream; 0 if not known."""
         ...
 
+
+class StreamStatistics(Timeline, Protocol):
+    """One snapshot of a stream, as planning sees it."""
+
     @property
     def indexed(self) -> frozenset[str]:
         """Attributes that have a secondary index."""
+        ...
+
+    @property
+    def derived(self) -> frozenset[str]:
+        """Derived attributes declared for the stream, by name, such as ``delta(x)``."""
+        ...
+
+    @property
+    def key(self) -> str | None:
+        """The stream's key column, which index entries may carry beside their own key."""
+        ...
+
+    @property
+    def n_keys(self) -> float:
+        """How many keys take turns in the stream, estimated; 1.0 without a key column.
+
+        May read a few blocks, once.
+        """
+        ...
+
+    @property
+    def parameters(self) -> CostParameters:
+        """Weights of the cost model on this machine."""
         ...
 
     def bounds(self, attribute: str) -> AttributeBounds:
         """Return the attribute's bounds in each block."""
         ...
 
-    def estimate_count(self, attribute: str, ranges: KeyRanges) -> tuple[int, int]:
-        """Return the least and most index entries in ``ranges``, told from fences alone."""
+    def estimate_count(
+        self, attribute: str, ranges: KeyRanges, *, within: IntArray | None = None
+    ) -> tuple[int, int]:
+        """Return the least and most index entries in ``ranges``, told from fences alone.
+
+        Parameters
+        ----------
+        within
+            Half-open ranges of ``seq``, shape (n, 2): entries outside need not be counted, as far
+            as whole runs can be told to lie there. None: the whole stream.
+        """
+        ...
+
+    def expect_count(self, attribute: str, ranges: KeyRanges) -> float:
+        """Return about how many index entries are in ``ranges``: between least and most."""
+        ...
+
+    def sample_columns(self, blocks: IntArray, attributes: Sequence[str]) -> Mapping[str, pa.Array]:
+        """Return all values of some attributes in some blocks: the only events planning reads.
+
+        Parameters
+        ----------
+        blocks
+            Strictly ascending block ordinals.
+        attributes
+            Those that are no columns, such as derived ones, are left out of the answer.
+
+        Returns
+        -------
+        mapping of attribute to pyarrow.Array
+            In stream order, one array for all blocks; of the column's own type, but that strings
+            may have a dictionary.
+        """
         ...

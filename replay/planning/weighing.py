@@ -1,28 +1,50 @@
-"""What the cost model is told: which plans to compare, how rare their conditions are."""
+"""What the cost model is told: how rare conditions are, and where in the stream."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from costmodel.features import FloatArray, PlanFeatures
-from replay.language.bound import BoundPatternQuery, attributes
-from replay.planning.block_ranges import count_blocks, count_events, mask_of, no_blocks
+from costmodel.features import FloatArray, PlanFeatures, whole_stream
+from replay.language.bound import (
+    BoundPatternQuery,
+    Call,
+    Expression,
+    Semantics,
+    SkipMode,
+    attributes,
+)
+from replay.planning.block_ranges import count_blocks, mask_of, no_blocks
 from replay.planning.coarse_map import (
     TimeBounds,
     may_contain,
     position_masks,
     surviving_buckets,
 )
-from replay.planning.plan import Condition, Selectivity
-from replay.planning.requests import all_conditions, index_conditions
+from replay.planning.fills import Fills
+from replay.planning.intervals import BRIDGE_BLOCKS
+from replay.planning.joint import with_lifts
+from replay.planning.plan import Condition, Lookup, Selectivity
+from replay.planning.requests import all_conditions, gap_conditions, index_conditions
+from replay.planning.sampling import SampleEvents
+from replay.planning.segments import (
+    Pool,
+    event_shares,
+    is_measurable,
+    to_segments,
+    window_rates,
+)
 from replay.planning.shape import PatternShape
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, StreamStatistics
 
-SUBSETS_MAX = 6
-"""Lookups up to which all subsets are weighed (64 plans); beyond, the most promising."""
+RIM_MAX = 0.5
+"""Part of a lookup's entries that may lie in row groups at its rim for the tree to tell how many of
+these are in the range; above, the fences are looked at once more, key by key."""
+
+FROM_FENCES = "index fences"
+FROM_TREE = "even between the tree's minima and maxima"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +55,8 @@ class CoarseMap:
     """Blocks outside which no match can lie, shape (n, 2)."""
     admitted: dict[Condition, BoolArray]
     """Blocks that may hold an event in a condition's range."""
+    bounds: dict[str, AttributeBounds | TimeBounds]
+    """Least and greatest values of each attribute the pattern bounds, by block."""
 
 
 def draw_coarse_map(
@@ -40,7 +64,7 @@ def draw_coarse_map(
 ) -> CoarseMap:
     """Match the pattern over the tree's leaves."""
     if shape.is_impossible or shape.rows_min > statistics.n_events:
-        return CoarseMap(no_blocks(), {})
+        return CoarseMap(no_blocks(), {}, {})
     leaves = statistics.leaves
     conditions = all_conditions(shape)
     bounds: dict[str, AttributeBounds | TimeBounds] = {}
@@ -50,80 +74,158 @@ def draw_coarse_map(
             TimeBounds(leaves.t_min, leaves.t_max) if is_time else statistics.bounds(name)
         )
     admitted: dict[Condition, BoolArray] = {}
-    by_lookup: dict[object, BoolArray] = {}
+    by_lookup: dict[Lookup, BoolArray] = {}
     for condition in conditions:
         if condition.lookup not in by_lookup:
             mask = may_contain(condition.ranges, bounds[condition.attribute])
             by_lookup[condition.lookup] = mask
         admitted[condition] = by_lookup[condition.lookup]
     masks = position_masks(len(shape.positions), admitted)
-    return CoarseMap(surviving_buckets(shape, masks, leaves, within=query.within), admitted)
+    stretches = surviving_buckets(shape, masks, leaves, within=query.within)
+    return CoarseMap(stretches, admitted, bounds)
 
 
-@dataclass(frozen=True, slots=True)
-class WeighedPlans:
-    """Plans to be compared, each a set of conditions, and what the cost model is told of them."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighed:
+    """A query's conditions and what the cost model is told of them."""
 
-    plans: tuple[tuple[Condition, ...], ...]
-    """Conditions of each row of ``features.selected``; the first is none, the tree plan."""
+    usable: tuple[Condition, ...]
+    """Conditions of positions with an index, by position: those of ``features``."""
     features: PlanFeatures
+    fills: Fills
+    """Conditions of gaps with an index, which the cost model does not know."""
     selectivities: tuple[Selectivity, ...]
+    """What is known of each range of the pattern, by position."""
+    segment: IntArray
+    """Segment of each block of the stream, shape (n_blocks,); -1 where it does not remain."""
+    never: Condition | None
+    """A condition every match needs and no event satisfies, as fences prove; None: there may be
+    matches."""
+
+    def seen_together(self, blocks: Sequence[tuple[int, int]], events: SampleEvents) -> Weighed:
+        """Return the same with what a sample shows of conditions that hold together."""
+        lifted = with_lifts(self.features, self.usable, blocks, self.segment, events)
+        return self if lifted is self.features else replace(self, features=lifted)
+
+    def rows_of(self, plans: Sequence[Sequence[Condition]]) -> BoolArray:
+        """Return plans as the cost model takes them, shape (n_plans, n_conditions)."""
+        used = [frozenset(plan) for plan in plans]
+        rows = [[condition in chosen for condition in self.usable] for chosen in used]
+        return np.array(rows, dtype=np.bool_).reshape(len(plans), len(self.usable))
+
+    def fill(self, plan: tuple[Condition, ...]) -> tuple[Condition, ...]:
+        """Return a plan with lookups of what fills its gaps; none if there are no such."""
+        added = self.fills.beside(plan)
+        return tuple(sorted((*plan, *added), key=lambda c: c.order)) if added else ()
+
+    def as_features(self, plan: tuple[Condition, ...]) -> tuple[PlanFeatures, BoolArray]:
+        """Return any plan as the cost model takes it: features and one row of conditions."""
+        row = self.rows_of([plan])[0]
+        if not any(condition.fills_gap for condition in plan):
+            return self.features, row
+        return self.fills.merge(self.features, row, plan)
+
+    def plan_of(self, row: BoolArray) -> tuple[Condition, ...]:
+        """Return the conditions of one such row."""
+        return tuple(c for c, used in zip(self.usable, row.tolist(), strict=True) if used)
 
 
-def weigh_plans(
+def weigh(
     query: BoundPatternQuery,
     shape: PatternShape,
     statistics: StreamStatistics,
     coarse: CoarseMap,
-    asked: tuple[Condition, ...],
-) -> WeighedPlans:
-    """Gather the features of the plans worth a thought, and of the one asked for.
+    *,
+    with_indexes: bool = True,
+) -> Weighed:
+    """Gather what the cost model needs to estimate any set of a query's conditions.
 
     Parameters
     ----------
     coarse
         The coarse pattern map, with at least one stretch.
-    asked
-        Conditions of a plan asked for by name, or none.
+    with_indexes
+        False leaves indexes aside: what is known is what the tree tells.
     """
-    usable = index_conditions(shape, statistics.indexed)
+    indexed = statistics.indexed if with_indexes else frozenset()
+    usable = index_conditions(shape, indexed)
+    gaps = gap_conditions(shape, indexed)
+    counted = _Counted.of((*usable, *gaps), statistics, coarse.stretches)
+    rates = _Rates.of(query, shape, statistics, coarse, gaps, counted.between)
     lookups = list(dict.fromkeys(condition.lookup for condition in usable))
-    lookup = np.array([lookups.index(c.lookup) for c in usable], dtype=np.int64)
-    counts = [sum(statistics.estimate_count(*wanted)) / 2 for wanted in lookups]
-    entries = np.array(counts, dtype=np.float64)
     block_at = {p: b for b, (a, z) in enumerate(shape.blocks) for p in range(a, z)}
-    basic_block = np.array([block_at[c.position] for c in usable], dtype=np.int64)
-    selected = _worth_weighing(lookup, entries, basic_block)
-    if asked:
-        selected = np.vstack((selected, [condition in asked for condition in usable]))
-    events = count_events(coarse.stretches, statistics.leaves.base)
+    conditions = all_conditions(shape)
     features = PlanFeatures(
         n_events=statistics.n_events,
         n_blocks=statistics.n_blocks,
         n_columns=len(columns_matched(query)),
-        remaining_events=events,
-        remaining_blocks=count_blocks(coarse.stretches),
-        remaining_stretches=len(coarse.stretches),
-        window_events=_window_events(query, shape, statistics, coarse.stretches),
+        n_predicates=count_predicates(query),
+        bridge_blocks=BRIDGE_BLOCKS,
         block_lengths=np.array([stop - first for first, stop in shape.blocks], dtype=np.int64),
         starts_exact=not shape.leading_gap,
         ends_exact=not shape.trailing_gap,
-        basic_block=basic_block,
-        density=entries[lookup] * _shares(usable, coarse, statistics) / max(events, 1),
-        lookup=lookup,
-        lookup_entries=entries,
-        selected=selected,
+        basic_block=np.array([block_at[c.position] for c in usable], dtype=np.int64),
+        lookup=np.array([lookups.index(c.lookup) for c in usable], dtype=np.int64),
+        lookup_entries=np.array([counted.read[wanted] for wanted in lookups], dtype=np.float64),
+        segment_events=rates.events,
+        segment_blocks=rates.n_blocks,
+        segment_stretches=rates.n_stretches,
+        window_events=rates.window,
+        density=rates.columns([c.lookup for c in usable]),
+        block_density=rates.by_basic_block(conditions, block_at, len(shape.blocks)),
+        closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
+        n_keys=statistics.n_keys if statistics.key in shape.agreeing else 1.0,
     )
-    plans = tuple(
-        tuple(condition for condition, used in zip(usable, row, strict=True) if used)
-        for row in selected.tolist()
-    )
-    by_lookup = dict(zip(lookups, counts, strict=True))
+    n_events = statistics.n_events
     known = tuple(
-        _selectivity(condition, by_lookup.get(condition.lookup), coarse, statistics)
-        for condition in all_conditions(shape)
+        _selectivity(condition, counted.between.get(condition.lookup), rates, n_events)
+        for condition in (*conditions, *gaps)
     )
-    return WeighedPlans(plans, features, known)
+    never = next((c for c in usable if c.lookup in counted.absent), None)
+    fills = Fills(
+        gaps, block_at, rates.columns([c.lookup for c in gaps]), tuple(lookups), counted.read
+    )
+    return Weighed(usable, features, fills, known, rates.segment, never)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What fences tell of each lookup."""
+
+    between: dict[Lookup, tuple[int, int]]
+    """The least and the most events that can be in its ranges."""
+    read: dict[Lookup, float]
+    """Entries it reads inside what remains: the most there can be, as rims are decoded whole."""
+    absent: frozenset[Lookup]
+    """Lookups that find nothing, as is certain."""
+
+    @classmethod
+    def of(
+        cls, conditions: Sequence[Condition], statistics: StreamStatistics, stretches: IntArray
+    ) -> _Counted:
+        wanted = dict.fromkeys(condition.lookup for condition in conditions)
+        counts = {lookup: statistics.estimate_count(*lookup) for lookup in wanted}
+        inside = counts
+        if count_blocks(stretches) < statistics.n_blocks:
+            within = statistics.leaves.base[stretches]
+            inside = {
+                lookup: statistics.estimate_count(*lookup, within=within) for lookup in wanted
+            }
+        return cls(
+            counts,
+            {lookup: float(most) for lookup, (_, most) in inside.items()},
+            frozenset(lookup for lookup, (_, most) in inside.items() if most == 0),
+        )
+
+
+def weigh_full(query: BoundPatternQuery, statistics: StreamStatistics) -> PlanFeatures:
+    """Return what the cost model is told of a query that can only be replayed in full."""
+    return whole_stream(
+        statistics.n_events,
+        statistics.n_blocks,
+        len(columns_matched(query)),
+        count_predicates(query),
+    )
 
 
 def columns_matched(query: BoundPatternQuery) -> frozenset[str]:
@@ -133,68 +235,151 @@ def columns_matched(query: BoundPatternQuery) -> frozenset[str]:
     return frozenset(names if query.within is None else names | {query.time})
 
 
-def _worth_weighing(lookup: IntArray, entries: FloatArray, basic_block: IntArray) -> BoolArray:
-    """Return the plans to be estimated, shape (n_plans, n_conditions); the first uses nothing.
-
-    All sets of lookups where they are few. Else the rarest k overall, the rarest k of each basic
-    block, and the rarest of two blocks: within a block conditions multiply at no distance, so a
-    good plan mostly completes one block before it begins another.
-    """
-    n = len(entries)
-    if n <= SUBSETS_MAX:
-        chosen = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-        return np.asarray(chosen[:, lookup], dtype=np.bool_)
-    order = [int(i) for i in np.argsort(entries, kind="stable")]
-    members = [set(lookup[basic_block == b].tolist()) for b in range(int(basic_block.max()) + 1)]
-    ordered = [[i for i in order if i in member] for member in members if member]
-    sets: list[frozenset[int]] = [frozenset()]
-    for ranked in (order, *ordered):
-        sets += [frozenset(ranked[:k]) for k in range(1, len(ranked) + 1)]
-    sets += [frozenset((a[0], b[0])) for a, b in combinations(ordered, 2)]
-    distinct = list(dict.fromkeys(sets))
-    chosen = np.zeros((len(distinct), n), dtype=np.int64)
-    for row, members_of_row in enumerate(distinct):
-        chosen[row, list(members_of_row)] = 1
-    return np.asarray(chosen[:, lookup], dtype=np.bool_)
+def matches_wanted(query: BoundPatternQuery) -> int | None:
+    """Return how many matches end a replay, as LIMIT says; None: all are looked for."""
+    outer = query.outer
+    if query.limit is not None or outer is None or outer.limit is None:
+        return query.limit
+    is_row_by_row = outer.group_by is None and not outer.order_by and not outer.distinct
+    return outer.limit + outer.offset if is_row_by_row else None
 
 
-def _window_events(
-    query: BoundPatternQuery,
-    shape: PatternShape,
-    statistics: StreamStatistics,
-    stretches: IntArray,
+def count_predicates(query: BoundPatternQuery) -> int:
+    """Return the number of different conditions that DEFINE puts together by AND, OR and NOT."""
+    atoms: set[Expression] = set()
+    waiting = [define for define in query.defines if define is not None]
+    while waiting:
+        expression = waiting.pop()
+        if isinstance(expression, Call) and expression.op in ("and", "or", "not"):
+            waiting += expression.args
+        else:
+            atoms.add(expression)
+    return len(atoms)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rates:
+    """How often each range occurs in each of s segments."""
+
+    segment: IntArray
+    """Of each block of the stream; -1 where it does not remain."""
+    events: FloatArray
+    """Shape (s,)."""
+    n_blocks: FloatArray
+    n_stretches: FloatArray
+    window: FloatArray
+    """Events a window holds, shape (s,)."""
+    density: dict[Lookup, FloatArray]
+    """For each range the share of a segment's events inside it, shape (s,)."""
+    expected: dict[Lookup, float]
+    """For each range the events inside it, in the whole stream."""
+
+    @classmethod
+    def of(
+        cls,
+        query: BoundPatternQuery,
+        shape: PatternShape,
+        statistics: StreamStatistics,
+        coarse: CoarseMap,
+        gaps: Sequence[Condition],
+        between: Mapping[Lookup, tuple[int, int]],
+    ) -> _Rates:
+        """Spread the entries of lookups over the blocks, and group these to segments.
+
+        Parameters
+        ----------
+        gaps
+            Conditions of gaps, which the coarse map knows nothing of.
+        between
+            Least and most events in each range that has an index.
+        """
+        leaves = statistics.leaves
+        pool = Pool.of(mask_of(coarse.stretches, statistics.n_blocks), leaves.count)
+        window = pool.mean(window_rates(leaves, query.within, shape.row_window))
+        density: dict[Lookup, FloatArray] = {}
+        expected: dict[Lookup, float] = {}
+        for c in (*coarse.admitted, *gaps):
+            if c.lookup in density:
+                continue
+            bounds = coarse.bounds.get(c.attribute)
+            bounds = statistics.bounds(c.attribute) if bounds is None else bounds
+            admitted = coarse.admitted.get(c)
+            admitted = may_contain(c.ranges, bounds) if admitted is None else admitted
+            shares = event_shares(c.ranges, bounds, admitted, leaves.count)
+            told = float(shares @ leaves.count)
+            fences = between.get(c.lookup)
+            is_told = fences is None or is_measurable(c.ranges, bounds)
+            expected[c.lookup] = _expected(c.lookup, fences, told if is_told else None, statistics)
+            if fences is not None:
+                # Where there are entries, a block that admits them may have one.
+                shares = np.where(admitted, np.maximum(shares, 1.0 / leaves.count), 0.0)
+                shares *= expected[c.lookup] / max(float(shares @ leaves.count), 1e-9)
+            density[c.lookup] = np.minimum(pool.mean(shares), 1.0)
+        rows = np.array(list(density.values())).reshape(len(density), len(pool.events))
+        labels = to_segments(rows, window, pool.events)
+        segment = pool.spread(labels, statistics.n_blocks)
+        n = int(labels.max()) + 1
+        # Each segment's part in each run of blocks, by events.
+        parts = (labels == np.arange(n)[:, None]) * pool.events
+        events = parts.sum(axis=1)
+        means = parts @ rows.T / events[:, None]
+        return cls(
+            segment,
+            events,
+            np.bincount(segment[segment >= 0], minlength=n).astype(np.float64),
+            np.bincount(segment[coarse.stretches[:, 0]], minlength=n).astype(np.float64),
+            _mean_window(parts, window),
+            {wanted: means[:, i] for i, wanted in enumerate(density)},
+            expected,
+        )
+
+    def columns(self, wanted: Sequence[Lookup]) -> FloatArray:
+        """Return densities of some ranges, shape (s, n_wanted)."""
+        columns = [self.density[lookup] for lookup in wanted]
+        return np.array(columns).reshape(len(columns), len(self.events)).T
+
+    def by_basic_block(
+        self, conditions: Sequence[Condition], block_at: dict[int, int], n_blocks: int
+    ) -> FloatArray:
+        """Return the density of each basic block if all its ranges hold, shape (s, n_blocks)."""
+        product = np.ones((len(self.events), n_blocks))
+        for condition in conditions:
+            product[:, block_at[condition.position]] *= self.density[condition.lookup]
+        return product
+
+
+def _mean_window(parts: FloatArray, window: FloatArray) -> FloatArray:
+    if not np.isfinite(window).all():  # nothing bounds a match, anywhere
+        return np.full(len(parts), np.inf)
+    return np.asarray(parts @ window / parts.sum(axis=1))
+
+
+def _expected(
+    lookup: Lookup, fences: tuple[int, int] | None, told: float | None, statistics: StreamStatistics
 ) -> float:
-    """Return the events a window holds on average over the stretches that remain."""
-    window = np.inf if shape.row_window is None else float(shape.row_window)
-    if query.within is None:
-        return window
-    leaves = statistics.leaves
-    spans = leaves.t_max[stretches[:, 1] - 1].astype(np.float64) - leaves.t_min[stretches[:, 0]]
-    rate = count_events(stretches, leaves.base) / float((spans + 1).sum())
-    return min(window, query.within * rate + 1)
+    """Return how many events to expect in a range.
 
-
-def _shares(
-    conditions: tuple[Condition, ...], coarse: CoarseMap, statistics: StreamStatistics
-) -> FloatArray:
-    """Return the share of each condition's entries that lies in the stretches that remain.
-
-    Entries are taken to be spread evenly over the blocks that may hold them.
+    Parameters
+    ----------
+    fences
+        The least and the most events, if there is an index: they differ by row groups at the rim.
+    told
+        What the tree tells; None where it cannot.
     """
-    count = statistics.leaves.count
-    remaining = np.where(mask_of(coarse.stretches, statistics.n_blocks), count, 0)
-    shares = [
-        float(remaining @ coarse.admitted[c]) / max(float(count @ coarse.admitted[c]), 1.0)
-        for c in conditions
-    ]
-    return np.array(shares, dtype=np.float64)
+    if fences is None:
+        return told or 0.0
+    least, most = fences
+    if most - least > RIM_MAX * most:
+        return statistics.expect_count(*lookup)
+    return (least + most) / 2 if told is None else float(min(max(told, least), most))
 
 
 def _selectivity(
-    condition: Condition, entries: float | None, coarse: CoarseMap, statistics: StreamStatistics
+    condition: Condition, fences: tuple[int, int] | None, rates: _Rates, n_events: int
 ) -> Selectivity:
-    n = max(statistics.n_events, 1)
-    if entries is not None:
-        return Selectivity(condition, min(entries / n, 1.0), "index fences", True)
-    events = float(statistics.leaves.count @ coarse.admitted[condition])
-    return Selectivity(condition, events / n, "at most, from the tree's minima and maxima", False)
+    fraction = min(rates.expected[condition.lookup] / max(n_events, 1), 1.0)
+    if fences is None:
+        return Selectivity(condition, fraction, FROM_TREE, False)
+    least, most = fences
+    source = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return Selectivity(condition, fraction, f"{FROM_FENCES} ({source} events)", True)

@@ -217,12 +217,14 @@ def covered_blocks(
     blocks: Sequence[tuple[int, int]],
     within: int | None,
     rows_max: int | None,
-    gap_min: int,
+    keys: Sequence[Any] | None = None,
+    fills: Mapping[int, Iterable[int]] | None = None,
 ) -> list[bool]:
     """Return which blocks (half-open ranges of ``seq``) some candidate's interval has a part in.
 
     Every combination of one occurrence (``seq``) for each position in ``found`` is tried, and
-    Interval(c, w) is taken by its definition.
+    Interval(c, w) is taken by its definition. With ``keys``, of each event, those of a candidate
+    are equal. ``fills`` names the events that may stand in the gap before a position.
     """
     n = len(gap_before)
     covered = [False] * len(blocks)
@@ -231,10 +233,15 @@ def covered_blocks(
         at = dict(zip(positions, candidate, strict=True))
         if not _is_candidate(at, gap_before, n, len(times)):
             continue
+        if keys is not None and len({keys[seq] for seq in candidate}) > 1:
+            continue
+        if not _is_filled(at, gap_before, fills or {}):
+            continue
         first, last = positions[0], positions[-1]
-        t_first, t_last = times[at[first]], times[at[last]]
         n_behind = n - 1 - last
-        if within is not None and t_last - t_first > within - (first + n_behind) * gap_min:
+        t_start = _latest_time(at[first] - first, at[first], times, blocks)
+        t_end = _earliest_time(at[last] + n_behind, at[last], times, blocks)
+        if within is not None and t_end - t_start > within:
             continue
         if rows_max is not None and at[last] + n_behind - (at[first] - first) + 1 > rows_max:
             continue
@@ -247,18 +254,72 @@ def covered_blocks(
                 begins = at[first] - first < high
             else:
                 if within is not None:
-                    begins &= t_last - within + n_behind * gap_min <= t_high
+                    begins &= t_end - within <= t_high
                 if rows_max is not None:
                     begins &= at[last] + n_behind - rows_max + 1 < high
             if ends_fixed:
                 ends = at[last] + n_behind >= low
             else:
                 if within is not None:
-                    ends &= t_first + within - first * gap_min >= t_low
+                    ends &= t_start + within >= t_low
                 if rows_max is not None:
                     ends &= at[first] - first + rows_max - 1 >= low
             covered[block] |= begins and ends
     return covered
+
+
+def _latest_time(
+    row: int, known: int, times: Sequence[int], blocks: Sequence[tuple[int, int]]
+) -> int:
+    """Return the greatest time a row before a known one can have, as block summaries tell it."""
+    if row == known:
+        return times[known]
+    block, gap = _block_of(row, times, blocks)
+    bounds = [times[block[-1]] - gap * (block[-1] - row)]
+    if known in block:
+        bounds.append(times[known] - gap * (known - row))
+    return min(bounds)
+
+
+def _earliest_time(
+    row: int, known: int, times: Sequence[int], blocks: Sequence[tuple[int, int]]
+) -> int:
+    """Return the least time a row behind a known one can have, as block summaries tell it."""
+    if row == known:
+        return times[known]
+    block, gap = _block_of(row, times, blocks)
+    bounds = [times[block[0]] + gap * (row - block[0])]
+    if known in block:
+        bounds.append(times[known] + gap * (row - known))
+    return max(bounds)
+
+
+def _block_of(
+    row: int, times: Sequence[int], blocks: Sequence[tuple[int, int]]
+) -> tuple[range, int]:
+    """Return the rows of a row's block and the least time between two neighbours of it."""
+    (block,) = (range(a, b) for a, b in blocks if a <= row < b)
+    return block, min((times[i + 1] - times[i] for i in block[:-1]), default=0)
+
+
+def _is_filled(
+    at: Mapping[int, int], gap_before: Sequence[bool], fills: Mapping[int, Iterable[int]]
+) -> bool:
+    """Return whether the rows of each gap with a known fill, between known blocks, may be there."""
+    starts = [0, *(p for p in range(1, len(gap_before)) if gap_before[p])]
+    stops = [*starts[1:], len(gap_before)]
+    begins = {}
+    for first, stop in zip(starts, stops, strict=True):
+        known = [at[p] - (p - first) for p in range(first, stop) if p in at]
+        if known:
+            begins[first] = known[0], known[0] + stop - first
+    for (before, after), stop in zip(pairwise(starts), stops[:-1], strict=True):
+        if before in begins and after in begins and after in fills:
+            assert stop == after
+            rows = range(begins[before][1], begins[after][0])
+            if not set(rows) <= set(fills[after]):
+                return False
+    return True
 
 
 def _is_candidate(at: Mapping[int, int], gap_before: Sequence[bool], n: int, n_events: int) -> bool:

@@ -2,127 +2,219 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from costmodel.coverage import estimate_coverage
-from costmodel.features import PlanFeatures
+from datasets.thesis_queries import draw_query
+from tests.unit.costmodel.cases import BLOCK, features, simulate
 
-N, BLOCK = 200_000, 100
+N = 200_000
+PARTS = ("candidates", "share", "touched", "blocks", "stretches")
 
 
-def features(
-    *,
-    density: list[float],
-    window: float,
-    selected: list[list[bool]],
-    lengths: tuple[int, ...] = (1, 1),
-    starts_exact: bool = True,
-    ends_exact: bool = True,
-    remaining: int = N,
-) -> PlanFeatures:
-    n = len(density)
-    return PlanFeatures(
-        n_events=N,
-        n_blocks=N // BLOCK,
-        n_columns=1,
-        remaining_events=remaining,
-        remaining_blocks=remaining // BLOCK,
-        remaining_stretches=1,
-        window_events=window,
-        block_lengths=np.array(lengths),
-        starts_exact=starts_exact,
-        ends_exact=ends_exact,
-        basic_block=np.arange(n),
-        density=np.array(density),
-        lookup=np.arange(n),
-        lookup_entries=np.array(density) * N,
-        selected=np.array(selected, dtype=bool),
+def all_of(given_features):
+    return np.ones((1, given_features.density.shape[1]), dtype=bool)
+
+
+def test_two_fixed_ends_leave_the_block_itself_and_open_ends_a_window_each():
+    open_both = features(density=[1e-5], window=300, starts_exact=False, ends_exact=False)
+    open_end = features(density=[1e-5], window=300, ends_exact=False)
+    fixed = features(density=[1e-5], window=300, lengths=(4,))
+    for case, events in ((open_both, 601), (open_end, 301), (fixed, 4)):
+        assert estimate_coverage(case, all_of(case)).length[0, 0] == pytest.approx(events)
+
+
+def test_positions_before_and_behind_take_their_rows_of_the_window():
+    # Z* A Z* of a pattern P Z* A Z* Q R: A has a row before it, and two behind; window 10.
+    case = features(
+        density=[1e-5] * 3, window=10, lengths=(1, 1, 2), starts_exact=True, ends_exact=True
     )
+    # The match begins at most 10 - 2 rows before A and ends at most 10 - 1 rows behind it.
+    only_a = np.array([[False, True, False]])
+    assert estimate_coverage(case, only_a).length[0, 0] == pytest.approx(8 + 1 + 9)
 
 
-def simulate(density: list[float], window: int, *, seed: int) -> tuple[float, float]:
-    """Return the share of events and of blocks covered by ``A Z* B`` with both looked up."""
-    random = np.random.default_rng(seed)
-    a = np.flatnonzero(random.random(N) < density[0])
-    b = np.flatnonzero(random.random(N) < density[1])
-    steps = np.zeros(N + 1, dtype=np.int64)
-    latest = np.searchsorted(b, a + window, side="right") - 1
-    has_end = (latest >= 0) & (b[np.maximum(latest, 0)] > a)
-    np.add.at(steps, a[has_end], 1)
-    np.add.at(steps, b[latest[has_end]] + 1, -1)
-    covered = np.cumsum(steps[:-1]) > 0
-    return float(covered.mean()), float(covered.reshape(-1, BLOCK).any(axis=1).mean())
+CASES = [
+    pytest.param({"density": [0.001, 0.05], "window": 300}, id="rare-first"),
+    pytest.param({"density": [0.05, 0.001], "window": 300}, id="rare-last"),
+    pytest.param({"density": [0.0005, 0.0005], "window": 300}, id="both-rare"),
+    pytest.param({"density": [0.0001, 0.01], "window": 50}, id="short-window"),
+    pytest.param({"density": [0.02, 0.0002, 0.004], "window": 300}, id="rare-middle"),
+    pytest.param({"density": [0.003, 0.003, 0.003], "window": 200}, id="three-alike"),
+    pytest.param({"density": [0.002, 0.03, 0.001, 0.01], "window": 300}, id="four"),
+    pytest.param(
+        {"density": [0.002, 0.001], "window": 300, "starts_exact": False, "ends_exact": False},
+        id="open-both",
+    ),
+    pytest.param(
+        {"density": [0.002, 0.0005], "window": 300, "starts_exact": False}, id="open-start"
+    ),
+    pytest.param({"density": [0.0004, 0.002], "window": 300, "ends_exact": False}, id="open-end"),
+    pytest.param({"density": [0.001, 0.01], "window": 40, "lengths": (6, 9)}, id="long-blocks"),
+]
 
 
-@pytest.mark.parametrize(
-    ("density", "window"),
-    [
-        pytest.param([0.001, 0.05], 300, id="rare-first"),
-        pytest.param([0.05, 0.001], 300, id="rare-last"),
-        pytest.param([0.0005, 0.0005], 300, id="both-rare"),
-        pytest.param([0.0001, 0.01], 50, id="short-window"),
-    ],
-)
-def test_coverage_of_two_blocks_agrees_with_simulation(density, window):
-    estimated = estimate_coverage(features(density=density, window=window, selected=[[True, True]]))
-    share, blocks = np.mean([simulate(density, window, seed=seed) for seed in range(5)], axis=0)
-    assert estimated.share[0] == pytest.approx(share, rel=0.25)
-    assert estimated.blocks[0] / (N // BLOCK) == pytest.approx(blocks, rel=0.25)
+@pytest.mark.parametrize("case", CASES)
+def test_every_part_agrees_with_simulation(case):
+    given_features = features(**case, n_events=1_000_000, bridge_blocks=2)
+    estimated = estimate_coverage(given_features, all_of(given_features))
+    runs = [
+        simulate(given_features, [True] * len(case["density"]), np.random.default_rng(seed))
+        for seed in range(6)
+    ]
+    for part in PARTS:
+        actual = np.mean([getattr(run, part) for run in runs])
+        assert getattr(estimated, part)[0, 0] == pytest.approx(actual, rel=0.1), part
 
 
 def test_rarest_first_finds_the_coverage_the_printed_formula_misses():
     # docs/planning.md: starting from the first symbol gives alpha 0.02 for a true 0.24.
-    estimated = estimate_coverage(
-        features(density=[0.05, 0.001], window=300, selected=[[True, True]])
-    )
-    assert 0.2 < estimated.share[0] < 0.3
+    case = features(density=[0.001, 0.05], window=300)
+    assert 0.22 < estimate_coverage(case, all_of(case)).share[0, 0] < 0.26
 
 
-def test_single_block_is_covered_for_two_windows_where_no_end_is_fixed():
-    open_both = features(
-        density=[1e-5],
-        window=300,
-        selected=[[True]],
-        lengths=(1,),
-        starts_exact=False,
-        ends_exact=False,
-    )
-    open_end = features(
-        density=[1e-5], window=300, selected=[[True]], lengths=(1,), ends_exact=False
-    )
-    fixed = features(density=[1e-5], window=300, selected=[[True]], lengths=(4,))
-    assert estimate_coverage(open_both).length[0] == pytest.approx(601)
-    assert estimate_coverage(open_end).length[0] == pytest.approx(301)
-    assert estimate_coverage(fixed).length[0] == pytest.approx(4)
+def test_blocks_of_thesis_queries_err_by_5_percent_in_the_median_and_30_in_the_95th():
+    # P4 of the performance goals, on data drawn as the formulas assume. Of few blocks nothing can
+    # be said to 5 %: what is seen of them is chance.
+    n_events, random = 2048 * 1500, np.random.default_rng(11)
+    errors = []
+    while len(errors) < 60:
+        query = draw_query(int(random.integers(2, 9)), ("A5",), random)
+        density = [symbol.high - symbol.low for symbol in query.symbols]
+        gaps = [x in query.kleene_after for x in range(1, len(density))]
+        selected = random.random(len(density)) < random.choice([0.3, 0.6, 0.9])
+        case = features(
+            density=density,
+            window=300,
+            basic_block=np.concatenate(([0], np.cumsum(gaps))).astype(int).tolist(),
+            starts_exact=bool(random.random() < 0.8),
+            ends_exact=bool(random.random() < 0.8),
+            n_events=n_events,
+            events_per_block=2048,
+            bridge_blocks=2,
+        )
+        if not selected.any():
+            continue
+        actual = simulate(case, selected.tolist(), random).blocks
+        estimated = float(estimate_coverage(case, selected[None]).blocks[0, 0])
+        if actual >= 20:
+            errors.append(abs(estimated - actual) / actual)
+    assert np.median(errors) <= 0.05
+    assert np.quantile(errors, 0.95) <= 0.3
 
 
 def test_two_far_candidates_touch_two_blocks_each():
     # An interval of one block's length lies across two blocks, on average.
-    one = features(density=[2 / N], window=0, selected=[[True]], lengths=(BLOCK,))
-    assert estimate_coverage(one).blocks[0] == pytest.approx(4, rel=0.01)
+    case = features(density=[2 / N], window=BLOCK, lengths=(BLOCK,))
+    assert estimate_coverage(case, all_of(case)).touched[0, 0] == pytest.approx(4, rel=0.01)
 
 
 def test_plan_that_selects_nothing_covers_all_that_remains():
-    none = features(density=[0.1, 0.1], window=9, selected=[[False, False]], remaining=N // 2)
-    coverage = estimate_coverage(none)
-    assert coverage.share[0] == 1
-    assert coverage.blocks[0] == N // BLOCK // 2
-    assert coverage.stretches[0] == 1
+    case = features(density=[[0.1, 0.1], [0.2, 0.3]], window=9)
+    coverage = estimate_coverage(case, np.zeros((1, 2), dtype=bool))
+    assert coverage.share.tolist() == [[1, 1]]
+    assert coverage.blocks.tolist() == [[1000, 1000]]
+    assert coverage.stretches.tolist() == [[1, 0]]
+    assert coverage.candidates.tolist() == [[0, 0]]
 
 
-@pytest.mark.parametrize("window", [0.0, 1.0, 1e9, np.inf])
-@pytest.mark.parametrize("density", [0.0, 1e-12, 1e-6, 0.5, 1.0])
-def test_estimates_are_finite_and_in_range(density, window):
-    both = [[False, False], [True, False], [False, True], [True, True]]
-    coverage = estimate_coverage(features(density=[density, 0.3], window=window, selected=both))
+def test_each_segment_is_estimated_by_its_own_rates():
+    rates = [[0.001, 0.05], [0.02, 0.0001], [0.0, 0.3]]
+    plans = np.array([[True, False], [True, True]])
+    together = estimate_coverage(features(density=rates, window=300, n_events=3 * N), plans)
+    for at, rate in enumerate(rates):
+        alone = estimate_coverage(features(density=rate, window=300, n_events=N), plans)
+        for part in ("candidates", "share", "touched", "blocks", "length"):
+            np.testing.assert_allclose(
+                getattr(together, part)[:, at], getattr(alone, part)[:, 0], rtol=1e-12
+            )
+
+
+def test_conditions_of_one_block_multiply_whatever_their_order():
+    one = features(density=[0.001, 0.05], window=300)
+    split = features(density=[0.1, 0.05, 0.01], window=300, basic_block=[0, 1, 0], lengths=(1, 1))
+    for part in PARTS:
+        np.testing.assert_allclose(
+            getattr(estimate_coverage(split, all_of(split)), part),
+            getattr(estimate_coverage(one, all_of(one)), part),
+            rtol=1e-9,
+        )
+
+
+def test_window_that_holds_fewer_events_than_the_pattern_has_rows_is_no_proof():
+    # The mean of a window says nothing of where events crowd.
+    case = features(density=[0.01, 0.01], window=1, lengths=(3, 3))
+    assert estimate_coverage(case, all_of(case)).candidates[0, 0] > 0
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1e-12, 1e-6, 1e-3, 0.5, 1.0]), min_size=1, max_size=8),
+    st.sampled_from([0.0, 1.0, 50.0, 1e9, np.inf]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 255),
+)
+def test_estimates_are_finite_and_in_range(density, window, starts, ends, plan):
+    case = features(
+        density=density, window=window, starts_exact=starts, ends_exact=ends, bridge_blocks=2
+    )
+    selected = ((np.array([[plan], [0]]) >> np.arange(len(density))) & 1).astype(bool)
+    coverage = estimate_coverage(case, selected)
     assert np.all((coverage.share >= 0) & (coverage.share <= 1))
+    assert np.all((coverage.touched >= 0) & (coverage.touched <= coverage.blocks * (1 + 1e-12)))
     assert np.all((coverage.blocks >= 0) & (coverage.blocks <= N // BLOCK))
-    assert np.all((coverage.candidates >= 0) & np.isfinite(coverage.length))
-    assert np.all(coverage.stretches >= 0)
+    assert np.all((coverage.candidates >= 0) & (coverage.candidates <= N))
+    assert np.all((coverage.length >= 1) & (coverage.length <= N))
+    assert np.all((coverage.stretches >= 0) & (coverage.stretches <= N // BLOCK))
 
 
-def test_more_conditions_never_add_candidates():
-    plans = [[True, False], [False, True], [True, True]]
-    coverage = estimate_coverage(features(density=[0.01, 0.2], window=40, selected=plans))
-    assert coverage.candidates[2] <= coverage.candidates[:2].min()
+def test_one_condition_more_never_covers_more():
+    density = [0.01, 0.2, 0.003, 0.05]
+    case = features(density=density, window=40)
+    plans = ((np.arange(1, 16)[:, None] >> np.arange(4)) & 1).astype(bool)
+    share = estimate_coverage(case, plans).share[:, 0]
+    for here, chosen in zip(share, plans, strict=True):
+        within = (plans & chosen == plans).all(axis=1)
+        assert here <= share[within].min() * 1.001
+
+
+def test_stretches_of_the_coarse_map_stay_apart_where_all_is_read():
+    case = features(density=[0.5], window=9)
+    pieces = dataclasses.replace(case, segment_stretches=np.array([7.0]))
+    assert estimate_coverage(pieces, all_of(pieces)).stretches[0, 0] == pytest.approx(7)
+
+
+def test_no_events_cost_nothing_but_make_no_error():
+    empty = dataclasses.replace(
+        features(density=[0.1], window=9), segment_events=np.zeros(1), segment_blocks=np.zeros(1)
+    )
+    assert estimate_coverage(empty, all_of(empty)).blocks[0, 0] == 0
+
+
+@pytest.mark.parametrize(("density", "window"), [([0.01, 0.2], 200), ([0.05, 0.01], 900)])
+def test_candidates_of_one_key_each_agree_with_simulation(density, window):
+    # Events of 40 keys at random; what counts is the next B of the same key within the window.
+    n_keys, n_events, random = 40, 400_000, np.random.default_rng(3)
+    case = features(density=density, window=window, n_events=n_events)
+    case = dataclasses.replace(case, n_keys=float(n_keys))
+    keys = random.integers(0, n_keys, n_events)
+    a, b = (random.random(n_events) < d for d in density)
+    steps, n_candidates = np.zeros(n_events + 1, dtype=np.int64), 0
+    for key in range(n_keys):
+        starts, ends = np.flatnonzero(a & (keys == key)), np.flatnonzero(b & (keys == key))
+        latest = np.searchsorted(ends, starts + window, side="right") - 1
+        fits = (latest >= 0) & (ends[np.maximum(latest, 0)] > starts)
+        n_candidates += int(fits.sum())
+        np.add.at(steps, starts[fits], 1)
+        np.add.at(steps, ends[latest[fits]] + 1, -1)
+    inside = np.cumsum(steps[:-1]) > 0
+    touched = inside.reshape(case.n_blocks, -1).any(axis=1).sum()
+    coverage = estimate_coverage(case, all_of(case))
+    assert coverage.candidates[0, 0] == pytest.approx(n_candidates, rel=0.05)
+    assert coverage.share[0, 0] == pytest.approx(inside.mean(), rel=0.08)
+    assert coverage.touched[0, 0] == pytest.approx(touched, rel=0.08)

@@ -1,21 +1,27 @@
-"""Costs: each term of the formula alone, and the choice among plans."""
+"""Costs: each term of the formula alone."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from costmodel import CostParameters, PlanFeatures, choose, estimate, estimate_full
+from costmodel import CostParameters, PlanFeatures, estimate, estimate_full, replay_cost
+from costmodel.features import whole_stream
+from tests.unit.costmodel.cases import features
 
 NOTHING = {
     "block_s": 0.0,
     "value_s": 0.0,
+    "predicate_s": 0.0,
+    "match_s": 0.0,
     "entry_s": 0.0,
     "sort_s": 0.0,
     "seek_s": 0.0,
 }
+PLANS = np.array([[0, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=bool)
 
 
 def weights(**given: float) -> CostParameters:
@@ -23,55 +29,98 @@ def weights(**given: float) -> CostParameters:
 
 
 def two_lookups() -> PlanFeatures:
-    """Three conditions, two of which are answered by one lookup of 8 entries."""
-    return PlanFeatures(
+    """Three conditions, two of which are answered by one lookup of 8 entries.
+
+    Of 10,000 events in 100 blocks half remain, in two segments of 40 and 10 blocks, 4 stretches.
+    """
+    given = features(
+        density=[[8 / 5_000, 8 / 5_000, 16 / 5_000]] * 2,
+        window=np.inf,
+        lookup=[0, 0, 1],
         n_events=10_000,
-        n_blocks=100,
+    )
+    return dataclasses.replace(
+        given,
         n_columns=3,
-        remaining_events=5_000,
-        remaining_blocks=50,
-        remaining_stretches=4,
-        window_events=10.0,
-        block_lengths=np.array([1, 1, 1]),
-        starts_exact=True,
-        ends_exact=True,
-        basic_block=np.array([0, 1, 2]),
-        density=np.array([8, 8, 16]) / 5_000,
-        lookup=np.array([0, 0, 1]),
+        n_predicates=7,
         lookup_entries=np.array([8.0, 16.0]),
-        selected=np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=bool),
+        segment_events=np.array([4_000.0, 1_000.0]),
+        segment_blocks=np.array([40.0, 10.0]),
+        segment_stretches=np.array([3.0, 1.0]),
     )
 
 
 def test_tree_plan_costs_what_remains():
-    # 50 blocks of 100 events, 3 attributes, 4 jumps, no entry.
-    features = two_lookups()
-    assert estimate(features, weights(block_s=2)).cost[0] == 100
-    assert estimate(features, weights(value_s=1)).cost[0] == 15_000
-    assert estimate(features, weights(seek_s=1)).cost[0] == 4
-    assert estimate(features, weights(entry_s=1, sort_s=1)).cost[0] == 0
-    assert estimate(features, weights()).alpha[0] == 0.5
+    # 50 blocks, 5,000 events, 3 attributes, 7 predicates, 4 jumps, no entry.
+    def tree(**given: float) -> float:
+        return float(estimate(two_lookups(), PLANS, weights(**given)).cost[0])
+
+    assert tree(block_s=2) == 100
+    assert tree(value_s=1) == 15_000
+    assert tree(predicate_s=1) == 35_000
+    assert tree(match_s=1) == 5_000
+    assert tree(seek_s=1) == 4
+    assert tree(entry_s=1, sort_s=1) == 0
+    assert estimate(two_lookups(), PLANS, weights()).alpha[0] == 0.5
 
 
 def test_equal_lookups_are_charged_once():
-    estimates = estimate(two_lookups(), weights(entry_s=1))
-    assert estimates.cost.tolist() == [0, 8, 8, 24]
-    assert estimates.entries.tolist() == [0, 8, 8, 24]
+    estimates = estimate(two_lookups(), PLANS, weights(entry_s=1))
+    assert estimates.cost.tolist() == [0, 8, 24]
+    assert estimates.entries.tolist() == [0, 8, 24]
+    assert estimates.index_cost.tolist() == [0, 8, 24]
 
 
 def test_sorting_costs_n_log_n_for_each_lookup():
-    estimates = estimate(two_lookups(), weights(sort_s=1))
-    assert estimates.cost.tolist() == [0, 24, 24, 24 + 64]
+    estimates = estimate(two_lookups(), PLANS, weights(sort_s=1))
+    assert estimates.cost.tolist() == [0, 24, 24 + 64]
+
+
+def test_a_lookup_is_a_jump_before_any_event_is_read():
+    estimates = estimate(two_lookups(), PLANS, weights(seek_s=1))
+    assert estimates.index_cost.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(estimates.cost, estimates.index_cost + estimates.stretches)
 
 
 def test_full_replay_costs_all_blocks_and_one_jump():
-    full = estimate_full(10_000, 100, 3, weights(block_s=1, value_s=2, seek_s=5))
-    assert full.cost == 100 + 60_000 + 5
-    assert (full.blocks, full.entries, full.alpha) == (100, 0, 1)
+    given = whole_stream(10_000, 100, 3, 7)
+    full = estimate_full(given, weights(block_s=1, value_s=2, predicate_s=3, match_s=4, seek_s=5))
+    assert full.cost == 100 + 60_000 + 210_000 + 40_000 + 5
+    assert (full.blocks, full.entries, full.alpha, full.stretches) == (100, 0, 1, 1)
+
+
+def test_searches_are_open_in_a_full_replay_only_where_matches_can_lie():
+    # Half of the events remain, in which each costs 1 + 5 * P(A within 9) + 0.1 * 9 steps.
+    given = features(density=[0.1, 0.1], window=8, n_events=10_000)
+    half = dataclasses.replace(given, segment_events=np.array([5_000.0]))
+    steps = 1 + 5 * (1 - 0.9**9) + 0.1 * 9
+    full = estimate_full(half, weights(match_s=1))
+    assert full.cost == pytest.approx(5_000 * steps + 5_000, rel=1e-4)
+
+
+def test_replay_cost_of_what_a_plan_reads_is_its_cost_less_its_lookups():
+    given, parameters = two_lookups(), CostParameters()
+    for plan in range(len(PLANS)):
+        one = estimate(given, PLANS, parameters).of(plan)
+        cost = replay_cost(one.blocks, 100 * one.blocks, one.stretches, given, parameters)
+        assert cost == pytest.approx(one.cost - one.index_cost, rel=1e-12)
+
+
+def test_more_blocks_are_read_than_touched_where_gaps_are_read_through():
+    given = features(density=[0.004], window=0, bridge_blocks=2)
+    apart = dataclasses.replace(given, bridge_blocks=0)
+    chosen = np.array([[True]])
+    bridged, plain = (estimate(f, chosen, CostParameters()) for f in (given, apart))
+    assert plain.blocks[0] == plain.touched[0] == bridged.touched[0]
+    # A share u of blocks is untouched, (1 - u)^2 u + 2 (1 - u)^2 u^2 of all bridged.
+    u = (1 - 0.004) ** 100
+    between = (1 - u) ** 2 * (u + 2 * u * u)
+    assert bridged.blocks[0] == pytest.approx(2000 * (1 - u + between), rel=2e-3)
+    assert bridged.stretches[0] == pytest.approx(2000 * (1 - u) * u**3, rel=5e-3)
 
 
 def test_estimate_of_one_plan_holds_plain_numbers():
-    one = estimate(two_lookups(), CostParameters()).of(1)
+    one = estimate(two_lookups(), PLANS, CostParameters()).of(1)
     assert all(type(getattr(one, name)) is float for name in one.__slots__)
 
 
@@ -81,26 +130,5 @@ def test_weights_that_are_no_times_are_refused(value):
         CostParameters(seek_s=value)
 
 
-def test_cheapest_plan_is_chosen_if_clearly_cheaper():
-    names = ["tree", "indexes=A.x", "full"]
-    choice = choose(names, np.array([3.0, 1.0, 4.0]), full=2, margin=0.8)
-    assert choice.index == 1
-    assert choice.reason == "estimated at 1 s, 4.0x less than 4 s of a full replay"
-
-
-def test_full_replay_is_chosen_unless_clearly_beaten():
-    choice = choose(["tree", "full"], np.array([0.0035, 0.004]), full=1, margin=0.8)
-    assert choice.index == 1
-    assert choice.reason == (
-        "the best other plan, tree, is estimated at 3.5 ms, not clearly below 4 ms of a full replay"
-    )
-
-
-def test_full_replay_is_chosen_where_it_is_cheapest():
-    choice = choose(["tree", "full"], np.array([0.005, 0.004]), full=1, margin=0.8)
-    assert choice.index == 1
-    assert choice.reason == "no other plan is estimated below 4 ms of a full replay"
-
-
-def test_of_equal_plans_the_first_is_chosen():
-    assert choose(["tree", "indexes=A.x", "full"], np.ones(3), full=2, margin=2).index == 0
+def test_weights_say_where_they_come_from():
+    assert CostParameters().source == "defaults"

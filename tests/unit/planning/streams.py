@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from costmodel.parameters import DEFAULT_PARAMETERS
 from indexing.key_range import KeyRange, KeyRanges
 from replay.language.bound import (
     Alternate,
@@ -31,7 +32,9 @@ from replay.language.bound import (
     SkipMode,
     Symbol,
 )
-from replay.planning import Occurrences
+from replay.planning import Occurrences, Plan
+from replay.planning.agreement import is_worth_keys
+from replay.planning.plan import Slot
 
 INT, BOOL = DataType.INTEGER, DataType.BOOLEAN
 
@@ -101,6 +104,7 @@ class SmallLeaves:
     base: np.ndarray
     t_min: np.ndarray
     t_max: np.ndarray
+    gap_min: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,8 @@ class SmallStatistics:
         *,
         gap_min: int | None = None,
         unknown_blocks: Sequence[int] = (),
+        key: str | None = None,
+        derived: Sequence[str] = (),
     ) -> None:
         self.rows = rows
         times = [row["t"] for row in rows]
@@ -154,8 +160,13 @@ class SmallStatistics:
             np.array([*(a for a, _ in self.blocks), len(rows)], dtype=np.int64),
             np.array([times[a] for a, _ in self.blocks], dtype=np.int64),
             np.array([times[b - 1] for _, b in self.blocks], dtype=np.int64),
+            np.array([min(np.diff(times[a:b]), default=-1) for a, b in self.blocks], np.int64),
         )
         self.indexed = frozenset(indexed)
+        self.key = key
+        self.n_keys = 1.0 if key is None else float(max(1, len({row[key] for row in rows})))
+        self.derived = frozenset(derived)
+        self.parameters = DEFAULT_PARAMETERS
         self._unknown = np.array([i in unknown_blocks for i in range(self.n_blocks)], dtype=bool)
 
     def bounds(self, name: str) -> SmallBounds:
@@ -173,14 +184,38 @@ class SmallStatistics:
             ~self._unknown,
         )
 
-    def estimate_count(self, name: str, ranges: KeyRanges) -> tuple[int, int]:
+    def estimate_count(
+        self, name: str, ranges: KeyRanges, *, within: np.ndarray | None = None
+    ) -> tuple[int, int]:
         n = len(self.occurrences(name, ranges).seq)
         return n, n
 
-    def occurrences(self, name: str, ranges: KeyRanges) -> Occurrences:
+    def sample_columns(
+        self, blocks: np.ndarray, attributes: Sequence[str]
+    ) -> Mapping[str, pa.Array]:
+        sampled = [row for block in blocks for row in self.rows[slice(*self.blocks[block])]]
+        return {name: pa.array([row[name] for row in sampled]) for name in attributes}
+
+    def expect_count(self, name: str, ranges: KeyRanges) -> float:
+        return float(len(self.occurrences(name, ranges).seq))
+
+    def occurrences(self, name: str, ranges: KeyRanges, *, with_keys: bool = False) -> Occurrences:
         found = [i for i, row in enumerate(self.rows) if is_in(ranges, row[name])]
-        times = [self.rows[i]["t"] for i in found]
-        return Occurrences(np.array(found, dtype=np.int64), np.array(times, dtype=np.int64))
+        seqs = np.array(found, dtype=np.int64)
+        times = np.array([self.rows[i]["t"] for i in found], dtype=np.int64)
+        if not with_keys:
+            return Occurrences(seqs, times)
+        numbers = {value: n for n, value in enumerate({row[self.key]: 0 for row in self.rows})}
+        keys = [numbers[self.rows[i][self.key]] for i in found]
+        return Occurrences(seqs, times, np.array(keys, dtype=np.int64))
+
+    def look_up(self, plan: Plan) -> dict[Slot, Occurrences]:
+        """Return what an engine would find for a plan, with keys where they are worth it."""
+        with_keys = is_worth_keys(plan.shape, plan.conditions, self.key)
+        return {
+            c.slot: self.occurrences(c.attribute, c.ranges, with_keys=with_keys)
+            for c in plan.conditions
+        }
 
 
 @st.composite
@@ -202,6 +237,36 @@ def patterns(
     low = draw(st.integers(0, 2))
     high = draw(st.one_of(st.none(), st.integers(low, 3)))
     return Repeat(draw(below), low, high, draw(st.booleans()))
+
+
+@st.composite
+def chain_queries(draw: st.DrawFn) -> BoundPatternQuery:
+    """Queries with two to four symbols in a row that all bound an attribute, and gaps between.
+
+    Gaps are of one symbol, of several, of a group, or of anything; at the ends there may be some.
+    """
+    fills = (Symbol(3), Symbol(3), Symbol(2), Alternate((Symbol(3), Symbol(0))), Symbol(4))
+    parts: list[Pattern] = []
+    n_symbols = draw(st.integers(2, 4))
+    for n in range(n_symbols + 1):
+        is_inner = 0 < n < n_symbols
+        if draw(st.integers(0, 3)) < (3 if is_inner else 1):
+            fill = draw(st.sampled_from((*fills, seq(Symbol(3), Symbol(2)))))
+            low = draw(st.sampled_from((0, 0, 1, 2)))
+            parts.append(Repeat(fill, low, draw(st.sampled_from((None, None, low + 1)))))
+        if n < n_symbols:
+            parts.append(Symbol(draw(st.integers(0, 2))))
+    simple = [
+        compare(draw(st.sampled_from(("=", "<>", "<=", ">="))), draw(st.sampled_from("ab")), n)
+        for n in draw(st.lists(st.integers(0, 3), min_size=4, max_size=4))
+    ]
+    return query_of(
+        seq(*parts),
+        [*simple, None],
+        within=draw(st.none() | st.integers(0, 15)),
+        partition_by=draw(st.sampled_from([(), (), ("k",), ("b", "k")])),
+        semantics=draw(st.sampled_from([Semantics.SQL, *Semantics])),
+    )
 
 
 @st.composite
@@ -243,13 +308,14 @@ def conditions(draw: st.DrawFn, n_symbols: int = 0, depth: int = 2) -> Expressio
 
 
 @st.composite
-def rows(draw: st.DrawFn, n_max: int = 14) -> list[dict[str, Any]]:
+def rows(draw: st.DrawFn, n_max: int = 14, n_min: int = 0) -> list[dict[str, Any]]:
     """Rows in time order with ties and pauses; a, b and key k have few values, some missing."""
     value = st.one_of(st.integers(0, 3), st.integers(0, 3), st.none())
+    key = st.sampled_from((0, 1, 1, None))
     t, made = draw(st.integers(-3, 3)), []
-    for _ in range(draw(st.integers(0, n_max))):
+    for _ in range(draw(st.integers(n_min, n_max))):
         t += draw(st.sampled_from((0, 0, 1, 1, 2, 9)))
-        made.append({"t": t, "a": draw(value), "b": draw(value), "k": draw(st.integers(0, 1))})
+        made.append({"t": t, "a": draw(value), "b": draw(value), "k": draw(key)})
     return made
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +13,7 @@ from hypothesis import strategies as st
 
 from indexing.key_range import KeyRange, KeyRanges
 from replay.language.bound import Repeat, Symbol
+from replay.planning import coarse_map
 from replay.planning.coarse_map import may_contain, saturating_add
 from replay.planning.shape import to_shape
 from replay.planning.weighing import draw_coarse_map
@@ -153,6 +158,104 @@ def test_every_match_lies_in_one_stretch(pattern, defines, stream, block, within
     stretches = draw_coarse_map(query, shape, statistics).stretches
     for _, at in matches(query, stream, length_max=5):
         assert contains(stretches, statistics, at[0], at[-1])
+
+
+# ---------------------------------------------------------------------------------------------
+# Levels: coarse buckets first, blocks only under those that survive.
+
+
+@contextmanager
+def levels(width: int, blocks: int) -> Iterator[None]:
+    """Make streams of a few blocks as high as those of many thousand."""
+    with (
+        patch.object(coarse_map, "LEVEL_WIDTH", width),
+        patch.object(coarse_map, "LEVEL_BLOCKS", blocks),
+    ):
+        yield
+
+
+@given(
+    patterns(3),
+    st.lists(st.none() | conditions(3), min_size=3, max_size=3),
+    rows(n_max=20),
+    st.integers(1, 3),
+    st.none() | st.integers(0, 12),
+    st.booleans(),
+    st.integers(2, 4),
+    st.integers(1, 4),
+)
+def test_every_match_lies_in_one_stretch_of_the_levels(
+    pattern, defines, stream, block, within, partitioned, width, direct
+):
+    query = query_of(pattern, defines, within=within, partition_by=("k",) if partitioned else ())
+    shape = to_shape(query)
+    if shape.rows_min == 0:
+        return
+    statistics = SmallStatistics(stream, block)
+    with levels(width, direct):
+        stretches = draw_coarse_map(query, shape, statistics).stretches
+    for _, at in matches(query, stream, length_max=4):
+        assert contains(stretches, statistics, at[0], at[-1])
+
+
+@given(strategy_queries(), rows(n_max=20), st.integers(1, 2), st.integers(2, 4), st.integers(1, 4))
+def test_every_row_that_decides_over_a_match_lies_in_its_stretch_of_the_levels(
+    query, stream, block, width, direct
+):
+    statistics = SmallStatistics(stream, block)
+    with levels(width, direct):
+        stretches = draw_coarse_map(query, to_shape(query), statistics).stretches
+    for word, at in matches(query, stream, length_max=4):
+        assert contains(stretches, statistics, *deciding_rows(query, stream, word, at))
+
+
+def test_blocks_are_looked_at_only_under_coarse_buckets_that_survive():
+    # Of eight coarse buckets of four blocks only the third has an A, and only there a B follows.
+    blocks = ["...."] * 32
+    blocks[9], blocks[10], blocks[25] = "A...", "..B.", "B..."
+    statistics = SmallStatistics(stream("".join(blocks)), 4)
+    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None], within=20)
+    looked_at = []
+    sweep = coarse_map._sweep
+
+    def counted(shape, masks, buckets, within):
+        looked_at.append(len(buckets))
+        return sweep(shape, masks, buckets, within)
+
+    with levels(4, 8), patch.object(coarse_map, "_sweep", counted):
+        assert stretches_of(query, statistics) == [[9, 11]]
+    assert looked_at == [8, 4]
+
+
+@pytest.mark.parametrize(("first", "second"), [(11, 12), (8, 11), (11, 15), (0, 1), (30, 31)])
+@pytest.mark.parametrize("ends_open", [False, True])
+def test_coarse_buckets_reach_as_far_as_any_of_their_blocks(first, second, ends_open):
+    # An event each time unit, four a block: A begins its block, B ends its own.
+    blocks = ["...."] * 32
+    blocks[first], blocks[second] = "A...", "...B"
+    statistics = SmallStatistics(stream("".join(blocks)), 4)
+    window = 4 * (second - first) + 3
+    parts = [star(C), A, star(C), B] if ends_open else [A, star(C), B]
+    query = query_of(seq(*parts), [EQUALS[0], EQUALS[1], None], within=window)
+    with levels(4, 2):
+        stretches = stretches_of(query, statistics)
+    assert any(a <= first and second < b for a, b in stretches)
+
+
+def test_a_coarse_bucket_of_single_events_holds_a_chain():
+    # A B are neighbours; each block has one event, each coarse bucket two.
+    statistics = SmallStatistics(stream("." * 8 + "AB" + "." * 6), 1)
+    query = query_of(seq(A, B), EQUALS[:2])
+    with levels(2, 4):
+        assert stretches_of(query, statistics) == [[8, 10]]
+
+
+@pytest.mark.parametrize(
+    ("n_blocks", "level"), [(0, 0), (4_883, 0), (8_192, 0), (8_193, 1), (100_000, 1), (10**6, 2)]
+)
+def test_only_long_streams_begin_at_a_higher_level(n_blocks, level):
+    # With 32 to one: 1,000,000 blocks, 31,250, 977.
+    assert coarse_map.coarsest_level(n_blocks) == level
 
 
 VALUES = st.one_of(st.none(), st.integers(-3, 3))

@@ -22,6 +22,7 @@ from replay.planning import (
 )
 from replay.planning.block_ranges import all_blocks
 from replay.planning.plan import Selectivity
+from tests.json_schema import violations
 from tests.unit.planning.streams import SmallStatistics, compare, query_of, seq, star
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "plans"
@@ -40,6 +41,7 @@ ACTUAL = {
     "alpha": 0.03,
     "faults": 0,
     "warnings": ["index b: one run cannot be read"],
+    "switched": "the intervals cover 93 % of blocks; reading on is cheaper",
     "seconds": {"plan": 0.0005, "index": 0.001, "read": 0.002, "match": 0.0001, "total": 0.004},
 }
 
@@ -47,13 +49,16 @@ ACTUAL = {
 def plan() -> Plan:
     """Return a plan whose every number is written here."""
     query = query_of(
-        seq(A, B, star(C), A), [compare("=", "a", 1), compare("=", "b", 1), None], within=20
+        seq(A, B, star(C), A),
+        [compare("=", "a", 1), compare("=", "b", 1), compare("=", "b", 0)],
+        within=20,
     )
     conditions = tuple(Condition(position, "A", "a", ONE) for position in (0, 2))
+    between = Condition(2, "C", "b", KeyRanges((KeyRange(0, 0),)), fills_gap=True)
     on_b = Condition(1, "B", "b", ONE)
     return Plan(
         PlanKind.INDEXES,
-        conditions,
+        (*conditions, between),
         to_shape(query),
         all_blocks(400),
         Estimate(0.002, 15.0, 10.0, 0.005, 10.0),
@@ -61,13 +66,18 @@ def plan() -> Plan:
             Rival("full", Estimate(0.008, 400.0, 0.0, 1.0, 0.0)),
             Rival("tree", Estimate(12.5, 400.0, 0.0, 1.0, 0.0)),
         ),
-        "indexes=A.a: estimated at 2 ms, 4.0x less than 8 ms of a full replay",
+        "indexes=A.a,C.b: estimated at 2 ms, 4.0x less than 8 ms of a full replay",
         (
             Selectivity(conditions[0], 0.00025, "index fences", True),
-            Selectivity(on_b, 0.3333, "at most, from the tree's minima and maxima", False),
+            Selectivity(on_b, 0.3333, "even between the tree's minima and maxima", False),
             Selectivity(conditions[1], 0.00025, "index fences", True),
+            Selectivity(between, 0.6, "index fences", True),
         ),
         400,
+        full_estimate=Estimate(0.008, 400.0, 0.0, 1.0, 0.0),
+        strategy="optimal",
+        sampled="from 32 of 400 blocks: 5.1 candidates expected, 9 found",
+        level=1,
     )
 
 
@@ -99,3 +109,37 @@ def test_every_plan_can_be_explained(requested, never):
     text = to_text(chosen, ACTUAL)
     assert text.startswith(f"plan      {chosen.name}\n")
     assert json.loads(json.dumps(to_json(chosen)))["plan"] == chosen.name
+
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())
+
+
+def test_schema_tells_what_is_wrong():
+    good = json.loads((GOLDEN / "analyze.json").read_text())
+    assert violations(good, SCHEMA, closed=True) == []
+    assert violations({**good, "plan": "fast"}, SCHEMA) == [
+        "$.plan: 'fast' does not match ^(full|tree|indexes=.+)$"
+    ]
+    assert violations({**good, "more": 1}, SCHEMA) == []
+    assert violations({**good, "more": 1}, SCHEMA, closed=True) == ["$.more: not in the schema"]
+    few = {key: value for key, value in good.items() if key != "rivals"}
+    assert violations(few, SCHEMA) == ["$: lacks rivals"]
+    wrong = {**good, "estimated": {**good["estimated"], "alpha": 1.5, "blocks": "15"}}
+    assert sorted(violations(wrong, SCHEMA)) == [
+        "$.estimated.alpha: 1.5 is above 1",
+        "$.estimated.blocks: '15' is no number",
+    ]
+    assert violations({**good, "actual": True}, SCHEMA) == ["$.actual: True is no object"]
+
+
+@pytest.mark.parametrize("requested", ["auto", "full", "tree", "all", "indexes=A.a"])
+@pytest.mark.parametrize("value", [1, 77])
+def test_every_explanation_has_the_keys_of_the_schema(requested, value):
+    query = query_of(
+        seq(A, star(C), B), [compare("=", "a", value), compare("=", "b", 0), None], within=9
+    )
+    made = [{"t": i, "a": 2 * (i % 2) or int(i == 70), "b": i % 2, "k": 0} for i in range(100)]
+    chosen = choose_plan(query, SmallStatistics(made, 10, ["a", "b"]), requested=requested)
+    for actual in (None, ACTUAL):
+        written = json.loads(json.dumps(to_json(chosen, actual)))
+        assert violations(written, SCHEMA, closed=True) == []

@@ -32,6 +32,7 @@ from replay.language.bound import (
 )
 from replay.planning import PlanKind, choose_plan, replay_stretches, to_shape
 from tests.oracles.intervals import matches
+from tests.unit.planning.rare_and_common import RARE_AND_COMMON, mixed, statistics_of
 from tests.unit.planning.streams import (
     SmallStatistics,
     both,
@@ -48,26 +49,6 @@ from tests.unit.planning.streams import (
 
 INTEGER, BOOLEAN = DataType.INTEGER, DataType.BOOLEAN
 A, B, C = (Symbol(i) for i in range(3))
-RARE_AND_COMMON = query_of(
-    seq(A, star(C), B), [compare("=", "a", 1), compare("=", "b", 1), None], within=20
-)
-
-
-def mixed(n: int, rare_every: int) -> list[dict]:
-    """Values 0 and 2 everywhere, so that minima and maxima prune nothing; 1 now and then."""
-    return [
-        {
-            "t": i,
-            "a": 1 if i % rare_every == 7 else 2 * (i % 2),
-            "b": i % 3,
-            "k": 0,
-        }
-        for i in range(n)
-    ]
-
-
-def statistics_of(n=40_000, rare_every=4_000, block=100, indexed=("a", "b")) -> SmallStatistics:
-    return SmallStatistics(mixed(n, rare_every), block, indexed)
 
 
 def test_full_plan_reads_all_blocks():
@@ -353,10 +334,60 @@ def test_empty_stream_is_planned():
         assert plan.stretches.shape == (0, 2)
 
 
-def test_dear_entries_turn_the_choice():
-    cheap = choose_plan(RARE_AND_COMMON, statistics_of())
-    dear = choose_plan(RARE_AND_COMMON, statistics_of(), parameters=CostParameters(entry_s=1.0))
-    assert (cheap.kind, dear.kind) == (PlanKind.INDEXES, PlanKind.FULL)
+def test_nothing_is_read_where_the_index_knows_no_event():
+    # 1 lies between the extremes of every block, but no event has it.
+    query = query_of(seq(A, star(C), B), [compare("=", "a", 1), compare("=", "b", 1), None])
+    made = [row for row in mixed(1000, 10) if row["a"] != 1]
+    statistics = SmallStatistics(made, 100, ["a", "b"])
+    plan = choose_plan(query, statistics)
+    assert plan.finds_nothing
+    assert plan.reason == (
+        "no match can exist: no event lies in the range of A.a, as the index tells"
+    )
+    assert len(replay_stretches(plan, {}, query, statistics).blocks) == 0
+    unindexed = SmallStatistics(made, 100, ["b"])
+    assert not choose_plan(query, unindexed).finds_nothing
+
+
+FILLED = query_of(
+    seq(A, star(B), C),
+    [compare("=", "a", 1), compare("<=", "b", 1), compare("=", "a", 2)],
+    within=50,
+)
+
+
+@pytest.mark.parametrize("requested", ["indexes=B.b", "indexes=B", "indexes=A,B", "all"])
+def test_what_fills_a_gap_can_be_looked_up(requested):
+    statistics = statistics_of(1000, 100)
+    plan = choose_plan(FILLED, statistics, requested=requested)
+    names = {
+        "indexes=B.b": "indexes=B.b",
+        "indexes=B": "indexes=B.b",
+        "indexes=A,B": "indexes=A.a,B.b",
+        "all": "indexes=A.a,B.b,C.a",
+    }
+    assert plan.name == names[requested]
+    assert (
+        plan.estimated.entries >= len(statistics.occurrences("b", plan.conditions[-1].ranges).seq)
+        or requested == "all"
+    )
+    looked_up = {c.slot: statistics.occurrences(c.attribute, c.ranges) for c in plan.conditions}
+    found = replay_stretches(plan, looked_up, FILLED, statistics)
+    for _, at in matches(FILLED, statistics.rows, length_max=8):
+        assert contains(found.blocks, statistics, at[0], at[-1])
+
+
+@pytest.mark.parametrize("requested", ["auto", "tree", "all", "indexes=A.a"])
+def test_window_longer_than_the_stream_is_planned(requested):
+    query = changed(RARE_AND_COMMON, within=2**62)
+    statistics = statistics_of(4_000, 1_000)
+    plan = choose_plan(query, statistics, requested=requested)
+    assert plan.estimated.blocks <= 40 + 1e-6
+    assert plan.estimated.alpha <= 1
+    looked_up = {c.slot: statistics.occurrences(c.attribute, c.ranges) for c in plan.conditions}
+    found = replay_stretches(plan, looked_up, query, statistics)
+    # The first A is at 7, and any B behind it can end a match.
+    assert contains(found.blocks, statistics, 7, 3_997)
 
 
 @given(
@@ -380,10 +411,7 @@ def test_whatever_plan_is_chosen_every_match_is_replayed(
     except PlanError:
         assert requested in ("tree", "all")
         return
-    looked_up = {
-        (c.position, c.attribute): statistics.occurrences(c.attribute, c.ranges)
-        for c in plan.conditions
-    }
+    looked_up = {c.slot: statistics.occurrences(c.attribute, c.ranges) for c in plan.conditions}
     found = replay_stretches(plan, looked_up, query, statistics)
     if to_shape(query).rows_min == 0:
         assert plan.kind is PlanKind.FULL

@@ -215,10 +215,24 @@ FLAG = attribute("f", T.BOOLEAN)
         ),
         pytest.param(
             Call(
-                "=", (Call("abs", (attribute("a"),), T.INTEGER), Literal(5, T.INTEGER)), T.BOOLEAN
+                "=", (Call("sign", (attribute("a"),), T.INTEGER), Literal(1, T.INTEGER)), T.BOOLEAN
             ),
             {},
             id="function-gives-none",
+        ),
+        pytest.param(
+            Call(
+                ">", (Call("abs", (attribute("a"),), T.INTEGER), Literal(5, T.INTEGER)), T.BOOLEAN
+            ),
+            {"a": KeyRanges((KeyRange(None, -5, True, False), KeyRange(5, None, False)))},
+            id="magnitude-above-gives-two-ranges",
+        ),
+        pytest.param(
+            Call(
+                "<=", (Call("abs", (attribute("a"),), T.INTEGER), Literal(5, T.INTEGER)), T.BOOLEAN
+            ),
+            {"a": KeyRanges((KeyRange(-5, 5),))},
+            id="magnitude-at-most-gives-one",
         ),
     ],
 )

@@ -168,6 +168,60 @@ def test_exclusions_and_edges_change_nothing():
     assert str(shape_of(pattern)) == "A B … D"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        pytest.param(seq(A, star(B), C), [None, "B: = 1"], id="one-symbol"),
+        pytest.param(
+            seq(A, Repeat(B, 1, None), C), [None, None, "B: = 1"], id="symbol-and-more-of-it"
+        ),
+        pytest.param(seq(A, Repeat(B, 0, 1), C), [None, "B: = 1"], id="optional"),
+        pytest.param(seq(A, star(B), star(D), C), [None, "B|D: = 1 or = 3"], id="gaps-in-a-row"),
+        pytest.param(seq(A, star(seq(B, D)), C), [None, "B|D: = 1 or = 3"], id="group"),
+        pytest.param(
+            seq(A, star(Alternate((B, seq(D, star(C))))), A),
+            [None, "B|D|C: = 1 or = 2 or = 3"],
+            id="whatever-a-group-has-inside",
+        ),
+        pytest.param(
+            # Aligned from the left: B with B, C with D, and a C of the longer branch is left.
+            seq(A, Alternate((seq(B, C), seq(B, D, C))), A),
+            [None, None, None, "C: = 2"],
+            id="what-one-branch-has-besides",
+        ),
+        pytest.param(seq(A, B), [None, None], id="no-gap"),
+        pytest.param(seq(star(B), A, star(B)), [None], id="not-at-the-ends"),
+        pytest.param(Repeat(A, 70, 70), [None] * POSITIONS_MAX, id="cut-short"),
+    ],
+)
+def test_gaps_know_what_fills_them(pattern, expected):
+    fills = shape_of(pattern).fill_before
+    assert [f and f"{f.symbol}: {f.ranges['a']}" for f in fills] == expected
+
+
+def test_gap_with_a_symbol_that_bounds_nothing_may_hold_anything():
+    shape = to_shape(query_of(seq(A, star(Alternate((B, D))), C), [*DEFINES[:3], None]))
+    assert shape.fill_before == (None, None)
+
+
+def test_negation_of_contiguous_may_look_at_any_row_of_a_gap():
+    shape = shape_of(seq(A, Negation(3), star(B), C), semantics=Semantics.CONTIGUOUS)
+    assert shape.fill_before == (None, None)
+    shape = shape_of(seq(A, star(B), C), semantics=Semantics.CONTIGUOUS)
+    assert [f and f.symbol for f in shape.fill_before] == [None, "B"]
+
+
+@pytest.mark.parametrize("semantics", SKIP_TILL)
+def test_rows_that_are_skipped_may_be_anything(semantics):
+    assert shape_of(seq(A, star(B), C), semantics=semantics).fill_before == (None, None)
+    assert shape_of(seq(A, star(B), C), partition_by=("k",)).fill_before == (None, None)
+
+
+def test_rows_of_a_match_agree_on_the_partition():
+    assert shape_of(seq(A, B), partition_by=("k", "b")).agreeing == ("k", "b")
+    assert shape_of(seq(A, B)).agreeing == ()
+
+
 def fits(shape: PatternShape, word: tuple[int, ...]) -> bool:
     """Return whether the word's rows can be laid on positions and gaps."""
     names = [str("ABCD"[symbol]) for symbol in word]
@@ -176,8 +230,11 @@ def fits(shape: PatternShape, word: tuple[int, ...]) -> bool:
         if position == len(shape.positions):
             return row == len(word) or shape.trailing_gap
         rows = range(row, len(word)) if shape.gap_before[position] else range(row, row + 1)
+        fill = shape.fill_before[position]
+        filling = None if fill is None else fill.symbol.split("|")
         return any(
             r < len(word)
+            and (filling is None or all(name in filling for name in names[row:r]))
             and names[r] in shape.positions[position].symbol.split("|")
             and from_position(position + 1, r + 1)
             for r in rows

@@ -1,0 +1,58 @@
+"""The matcher's work: how many steps an event costs, from how many searches are open."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from costmodel.features import FloatArray, PlanFeatures
+from costmodel.waiting import POINTS, invert
+
+AWAKE_STEPS: Final = 5.0
+"""Steps an event costs where any search is open behind a gap, against one where none is: measured
+14 ns against 2.7 ns for each open search."""
+
+UNKNOWN_DENSITY: Final = 0.1
+"""Taken for the number of searches that begin where nothing is known of a basic block."""
+
+_DENSITY_MIN: Final = 1e-15
+_DENSITY_MAX: Final = 1.0 - 1e-12
+
+
+def match_steps(features: PlanFeatures) -> FloatArray:
+    """Return the matcher's steps per event in each segment, shape (n_segments,).
+
+    One step for the event itself. Where a window bounds matches, further steps for each gap between
+    two basic blocks: `AWAKE_STEPS` if any search is open there when the event comes, that is, has
+    found all blocks up to the gap, in order and within the last window; and one for each such
+    search, as many as the block before the gap occurs in a window.
+
+    Parameters
+    ----------
+    features
+        ``block_density``, ``window_events``, ``closes_early`` and ``n_keys`` are used.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_segments,)
+        At least 1.
+
+    Notes
+    -----
+    Occurrences are independent, as in `costmodel.coverage`; looking back from an event, the waits
+    for the blocks in reverse order add up as they do looking forward. A search closes when its
+    window ends or, with ``closes_early``, when the next block comes.
+    """
+    density = np.clip(features.block_density, _DENSITY_MIN, _DENSITY_MAX)
+    begun = np.where(features.block_density >= 1.0, UNKNOWN_DENSITY, density)[:, :-1]
+    window = np.minimum(features.window_events, np.maximum(features.segment_events, 1.0))
+    window = window[:, None] / features.n_keys  # an event is tried on the searches of its own key
+    x = (-np.log1p(-density[:, :-1]) * window)[..., None]
+    product = np.multiply.accumulate(x / (x + POINTS), axis=1)
+    reached = np.clip(invert(product / POINTS), 0.0, 1.0)
+    before = np.concatenate((np.ones((len(reached), 1)), reached), axis=1)[:, :-1]
+    waiting = np.minimum(window, 1.0 / density[:, 1:]) if features.closes_early else window
+    steps = AWAKE_STEPS * reached + begun * waiting * before
+    bounded = np.isfinite(features.window_events)
+    return np.asarray(1.0 + np.where(bounded, steps.sum(axis=1), 0.0))

@@ -1,0 +1,146 @@
+"""Occurrences of basic blocks: what index lookups gave, joined on the distance in ``seq``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.planning.ascending import are_in, lower_bounds
+from replay.planning.plan import Condition, Occurrences, Slot
+from replay.planning.statistics import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHits:
+    """Occurrences of a basic block by the ``seq`` its first position would have, ascending."""
+
+    first: int
+    """Position the block begins with."""
+    stop: int
+    chosen_first: int
+    """First position of the block that has been looked up."""
+    chosen_last: int
+    start: IntArray
+    t_first: IntArray
+    """Time of the event at ``chosen_first``."""
+    t_last: IntArray
+    keys: IntArray | None
+    """Numbers of the key of the event at ``chosen_first``, if lookups gave keys."""
+
+
+def by_place(
+    conditions: Sequence[Condition], occurrences: Mapping[Slot, Occurrences], ranges: IntArray
+) -> dict[int, Occurrences]:
+    """Return the occurrences of each place looked up, its attributes intersected.
+
+    Parameters
+    ----------
+    conditions, occurrences
+        What was looked up, and what was found, by ``Condition.slot``.
+    ranges
+        Half-open ranges of ``seq``, shape (n, 2), ascending and disjoint.
+
+    Returns
+    -------
+    dict
+        By ``Condition.place``; only events inside the ranges.
+    """
+    found: dict[int, Occurrences] = {}
+    clipped: dict[int, Occurrences] = {}
+    edges = ranges.ravel()
+    for condition in conditions:
+        given = occurrences[condition.slot]
+        # Equal conditions are looked up once, and then clipped once.
+        if id(given) not in clipped:
+            clipped[id(given)] = _clip(given, edges)
+        here = clipped[id(given)]
+        before = found.get(condition.place)
+        found[condition.place] = here if before is None else _intersect(before, here)
+    return found
+
+
+def _clip(given: Occurrences, edges: IntArray) -> Occurrences:
+    """Keep the occurrences inside half-open ranges of ``seq`` (``edges``: low, high, low, …)."""
+    cuts = np.searchsorted(given.seq, edges)
+    if len(cuts) == 2:
+        return given.take(slice(cuts[0], cuts[1]))
+    steps = np.zeros(len(given.seq) + 1, dtype=np.int8)
+    # Ranges do not touch, but empty pieces may share a cut: they cancel out.
+    np.add.at(steps, cuts[0::2], 1)
+    np.add.at(steps, cuts[1::2], -1)
+    return given.take(np.cumsum(steps[:-1], dtype=np.int8).astype(np.bool_))
+
+
+def _intersect(a: Occurrences, b: Occurrences) -> Occurrences:
+    small, large = (a, b) if len(a.seq) <= len(b.seq) else (b, a)
+    # Few are left as a rule, and taking few by number is cheaper than two passes over a mask.
+    return small.take(np.flatnonzero(are_in(small.seq, large.seq)))
+
+
+def join_block(
+    block: tuple[int, int], found: Mapping[int, Occurrences], n_events: int, n_positions: int
+) -> BlockHits:
+    """Join a basic block's chosen positions on their distance in ``seq`` (C3), rarest first.
+
+    Parameters
+    ----------
+    block
+        Half-open range of positions, at least one of which is in ``found``.
+    found
+        Occurrences by position, from `by_place`.
+    n_events, n_positions
+        Of the stream and of the whole pattern: every position before and behind the block needs a
+        row of its own.
+    """
+    first, stop = block
+    chosen = [position for position in range(first, stop) if position in found]
+    by_size = sorted(chosen, key=lambda position: len(found[position].seq))
+    start = found[by_size[0]].seq - (by_size[0] - first)
+    inside = np.searchsorted(start, (first, n_events - (n_positions - first) + 1))
+    start = start[inside[0] : inside[1]]
+    for position in by_size[1:]:
+        start = start[are_in(start + (position - first), found[position].seq)]
+    at_first = _places(found[chosen[0]], start + (chosen[0] - first))
+    at_last = _places(found[chosen[-1]], start + (chosen[-1] - first))
+    keys = found[chosen[0]].keys
+    return BlockHits(
+        first,
+        stop,
+        chosen[0],
+        chosen[-1],
+        start,
+        found[chosen[0]].t[at_first],
+        found[chosen[-1]].t[at_last],
+        None if keys is None else keys[at_first],
+    )
+
+
+def _places(of: Occurrences, seq: IntArray) -> IntArray | slice:
+    """Return where occurrences are by ``seq``, all of which are there."""
+    return slice(None) if len(seq) == len(of.seq) else lower_bounds(of.seq, seq)
+
+
+def run_ends(members: IntArray, wanted: IntArray) -> IntArray:
+    """Return for each row the first row at or behind it that is not a member.
+
+    Parameters
+    ----------
+    members
+        Row numbers, ascending, unique: the rows that may fill a gap.
+    wanted
+        Row numbers, ascending.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_wanted,)
+        Ascending. All rows from ``wanted[i]`` up to, not including, the ``i``-th are members.
+    """
+    if len(members) == 0:
+        return wanted
+    at = lower_bounds(members, wanted)
+    inside = are_in(wanted, members)
+    last_of_run = np.append(np.flatnonzero(np.diff(members) != 1), len(members) - 1)
+    run = lower_bounds(last_of_run, np.minimum(at, len(members) - 1))
+    return np.where(inside, members[last_of_run[run]] + 1, wanted)

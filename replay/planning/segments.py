@@ -1,0 +1,262 @@
+"""Segments: groups of blocks in which the cost model may take rates as constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from costmodel.features import FloatArray
+from indexing.key_range import KeyRange, KeyRanges
+from replay.planning.coarse_map import TimeBounds
+from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, Leaves
+
+SEGMENTS_MAX: Final = 16
+"""Segments of a stream. Each costs as much as a stream of its own when plans are estimated."""
+
+CLASS_OCTAVES: Final = 0.5
+"""Width of a class: rates within a factor 1.4 are taken as equal."""
+
+REST_MAX: Final = 0.05
+"""Share of the events whose classes may be put together as the last segment, unlike as they are:
+rare mixtures of classes, as they come by chance where a range lies at the rim of the values."""
+
+POOLS_MAX: Final = 1024
+"""Runs of neighbouring blocks that are told apart; in longer streams neighbours are pooled."""
+
+ROUNDS: Final = 4
+"""Rounds of moving runs to the segment most like them."""
+
+RANGES_MEASURED_MAX: Final = 16
+"""Ranges of one condition that are laid over the extremes one by one; longer lists are taken to
+lie evenly in every block that may hold them."""
+
+DENSITY_MIN: Final = 2.0**-24
+"""Densities below this are all one class, with nothing at all."""
+
+
+def event_shares(
+    ranges: KeyRanges,
+    bounds: AttributeBounds | TimeBounds,
+    admitted: BoolArray,
+    count: IntArray,
+) -> FloatArray:
+    """Return what share of each block's events may lie in the ranges, told from its extremes.
+
+    Values are taken to lie evenly between a block's least and greatest one, and anywhere where
+    that cannot be measured.
+
+    Parameters
+    ----------
+    ranges
+        Of the attribute's own type.
+    bounds
+        Least and greatest value of n blocks.
+    admitted
+        Blocks that may hold a value inside the ranges, shape (n,).
+    count
+        Events of each block, shape (n,), all positive.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        From 0, where the block admits none, to 1. A block of which nothing is known is given the
+        mean of the others.
+    """
+    values = 1.0 if isinstance(bounds, TimeBounds) else np.minimum(bounds.n_values / count, 1.0)
+    inside = _overlap(ranges, bounds)
+    shares = np.where(admitted, np.minimum(inside, 1.0) * values, 0.0)
+    if isinstance(bounds, TimeBounds) or bounds.known.all():
+        return shares
+    known = float(shares[bounds.known].mean()) if bounds.known.any() else 1.0
+    return np.where(bounds.known, shares, known)
+
+
+def is_measurable(ranges: KeyRanges, bounds: AttributeBounds | TimeBounds) -> bool:
+    """Return whether it can be told what part of a block's span ranges cover: few, of numbers."""
+    if len(ranges.ranges) > RANGES_MEASURED_MAX:
+        return False
+    if isinstance(bounds, TimeBounds):
+        return True
+    type_ = bounds.minimum.type
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+def _overlap(ranges: KeyRanges, bounds: AttributeBounds | TimeBounds) -> FloatArray:
+    """Return the part of each block's span that the ranges cover, shape (n,)."""
+    if not is_measurable(ranges, bounds):
+        return np.ones(len(bounds.minimum))
+    step = 1.0
+    if isinstance(bounds, TimeBounds):
+        low, high = bounds.minimum.astype(np.float64), bounds.maximum.astype(np.float64)
+    else:
+        step = 1.0 if pa.types.is_integer(bounds.minimum.type) else 0.0
+        low, high = _numbers(bounds.minimum), _numbers(bounds.maximum)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        span = high - low + step
+        inside = np.zeros(len(low))
+        for r in ranges.ranges:
+            inside += np.maximum(_part(r, low, high, step), 0.0)
+        covered = np.where(span > 0, inside / span, 1.0)
+    # A span that reaches to infinity says nothing of what lies inside.
+    return np.nan_to_num(covered, nan=0.0, posinf=1.0)
+
+
+def _part(r: KeyRange, low: FloatArray, high: FloatArray, step: float) -> FloatArray:
+    """Return the length of a range within each block's span; integers are one apart."""
+    first, last = low, high
+    if r.low is not None:
+        first = np.maximum(low, float(r.low) + (0.0 if r.low_closed else step))
+    if r.high is not None:
+        last = np.minimum(high, float(r.high) - (0.0 if r.high_closed else step))
+    return last - first + step
+
+
+def _numbers(values: pa.Array) -> FloatArray:
+    filled = values.fill_null(0) if values.null_count else values
+    return np.asarray(filled.to_numpy(), dtype=np.float64)
+
+
+def window_rates(leaves: Leaves, within: int | None, rows: int | None) -> FloatArray:
+    """Return the events a window holds around each block, shape (n_blocks,).
+
+    Parameters
+    ----------
+    leaves
+        Counts and times of the blocks.
+    within
+        The window in time; None: no bound.
+    rows
+        The window in rows; None: no bound.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_blocks,)
+        Infinite where nothing bounds a match. Events are taken to come evenly between the starts
+        of blocks.
+    """
+    n = len(leaves.t_min)
+    window = np.full(n, np.inf if rows is None else float(rows))
+    if within is None or n == 0:
+        return window
+    # The stream's last block begins where it begins and ends with its last event.
+    times = np.append(leaves.t_min, leaves.t_max[-1]).astype(np.float64)
+    times[-1] += 1.0
+    middle = (times[:-1] + times[1:]) / 2
+    base = leaves.base.astype(np.float64)
+    inside = np.interp(middle + within / 2, times, base) - np.interp(
+        middle - within / 2, times, base
+    )
+    # Near its ends the stream stops, not its rate.
+    reach = np.minimum(middle + within / 2, times[-1]) - np.maximum(middle - within / 2, times[0])
+    rate = inside * (max(within, 1) / np.maximum(reach, 1.0))
+    return np.asarray(np.minimum(window, rate + 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Runs of neighbouring blocks among those that remain, told apart by what they hold on average.
+
+    A stream has more blocks than there is time to tell apart while a query is planned.
+    """
+
+    blocks: IntArray
+    """Blocks that remain, ascending, shape (n_remaining,)."""
+    starts: IntArray
+    """First of each run, as a position in ``blocks``, shape (n,)."""
+    events: FloatArray
+    """Events of each run, shape (n,)."""
+    count: IntArray
+    """Events of each block that remains, shape (n_remaining,)."""
+
+    @classmethod
+    def of(cls, remaining: BoolArray, count: IntArray) -> Pool:
+        """Pool the blocks set in a mask, of which at least one must be."""
+        blocks = np.flatnonzero(remaining)
+        starts = np.arange(0, len(blocks), -(-len(blocks) // POOLS_MAX))
+        events = np.add.reduceat(count[blocks], starts).astype(np.float64)
+        return cls(blocks, starts, events, count[blocks])
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Return the mean of a value of blocks over the events of each run, shape (n,)."""
+        inside = values if len(values) == len(self.blocks) else values[self.blocks]
+        if len(self.starts) == len(self.blocks):
+            return inside
+        return np.asarray(np.add.reduceat(inside * self.count, self.starts) / self.events)
+
+    def spread(self, labels: IntArray, n_blocks: int) -> IntArray:
+        """Return the label of each block of the stream; -1 where it does not remain."""
+        spread = np.full(n_blocks, -1, dtype=np.int64)
+        spread[self.blocks] = np.repeat(labels, np.diff(self.starts, append=len(self.blocks)))
+        return spread
+
+
+def to_segments(densities: FloatArray, window_events: FloatArray, events: FloatArray) -> IntArray:
+    """Group runs of blocks in which conditions are about as frequent and windows about as full.
+
+    Parameters
+    ----------
+    densities
+        Share of each run's events that satisfy each of k conditions, shape (k, n).
+    window_events
+        Events a window holds around each run, shape (n,).
+    events
+        Events of each run, shape (n,).
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        The segment of each run, from 0; the largest comes first. Even data is one segment.
+
+    Notes
+    -----
+    A class is half an octave around the median, so that even data does not fall into two by
+    chance; a segment is a mixture of classes. Where that gives too many, the runs of blocks are
+    clustered by the logarithms of their rates: k-means, begun from stretches of equal length in
+    stream order, as rates mostly drift. Not in the thesis, which takes rates as constant over
+    the stream.
+    """
+    rows = np.vstack((densities, np.minimum(window_events, 2.0**62)))
+    octaves = np.log2(np.maximum(rows, DENSITY_MIN))
+    octaves -= np.median(octaves, axis=1, keepdims=True)
+    octaves = octaves[np.abs(octaves).max(axis=1) > CLASS_OCTAVES / 2]
+    if len(octaves) == 0:
+        return np.zeros(len(events), dtype=np.int64)
+    group = _mixtures(octaves)
+    sizes = np.bincount(group, weights=events)
+    n_rest = len(sizes) - (SEGMENTS_MAX - 1)
+    if n_rest > 1 and np.partition(sizes, n_rest)[:n_rest].sum() > REST_MAX * sizes.sum():
+        group = _clusters(octaves, events)
+        sizes = np.bincount(group, weights=events)
+    order = np.argsort(-sizes, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.minimum(np.arange(len(order)), SEGMENTS_MAX - 1)
+    return rank[group]
+
+
+def _mixtures(octaves: FloatArray) -> IntArray:
+    """Return a number for each run of blocks, equal where all classes are."""
+    classes = np.rint(octaves / CLASS_OCTAVES).astype(np.int64)
+    # A sum with odd factors tells mixtures apart. Two that fell together would share a segment.
+    factors = np.random.default_rng(0).integers(1, 2**62, len(classes)) | 1
+    return _numbered(factors @ classes)
+
+
+def _clusters(octaves: FloatArray, weight: FloatArray) -> IntArray:
+    """Return at most `SEGMENTS_MAX` groups of runs of blocks with about equal rates."""
+    n = octaves.shape[1]
+    group = np.arange(n) * SEGMENTS_MAX // n
+    for _ in range(ROUNDS):
+        members = (group == np.arange(SEGMENTS_MAX)[:, None]) * weight
+        members = members[members.any(axis=1)]
+        centres = members @ octaves.T / members.sum(axis=1, keepdims=True)
+        distance = (centres**2).sum(axis=1)[:, None] - 2.0 * (centres @ octaves)
+        group = distance.argmin(axis=0)
+    return _numbered(group)
+
+
+def _numbered(values: IntArray) -> IntArray:
+    """Return for each value its place among the distinct ones, from 0."""
+    return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)

@@ -1,0 +1,53 @@
+"""The matcher's steps per event, by hand and against simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from costmodel.matching import match_steps
+from tests.unit.costmodel.cases import features
+
+
+def steps(density, window, **given):
+    return match_steps(features(density=density, window=window, **given)).tolist()
+
+
+def test_pattern_without_gaps_takes_one_step():
+    assert steps([0.3], 300) == [1.0]
+
+
+def test_without_a_window_searches_cost_nothing_further():
+    assert steps([0.3, 0.2, 0.1], np.inf) == [1.0]
+
+
+def test_open_searches_behind_a_gap_are_counted():
+    # 301 events of a window hold 3.01 As; none with probability 0.99 ** 301.
+    assert steps([0.01, 0.3], 300) == pytest.approx([1 + 5 * (1 - 0.99**301) + 3.01], rel=1e-4)
+    # Each closes at the next B, after 10 events.
+    closed = 1 + 5 * (1 - 0.99**301) + 0.1
+    assert steps([0.01, 0.1], 300, closes_early=True) == pytest.approx([closed], rel=1e-4)
+
+
+def test_search_gets_behind_the_second_gap_only_in_order():
+    random, n, window = np.random.default_rng(4), 400_000, 100
+    density = [0.004, 0.02, 0.5]
+    a, b = (np.flatnonzero(random.random(n) < d) for d in density[:2])
+    # Looking back from an event: the last B, then the last A before it, within the window.
+    event = np.arange(2 * window, n)
+    last_b = b[np.maximum(np.searchsorted(b, event) - 1, 0)]
+    last_a = a[np.maximum(np.searchsorted(a, last_b) - 1, 0)]
+    second = float(np.mean(event - last_a <= window))
+    first = float(np.mean(event - a[np.maximum(np.searchsorted(a, event) - 1, 0)] <= window))
+    expected = 1 + 5 * (first + second) + 0.004 * 101 + 0.02 * 101 * first
+    assert steps(density, window) == pytest.approx([expected], rel=0.03)
+
+
+def test_each_segment_has_its_own_steps_and_nothing_known_counts_as_a_tenth():
+    unknown = dataclasses.replace(
+        features(density=[[0.5, 0.5]] * 2, window=10),
+        block_density=np.array([[1.0, 0.5], [1e-12, 0.5]]),
+    )
+    assert match_steps(unknown) == pytest.approx([1 + 5 + 0.1 * 11, 1.0], rel=1e-4)

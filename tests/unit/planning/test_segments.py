@@ -1,0 +1,198 @@
+"""Segments: blocks in which rates are alike, and what extremes say of a block's events."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexing.key_range import KeyRange, KeyRanges
+from replay.planning.coarse_map import TimeBounds, may_contain
+from replay.planning.segments import (
+    POOLS_MAX,
+    SEGMENTS_MAX,
+    Pool,
+    event_shares,
+    to_segments,
+    window_rates,
+)
+from tests.unit.planning.streams import SmallBounds, SmallLeaves
+
+EVERYWHERE = np.inf
+
+
+def bounds_of(minimum, maximum, *, n_values=None, known=None) -> SmallBounds:
+    n = len(minimum)
+    return SmallBounds(
+        pa.array(minimum),
+        pa.array(maximum),
+        np.array(n_values or [100] * n),
+        np.array([True] * n if known is None else known),
+    )
+
+
+def shares(r: KeyRange | KeyRanges, bounds, count=100) -> list[float]:
+    ranges = r if isinstance(r, KeyRanges) else KeyRanges((r,))
+    admitted = may_contain(ranges, bounds)
+    return event_shares(ranges, bounds, admitted, np.full(len(admitted), count)).tolist()
+
+
+def segments(densities, *, window=EVERYWHERE) -> list[int]:
+    rows = np.atleast_2d(np.array(densities, dtype=np.float64))
+    windows = np.broadcast_to(np.array(window, dtype=np.float64), (rows.shape[1],))
+    return to_segments(rows, windows, np.full(rows.shape[1], 100.0)).tolist()
+
+
+def test_range_of_doubles_holds_its_part_of_each_span():
+    bounds = bounds_of([0.0, 0.0, 2.0, 10.0], [1.0, 4.0, 6.0, 20.0])
+    # [0, 2]: all of [0, 1], half of [0, 4], no length where only the rim is met.
+    found = shares(KeyRange(0.0, 2.0), bounds)
+    assert found == pytest.approx([1.0, 0.5, 0.0, 0.0])
+
+
+def test_range_of_integers_counts_values():
+    bounds = bounds_of([0, 0, 7], [9, 99, 7])
+    assert shares(KeyRange(5, 9), bounds) == pytest.approx([0.5, 0.05, 1.0])
+    assert shares(KeyRange(5, 9, low_closed=False), bounds) == pytest.approx([0.4, 0.04, 1.0])
+    assert shares(KeyRange(None, 4), bounds) == pytest.approx([0.5, 0.05, 0.0])
+
+
+def test_several_ranges_add_up():
+    ranges = KeyRanges((KeyRange(0, 1), KeyRange(8, 9)))
+    assert shares(ranges, bounds_of([0], [9])) == pytest.approx([0.4])
+
+
+def test_missing_values_lie_in_no_range():
+    bounds = bounds_of([0, None], [9, None], n_values=[50, 0])
+    assert shares(KeyRange(5, 9), bounds) == pytest.approx([0.25, 0.0])
+
+
+def test_block_nothing_is_known_of_has_the_mean_of_the_others():
+    bounds = bounds_of([0, 0, None], [9, 9, None], known=[True, True, False])
+    assert shares(KeyRange(5, 9), bounds) == pytest.approx([0.5, 0.5, 0.5])
+    nothing = bounds_of([None], [None], known=[False])
+    assert shares(KeyRange(5, 9), nothing) == [1.0]
+
+
+def test_infinite_values_give_shares():
+    bounds = bounds_of([-np.inf, 0.0], [np.inf, np.inf])
+    for r in (KeyRange(1.0, 2.0), KeyRange(1.0, None), KeyRange(None, 1.0)):
+        assert all(0.0 <= share <= 1.0 for share in shares(r, bounds))
+
+
+def test_strings_lie_anywhere_in_a_block_that_may_hold_them():
+    bounds = bounds_of(["a", "m"], ["c", "z"])
+    assert shares(KeyRange("b", "b"), bounds) == [1.0, 0.0]
+
+
+def test_times_lie_evenly_between_first_and_last():
+    times = TimeBounds(np.array([0, 10]), np.array([9, 19]))
+    assert shares(KeyRange(5, 9), times, count=10) == pytest.approx([0.5, 0.0])
+
+
+def test_even_data_is_one_segment():
+    noise = 1 + 0.03 * np.random.default_rng(1).standard_normal((3, 500))
+    assert set(segments(np.array([[0.1], [0.01], [0.5]]) * noise)) == {0}
+
+
+def test_blocks_of_another_rate_are_a_segment_of_their_own():
+    assert segments([0.1, 0.1, 0.1, 0.001, 0.001]) == [0, 0, 0, 1, 1]
+    # Two conditions that change at different places make three mixtures.
+    assert segments([[0.1] * 4 + [0.8] * 3, [0.2] * 5 + [0.01] * 2]) == [0] * 4 + [2] + [1] * 2
+
+
+def test_fuller_windows_are_a_segment_of_their_own():
+    assert segments([0.1] * 5, window=[300, 300, 300, 5, 5]) == [0, 0, 0, 1, 1]
+
+
+def test_blocks_that_do_not_remain_have_no_segment():
+    pool = Pool.of(np.array([True, False, True, True, False]), np.array([10, 10, 20, 10, 10]))
+    assert pool.events.tolist() == [10.0, 20.0, 10.0]
+    assert pool.mean(np.array([0.1, 0.2, 0.3, 0.4, 0.5])).tolist() == [0.1, 0.3, 0.4]
+    assert pool.spread(np.array([7, 8, 9]), 5).tolist() == [7, -1, 8, 9, -1]
+
+
+def test_neighbours_are_pooled_where_there_are_many_blocks():
+    n = 3 * POOLS_MAX  # three blocks to a run, with 1, 2 and 3 events
+    remaining = np.ones(n + 1, dtype=bool)
+    remaining[5] = False
+    pool = Pool.of(remaining, np.append(np.tile([1, 2, 3], POOLS_MAX), 9))
+    values = np.append(np.tile([0.6, 0.3, 0.0], POOLS_MAX), 0.5)
+    assert pool.events[0] == 6
+    assert pool.mean(values)[0] == pytest.approx(0.2)
+    # Without block 5 the second run is blocks 3, 4 and 6.
+    assert pool.events[1] == 1 + 2 + 1
+    assert pool.mean(values)[1] == pytest.approx((0.6 + 2 * 0.3 + 0.6) / 4)
+    assert pool.spread(np.arange(POOLS_MAX), n + 1)[:8].tolist() == [0, 0, 0, 1, 1, -1, 1, 2]
+
+
+def test_many_mixtures_become_few_segments_that_follow_the_drift():
+    # The rate goes through ten decades: far more classes than segments.
+    octaves = np.linspace(-23, 0, 2000)
+    found = np.array(segments(2.0**octaves))
+    assert set(found) == set(range(SEGMENTS_MAX))
+    widest = max(np.ptp(octaves[found == label]) for label in range(SEGMENTS_MAX))
+    assert widest < 23 / SEGMENTS_MAX * 2
+
+
+def test_rare_mixtures_share_the_last_segment():
+    densities = np.full(1000, 0.1)
+    densities[::50] = 2.0 ** -np.arange(4, 24)
+    found = segments(densities)
+    assert found.count(0) == 980
+    assert set(found) == set(range(SEGMENTS_MAX))
+
+
+@given(
+    st.integers(1, 40).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.lists(st.floats(0, 1), min_size=n, max_size=n), max_size=4),
+            st.lists(st.floats(1, 1e6) | st.just(np.inf), min_size=n, max_size=n),
+        )
+    )
+)
+def test_every_run_has_a_segment_and_the_first_is_largest(case):
+    densities, window = case
+    rows = np.array(densities, dtype=np.float64).reshape(len(densities), len(window))
+    labels = to_segments(rows, np.array(window), np.full(len(window), 7.0))
+    assert labels.shape == (len(window),)
+    sizes = np.bincount(labels)
+    assert len(sizes) <= SEGMENTS_MAX
+    assert (sizes > 0).all()
+    assert (np.diff(sizes[: SEGMENTS_MAX - 1]) <= 0).all()
+
+
+def leaves_of(t_min, t_max, count) -> SmallLeaves:
+    return SmallLeaves(
+        np.array(count),
+        np.array([0, *np.cumsum(count)]),
+        np.array(t_min),
+        np.array(t_max),
+        gap_min=np.zeros(len(count), dtype=np.int64),
+    )
+
+
+def test_window_holds_the_events_of_its_time_around_the_block():
+    # One event a tick, then one in ten: a window of 100 ticks holds 100 and 10, and its end.
+    leaves = leaves_of([0, 1000, 2000, 12000], [999, 1999, 11990, 21990], [1000, 1000, 1000, 1000])
+    found = window_rates(leaves, 100, None)
+    assert found == pytest.approx([101, 101, 11, 11], rel=0.01)
+
+
+def test_window_in_rows_bounds_the_one_in_time():
+    leaves = leaves_of([0, 1000], [999, 1999], [1000, 1000])
+    assert window_rates(leaves, 100, 7).tolist() == [7.0, 7.0]
+    assert window_rates(leaves, None, 7).tolist() == [7.0, 7.0]
+    assert window_rates(leaves, None, None).tolist() == [np.inf, np.inf]
+
+
+def test_window_longer_than_the_stream_keeps_the_rate():
+    leaves = leaves_of([0, 1000], [999, 1999], [1000, 1000])
+    assert window_rates(leaves, 10**18, None) == pytest.approx([1e18, 1e18], rel=0.01)
+
+
+def test_events_of_one_time_and_no_events_at_all_have_rates():
+    assert np.isfinite(window_rates(leaves_of([5, 5], [5, 5], [10, 10]), 0, None)).all()
+    assert len(window_rates(leaves_of([], [], []), 5, None)) == 0

@@ -1,0 +1,165 @@
+"""Plans whose candidates agree on the key, or whose gaps hold one symbol, read what they claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle import Store, StreamSettings, create_store
+from chronicle.append import append
+from chronicle.store import Stream
+from indexing import RunWriter
+from indexing.lifecycle import create_index
+from indexing.stream_writer import writer_for
+from replay.engines.statistics import statistics_of
+
+N_EVENTS = 1000
+BLOCK_EVENTS = 10
+SCHEMA = pa.schema(
+    [
+        ("t", pa.int64()),
+        ("k", pa.string()),
+        ("n", pa.int64()),
+        ("d", pa.float64()),
+        ("a", pa.int8()),
+    ]
+)
+
+
+def events() -> pa.Table:
+    """Every tenth event is an A (a = 1), five later comes a B (a = 2): the next of 20 keys.
+
+    But at 500 the two have one key, as have those at 700, which have none at all. From 601 to 604
+    all rows between are a = 3, from 801 to 804 all but one.
+    """
+    at = np.arange(N_EVENTS)
+    number = at // 5 % 20
+    number[505] = number[500]
+    key = [None if seq in (700, 705) else f"k{n}" for seq, n in enumerate(number)]
+    a = np.where(at % 10 == 0, 1, np.where(at % 10 == 5, 2, 0))
+    a[[601, 602, 603, 604, 801, 803, 804]] = 3
+    n = [None if k is None else 1000 * int(k[1:]) for k in key]
+    return pa.table([at, key, n, number.astype(float), a], schema=SCHEMA)
+
+
+def fill(path: Path, key: str | None, *, how: str = "runs") -> Store:
+    store = create_store(path / "store")
+    stream = store.create_stream("s", SCHEMA, StreamSettings("t", BLOCK_EVENTS, 300, key=key))
+    create_index(stream, ("a",))
+    table = events()
+    # The last events come late, into the middle of files that are there already.
+    late = np.isin(np.arange(N_EVENTS), (505, 700, 3))
+    for part in (table.filter(pa.array(~late)), table.filter(pa.array(late))):
+        append(stream, part, derived=writer_of(stream, how))
+    return store
+
+
+def writer_of(stream: Stream, how: str) -> RunWriter | None:
+    writers = {"runs": writer_for(stream), "without keys": RunWriter(("a",), "t"), "tail": None}
+    return writers[how]
+
+
+def sql(partition: str, pattern: str = "A Z*? B", within: int = 7) -> str:
+    return (
+        f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY {partition} ORDER BY t MEASURES A.t AS m "
+        f"PATTERN ({pattern}) WITHIN {within} DEFINE A AS a = 1, B AS a = 2)"
+    )
+
+
+def read(store: Store, text: str, plan: str = "all") -> tuple[list[int], int]:
+    """Return the starts found, after a check with the full replay, and how many blocks it took."""
+    result, full = (replay.query(store, text, plan=name) for name in (plan, "full"))
+    assert result.table.equals(full.table)
+    assert full.actual.blocks_read == full.actual.blocks_total
+    return sorted(result.table["m"].to_pylist()), result.actual.blocks_read
+
+
+@pytest.mark.parametrize("how", ["runs", "tail"])
+@pytest.mark.parametrize("key", ["k", "n"])
+def test_plan_reads_only_where_the_key_agrees(tmp_path: Path, key: str, how: str) -> None:
+    # 100 pairs of A and B are 5 apart, two of them of one key: 500 to 505 and 700 to 705, with
+    # and without a key. Each lies in one block; files cut at late events may split one more.
+    found, n_blocks = read(fill(tmp_path, key, how=how), sql(key))
+    assert found == [500, 700]
+    assert n_blocks <= 4
+
+
+def test_plan_by_further_columns_too_agrees_on_the_key(tmp_path: Path) -> None:
+    found, n_blocks = read(fill(tmp_path, "k"), sql(["a % 3", "k"][1] + ", n"))
+    assert found == [500, 700]
+    assert n_blocks <= 4
+
+
+def test_plan_reads_only_where_the_gap_is_filled(tmp_path: Path) -> None:
+    store = fill(tmp_path, None)
+    text = (
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS m PATTERN (A Z* B) WITHIN 7 "
+        "DEFINE A AS a = 1, B AS a = 2, Z AS a = 3)"
+    )
+    assert read(store, text, "indexes=A,B") == ([600], store.stream("s").snapshot().n_blocks)
+    for plan in ("indexes=A,B,Z", "all"):
+        found, n_blocks = read(store, text, plan)
+        assert found == [600]
+        assert n_blocks <= 3  # 600 to 605; a file that got a late event ends with a short block
+
+
+@pytest.mark.parametrize(
+    ("key", "partition"),
+    [
+        pytest.param(None, "k", id="no-key-column"),
+        pytest.param("k", "d", id="another-column"),
+    ],
+)
+def test_plan_without_keys_reads_wherever_order_and_window_allow(
+    tmp_path: Path, key: str | None, partition: str
+) -> None:
+    found, n_blocks = read(fill(tmp_path, key), sql(partition))
+    assert found[0] == 500
+    assert n_blocks >= N_EVENTS // BLOCK_EVENTS
+
+
+def test_runs_written_without_keys_are_used_as_they_are(tmp_path: Path) -> None:
+    store = fill(tmp_path, "k", how="without keys")
+    index = statistics_of(store.stream("s").snapshot()).indexes.index("a")
+    assert not index.holds_objects
+    found, n_blocks = read(store, sql("k"))
+    assert found == [500, 700]
+    assert n_blocks >= N_EVENTS // BLOCK_EVENTS
+
+
+def test_sample_is_in_order_and_read_once(tmp_path: Path) -> None:
+    snapshot = fill(tmp_path, "k").stream("s").snapshot()
+    statistics = statistics_of(snapshot)
+    blocks = np.array([2, 50, 51])
+    sampled = statistics.sample_columns(blocks, ["a", "t", "delta(a)"])
+    assert set(sampled) == {"a", "t"}
+    base = snapshot.leaves.base
+    at = [seq for block in blocks for seq in range(base[block], base[block + 1])]
+    assert sampled["t"].to_pylist() == at
+    assert sampled["a"].to_pylist() == events()["a"].take(pa.array(at)).to_pylist()
+    again = statistics.sample_columns(blocks, ["k", "a"])
+    assert again["a"] is sampled["a"]
+    assert again["k"].to_pylist() == events()["k"].take(pa.array(at)).to_pylist()
+
+
+@pytest.mark.parametrize(("key", "name"), [("k", "k"), ("n", "n"), (None, None)], ids=str)
+def test_keys_that_take_turns_are_counted(
+    tmp_path: Path, key: str | None, name: str | None
+) -> None:
+    statistics = statistics_of(fill(tmp_path, key).stream("s").snapshot())
+    assert statistics.key == name
+    # Blocks of ten events have two keys, five events each: of 90 ordered pairs 40 agree.
+    assert statistics.n_keys == pytest.approx(90 / 40 if name else 1.0, rel=0.3)
+
+
+def test_key_of_doubles_tells_no_objects_apart(tmp_path: Path) -> None:
+    settings = StreamSettings("t", BLOCK_EVENTS, key="d")
+    stream = create_store(tmp_path / "store").create_stream("s", SCHEMA, settings)
+    append(stream, events())
+    statistics = statistics_of(stream.snapshot())
+    assert statistics.key is None
+    assert statistics.n_keys == 1.0
