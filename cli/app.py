@@ -8,7 +8,7 @@ import sys
 import typer
 
 from chronicle.errors import ChronicleError
-from cli import ask, indexes, take, tend
+from cli import ask, calibrate, indexes, take, tend
 from cli.show import say
 
 _INTERRUPTED = 130
@@ -37,6 +37,7 @@ for command in (
     ask.describe,
     ask.history,
     ask.query,
+    calibrate.calibrate,
     tend.compact,
     tend.vacuum,
     tend.check,

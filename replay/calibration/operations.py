@@ -1,0 +1,151 @@
+"""What calibration times: replays over stretches of blocks, and lookups with their sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from chronicle import Snapshot
+from costmodel.calibration import units_of_work
+from costmodel.features import FloatArray, PlanFeatures
+from costmodel.parameters import DEFAULT_PARAMETERS
+from costmodel.plan_cost import lookup_costs, replay_cost
+from indexing import clear_answers
+from replay.calibration.facts import Facts
+from replay.calibration.probes import Probe, lookup_probes, replay_probes
+from replay.calibration.timing import SEED, Operation
+from replay.engines.local import INLINE_EVENTS, Replay
+from replay.engines.lookups import Lookups
+from replay.engines.source import EventSource, OnceRead, columns_read
+from replay.engines.statistics import SnapshotStatistics, statistics_of
+from replay.planning.block_ranges import count_blocks, count_events
+from replay.planning.planner import choose_plan
+from replay.planning.safety import find_stretches
+from replay.planning.statistics import IntArray
+from replay.statement import Statement, prepare
+
+STEP: Final = 4
+"""Sizes go up by this factor."""
+
+EVENTS_MAX: Final = 1 << 22
+"""Events of the largest replay timed: far beyond what threads need to get going."""
+
+SCATTERED_LENGTHS: Final = (1, 4)
+"""Blocks of each stretch of scattered replays."""
+
+EVENT_S: Final = 5e-8
+"""Seconds an event of the probes takes about, to size them before anything is known."""
+
+RUNS: Final = 8
+"""Times that a round must fit into the time there is, by the default weights."""
+
+
+def operations_on(snapshot: Snapshot, facts: Facts, *, seconds: float) -> Iterator[Operation]:
+    """Yield what can be timed on a stream.
+
+    Parameters
+    ----------
+    snapshot
+        Of a stream with at least one event.
+    facts
+        What queries can be made of.
+    seconds
+        How long all of it may take; larger operations are left out where it is little.
+    """
+    statistics = statistics_of(snapshot)
+    probes = replay_probes(facts)
+    layouts = list(_layouts(snapshot, seconds / (len(probes) * RUNS)))
+    for probe in probes:
+        statement = prepare(probe.sql, snapshot.schema, snapshot.settings.time, {})
+        features = choose_plan(statement.bound, statistics, requested="tree").features
+        if features is None:  # proven to have no match: nothing would be replayed
+            continue
+        for name, stretches in layouts:
+            yield _replay(snapshot, probe, statement, features, name, stretches)
+    names = set()
+    for probe, plan in lookup_probes(facts, snapshot.n_events):
+        found = _lookup(snapshot, statistics, probe, plan)
+        # Small ranges decode the same row groups: one of them is enough.
+        if found is not None and found.name not in names:
+            names.add(found.name)
+            yield found
+
+
+def _layouts(snapshot: Snapshot, seconds: float) -> Iterator[tuple[str, IntArray]]:
+    """Yield sets of blocks to replay: in sequence and scattered, of sizes over decades."""
+    n_blocks = snapshot.n_blocks
+    per_block = snapshot.n_events / n_blocks
+    random = np.random.default_rng(SEED)
+    # All sizes together are 4/3 of the largest, and there are three kinds of layouts.
+    defaults = DEFAULT_PARAMETERS
+    block_s = defaults.block_s + defaults.seek_s + per_block * EVENT_S
+    largest = min(seconds / (4 * block_s), EVENTS_MAX / per_block)
+    size = 1
+    while size <= n_blocks and size <= max(largest, 1):
+        first = int(random.integers(n_blocks - size + 1))
+        yield f"{size} blocks in sequence", np.array([[first, first + size]], dtype=np.int64)
+        for length in SCATTERED_LENGTHS:
+            n_stretches = size // length
+            room = n_blocks // n_stretches if n_stretches else 0
+            if n_stretches >= STEP and room >= length + 2:
+                shift = random.integers(room - length - 1, size=n_stretches)
+                starts = np.arange(n_stretches) * room + shift
+                name = f"{n_stretches} x {length} blocks scattered"
+                yield name, np.stack((starts, starts + length), axis=1).astype(np.int64)
+        size *= STEP
+
+
+def _replay(
+    snapshot: Snapshot,
+    probe: Probe,
+    statement: Statement,
+    features: PlanFeatures,
+    name: str,
+    stretches: IntArray,
+) -> Operation:
+    n_blocks, n_events = count_blocks(stretches), count_events(stretches, snapshot.bases)
+
+    def run() -> None:
+        source: EventSource = snapshot
+        if n_events <= INLINE_EVENTS:  # as queries do
+            source = OnceRead(snapshot, columns_read(statement.bound))
+        for _ in Replay(source, statement.program, stretches).matches():
+            continue
+
+    units = units_of_work(
+        lambda weights: replay_cost(n_blocks, n_events, len(stretches), features, weights)
+    )
+    kind = "scattered" if len(stretches) > 1 else "in sequence"
+    return Operation(f"{probe.kind}: {name}", f"replay {kind}, {probe.kind}", units, run)
+
+
+def _lookup(
+    snapshot: Snapshot, statistics: SnapshotStatistics, probe: Probe, requested: str
+) -> Operation | None:
+    """Return a plan's index phase as an operation; None if it is known to find nothing."""
+    statement = prepare(probe.sql, snapshot.schema, snapshot.settings.time, {})
+    plan = choose_plan(statement.bound, statistics, requested=requested)
+    features = plan.features
+    if plan.finds_nothing or features is None:
+        return None
+
+    def run() -> int:
+        source = Lookups(plan, statistics)
+        find_stretches(plan, statement.bound, statistics, source, is_adaptive=False)
+        return source.n_entries_read
+
+    clear_answers()
+    n_read = run()
+    n_lookups = len({condition.lookup for condition in plan.conditions})
+    units = lookup_units(features, np.full(n_lookups, n_read / n_lookups))
+    name = f"{probe.kind}: {n_read:,} entries of {plan.conditions[0].attribute}"
+    return Operation(name, f"{probe.kind} and sweep", units, run, before=clear_answers)
+
+
+def lookup_units(features: PlanFeatures, entries: FloatArray) -> FloatArray:
+    """Return the units of work of lookups that decoded so many entries, shape (n_lookups,)."""
+    asked = replace(features, lookup_entries=entries)
+    return units_of_work(lambda weights: float(lookup_costs(asked, weights).sum()))

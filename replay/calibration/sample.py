@@ -1,0 +1,124 @@
+"""Estimated against measured: a sample of queries drawn from the data, carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from chronicle import Store, Stream
+from costmodel.parameters import CostParameters
+from indexing import clear_answers, open_indexes
+from replay.calibration.facts import look_at
+from replay.calibration.probes import draw_query
+from replay.calibration.timing import SEED, Meter, seconds_of
+from replay.engines.local import thread_count
+from replay.engines.statistics import statistics_of
+from replay.planning.planner import choose_plan
+from replay.query import query
+from replay.statement import prepare
+
+QUERIES: Final = 12
+"""Queries of a report."""
+
+RUNS: Final = 3
+"""Times each plan is carried out; the middle one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One plan of one query, estimated and carried out."""
+
+    number: int
+    """Of the query, from 1."""
+    sql: str
+    plan: str
+    chosen: bool
+    """Whether it is the plan the query would take by itself."""
+    estimated_s: float
+    measured_s: float
+    """Without planning, and without what other processes took of the cores."""
+    estimated_blocks: float
+    read_blocks: int
+
+    @property
+    def error(self) -> float:
+        """``estimated / measured - 1``."""
+        return self.estimated_s / self.measured_s - 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line as JSON has it."""
+        return {
+            "query": self.number,
+            "sql": self.sql,
+            "plan": self.plan,
+            "chosen": self.chosen,
+            "estimated_s": self.estimated_s,
+            "measured_s": self.measured_s,
+            "error": self.error,
+            "estimated_blocks": self.estimated_blocks,
+            "blocks_read": self.read_blocks,
+        }
+
+
+def check_estimates(
+    store: Store,
+    stream: Stream,
+    parameters: CostParameters,
+    *,
+    n_queries: int = QUERIES,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Iterator[Checked]:
+    """Draw queries from a stream's data, and carry out the plan chosen and the full replay.
+
+    Parameters
+    ----------
+    store, stream
+        Where; the stream holds at least one event.
+    parameters
+        Weights to estimate with.
+    n_queries
+        How many; the same ones each time as long as the stream is the same.
+    progress
+        Told the share that is done, from 0 to 1.
+
+    Yields
+    ------
+    Checked
+        One or two lines per query.
+    """
+    snapshot = stream.snapshot()
+    facts = look_at(snapshot, frozenset(open_indexes(snapshot).attributes))
+    statistics = statistics_of(snapshot)
+    random = np.random.default_rng(SEED)
+    meter = Meter(n_cores=thread_count())
+    for number in range(1, n_queries + 1):
+        progress((number - 1) / n_queries)
+        sql = draw_query(facts, random)
+        bound = prepare(sql, snapshot.schema, snapshot.settings.time, {}).bound
+        chosen = choose_plan(bound, statistics, parameters=parameters)
+        for name in dict.fromkeys((chosen.name, "full")):
+            plan = choose_plan(bound, statistics, requested=name, parameters=parameters)
+            # Plans and compiled queries are kept, so that from here on no time goes to planning.
+            blocks = query(store, sql, plan=name).actual.blocks_read
+            seconds = []
+            for _ in range(RUNS):
+                clear_answers()
+                seconds.append(seconds_of(partial(query, store, sql, plan=name), meter))
+            # A full replay asked for by name is not weighed: of its matches nothing is known.
+            weighed = chosen.full_estimate if name == "full" else None
+            estimated = weighed or plan.estimated
+            yield Checked(
+                number,
+                sql,
+                name,
+                name == chosen.name,
+                estimated.cost,
+                median(seconds),
+                estimated.blocks,
+                blocks,
+            )
