@@ -14,6 +14,10 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
+import replay
+
 RESULTS = Path(__file__).resolve().parent / "results"
 """Measurements and the stores they need; git ignores it."""
 
@@ -53,28 +57,54 @@ class Timing:
         return {**asdict(self), "median_s": self.median_s, "spread": self.spread}
 
 
-def interleave(sides: Sequence[Side], *, rounds: int = ROUNDS, calls: int = 1) -> list[Timing]:
+WARM = (
+    "kept answers of lookups, plans and compiled statements are forgotten before every timed call, "
+    "outside the time; opened runs, footers, tree levels and the pages the system keeps stay warm"
+)
+"""What a time of a query means, said beside every table of them."""
+
+
+def forget() -> None:
+    """Forget what would make asking again cheaper than asking: answers, plans, statements."""
+    replay.clear_caches()
+
+
+def interleave(
+    sides: Sequence[Side],
+    *,
+    rounds: int = ROUNDS,
+    calls: int = 1,
+    before: Callable[[], None] | None = None,
+    warm_up: bool = True,
+) -> list[Timing]:
     """Time the sides in turn, A B A B, so that a slow minute of the machine hits all of them.
 
     Parameters
     ----------
     sides
-        Each is called once before the first round, unmeasured: caches and compiled code are warm.
+        What is compared.
     rounds
         How often each is measured.
     calls
         Calls per measurement, for what takes less than some milliseconds; times are per call.
+    before
+        Called before every measurement, outside its time.
+    warm_up
+        Whether each side is called once before the first round, unmeasured, so that caches and
+        compiled code are warm; False where the caller has done so.
 
     Returns
     -------
     list of Timing
         In the order of ``sides``.
     """
-    for side in sides:
+    for side in sides if warm_up else ():
         side.run()
     seconds: list[list[float]] = [[] for _ in sides]
     for _ in range(rounds):
         for side, measured in zip(sides, seconds, strict=True):
+            if before is not None:
+                before()
             started = perf_counter()
             for _ in range(calls):
                 side.run()
@@ -88,6 +118,11 @@ def interleave(sides: Sequence[Side], *, rounds: int = ROUNDS, calls: int = 1) -
 def speedup(timing: Timing, baseline: Timing) -> float:
     """Return how many times as long the baseline takes."""
     return baseline.median_s / timing.median_s
+
+
+def quantiles(values: Sequence[float], shares: Sequence[float]) -> list[float]:
+    """Return the values below which these shares of all values lie, interpolated."""
+    return [float(value) for value in np.quantile(np.asarray(values, dtype=np.float64), shares)]
 
 
 def print_comparison(title: str, timings: Sequence[Timing], *, baseline: str) -> None:
@@ -109,14 +144,25 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": platform.platform(),
         "cores": os.cpu_count(),
+        "processor": _processor(),
         "versions": {name: version(name) for name in ("numba", "numpy", "pyarrow", "deltalake")},
     }
 
 
-def write_results(name: str, results: dict[str, Any]) -> None:
-    """Write the results as JSON below ``RESULTS`` and say where."""
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{name}.json"
+def _processor() -> str:
+    """Return the processor's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def write_results(name: str, results: dict[str, Any], *, folder: Path = RESULTS) -> None:
+    """Write the results as JSON below ``folder`` and say where."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.json"
     file.write_text(json.dumps({"machine": machine(), **results}, indent=2) + "\n")
     print(f"\nwritten to {os.path.relpath(file)}")
 

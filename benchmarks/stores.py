@@ -9,7 +9,7 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from chronicle import Store, StreamSettings, config, create_store, ensure_store
+from chronicle import Store, Stream, StreamSettings, config, create_store, ensure_store
 from chronicle.block_writer import write_ordered
 from chronicle.commit import APPEND, OPERATION, commit_files
 from chronicle.ingest import IngestOptions, ingest
@@ -65,19 +65,33 @@ def bulk_store(
     """Write synthetic events in order of time into a new store, without Spark, in one commit."""
     store = create_store(path)
     settings = StreamSettings(time=TIME, block_events=block_events, file_events=file_events)
-    stream = store.create_stream(SYNTHETIC, SCHEMA, settings)
+    bulk_stream(store, SYNTHETIC, SCHEMA, settings, batches, index=index)
+    return store
+
+
+def bulk_stream(
+    store: Store,
+    name: str,
+    schema: pa.Schema,
+    settings: StreamSettings,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    index: tuple[str, ...],
+) -> Stream:
+    """Write events in order of time into a new stream, without Spark, in one commit."""
+    stream = store.create_stream(name, schema, settings)
     files = write_ordered(
         batches,
         stream_dir=stream.path,
-        schema=SCHEMA,
+        schema=stream.schema,
         settings=settings,
         ordinal_prefix=f"{0:06d}-{0:06d}",
-        derived=RunWriter(index, TIME),
+        derived=RunWriter(index, settings.time, key=settings.key),
     )
     n_events = sum(file.n_events for file in files)
     metadata = {OPERATION: APPEND, "n_events": str(n_events), "n_late": "0"}
     commit_files(stream, files, read_version=stream.refresh(), metadata=metadata)
-    return store
+    return stream
 
 
 def shifted(n_events: int, first: int, *, seed: int = SEED) -> Iterator[pa.RecordBatch]:

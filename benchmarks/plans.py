@@ -1,0 +1,445 @@
+"""The planner against full replay and against the best plan there is: goals P2, P2b, P3 and P4."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+
+from benchmarks import hard_cases, query_sets, real_stores
+from benchmarks.harness import (
+    RESULTS,
+    WARM,
+    fail,
+    quantiles,
+    write_results,
+)
+from benchmarks.planned import Question, first_runs, race, relative_error
+from benchmarks.stores import SYNTHETIC, synthetic_store
+from chronicle import Store
+from datasets.synthetic import SEED, SIGMAS
+from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
+
+SETS = ("synthetic", "crimes", "crimes20", "flights", "ticks")
+PARTS = ("p2", "p3", "p4", "adversarial", "partition", "delta")
+
+FACTOR_MAX, SLACK_S = 1.1, 0.010
+"""P2b: never more than 1.1 times a full replay plus 10 ms."""
+
+RETIMED_ROUNDS = 9
+"""Rounds of questions that seem to break P2b: a crowded moment is no verdict."""
+
+NEAR_BEST = 2.0
+"""P3: plans that took at most so many times the best in their first run are timed again."""
+
+ALL_PLANS_SYMBOLS = 6
+"""P3: lookups up to which all plans are run."""
+
+DRAWN_PLANS = 40
+
+LEAST = {"blocks": 1.0, "candidates": 1.0, "entries": 1.0, "alpha": 1e-4}
+"""P4: what is estimated, and below which values no error is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One question under ``auto`` and in full, the answers found equal."""
+
+    set: str
+    name: str
+    n_conditions: int
+    chosen: str
+    switched: str | None
+    """Why the engine left the plan after the index phase, if it did."""
+    n_matches: int
+    blocks_read: int
+    blocks_total: int
+    plan_s: float
+    auto_s: float
+    full_s: float
+
+    @property
+    def factor(self) -> float:
+        """How many times as long the full replay takes."""
+        return self.full_s / self.auto_s
+
+    @property
+    def keeps_p2b(self) -> bool:
+        """Whether it is at most 1.1 times plus 10 ms slower than the full replay."""
+        return self.auto_s <= FACTOR_MAX * self.full_s + SLACK_S
+
+
+def auto_against_full(set_name: str, question: Question, rounds: int) -> Outcome:
+    """Compare answers, then time ``auto`` and ``full`` in turn; again if P2b seems broken."""
+    result = first_runs(question, ("auto",))["auto"][0]
+    outcome = None
+    for n_rounds in (rounds, max(rounds, RETIMED_ROUNDS)):
+        timed = race(question, ("auto", "full"), n_rounds)
+        outcome = Outcome(
+            set=set_name,
+            name=question.name,
+            n_conditions=len(question.conditions) if question.chosen.features else 0,
+            chosen=result.plan.name,
+            switched=result.stats["actual"].get("switched"),
+            n_matches=len(result),
+            blocks_read=result.actual.blocks_read,
+            blocks_total=result.actual.blocks_total,
+            plan_s=result.actual.seconds.plan,
+            auto_s=timed["auto"].median_s,
+            full_s=timed["full"].median_s,
+        )
+        if outcome.keeps_p2b:
+            break
+    assert outcome is not None
+    return outcome
+
+
+def goal_p2(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Print and return factors against the full replay and breaches of P2b, per set."""
+    rows = []
+    print(f"\nP2, P2b: auto against full; {WARM}")
+    print(f"  {'set':24} {'n':>4} {'mean':>8} {'median':>8} {'best':>8} {'worst':>6}  P2b broken")
+    for name in dict.fromkeys(outcome.set for outcome in outcomes):
+        these = [outcome for outcome in outcomes if outcome.set == name]
+        factors = [outcome.factor for outcome in these]
+        broken = [outcome for outcome in these if not outcome.keeps_p2b]
+        row = {
+            "set": name,
+            "n": len(these),
+            "mean": mean(factors),
+            "median": median(factors),
+            "best": max(factors),
+            "worst": min(factors),
+            "total": sum(o.full_s for o in these) / sum(o.auto_s for o in these),
+            "plan_ms_median": 1e3 * median(o.plan_s for o in these),
+            "plan_ms_worst": 1e3 * max(o.plan_s for o in these),
+            "broken": len(broken),
+        }
+        rows.append(row)
+        print(
+            f"  {name:24} {len(these):4} {row['mean']:7.2f}x {row['median']:7.2f}x "
+            f"{row['best']:7.1f}x {row['worst']:5.2f}x  {len(broken)}"
+        )
+        for outcome in broken:
+            print(f"    broken: {outcome.name}: {outcome.chosen}, {outcome.factor:.2f}x")
+    return rows
+
+
+def plan_regret(question: Question, rounds: int, *, n_drawn: int | None) -> dict[str, Any]:
+    """Run all plans (or some drawn ones), time the fast ones again, compare ``auto`` with the best.
+
+    Parameters
+    ----------
+    n_drawn
+        Plans to draw besides ``tree`` and ``full``; None: all.
+    """
+    plans = question.all_plans() if question.chosen.features else ["tree"]
+    if n_drawn is not None and len(plans) > n_drawn:
+        random = np.random.default_rng([SEED, len(plans)])
+        kept = random.choice(len(plans) - 1, n_drawn, replace=False) + 1
+        plans = ["tree", *(plans[i] for i in sorted(kept))]
+    if question.chosen.kind.value == "full" and not question.conditions:
+        plans = []
+    runs = first_runs(question, (*plans, "auto"))
+    fastest = min(seconds for _, seconds in runs.values())
+    near = [plan for plan, (_, s) in runs.items() if s <= NEAR_BEST * fastest and plan != "auto"]
+    timed = race(question, ["auto", *near], rounds)
+    best = min(near, key=lambda plan: timed[plan].median_s)
+    ratio = timed["auto"].median_s / timed[best].median_s
+    return {
+        "name": question.name,
+        "n_plans": len(runs) - 1,
+        "chosen": runs["auto"][0].plan.name,
+        "best": best,
+        "ratio": ratio,
+        "auto_s": timed["auto"].median_s,
+        "best_s": timed[best].median_s,
+        "plan_s": runs["auto"][0].actual.seconds.plan,
+    }
+
+
+def goal_p3(regrets: dict[str, list[dict[str, Any]]]) -> None:
+    """Print how much longer ``auto`` takes than the best plan of all that were run."""
+    print(f"\nP3: auto, planning included, against the best of all plans run; {WARM}")
+    print(f"  {'set':24} {'n':>4} {'mean':>7} {'worst':>7}  planning (median, worst)")
+    for name, rows in regrets.items():
+        ratios, planning = [r["ratio"] for r in rows], [1e3 * r["plan_s"] for r in rows]
+        print(
+            f"  {name:24} {len(rows):4} {mean(ratios):6.2f}x {max(ratios):6.2f}x"
+            f"  {median(planning):.1f}, {max(planning):.1f} ms"
+        )
+
+
+def estimate_errors(question: Question) -> list[dict[str, Any]]:
+    """Compare the estimates of the plan chosen, and of each single lookup, with what comes out."""
+    if question.chosen.features is None or question.chosen.finds_nothing:
+        return []
+    singles = [f"indexes={condition.name}" for condition in question.conditions]
+    chosen = question.chosen.name
+    rows = []
+    for plan in dict.fromkeys((chosen, "all", *singles)):
+        if plan in ("full", "tree"):
+            continue
+        work = question.work(plan, with_alpha=True)
+        estimates = [(False, question.estimate(plan))]
+        if plan == chosen:
+            estimates.append((True, question.chosen.estimated))
+        for sampled, estimated in estimates:
+            pairs = {
+                name: (float(getattr(estimated, name)), float(getattr(work, name)))
+                for name in LEAST
+            }
+            rows.append(
+                {
+                    "name": question.name,
+                    "plan": plan,
+                    "is_chosen": plan == chosen,
+                    "sampled": sampled,
+                    **{f"{name}_estimated": pair[0] for name, pair in pairs.items()},
+                    **{f"{name}_actual": pair[1] for name, pair in pairs.items()},
+                    **{f"{name}_error": relative_error(*pair) for name, pair in pairs.items()},
+                }
+            )
+    return rows
+
+
+def off_by(estimated: float, actual: float, least: float = 1.0) -> float:
+    """Return how many times too high or too low an estimate is; less than ``least`` counts as it.
+
+    Examples
+    --------
+    >>> off_by(5.0, 10.0), off_by(20.0, 10.0), off_by(0.2, 0.0)
+    (2.0, 2.0, 1.0)
+    """
+    low, high = sorted((max(estimated, least), max(actual, least)))
+    return high / low
+
+
+def goal_p4(errors: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Print and return quantiles of the relative errors of estimates."""
+    rows = []
+    print("\nP4: relative error of estimates, |estimated - actual| / actual")
+    print("(all plans looked into); how many times too high or too low (plans chosen)")
+    print(f"  {'set':24} {'of':10} {'sample':6} {'n':>5} {'median':>8} {'95th':>8}   factors")
+    for name, found in errors.items():
+        for sampled in (False, True):
+            for of, least in LEAST.items():
+                values = [
+                    row[f"{of}_error"]
+                    for row in found
+                    if row["sampled"] is sampled and row[f"{of}_error"] is not None
+                ]
+                if not values:
+                    continue
+                middle, high = quantiles(values, (0.5, 0.95))
+                factors = [
+                    off_by(row[f"{of}_estimated"], row[f"{of}_actual"], least)
+                    for row in found
+                    if row["sampled"] is sampled and row["is_chosen"]
+                ]
+                off = quantiles(factors, (0.5, 0.95)) if factors else [1.0, 1.0]
+                rows.append(
+                    {
+                        "set": name,
+                        "of": of,
+                        "sampled": sampled,
+                        "n": len(values),
+                        "median": middle,
+                        "p95": high,
+                        "chosen_factor_median": off[0],
+                        "chosen_factor_p95": off[1],
+                    }
+                )
+                print(
+                    f"  {name:24} {of:10} {'yes' if sampled else 'no':6} {len(values):5}"
+                    f" {middle:8.1%} {high:8.1%}   {off[0]:6.2f}x {off[1]:6.2f}x"
+                )
+    return rows
+
+
+def open_set(name: str, options: argparse.Namespace) -> Store | None:
+    """Return the store of a set, made if need be; None if its data is not there."""
+    stores: Path = options.stores
+    if name == "synthetic":
+        return synthetic_store(stores / f"store-synthetic-{options.events}", options.events)
+    if name in ("crimes", "crimes20"):
+        times = 1 if name == "crimes" else options.times
+        source = real_stores.crimes_source(times, options.real_events)
+        return real_stores.real_store(stores, source)
+    if options.data is None:
+        print(f"{name}: left out, as no --data tells where its file is")
+        return None
+    make = {"flights": real_stores.flights_source, "ticks": real_stores.ticks_source}[name]
+    return real_stores.real_store(stores, make(options.data, options.real_events))
+
+
+def synthetic_questions(
+    store: Store, n_queries: int, n_symbols: Sequence[int]
+) -> Iterator[tuple[str, Question]]:
+    """Yield the thesis' queries: even data for each m, then one attribute of five for m = 8."""
+    cases: list[tuple[str, int, tuple[str, ...]]] = [(f"A5, m={m}", m, ("A5",)) for m in n_symbols]
+    cases.append(("A1 to A5, m=8", 8, tuple(SIGMAS)))
+    for name, m, attributes in cases:
+        for k, query in enumerate(draw_queries(n_queries, m, attributes=attributes)):
+            sql = query.to_sql(SYNTHETIC, skip=PAST_LAST_ROW)
+            yield f"synthetic {name}", Question(store, sql, f"{name} #{k}")
+
+
+def real_questions(
+    name: str, store: Store, n_queries: int, n_symbols: Sequence[int]
+) -> Iterator[tuple[str, Question]]:
+    """Yield the questions thought up for a stream, then drawn ones."""
+    stream, thought_up = {
+        "crimes": (real_stores.CRIMES, [query_sets.crimes_by_area(), query_sets.crimes_by_box()]),
+        "crimes20": (real_stores.CRIMES, [query_sets.crimes_by_area(), query_sets.crimes_by_box()]),
+        "flights": (real_stores.FLIGHTS, [query_sets.landing_of_all()]),
+        "ticks": (real_stores.TICKS, [query_sets.LARGE_TRADES]),
+    }[name]
+    for k, sql in enumerate(thought_up):
+        yield f"{name}, Q{k + 1}", Question(store, sql, f"{name} Q{k + 1}")
+    source = query_sets.DRAWN_FROM[stream]
+    for m in n_symbols:
+        for k, sql in enumerate(query_sets.drawn(store, source, n_queries, m)):
+            yield f"{name}, drawn", Question(store, sql, f"{name} m={m} #{k}")
+
+
+def questions(name: str, store: Store, options: argparse.Namespace) -> list[tuple[str, Question]]:
+    """Return the questions of a set, each with the name under which it is summed up."""
+    if name == "synthetic":
+        return list(synthetic_questions(store, options.queries, options.symbols))
+    return list(real_questions(name, store, options.real_queries, (2, 3, 4)))
+
+
+def regret_questions(
+    name: str, store: Store, options: argparse.Namespace
+) -> Iterator[tuple[str, Question, int | None]]:
+    """Yield questions of which all plans (up to six lookups) or 40 drawn ones (m = 8) are run."""
+    n = options.regret_queries
+    if name == "synthetic":
+        for m in options.regret_symbols:
+            for k, query in enumerate(draw_queries(n, m)):
+                sql = query.to_sql(SYNTHETIC, skip=PAST_LAST_ROW)
+                n_drawn = None if m <= ALL_PLANS_SYMBOLS else DRAWN_PLANS
+                yield f"synthetic, m={m}", Question(store, sql, f"A5, m={m} #{k}"), n_drawn
+        return
+    for group, question in real_questions(name, store, max(n // 2, 1), (2, 4)):
+        yield group, question, None if question.n_lookups <= ALL_PLANS_SYMBOLS else DRAWN_PLANS
+
+
+def adversarial(options: argparse.Namespace) -> list[Outcome]:
+    """Run the questions that mislead; one of them must not read a block."""
+    store = open_set("synthetic", options)
+    assert store is not None
+    cases = hard_cases.hard_cases(options.events)
+    outcomes = []
+    for case in cases:
+        outcome = auto_against_full(
+            "adversarial", Question(store, case.sql, case.name), options.rounds
+        )
+        if case.reads_nothing and outcome.blocks_read:
+            fail(f"{case.name}: {outcome.blocks_read} blocks were read")
+        outcomes.append(outcome)
+    dropped = hard_cases.index_dropped_store(
+        options.stores / f"store-dropped-{options.extra_events}", options.extra_events
+    )
+    for case in hard_cases.hard_cases(options.extra_events):
+        question = Question(dropped, case.sql, f"{case.name}, index dropped")
+        outcomes.append(auto_against_full("adversarial, dropped", question, options.rounds))
+    for outcome in outcomes:
+        print(f"  {outcome.name:45} {outcome.factor:8.2f}x  {outcome.chosen}")
+    return outcomes
+
+
+def special(name: str, options: argparse.Namespace) -> Outcome:
+    """Run the PARTITION BY question or the chain of rises; the goals are 10x and 5x."""
+    n = options.extra_events
+    make: Callable[..., Store]
+    make, sql, goal = {
+        "partition": (hard_cases.keyed_store, hard_cases.PARTITIONED, 10),
+        "delta": (hard_cases.steps_store, hard_cases.RISING, 5),
+    }[name]
+    store = make(options.stores / f"store-{name}-{n}", n)
+    outcome = auto_against_full(name, Question(store, sql, name), options.rounds)
+    print(
+        f"\n{name}: {outcome.factor:.1f}x full replay (goal: {goal}x), {outcome.n_matches} matches "
+        f"in {n:,} events, {outcome.blocks_read} of {outcome.blocks_total} blocks, {outcome.chosen}"
+    )
+    return outcome
+
+
+def to_options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plans", description=__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000, help="of the synthetic stream")
+    parser.add_argument(
+        "--extra-events", type=int, default=1_000_000, help="of the keyed, stepping, dropped ones"
+    )
+    parser.add_argument("--real-events", type=int, help="take only so many events of real data")
+    parser.add_argument("--times", type=int, default=20, help="copies of the crimes in crimes20")
+    parser.add_argument("--queries", type=int, default=10, help="synthetic, for each m")
+    parser.add_argument("--real-queries", type=int, default=10, help="drawn, for each m and set")
+    parser.add_argument("--regret-queries", type=int, default=5, help="P3, for each m")
+    parser.add_argument("--symbols", default="2,4,8,16,32", help="the values of m")
+    parser.add_argument("--regret-symbols", default="2,4,6,8", help="P3, the values of m")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sets", default=",".join(SETS), help="some of %(default)s")
+    parser.add_argument("--only", default=",".join(PARTS), help="some of %(default)s")
+    parser.add_argument("--data", type=Path, help="folder with the files of flights and ticks")
+    parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where results are written")
+    options = parser.parse_args(arguments)
+    options.symbols = [int(word) for word in options.symbols.split(",")]
+    options.regret_symbols = [int(word) for word in options.regret_symbols.split(",")]
+    options.sets = [word for word in options.sets.split(",") if word]
+    options.only = options.only.split(",")
+    unknown = (set(options.sets) - set(SETS)) | (set(options.only) - set(PARTS))
+    if unknown:
+        parser.error(f"not known: {', '.join(sorted(unknown))}")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = to_options(arguments)
+    outcomes: list[Outcome] = []
+    regrets: dict[str, list[dict[str, Any]]] = {}
+    errors: dict[str, list[dict[str, Any]]] = {}
+    for name in options.sets:
+        store = open_set(name, options)
+        if store is None:
+            continue
+        asked = questions(name, store, options)
+        if "p2" in options.only:
+            outcomes += [auto_against_full(group, q, options.rounds) for group, q in asked]
+            print(f"{name}: {len(asked)} questions, auto gives the full replay's answer")
+        if "p4" in options.only:
+            for group, question in asked:
+                errors.setdefault(group, []).extend(estimate_errors(question))
+        if "p3" in options.only:
+            for group, question, n_drawn in regret_questions(name, store, options):
+                found = plan_regret(question, options.rounds, n_drawn=n_drawn)
+                regrets.setdefault(group, []).append(found)
+    if "adversarial" in options.only:
+        outcomes += adversarial(options)
+    outcomes += [special(name, options) for name in ("partition", "delta") if name in options.only]
+    summary = {"p2": goal_p2(outcomes), "p4": goal_p4(errors)}
+    goal_p3(regrets)
+    write_results(
+        "plans",
+        {
+            "warm": WARM,
+            "options": {name: str(value) for name, value in vars(options).items()},
+            "summary": summary,
+            "outcomes": [{**asdict(o), "factor": o.factor} for o in outcomes],
+            "regrets": regrets,
+            "errors": errors,
+        },
+        folder=options.out,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Figures 3.9 to 3.11: even data, m symbols on A5; run time, errors of estimates, selection."""
+
+from __future__ import annotations
+
+import argparse
+from statistics import mean
+from typing import Any
+
+from benchmarks.harness import quantiles
+from benchmarks.planned import Question, relative_error
+from benchmarks.stores import SYNTHETIC, synthetic_store
+from benchmarks.thesis import figures
+from benchmarks.thesis.common import (
+    add_synthetic,
+    figure_folder,
+    grouped,
+    mean_speedups,
+    new_parser,
+    print_speedups,
+    report,
+    run_strategies,
+)
+from benchmarks.thesis.strategies import AUTO, RULE_NAMES
+from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
+
+NAME = "thesis_uniform"
+PRINTED = "printed"
+SHOWN = ("Optimal", "Optimal*", PRINTED)
+"""Whose errors are shown: estimates without and with the coarse pattern map, which on even data
+should not matter, and the thesis' printed formulas for Optimal's plan."""
+
+
+def errors_of(row: dict[str, Any], strategy: str) -> float | None:
+    """Return the thesis' ErrPIO of a strategy's plan: relative error of the blocks to be read."""
+    if strategy == PRINTED:
+        printed = row["printed"]
+        return None if printed is None else relative_error(printed, row["actual"]["Optimal"])
+    return relative_error(row["estimated"][strategy], row["actual"][strategy])
+
+
+def print_errors(groups: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Print and return quantiles of ErrPIO, by group and strategy."""
+    print("\nFig. 3.10: ErrPIO of the plan chosen (5th, 25th, 50th, 75th, 95th percentile)")
+    found: dict[str, Any] = {}
+    for group, rows in groups.items():
+        for strategy in SHOWN:
+            errors = [e for e in (errors_of(row, strategy) for row in rows) if e is not None]
+            if errors:
+                five = quantiles(errors, (0.05, 0.25, 0.5, 0.75, 0.95))
+                found.setdefault(group, {})[strategy] = five
+                print(f"  {group:6} {strategy:9} " + " ".join(f"{q:8.1%}" for q in five))
+    return found
+
+
+def print_selection(groups: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Print and return the mean time of a selection and the sets it examined."""
+    print("\nFig. 3.11: selection alone, features given: mean ms (sets examined)")
+    print(f"  {'':6} " + " ".join(f"{name:>18}" for name in RULE_NAMES))
+    found: dict[str, Any] = {}
+    for group, rows in groups.items():
+        cells = []
+        for name in RULE_NAMES:
+            ms = 1e3 * mean(row["selection_s"][name] for row in rows)
+            examined = mean(row["examined"][name] for row in rows)
+            found.setdefault(group, {})[name] = {"ms": ms, "examined": examined}
+            cells.append(f"{ms:8.2f} ({examined:7.0f})")
+        print(f"  {group:6} {' '.join(cells)}")
+    return found
+
+
+def draw(groups: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
+    """Draw the three figures."""
+    labels = list(groups)
+    folder = figure_folder(options)
+    figure, (times, factors) = figures.new_figure(2)
+    figures.bars(
+        times,
+        labels,
+        {
+            "Replay": [1e3 * mean(row["replay_s"] for row in rows) for rows in groups.values()],
+            "auto": [1e3 * mean(row["auto_s"] for row in rows) for rows in groups.values()],
+        },
+    )
+    times.set(ylabel="mean run time, ms", yscale="log", title="(a)")
+    speedups = [mean_speedups(rows) for rows in groups.values()]
+    shown = (*RULE_NAMES, AUTO)
+    figures.bars(factors, labels, {name: [found[name] for found in speedups] for name in shown})
+    factors.axhline(1.0, color="grey", linewidth=0.8)
+    factors.set(ylabel="mean times as fast as Replay", yscale="log", title="(b)")
+    figures.save(figure, "fig_3_09", folder)
+
+    figure, panels = figures.new_figure(len(SHOWN))
+    for panel, strategy in zip(panels, SHOWN, strict=True):
+        errors = [
+            [100 * e for e in (errors_of(row, strategy) for row in rows) if e is not None]
+            for rows in groups.values()
+        ]
+        figures.boxes(panel, labels, errors)
+        panel.set(ylabel="ErrPIO, %", title=strategy)
+    figures.save(figure, "fig_3_10", folder)
+
+    figure, (times, sets) = figures.new_figure(2)
+    for panel, key, unit in ((times, "selection_s", 1e3), (sets, "examined", 1.0)):
+        for name in ("Greedy", "Pareto", "Optimal"):
+            values = [unit * mean(row[key][name] for row in rows) for rows in groups.values()]
+            panel.plot(labels, values, marker="o", label=name)
+        panel.set_yscale("log")
+        panel.legend(fontsize=7)
+    times.set(ylabel="mean selection time, ms")
+    sets.set(ylabel="mean sets of indexes examined")
+    figures.save(figure, "fig_3_11", folder)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = new_parser("uniform", __doc__)
+    add_synthetic(parser, queries=10)
+    parser.add_argument("--symbols", default="2,4,8,16,32", help="the values of m")
+    options = parser.parse_args(arguments)
+    store = synthetic_store(options.stores / f"store-synthetic-{options.events}", options.events)
+    rows = []
+    for m in (int(word) for word in options.symbols.split(",")):
+        for k, query in enumerate(draw_queries(options.queries, m)):
+            question = Question(store, query.to_sql(SYNTHETIC, skip=PAST_LAST_ROW), f"m={m} #{k}")
+            rows.append(run_strategies(question, options.rounds, f"m={m}"))
+    groups = grouped(rows)
+    print_speedups("Fig. 3.9: times as fast as a full replay, mean over the questions", groups)
+    errors, selection = print_errors(groups), print_selection(groups)
+    if not options.no_figures:
+        draw(groups, options)
+    summary = {
+        group: {
+            "n": len(found),
+            "replay_ms": 1e3 * mean(row["replay_s"] for row in found),
+            "auto_ms": 1e3 * mean(row["auto_s"] for row in found),
+            "speedup": mean_speedups(found),
+            "best": max(row["replay_s"] / row["auto_s"] for row in found),
+            "errors": errors.get(group, {}),
+            "selection": selection.get(group, {}),
+        }
+        for group, found in groups.items()
+    }
+    report(NAME, options, {"n_events": options.events, "summary": summary, "questions": rows})
+
+
+if __name__ == "__main__":
+    main()
