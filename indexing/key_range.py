@@ -80,6 +80,10 @@ class KeyRanges:
             object.__setattr__(self, "_hash", hash(self.ranges))
         return self._hash or 0
 
+    def __reduce__(self) -> tuple[type[KeyRanges], tuple[tuple[KeyRange, ...]]]:
+        # Without the hash, which texts have anew in each process.
+        return KeyRanges, (self.ranges,)
+
     @classmethod
     def of(cls, ranges: Iterable[KeyRange]) -> KeyRanges:
         """Return the union of ``ranges``, in any order, overlapping or not."""

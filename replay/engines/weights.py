@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import uuid
@@ -112,7 +111,7 @@ def parse_weights(content: Any, here: Mapping[str, Any]) -> CostParameters:
         value = weights.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"weight {name} is {value!r}, no number")
-        if not (math.isfinite(value) and 0 <= value <= WEIGHT_MAX_S):
+        if not 0 <= value <= WEIGHT_MAX_S:  # nor is NaN
             raise ValueError(f"weight {name} is {value!r}, not between 0 and {WEIGHT_MAX_S:g} s")
         found[name] = float(value)
     return replace(DEFAULT_PARAMETERS, **found, source=_source(content, here))

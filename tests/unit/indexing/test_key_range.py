@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import pickle
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -121,3 +125,18 @@ def test_range_reads_as_mathematics_writes_it(r: KeyRange, text: str) -> None:
 def test_no_range_reads_as_nothing() -> None:
     assert str(KeyRanges(())) == "nothing"
     assert str(KeyRanges.of([KeyRange(5, None), KeyRange(1, 1)])) == "= 1 or [5, ∞)"
+
+
+def test_ranges_of_texts_are_found_again_in_another_process() -> None:
+    ranges = KeyRanges.of([KeyRange("a", "b")])
+    hash(ranges)
+    code = (
+        "import pickle, sys\n"
+        "from indexing.key_range import KeyRange, KeyRanges\n"
+        "given = pickle.load(sys.stdin.buffer)\n"
+        "assert given in {KeyRanges.of([KeyRange('a', 'b')])}\n"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "random"}
+    subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(ranges), check=True, env=environment
+    )

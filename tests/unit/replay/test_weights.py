@@ -101,6 +101,7 @@ def with_weight(value: Any) -> dict[str, Any]:
         pytest.param(json.dumps(with_weight(True)), "seek_s is True", id="true"),
         pytest.param(json.dumps(with_weight(-1e-9)), "not between", id="negative"),
         pytest.param(json.dumps(with_weight(float("nan"))), "not between", id="NaN"),
+        pytest.param(json.dumps(with_weight(10**400)), "not between", id="no double"),
         pytest.param(json.dumps(with_weight(1e300)), "not between", id="absurd"),
         pytest.param("[" * 100_000, "no JSON", id="deep"),
     ],
