@@ -76,14 +76,14 @@ def choose(
     """
     best = _cheapest(cost, np.arange(len(cost)) != full)
     if best is None or cost[best] >= cost[full]:
-        why = f"no other plan is estimated below {_time(cost[full])} of a full replay"
+        why = f"no other plan is estimated below {in_words(cost[full])} of a full replay"
         return Choice(full, why)
     clear = cost < margin * cost[full]
     clear[full] = False
     if not clear.any():
         why = (
-            f"the best other plan, {names[best]}, is estimated at {_time(cost[best])}, "
-            f"not clearly below {_time(cost[full])} of a full replay"
+            f"the best other plan, {names[best]}, is estimated at {in_words(cost[best])}, "
+            f"not clearly below {in_words(cost[full])} of a full replay"
         )
         return Choice(full, why)
     bounded = pessimistic_cost <= LOSS_SHARE * cost[full] + LOSS_SECONDS
@@ -91,10 +91,10 @@ def choose(
     taken = _cheapest(cost, clear & (bounded | cheap))
     risk = "" if taken == best else _risk(names[best], index_cost[best], pessimistic_cost[best])
     if taken is None:
-        return Choice(full, f"{_time(cost[full])} is certain, while {risk}")
+        return Choice(full, f"{in_words(cost[full])} is certain, while {risk}")
     times = cost[full] / max(cost[taken], 1e-12)
     why = (
-        f"estimated at {_time(cost[taken])}, {times:.1f}x less than {_time(cost[full])} "
+        f"estimated at {in_words(cost[taken])}, {times:.1f}x less than {in_words(cost[full])} "
         "of a full replay"
     )
     return Choice(taken, f"{why}, while {risk}" if risk else why)
@@ -107,9 +107,12 @@ def _cheapest(cost: FloatArray, among: BoolArray) -> int | None:
 
 def _risk(name: str, index_cost: float, pessimistic: float) -> str:
     """Return what speaks against a plan that is cheaper by its estimate."""
-    worst = f"may take {_time(pessimistic)}" if np.isfinite(pessimistic) else "is not bounded"
-    return f"{name} spends {_time(index_cost)} on lookups first and, if its estimate errs, {worst}"
+    worst = f"may take {in_words(pessimistic)}" if np.isfinite(pessimistic) else "is not bounded"
+    return (
+        f"{name} spends {in_words(index_cost)} on lookups first and, if its estimate errs, {worst}"
+    )
 
 
-def _time(seconds: float) -> str:
+def in_words(seconds: float) -> str:
+    """Return a time as sentences have it: milliseconds below a second."""
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:,.3g} s"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -58,6 +59,16 @@ class Estimates:
             float(self.index_cost[plan]),
             float(self.stretches[plan]),
         )
+
+    def take(self, plans: Sequence[int]) -> Estimates:
+        """Return the estimates of some plans, in the order given."""
+        return Estimates(*(getattr(self, field.name)[list(plans)] for field in fields(self)))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Estimates]) -> Estimates:
+        """Return the estimates of several batches, at least one, as one batch."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParameters) -> Estimates:
@@ -146,11 +157,14 @@ def replay_cost(
 
 def lookup_costs(features: PlanFeatures, parameters: CostParameters) -> FloatArray:
     """Return the seconds each lookup takes, shape (n_lookups,)."""
-    n = np.maximum(features.lookup_entries, 1.0)
+    return entries_cost(features.lookup_entries, parameters)
+
+
+def entries_cost(n_entries: FloatArray, parameters: CostParameters) -> FloatArray:
+    """Return the seconds of lookups that read so many entries each, of the shape given."""
+    n = np.maximum(n_entries, 1.0)
     return np.asarray(
-        parameters.entry_s * features.lookup_entries
-        + parameters.sort_s * n * np.log2(n)
-        + parameters.seek_s
+        parameters.entry_s * n_entries + parameters.sort_s * n * np.log2(n) + parameters.seek_s
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from chronicle.errors import SchemaError
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
-from replay.engines.answer import is_row_by_row, to_rows, wanted_parts
+from replay.engines.answer import to_rows, wanted_parts
 from replay.engines.arrivals import Arrivals
 from replay.engines.packing import pack, unpack
 from replay.engines.source import columns_read, encode_strings
@@ -62,7 +62,7 @@ def online(
     """
     statement = prepare(sql, schema, time, params or {})
     outer = statement.bound.outer
-    if outer is not None and not is_row_by_row(outer):
+    if outer is not None and not outer.is_row_by_row:
         raise NotSupportedError(
             "ORDER BY, GROUP BY, aggregates, HAVING and DISTINCT around MATCH_RECOGNIZE need the "
             "whole answer, which an online query never has; leave them out, or use replay.query"

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from benchmarks.harness import RESULTS, WARM, write_results
-from benchmarks.planned import Question, first_runs, race
+from benchmarks.planned import Question, first_runs, race, relative_error
+from benchmarks.thesis import figures
 from benchmarks.thesis.strategies import AUTO, REPLAY, RULE_NAMES, Picked, pick, plans_to_run
 
 FULL = "full"
+
+PRINTED = "printed"
+"""The thesis' printed formulas, which estimate Optimal's plan, among the strategies of errors."""
 
 
 def new_parser(module: str, doc: str | None) -> argparse.ArgumentParser:
@@ -113,3 +118,42 @@ def grouped(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     for row in rows:
         groups.setdefault(row["group"], []).append(row)
     return groups
+
+
+def draw_speedups(
+    name: str, groups: Mapping[str, Sequence[dict[str, Any]]], options: argparse.Namespace
+) -> None:
+    """Draw the mean run time, and how many times as fast as the full replay strategies are."""
+    labels = list(groups)
+    figure, (times, factors) = figures.new_figure(2)
+    figures.bars(
+        times,
+        labels,
+        {
+            "Replay": [1e3 * mean(row["replay_s"] for row in rows) for rows in groups.values()],
+            "auto": [1e3 * mean(row["auto_s"] for row in rows) for rows in groups.values()],
+        },
+    )
+    times.set(ylabel="mean run time, ms", yscale="log", title="(a)")
+    speedups = [mean_speedups(rows) for rows in groups.values()]
+    shown = (*RULE_NAMES, AUTO)
+    figures.bars(factors, labels, {name: [found[name] for found in speedups] for name in shown})
+    factors.axhline(1.0, color="grey", linewidth=0.8)
+    factors.set(ylabel="mean times as fast as Replay", yscale="log", title="(b)")
+    figures.save(figure, name, figure_folder(options))
+
+
+def errors_of(rows: Sequence[dict[str, Any]], strategy: str) -> list[float]:
+    """Return the thesis' ErrPIO of a strategy's plans: relative errors of the blocks to be read.
+
+    Questions that touch no block have none.
+    """
+    errors = [_error_of(row, strategy) for row in rows]
+    return [error for error in errors if error is not None]
+
+
+def _error_of(row: dict[str, Any], strategy: str) -> float | None:
+    if strategy == PRINTED:
+        printed = row["printed"]
+        return None if printed is None else relative_error(printed, row["actual"]["Optimal"])
+    return relative_error(row["estimated"][strategy], row["actual"][strategy])

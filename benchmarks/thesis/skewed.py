@@ -15,6 +15,8 @@ from benchmarks.stores import SYNTHETIC, synthetic_store
 from benchmarks.thesis import figures
 from benchmarks.thesis.common import (
     add_synthetic,
+    draw_speedups,
+    errors_of,
     figure_folder,
     grouped,
     mean_speedups,
@@ -23,8 +25,6 @@ from benchmarks.thesis.common import (
     report,
     run_strategies,
 )
-from benchmarks.thesis.strategies import AUTO, RULE_NAMES
-from benchmarks.thesis.uniform import errors_of
 from datasets.synthetic import SEED, SIGMAS
 from datasets.thesis_queries import PAST_LAST_ROW, ThesisQuery, draw_queries
 
@@ -52,7 +52,7 @@ def print_errors(groups: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for group, rows in groups.items():
         for label, strategy in PAIRS.items():
-            errors = [e for e in (errors_of(row, strategy) for row in rows) if e is not None]
+            errors = errors_of(rows, strategy)
             if errors:
                 found.setdefault(group, {})[label] = quantiles(errors, (0.05, 0.5, 0.95))
                 shown = " ".join(f"{q:10.1%}" for q in found[group][label])
@@ -63,29 +63,11 @@ def print_errors(groups: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
 def draw(groups: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
     """Draw both figures."""
     labels = list(groups)
-    figure, (times, factors) = figures.new_figure(2)
-    figures.bars(
-        times,
-        labels,
-        {
-            "Replay": [1e3 * mean(row["replay_s"] for row in rows) for rows in groups.values()],
-            "auto": [1e3 * mean(row["auto_s"] for row in rows) for rows in groups.values()],
-        },
-    )
-    times.set(ylabel="mean run time, ms", yscale="log", title="(a)")
-    speedups = [mean_speedups(rows) for rows in groups.values()]
-    shown = (*RULE_NAMES, AUTO)
-    figures.bars(factors, labels, {name: [found[name] for found in speedups] for name in shown})
-    factors.axhline(1.0, color="grey", linewidth=0.8)
-    factors.set(ylabel="mean times as fast as Replay", yscale="log", title="(b)")
-    figures.save(figure, "fig_3_13", figure_folder(options))
+    draw_speedups("fig_3_13", groups, options)
 
     figure, panels = figures.new_figure(len(PAIRS))
     for panel, (label, strategy) in zip(panels, PAIRS.items(), strict=True):
-        errors = [
-            [100 * e for e in (errors_of(row, strategy) for row in rows) if e is not None]
-            for rows in groups.values()
-        ]
+        errors = [[100 * e for e in errors_of(rows, strategy)] for rows in groups.values()]
         figures.boxes(panel, labels, errors)
         panel.set(ylabel="ErrPIO, %", title=label)
         figures.log_scale(panel, [e for found in errors for e in found], least=0.1)

@@ -7,11 +7,14 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.harness import quantiles
-from benchmarks.planned import Question, relative_error
+from benchmarks.planned import Question
 from benchmarks.stores import SYNTHETIC, synthetic_store
 from benchmarks.thesis import figures
 from benchmarks.thesis.common import (
+    PRINTED,
     add_synthetic,
+    draw_speedups,
+    errors_of,
     figure_folder,
     grouped,
     mean_speedups,
@@ -20,22 +23,13 @@ from benchmarks.thesis.common import (
     report,
     run_strategies,
 )
-from benchmarks.thesis.strategies import AUTO, RULE_NAMES
+from benchmarks.thesis.strategies import RULE_NAMES
 from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
 
 NAME = "thesis_uniform"
-PRINTED = "printed"
 SHOWN = ("Optimal", "Optimal*", PRINTED)
 """Whose errors are shown: estimates without and with the coarse pattern map, which on even data
 should not matter, and the thesis' printed formulas for Optimal's plan."""
-
-
-def errors_of(row: dict[str, Any], strategy: str) -> float | None:
-    """Return the thesis' ErrPIO of a strategy's plan: relative error of the blocks to be read."""
-    if strategy == PRINTED:
-        printed = row["printed"]
-        return None if printed is None else relative_error(printed, row["actual"]["Optimal"])
-    return relative_error(row["estimated"][strategy], row["actual"][strategy])
 
 
 def print_errors(groups: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -44,7 +38,7 @@ def print_errors(groups: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for group, rows in groups.items():
         for strategy in SHOWN:
-            errors = [e for e in (errors_of(row, strategy) for row in rows) if e is not None]
+            errors = errors_of(rows, strategy)
             if errors:
                 five = quantiles(errors, (0.05, 0.25, 0.5, 0.75, 0.95))
                 found.setdefault(group, {})[strategy] = five
@@ -72,29 +66,11 @@ def draw(groups: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -
     """Draw the three figures."""
     labels = list(groups)
     folder = figure_folder(options)
-    figure, (times, factors) = figures.new_figure(2)
-    figures.bars(
-        times,
-        labels,
-        {
-            "Replay": [1e3 * mean(row["replay_s"] for row in rows) for rows in groups.values()],
-            "auto": [1e3 * mean(row["auto_s"] for row in rows) for rows in groups.values()],
-        },
-    )
-    times.set(ylabel="mean run time, ms", yscale="log", title="(a)")
-    speedups = [mean_speedups(rows) for rows in groups.values()]
-    shown = (*RULE_NAMES, AUTO)
-    figures.bars(factors, labels, {name: [found[name] for found in speedups] for name in shown})
-    factors.axhline(1.0, color="grey", linewidth=0.8)
-    factors.set(ylabel="mean times as fast as Replay", yscale="log", title="(b)")
-    figures.save(figure, "fig_3_09", folder)
+    draw_speedups("fig_3_09", groups, options)
 
     figure, panels = figures.new_figure(len(SHOWN))
     for panel, strategy in zip(panels, SHOWN, strict=True):
-        errors = [
-            [100 * e for e in (errors_of(row, strategy) for row in rows) if e is not None]
-            for rows in groups.values()
-        ]
+        errors = [[100 * e for e in errors_of(rows, strategy)] for rows in groups.values()]
         figures.boxes(panel, labels, errors)
         panel.set(ylabel="ErrPIO, %", title=strategy)
     figures.save(figure, "fig_3_10", folder)

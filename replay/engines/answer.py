@@ -161,7 +161,7 @@ def to_rows(
     outer = query.outer
     if outer is None:
         yield from inner
-    elif is_row_by_row(outer):
+    elif outer.is_row_by_row:
         plain = replace(outer, limit=None, offset=0)
         tables = (apply_outer(table, plain, faults) for table in inner)
         yield from cut(tables, outer.offset, outer.limit)
@@ -171,17 +171,11 @@ def to_rows(
         yield apply_outer(pa.concat_tables(inner), outer, faults)
 
 
-def is_row_by_row(outer: Outer) -> bool:
-    """Return whether a row of the outer query depends on one row of the inner one alone."""
-    across = outer.group_by is not None or outer.having is not None
-    return not (across or outer.order_by or outer.distinct)
-
-
 def may_end_early(outer: Outer | None) -> bool:
     """Return whether the outer query may have enough before the inner one ends."""
     if outer is None or outer.limit is None:
         return False
-    return is_row_by_row(replace(outer, distinct=False))
+    return replace(outer, distinct=False).is_row_by_row
 
 
 def _first_distinct(inner: Iterable[pa.Table], outer: Outer, faults: Faults) -> pa.Table:

@@ -8,8 +8,7 @@ from indexing.lookup import Lookup as Entries
 from replay.engines.key_numbers import number_keys
 from replay.engines.statistics import SnapshotStatistics
 from replay.planning.agreement import is_worth_keys
-from replay.planning.plan import Condition, Occurrences, Plan, Slot
-from replay.planning.safety import Lookup
+from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
 
 
 class Lookups:

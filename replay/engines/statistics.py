@@ -60,11 +60,6 @@ class SnapshotStatistics:
         return self._snapshot.leaves
 
     @property
-    def gap_min(self) -> int:
-        """Smallest time between neighbouring events."""
-        return self._snapshot.gap_min
-
-    @property
     def indexed(self) -> frozenset[str]:
         """Attributes that have an index."""
         return frozenset(self._indexes.attributes)

@@ -346,6 +346,12 @@ class Outer:
     limit: int | None = None
     offset: int = 0
 
+    @property
+    def is_row_by_row(self) -> bool:
+        """Whether a row of the outer query depends on one row of the inner one alone."""
+        across = self.group_by is not None or self.having is not None
+        return not (across or self.order_by or self.distinct)
+
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """Yield the expression and all parts of it, parents first."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -274,8 +273,7 @@ class _Compared:
         firsts = list({sizes[i]: i for i in reversed(order)}.values())
         ranked = sorted(order, key=lambda i: (i not in firsts, order.index(i)))
         kept = sorted({self.plans.index(()), *order[:2], *ranked[: n - 3]}, key=order.index)
-        arrays = (getattr(self.estimates, field.name)[kept] for field in fields(Estimates))
-        return _Compared(tuple(self.plans[i] for i in kept), Estimates(*arrays), self.full)
+        return _Compared(tuple(self.plans[i] for i in kept), self.estimates.take(kept), self.full)
 
     def sampled(self, index: int) -> str | None:
         """Return what the sample says of a plan; of the full replay, of its best rival."""
@@ -291,11 +289,6 @@ class _Compared:
         always = {len(self.plans), self.plans.index(())}
         kept = [i for rank, i in enumerate(order) if rank < RIVALS_MAX or i in always]
         return tuple(Rival(self.name(i), self.estimate_of(i)) for i in kept)
-
-
-def _concatenated(parts: Sequence[Estimates]) -> Estimates:
-    names = [field.name for field in fields(Estimates)]
-    return Estimates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def _kind_of(conditions: tuple[Condition, ...]) -> PlanKind:
@@ -349,7 +342,7 @@ class _Search:
             plans.append(plan)
             parts.append(estimate(merged, row[None, :], self.parameters))
         compared = _Compared(
-            tuple(plans), _concatenated(parts), estimate_full(features, self.parameters)
+            tuple(plans), Estimates.concat(parts), estimate_full(features, self.parameters)
         )
         return compared.until(matches_wanted(self.query))
 

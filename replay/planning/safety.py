@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+import numpy as np
+
+from costmodel.choice import in_words
 from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import estimate_full, replay_cost
-from indexing.key_range import KeyRanges
+from costmodel.plan_cost import entries_cost, estimate_full, replay_cost
 from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
 from replay.planning.intervals import Stretches, replay_stretches
-from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, Slot
+from replay.planning.plan import Condition, Lookup, Occurrences, Plan, PlanKind, Slot
 from replay.planning.statistics import IntArray, Timeline
-
-Lookup = tuple[str, KeyRanges]
 
 AS_EXPECTED: Final = 1.5
 """A number of events found by which the estimate is at most so many times off is as expected: the
@@ -136,15 +135,15 @@ def settle(
     if cost <= min(tree_cost, full_cost):
         return Settled(found, None)
     if full_cost < tree_cost:
-        blocks, instead = whole, f"all in one go takes {_in_words(full_cost)}"
+        blocks, instead = whole, f"all in one go takes {in_words(full_cost)}"
     else:
         blocks = tree
         instead = (
-            f"the {count_blocks(tree):,} blocks that the tree leaves takes {_in_words(tree_cost)}"
+            f"the {count_blocks(tree):,} blocks that the tree leaves takes {in_words(tree_cost)}"
         )
     why = (
         f"the intervals cover {count_blocks(found.blocks):,} of {statistics.n_blocks:,} blocks in "
-        f"{len(found.blocks):,} stretches, {_in_words(cost)} to read; reading {instead}"
+        f"{len(found.blocks):,} stretches, {in_words(cost)} to read; reading {instead}"
     )
     return Settled(replace(found, blocks=blocks, n_events_covered=count_events(blocks, base)), why)
 
@@ -210,7 +209,7 @@ def lookups_in_order(plan: Plan) -> list[Lookup]:
     last, as they bound nothing by themselves.
     """
     share = _shares(plan)
-    block_at = {p: b for b, (a, z) in enumerate(plan.shape.blocks) for p in range(a, z)}
+    block_at = plan.shape.block_at
     rarity = [1.0] * len(plan.shape.blocks)
     for condition in plan.conditions:
         if not condition.fills_gap:
@@ -264,7 +263,8 @@ class _Asking:
         weights = self.plan.weights
         # Where estimates were too low they are taken to be so for what lies ahead as well.
         surprise = max(1.0, n_found / max(n_expected, 1.0))
-        lookup_s = surprise * sum(_lookup_cost(self.expected[at], weights) for at in ahead)
+        n_ahead = np.array([self.expected[lookup] for lookup in ahead])
+        lookup_s = surprise * float(entries_cost(n_ahead, weights).sum())
         after_s = surprise * (self.plan.estimated.cost - self.plan.estimated.index_cost)
         now_s = self._cost_now(n_found, lookup_s, features)
         if worth_asking(now_s, after_s, lookup_s):
@@ -273,8 +273,8 @@ class _Asking:
         if surprise > SURPRISE_MIN:
             wrong = f"{n_found:,} events were found where {n_expected:,.0f} were expected; "
         return (
-            f"{self._names(ahead)} not asked: {wrong}what is left takes {_in_words(now_s)} to "
-            f"replay, asking {_in_words(lookup_s)}"
+            f"{self._names(ahead)} not asked: {wrong}what is left takes {in_words(now_s)} to "
+            f"replay, asking {in_words(lookup_s)}"
         )
 
     def _cost_now(self, n_found: int, lookup_s: float, features: PlanFeatures) -> float:
@@ -297,11 +297,6 @@ def _shares(plan: Plan) -> dict[Lookup, float]:
     return {c.lookup: known.get(c.lookup, 1.0) for c in plan.conditions}
 
 
-def _lookup_cost(n_entries: float, weights: CostParameters) -> float:
-    n = max(n_entries, 1.0)
-    return weights.seek_s + weights.entry_s * n + weights.sort_s * n * math.log2(n)
-
-
 @dataclass(frozen=True, slots=True)
 class _Prices:
     """What replaying takes by the cost model, whose matcher's steps are worked out once."""
@@ -322,7 +317,3 @@ class _Prices:
         """Return the seconds to replay some blocks (`replay_cost`)."""
         per_event = self.event_s * count_events(blocks, base)
         return self.block_s * count_blocks(blocks) + per_event + self.seek_s * len(blocks)
-
-
-def _in_words(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:,.3g} s"

@@ -204,8 +204,6 @@ class SampleEvents:
     query: BoundPatternQuery
     shape: PatternShape
     leaves: SampledLeaves
-    gap_min: int
-    """Zero: what is known of gaps is known per block."""
     stretches: IntArray
     """Blocks of the places, shape (n, 2)."""
     place: IntArray
@@ -310,7 +308,6 @@ def evaluate(
         query,
         shape,
         layout.leaves,
-        0,
         ranges_of(layout.place >= 0),
         layout.place,
         layout.is_core,

@@ -84,6 +84,11 @@ class PatternShape:
         return tuple(pairwise((0, *borders, len(self.positions)))) if self.positions else ()
 
     @property
+    def block_at(self) -> dict[int, int]:
+        """Basic block of each position."""
+        return {p: b for b, (a, z) in enumerate(self.blocks) for p in range(a, z)}
+
+    @property
     def row_window(self) -> int | None:
         """Largest span of a match in rows of the stream, or None if there is no such bound."""
         return None if self.scattered else self.rows_max

@@ -87,11 +87,6 @@ class Timeline(Protocol):
         """The leaf level of the tree."""
         ...
 
-    @property
-    def gap_min(self) -> int:
-        """Least time between neighbouring events of the stream; 0 if not known."""
-        ...
-
 
 class StreamStatistics(Timeline, Protocol):
     """One snapshot of a stream, as planning sees it."""

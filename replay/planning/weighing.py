@@ -153,7 +153,7 @@ def weigh(
     counted = _Counted.of((*usable, *gaps), statistics, coarse.stretches)
     rates = _Rates.of(query, shape, statistics, coarse, gaps, counted.between)
     lookups = list(dict.fromkeys(condition.lookup for condition in usable))
-    block_at = {p: b for b, (a, z) in enumerate(shape.blocks) for p in range(a, z)}
+    block_at = shape.block_at
     conditions = all_conditions(shape)
     features = PlanFeatures(
         n_events=statistics.n_events,
@@ -240,8 +240,7 @@ def matches_wanted(query: BoundPatternQuery) -> int | None:
     outer = query.outer
     if query.limit is not None or outer is None or outer.limit is None:
         return query.limit
-    is_row_by_row = outer.group_by is None and not outer.order_by and not outer.distinct
-    return outer.limit + outer.offset if is_row_by_row else None
+    return outer.limit + outer.offset if outer.is_row_by_row else None
 
 
 def count_predicates(query: BoundPatternQuery) -> int:

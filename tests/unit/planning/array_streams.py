@@ -33,7 +33,7 @@ class ArrayStream:
         n = len(next(iter(columns.values())))
         self.columns = {"t": np.arange(n, dtype=np.int64), **columns}
         self.base = np.append(np.arange(0, n, block_events), n).astype(np.int64)
-        self.n_events, self.n_blocks, self.gap_min = n, len(self.base) - 1, 1
+        self.n_events, self.n_blocks = n, len(self.base) - 1
         self.leaves = SmallLeaves(
             np.diff(self.base),
             self.base,

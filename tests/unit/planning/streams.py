@@ -137,7 +137,6 @@ class SmallStatistics:
         block_events: int | Sequence[int],
         indexed: Sequence[str] = (),
         *,
-        gap_min: int | None = None,
         unknown_blocks: Sequence[int] = (),
         key: str | None = None,
         derived: Sequence[str] = (),
@@ -149,10 +148,6 @@ class SmallStatistics:
         else:
             borders = [0, *np.cumsum(block_events).tolist()]
         self.blocks = [(a, b) for a, b in pairwise(borders) if a < b]
-        gaps = np.diff(np.array(times, dtype=np.int64))
-        self.gap_min = int(gaps.min(initial=0 if len(gaps) == 0 else gaps.min()))
-        if gap_min is not None:
-            self.gap_min = gap_min
         self.n_events = len(rows)
         self.n_blocks = len(self.blocks)
         self.leaves = SmallLeaves(

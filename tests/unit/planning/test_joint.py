@@ -49,11 +49,10 @@ def lifted(
 ) -> tuple[PlanFeatures, PlanFeatures]:
     """Return the features before and after a look at a sample of 256 blocks."""
     shape, usable = conditions_of(query)
-    block_of = {p: b for b, (a, z) in enumerate(shape.blocks) for p in range(a, z)}
     features = replace(
         features_of(stream),
         block_lengths=np.array([z - a for a, z in shape.blocks]),
-        basic_block=np.array([block_of[c.position] for c in usable]),
+        basic_block=np.array([shape.block_at[c.position] for c in usable]),
         lookup=np.arange(len(usable)),
         lookup_entries=np.array(shares) * N_EVENTS,
         window_events=np.array([float(WITHIN)]),

@@ -17,10 +17,9 @@ from replay.language.bound import BoundPatternQuery, Symbol
 from replay.planning import safety
 from replay.planning.block_ranges import all_blocks, count_blocks, count_events, mask_of
 from replay.planning.intervals import Stretches, replay_stretches
-from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, Selectivity, Slot
+from replay.planning.plan import Condition, Lookup, Occurrences, Plan, PlanKind, Selectivity, Slot
 from replay.planning.requests import index_conditions
 from replay.planning.safety import (
-    Lookup,
     find_stretches,
     is_as_expected,
     lookups_in_order,
