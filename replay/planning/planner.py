@@ -351,7 +351,8 @@ class _Search:
         statistics, best = self.statistics, compared.best_with_indexes()
         if best is None:
             return compared
-        few_names = sampled_attributes(self.query, self.shape, compared.plans[best], statistics.key)
+        wanted = tuple(dict.fromkeys((*self.weighed.usable, *self.weighed.fills.conditions)))
+        names = sampled_attributes(self.query, self.shape, wanted, statistics.key)
         stakes = Stakes(
             compared.estimates,
             [frozenset(condition.lookup for condition in plan) for plan in compared.plans],
@@ -360,12 +361,10 @@ class _Search:
             choice.index,
             count_blocks(self.coarse.stretches),
         )
-        block_s = self._sample_cost(len(few_names))
+        block_s = self._sample_cost(len(names))
         n_blocks = blocks_worth_sampling(stakes, block_s, self._place_blocks())
         if n_blocks == 0:
             return compared
-        wanted = tuple(dict.fromkeys((*self.weighed.usable, *self.weighed.fills.conditions)))
-        names = sampled_attributes(self.query, self.shape, wanted, statistics.key)
         sample, _ = draw(
             self.coarse.stretches,
             statistics.leaves,
