@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Final
 
 import numpy as np
 
 from costmodel.features import BoolArray, FloatArray, IntArray, PlanFeatures
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import estimate, lookup_costs
+from costmodel.plan_cost import Estimates, estimate, lookup_costs
 
 FRONTIER_MAX: Final = 24
 """Sets kept of a frontier of a part of the pattern: the cheapest, more are never needed."""
@@ -27,7 +28,9 @@ class Weighed:
         self.features = features
         self._parameters = parameters
         self._index_costs = lookup_costs(features, parameters)
-        self._costs: dict[bytes, float] = {}
+        self._places: dict[bytes, int] = {}
+        self._costs: list[float] = []
+        self._parts: list[Estimates] = []
 
     @property
     def n_lookups(self) -> int:
@@ -42,7 +45,7 @@ class Weighed:
     @property
     def best(self) -> float:
         """Least cost seen."""
-        return min(self._costs.values(), default=np.inf)
+        return min(self._costs, default=np.inf)
 
     def index_cost(self, sets: BoolArray) -> FloatArray:
         """Return the seconds the lookups alone take, shape (n,)."""
@@ -53,22 +56,29 @@ class Weighed:
         keys = _keys(sets)
         new: dict[bytes, int] = {}
         for row, key in enumerate(keys):
-            if key not in self._costs:
+            if key not in self._places:
                 new.setdefault(key, row)
         if new:
             rows = list(new.values())
             selected = sets[rows][:, self.features.lookup]
-            found = estimate(self.features, selected, self._parameters).cost
-            self._costs.update(zip(new, found.tolist(), strict=True))
-        return np.array([self._costs[key] for key in keys])
+            found = estimate(self.features, selected, self._parameters)
+            self._places.update(zip(new, count(len(self._costs)), strict=False))
+            self._costs += found.cost.tolist()
+            self._parts.append(found)
+        return np.array([self._costs[self._places[key]] for key in keys])
+
+    def estimates(self, sets: BoolArray) -> Estimates:
+        """Return what was estimated of sets that have all been seen."""
+        places = [self._places[key] for key in _keys(sets)]
+        return Estimates.concat(self._parts).take(places)
 
     def ranking(self) -> tuple[BoolArray, FloatArray]:
         """Return all sets seen, cheapest first; of equal ones that with fewer lookups."""
-        keys = np.frombuffer(b"".join(self._costs), dtype=np.uint8)
+        keys = np.frombuffer(b"".join(self._places), dtype=np.uint8)
         width = -(-self.n_lookups // 8)
-        packed = keys.reshape(len(self._costs), width)
+        packed = keys.reshape(len(self._places), width)
         sets = np.unpackbits(packed, axis=1, count=self.n_lookups).astype(np.bool_)
-        costs = np.fromiter(self._costs.values(), dtype=np.float64)
+        costs = np.array(self._costs)
         order = np.lexsort((sets.sum(axis=1), costs))
         return sets[order], costs[order]
 

@@ -11,13 +11,16 @@ import numpy as np
 from costmodel.features import BoolArray, FloatArray, PlanFeatures
 from costmodel.frontier import Weighed, printed_frontiers, search
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import estimate
+from costmodel.plan_cost import Estimates, estimate
 
 ENUMERATED_MAX: Final = 10
 """Lookups up to which Optimal looks at all sets (1,024)."""
 
 EXHAUSTIVE_MAX: Final = 20
 """Lookups up to which exhaustive search is offered (a million sets)."""
+
+_FEW: Final = 64
+"""Sets so few that all are estimated in hardly more time than one."""
 
 _AT_ONCE: Final = 4096
 """Sets estimated together: their arrays stay small."""
@@ -102,8 +105,10 @@ def select(
     return Selection(sets[0][features.lookup], float(costs[0]), weighed.n_examined)
 
 
-def shortlist(features: PlanFeatures, parameters: CostParameters, n: int) -> BoolArray:
-    """Return the most promising plans, by Optimal's search.
+def shortlist(
+    features: PlanFeatures, parameters: CostParameters, n: int
+) -> tuple[BoolArray, Estimates]:
+    """Return the most promising plans, by Optimal's search, with their estimates.
 
     Parameters
     ----------
@@ -116,10 +121,12 @@ def shortlist(features: PlanFeatures, parameters: CostParameters, n: int) -> Boo
     -------
     ndarray of bool, shape (<= n, n_conditions)
         Distinct plans, cheapest first; the empty one, which is the tree plan, is always among them.
+    Estimates
+        Of these plans.
     """
     none = np.zeros((1, len(features.lookup_entries)), dtype=np.bool_)
     if none.size == 0:  # no condition either, so this is the empty plan
-        return none
+        return none, estimate(features, none, parameters)
     weighed = Weighed(features, parameters)
     _examine(weighed, slack=2.0)
     weighed.cost(none)
@@ -127,7 +134,7 @@ def shortlist(features: PlanFeatures, parameters: CostParameters, n: int) -> Boo
     kept = sets[:n]
     if kept.any(axis=1).all():
         kept = np.concatenate([kept[: n - 1], none])
-    return np.asarray(kept[:, features.lookup])
+    return np.asarray(kept[:, features.lookup]), weighed.estimates(kept)
 
 
 def _examine(weighed: Weighed, *, slack: float) -> None:
@@ -138,16 +145,19 @@ def _examine(weighed: Weighed, *, slack: float) -> None:
 
 
 def _enumerate(weighed: Weighed, *, slack: float) -> None:
-    """Estimate all sets whose lookups alone cost at most ``slack`` times the best found before."""
+    """Estimate all sets whose lookups alone cost at most ``slack`` times the best found before.
+
+    Of few sets all are estimated at once.
+    """
     n = weighed.n_lookups
     if n > EXHAUSTIVE_MAX:
         raise ValueError(f"{n} lookups have too many sets; at most {EXHAUSTIVE_MAX} are supported")
-    if np.isfinite(slack):
+    if np.isfinite(slack) and 2**n > _FEW:
         weighed.cost(np.concatenate([_most_selective(weighed.features), np.eye(n, dtype=np.bool_)]))
     for start in range(0, 2**n, _AT_ONCE):
         numbers = np.arange(start, min(start + _AT_ONCE, 2**n))
         sets = ((numbers[:, None] >> np.arange(n)) & 1).astype(np.bool_)
-        if np.isfinite(slack):
+        if np.isfinite(slack) and weighed.n_examined:
             sets = sets[weighed.index_cost(sets) <= slack * weighed.best]
         weighed.cost(sets)
 

@@ -327,12 +327,13 @@ class _Search:
         """Estimate the plans worth a thought, and the one asked for, if any."""
         weighed, features = self.weighed, self.weighed.features
         if self.strategy is Strategy.OPTIMAL:
-            selected = shortlist(features, self.parameters, SHORTLIST)
+            selected, estimates = shortlist(features, self.parameters, SHORTLIST)
         else:
             chosen = select(features, self.parameters, self.strategy).chosen
             selected = np.vstack((np.zeros_like(chosen), chosen))
+            estimates = estimate(features, selected, self.parameters)
         plans = [weighed.plan_of(row) for row in selected]
-        parts = [estimate(features, selected, self.parameters)]
+        parts = [estimates]
         with_fills = [asked] if asked else []
         if weighed.fills.conditions:
             cheapest = np.argsort(parts[0].cost, kind="stable")[:FILLED_PLANS].tolist()

@@ -174,17 +174,20 @@ def test_without_lookups_only_the_tree_plan_remains(strategy):
     selection = select(query, CostParameters(), strategy)
     assert selection.chosen.shape == (0,)
     assert selection.cost == cost_of(query, selection.chosen, CostParameters())
-    assert shortlist(query, CostParameters(), 5).shape == (1, 0)
+    plans, estimates = shortlist(query, CostParameters(), 5)
+    assert plans.shape == (1, 0)
+    assert estimates.cost == selection.cost
 
 
 @settings(deadline=None, max_examples=25)
 @given(queries(1, 13), PARAMETERS, st.integers(1, 20))
 def test_shortlist_begins_with_the_best_and_holds_the_tree_plan(query, parameters, n):
-    plans = shortlist(query, parameters, n)
+    plans, estimates = shortlist(query, parameters, n)
     assert 1 <= len(plans) <= n
     assert len({plan.tobytes() for plan in plans}) == len(plans)
     assert (~plans.any(axis=1)).any()
     cost = estimate(query, plans, parameters).cost
+    assert estimates.cost == pytest.approx(cost, rel=1e-9)
     kept = cost if n > len(plans) else cost[:-1]
     assert np.all(np.diff(kept) >= -1e-12)
     if n > 1:
