@@ -59,10 +59,14 @@ def constant(expression: Expression) -> tuple[bool, Key | None]:
         return True, expression.value
     if not isinstance(expression, Call):
         return False, None
-    parts = [constant(argument) for argument in expression.args]
-    if not parts or not all(known for known, _ in parts):
+    values: list[Key | None] = []
+    for argument in expression.args:
+        known, value = constant(argument)
+        if not known:
+            return False, None
+        values.append(value)
+    if not values:
         return False, None
-    values = [value for _, value in parts]
     if expression.op == "cast":
         return _cast_constant(expression.args[0].type, expression.type, values[0])
     if expression.op not in _FOLDED or not all(_is_number(value) for value in values):

@@ -13,6 +13,7 @@ from replay.language.bound import (
     Call,
     Expression,
     Literal,
+    walk,
 )
 from replay.language.bound import DataType as T
 from replay.planning.atoms import (
@@ -102,19 +103,36 @@ def symbol_ranges(
     tuple
         For each of ``query.symbols`` what `implied_ranges` says.
     """
-    by_row = defines_by_row(query)
-    known: tuple[Ranges | None, ...] = tuple({} for _ in query.symbols)
-    for _ in range(len(query.symbols) + 1):
+    # What follows from either of two forms of a condition holds.
+    forms = [
+        (define,) if by_row is define else (define, by_row)
+        for define, by_row in zip(query.defines, defines_by_row(query), strict=True)
+    ]
+    follows = [_symbols_read(define) for define in query.defines]
+    known: list[Ranges | None] = [{} for _ in query.symbols]
+    changed = set(range(len(known)))
+    stale = changed
+    for _ in range(len(known) + 1):
         pinned = {index: ranges for index, ranges in enumerate(known) if ranges}
-        # What follows from either of two forms of a condition holds.
-        refined = tuple(
-            _all_of(implied_ranges(form, pinned=pinned, deltas=deltas) for form in forms)
-            for forms in zip(query.defines, by_row, strict=True)
-        )
-        if refined == known:
-            break
-        known = refined
-    return known
+        refined = {
+            index: _all_of(
+                implied_ranges(form, pinned=pinned, deltas=deltas) for form in forms[index]
+            )
+            for index in stale
+        }
+        changed = {index for index, ranges in refined.items() if ranges != known[index]}
+        for index in changed:
+            known[index] = refined[index]
+        stale = {index for index, read in enumerate(follows) if read & changed}
+    return tuple(known)
+
+
+def _symbols_read(condition: Expression | None) -> set[int]:
+    """Return the symbols whose events a condition reads."""
+    if condition is None:
+        return set()
+    anchors = [part.anchor for part in walk(condition) if isinstance(part, Attribute)]
+    return {symbol for anchor in anchors for symbol in anchor.symbols or ()}
 
 
 def unite(branches: Iterable[Ranges | None]) -> Ranges | None:
