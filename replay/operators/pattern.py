@@ -88,7 +88,7 @@ def compile_pattern(
     code = np.array(writer.code, dtype=np.int64).reshape(-1, kernels.CODE_WIDTH)
     _look_ahead(code)
     if bound:
-        points = np.isin(code[:, 0], (kernels.SPLIT, kernels.RUN))
+        points = (code[:, 0] == kernels.SPLIT) | (code[:, 0] == kernels.RUN)
         code[points, kernels.KEY] = code[points, kernels.MEMO]
         code[points, kernels.MEMO] = -1
     fixed = fixed_sequence(pattern) if plain and not bound else None

@@ -111,8 +111,13 @@ class MatchProgram:
     """Whether rows that no match maps are told as well."""
     has_edges: bool
     """Whether the pattern asks for the ends of a partition."""
-    fingerprint: str
-    """Tells programs apart whose matchers could not take up each other's state."""
+    query: BoundPatternQuery
+    """What was compiled."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells programs apart whose matchers could not take up each other's state."""
+        return hashlib.sha256(repr(self.query).encode()).hexdigest()
 
     @property
     def in_order(self) -> bool:
@@ -265,7 +270,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         row_offsets=row_offsets,
         with_unmatched=query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED,
         has_edges=any(isinstance(part, Edge) for part in pattern_parts(query.pattern)),
-        fingerprint=hashlib.sha256(repr(query).encode()).hexdigest(),
+        query=query,
     )
 
 

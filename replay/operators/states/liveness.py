@@ -90,7 +90,7 @@ def _width(item: tuple[int, int, int]) -> int:
 
 def _start_matters(across: AcrossCode) -> bool:
     op, kind, slot = across.code[:, 0], across.code[:, 2], across.code[:, 3]
-    leaf = np.isin(op, (conditions.X_LEAF_I, conditions.X_LEAF_F))
+    leaf = (op == conditions.X_LEAF_I) | (op == conditions.X_LEAF_F)
     from_start = leaf & (slot < 0) & (kind != conditions.ANCHOR_CURRENT)
     counted = (op == conditions.X_COUNT) & (slot < 0)
     return bool((from_start | counted | (op == conditions.X_MATCH_NUMBER)).any())
