@@ -233,19 +233,45 @@ class _UnitReader:
     def read(self, unit: list[Piece]) -> list[Prepared]:
         """Return the unit's rows, evaluated: at once, or piece by piece where rows look around."""
         columns = list(self._program.columns)
-        if self._margins:
-            return [self._read_with_margins(piece, columns) for piece in unit]
-        blocks = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
-        return [self._program.prepare(self._source.read_blocks(blocks, columns))]
+        if not self._margins:
+            blocks = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
+            return [self._program.prepare(self._source.read_blocks(blocks, columns))]
+        views = [self._with_margins(piece) for piece in unit]
+        bases = self._source.bases
+        blocks = np.unique(np.concatenate([np.arange(*view.blocks) for view in views]))
+        table = self._source.read_blocks(blocks, columns)
+        first_row = np.cumsum(np.append(0, bases[blocks + 1] - bases[blocks]))
+        at = first_row[np.searchsorted(blocks, [view.blocks[0] for view in views])].tolist()
+        return [
+            self._program.prepare(
+                table.slice(first + view.skipped, view.n_rows),
+                before=view.before,
+                after=view.after,
+            )
+            for first, view in zip(at, views, strict=True)
+        ]
 
-    def _read_with_margins(self, piece: Piece, columns: list[str]) -> Prepared:
-        """Read the rows PREV and NEXT look at beside the piece, and hand them over as margins."""
+    def _with_margins(self, piece: Piece) -> _View:
+        """Return where a piece lies together with the rows PREV and NEXT look at beside it."""
         bases = self._source.bases
         lo, hi = int(bases[piece.first_block]), int(bases[piece.last_block])
         before = min(self._program.rows_before, lo)
         after = min(self._program.rows_after, self._source.n_events - hi)
         first = int(np.searchsorted(bases, lo - before, side="right")) - 1
         last = int(np.searchsorted(bases, hi + after, side="left"))
-        table = self._source.read_blocks(np.arange(first, last), columns)
-        table = table.slice(lo - before - int(bases[first]), before + hi - lo + after)
-        return self._program.prepare(table, before=before, after=after)
+        skipped = lo - before - int(bases[first])
+        return _View((first, last), skipped, before + hi - lo + after, before, after)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The rows of a piece and its margins."""
+
+    blocks: tuple[int, int]
+    """Half-open: the blocks they lie in."""
+    skipped: int
+    """Rows of the first of these blocks that stand before them."""
+    n_rows: int
+    before: int
+    after: int
+    """Rows that are margins."""

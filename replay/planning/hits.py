@@ -97,7 +97,9 @@ def join_block(
     first, stop = block
     chosen = [position for position in range(first, stop) if position in found]
     by_size = sorted(chosen, key=lambda position: len(found[position].seq))
-    start = found[by_size[0]].seq - (by_size[0] - first)
+    offset, start = by_size[0] - first, found[by_size[0]].seq
+    if offset:
+        start = start - offset
     inside = np.searchsorted(start, (first, n_events - (n_positions - first) + 1))
     start = start[inside[0] : inside[1]]
     for position in by_size[1:]:
