@@ -11,8 +11,11 @@ from replay.planning.statistics import BoolArray, IntArray
 SWEEP_VALUES_MIN: Final = 2048
 """Below this many values bisecting costs microseconds, and needs no compiler loaded."""
 
-SWEEP_STEPS_MAX: Final = 24
-"""Values per wanted one up to which a sweep (about 1 ns a step) beats bisecting."""
+SWEEP_WANTED_MIN: Final = 64
+"""Below this many wanted ones too."""
+
+MARKED_MAX: Final = 24
+"""Values per wanted one up to which marking them all in a bit map beats looking for each."""
 
 SPAN_WORDS_MAX: Final = 8
 """Words of the bit map per value marked in it: clearing a word costs a small part of marking."""
@@ -29,11 +32,10 @@ def lower_bounds(values: IntArray, wanted: IntArray) -> IntArray:
     Returns
     -------
     ndarray of int64, shape (n_wanted,)
-        As ``numpy.searchsorted(values, wanted)`` gives it; O(n_values + n_wanted) unless there are
-        far more values than wanted ones.
+        As ``numpy.searchsorted(values, wanted)`` gives it. Values between two wanted ones cost
+        the logarithm of their number.
     """
-    n = len(values)
-    if n < SWEEP_VALUES_MIN or n > SWEEP_STEPS_MAX * len(wanted):
+    if len(values) < SWEEP_VALUES_MIN or len(wanted) < SWEEP_WANTED_MIN:
         return np.asarray(np.searchsorted(values, wanted), dtype=np.int64)
     from replay.planning.kernels import sweep_lower_bounds
 
@@ -46,13 +48,13 @@ def are_in(wanted: IntArray, present: IntArray) -> BoolArray:
     if len(present) == 0:
         return np.zeros(len(wanted), dtype=np.bool_)
     first, n_words = _span(wanted, present)
-    is_long = SWEEP_VALUES_MIN <= len(present) <= SWEEP_STEPS_MAX * len(wanted)
+    is_long = SWEEP_VALUES_MIN <= len(present) <= MARKED_MAX * len(wanted)
     if is_long and n_words <= SPAN_WORDS_MAX * len(present):
         from replay.planning.kernels import find_members
 
         found: BoolArray = find_members(wanted, present, first, n_words)
         return found
-    at = np.searchsorted(present, wanted)
+    at = lower_bounds(present, wanted)
     at[at == len(present)] = 0
     return np.asarray(present[at] == wanted, dtype=np.bool_)
 

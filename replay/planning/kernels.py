@@ -6,15 +6,35 @@ import numpy as np
 from numba import njit
 
 
+_NEAR = 8
+"""Values looked at one by one before larger steps are taken."""
+
+
 @njit(cache=True, nogil=True)
 def sweep_lower_bounds(values, wanted):  # type: ignore[no-untyped-def]
-    """Return for each of ``wanted`` how many ``values`` are smaller; both int64, ascending."""
+    """Return for each of ``wanted`` how many ``values`` are smaller; both int64, ascending.
+
+    From the place of the one before, by steps that double, so that values in between cost little.
+    """
     places = np.empty(len(wanted), np.int64)
     at = 0
     n = len(values)
     for i in range(len(wanted)):
-        while at < n and values[at] < wanted[i]:
+        near = min(at + _NEAR, n)
+        while at < near and values[at] < wanted[i]:
             at += 1
+        if at == near:
+            step = _NEAR
+            while at + step < n and values[at + step] < wanted[i]:
+                at += step
+                step += step
+            stop = min(at + step, n)
+            while at < stop:
+                middle = (at + stop) >> 1
+                if values[middle] < wanted[i]:
+                    at = middle + 1
+                else:
+                    stop = middle
         places[i] = at
     return places
 
@@ -26,14 +46,15 @@ def find_members(wanted, present, first, n_words):  # type: ignore[no-untyped-de
     Without a branch that depends on the data: merging two lists instead mispredicts every other
     step. Every value of both arrays lies in ``first`` to ``first + 32 * n_words - 1``.
     """
-    words = np.zeros(n_words, np.int64)
+    words = np.zeros(n_words, np.uint32)
     for i in range(len(present)):
-        place = present[i] - first
-        words[place >> 5] |= 1 << (place & 31)
+        place = np.uint64(present[i] - first)
+        words[place >> np.uint64(5)] |= np.uint32(np.uint64(1) << (place & np.uint64(31)))
     found = np.empty(len(wanted), np.bool_)
     for i in range(len(wanted)):
-        place = wanted[i] - first
-        found[i] = (words[place >> 5] >> (place & 31)) & 1 != 0
+        place = np.uint64(wanted[i] - first)
+        bits = words[place >> np.uint64(5)] >> (place & np.uint64(31))
+        found[i] = bits & np.uint64(1) != 0
     return found
 
 

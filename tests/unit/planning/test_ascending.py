@@ -42,3 +42,12 @@ def test_long_arrays_take_the_sweep_and_agree() -> None:
     places = ascending.lower_bounds(values, wanted)
     assert places.tolist() == np.searchsorted(values, wanted).tolist()
     assert np.flatnonzero(ascending.are_in(wanted, values)).tolist() == list(range(0, 15_000, 3))
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_values=st.integers(0, 2000), n_wanted=st.integers(0, 9))
+def test_sweep_leaps_over_many_values(seed: int, n_values: int, n_wanted: int) -> None:
+    random = np.random.default_rng(seed)
+    values = np.sort(random.integers(0, 5000, n_values))
+    wanted = np.sort(random.integers(-10, 5010, n_wanted))
+    places = sweep_lower_bounds(values, wanted)
+    assert places.tolist() == [int((values < w).sum()) for w in wanted]
