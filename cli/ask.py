@@ -13,7 +13,7 @@ import typer
 from chronicle.errors import StorageError
 from cli.options import JsonOption, StoreOption, StreamArgument, stream_of
 from cli.show import own_name, print_result, print_table, say
-from cli.startup import keep_pandas_out
+from cli.startup import keep_heavy_libraries_out
 
 if TYPE_CHECKING:
     from replay import Result
@@ -59,7 +59,7 @@ def query(
 
     Example: chronicle query -f robbery.sql --store data --analyze
     """
-    keep_pandas_out()
+    keep_heavy_libraries_out()
     import replay
     from chronicle import open_store
     from replay.statement import unused_parameters

@@ -12,7 +12,7 @@ import typer
 
 from cli.options import JsonOption, StoreOption, store_of
 from cli.show import print_table, say
-from cli.startup import keep_pandas_out
+from cli.startup import keep_heavy_libraries_out
 
 if TYPE_CHECKING:
     from replay.calibration.measure import Calibration
@@ -38,7 +38,7 @@ def calibrate(
 
     Example: chronicle calibrate --store data --report
     """
-    keep_pandas_out()
+    keep_heavy_libraries_out()
     from replay.calibration.measure import calibrate as measure
     from replay.calibration.measure import choose_stream
     from replay.calibration.sample import check_estimates

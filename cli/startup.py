@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from importlib.abc import MetaPathFinder
+from types import ModuleType
+from typing import cast
 
 
 class _NoPandas(MetaPathFinder):
@@ -14,14 +16,17 @@ class _NoPandas(MetaPathFinder):
             raise ModuleNotFoundError(f"no module '{fullname}' is wanted", name=fullname)
 
 
-def keep_pandas_out() -> None:
-    """Let PyArrow find no pandas, once and for all.
+def keep_heavy_libraries_out() -> None:
+    """Let PyArrow find no pandas and Numba no SciPy, once and for all.
 
-    It loads pandas with the first array it makes, wherever pandas is installed (Spark's workers
-    need it); that takes as long as many a query, and nothing of it is used.
+    PyArrow loads pandas with the first array it makes, and Numba SciPy's linear algebra with the
+    first kernel, wherever they are installed (Spark's workers need pandas); that takes as long as
+    many a query, and nothing of it is used.
     """
     import pyarrow as pa
 
+    # Python takes None for a module that is not there.
+    sys.modules.setdefault("scipy", cast("ModuleType", None))
     if "pandas" in sys.modules:
         return
     blind = _NoPandas()

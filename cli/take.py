@@ -18,7 +18,7 @@ from cli.options import (
     names,
 )
 from cli.show import say
-from cli.startup import keep_pandas_out
+from cli.startup import keep_heavy_libraries_out
 
 
 def ingest(
@@ -139,7 +139,7 @@ def append(
 
     Example: chronicle append today.csv --store data --stream crimes
     """
-    keep_pandas_out()
+    keep_heavy_libraries_out()
     from chronicle.local.append_files import AppendOptions, append_files
     from chronicle.new_store import open_or_create
     from indexing.lifecycle import create_index
