@@ -288,8 +288,9 @@ class Snapshot:
         SchemaError
             If there is no such column.
         """
+        known = set(self.schema.names)
         for column in columns:
-            if column not in self.schema.names:
+            if column not in known:
                 raise self._unknown(column)
         if len(blocks) == 0:
             return self._reader.empty(columns)

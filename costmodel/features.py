@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from costmodel.matching import match_steps
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # without slots, to keep what follows from the fields
 class PlanFeatures:
     """A query over one stream, without the plans.
 
@@ -69,6 +72,11 @@ class PlanFeatures:
     they hold together as independent ones would: shape (2**k,) for k conditions, where bit j of the
     place stands for the j-th of ``basic_block``'s; 0 for sets of one or none. Of a block with shape
     (0,), and of all blocks where there are no arrays, conditions are taken as independent."""
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        """The matcher's steps per event in each segment, shape (S,); see `match_steps`."""
+        return match_steps(self)
 
     @property
     def remaining_events(self) -> float:

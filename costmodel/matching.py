@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from costmodel.features import FloatArray, PlanFeatures
 from costmodel.waiting import POINTS, invert
+
+if TYPE_CHECKING:
+    from costmodel.features import FloatArray, PlanFeatures
 
 AWAKE_STEPS: Final = 5.0
 """Steps an event costs where any search is open behind a gap, against one where none is: measured

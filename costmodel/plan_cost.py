@@ -9,7 +9,6 @@ import numpy as np
 
 from costmodel.coverage import estimate_coverage
 from costmodel.features import BoolArray, FloatArray, PlanFeatures
-from costmodel.matching import match_steps
 from costmodel.parameters import CostParameters
 
 
@@ -99,7 +98,7 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
     entries = reads @ features.lookup_entries
     index_cost = reads @ lookup_costs(features, parameters)
     per_block = features.segment_events / np.maximum(features.segment_blocks, 1.0)
-    per_event = _event_cost(features, parameters, match_steps(features))
+    per_event = _event_cost(features, parameters, features.steps)
     cost = (
         index_cost
         + coverage.blocks @ (parameters.block_s + per_event * per_block)
@@ -123,7 +122,7 @@ def estimate_full(features: PlanFeatures, parameters: CostParameters) -> Estimat
     Where the coarse pattern map proves that no match can lie, no search is taken to be open: its
     symbols are missing there.
     """
-    steps = float(features.segment_events @ (match_steps(features) - 1.0)) + features.n_events
+    steps = float(features.segment_events @ (features.steps - 1.0)) + features.n_events
     cost = (
         parameters.block_s * features.n_blocks
         + float(_event_cost(features, parameters, np.zeros(1))[0]) * features.n_events
@@ -150,7 +149,7 @@ def replay_cost(
         As in `estimate`.
     """
     weight = features.segment_events / max(features.remaining_events, 1.0)
-    steps = float(weight @ match_steps(features))
+    steps = float(weight @ features.steps)
     per_event = float(_event_cost(features, parameters, np.array([steps]))[0])
     return parameters.block_s * n_blocks + per_event * n_events + parameters.seek_s * n_stretches
 

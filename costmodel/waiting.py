@@ -21,12 +21,13 @@ References
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.features import FloatArray
+if TYPE_CHECKING:
+    from costmodel.features import FloatArray
 
 ComplexArray = NDArray[np.complex128]
 

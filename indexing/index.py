@@ -147,12 +147,13 @@ class Index:
         within
             As for ``lookup``: runs and files it leaves out are not counted.
         """
-        candidates, certain = self._keys.candidates(ranges), self._keys.certain(ranges)
+        candidates = self._keys.candidates(ranges)
         placement = self._placed()
         parts = [placement.parts[place] for place in placement.places_within(within)]
         if self._keys.open_key is None:
             counts = [part.count(candidates) for part in parts]
             return sum(least for least, _ in counts), sum(most for _, most in counts)
+        certain = self._keys.certain(ranges)
         least = sum(part.count(certain)[0] for part in parts)
         return least, sum(part.count(candidates)[1] for part in parts)
 

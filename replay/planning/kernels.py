@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-
 _NEAR = 8
 """Values looked at one by one before larger steps are taken."""
 

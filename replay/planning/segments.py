@@ -33,6 +33,9 @@ RANGES_MEASURED_MAX: Final = 16
 """Ranges of one condition that are laid over the extremes one by one; longer lists are taken to
 lie evenly in every block that may hold them."""
 
+_FACTOR: Final = 6364136223846793005
+"""Odd, and its powers, which wrap around, have no pattern: Knuth's MMIX multiplier."""
+
 DENSITY_MIN: Final = 2.0**-24
 """Densities below this are all one class, with nothing at all."""
 
@@ -240,7 +243,7 @@ def _mixtures(octaves: FloatArray) -> IntArray:
     """Return a number for each run of blocks, equal where all classes are."""
     classes = np.rint(octaves / CLASS_OCTAVES).astype(np.int64)
     # A sum with odd factors tells mixtures apart. Two that fell together would share a segment.
-    factors = np.random.default_rng(0).integers(1, 2**62, len(classes)) | 1
+    factors = np.multiply.accumulate(np.full(len(classes), _FACTOR))
     return _numbered(factors @ classes)
 
 
