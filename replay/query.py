@@ -20,17 +20,16 @@ from chronicle.lost import check_not_vacuumed, lost_file
 from costmodel.parameters import CostParameters
 from indexing import clear_answers
 from replay.engines.answer import Answering
-from replay.engines.local import INLINE_EVENTS
+from replay.engines.local import kept_if_small
 from replay.engines.lookups import Lookups
 from replay.engines.ordered import OrderedSource
-from replay.engines.source import EventSource, OnceRead, TableSource, columns_read
+from replay.engines.source import EventSource, TableSource, columns_read
 from replay.engines.statistics import (
     SnapshotStatistics,
     clear_statistics,
     statistics_of,
 )
 from replay.errors import NotSupportedError, PlanError
-from replay.language.bound import BoundPatternQuery
 from replay.operators.program import MatchProgram
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.explain import to_json, to_text
@@ -318,7 +317,7 @@ def _run_on_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -
     settled = find_stretches(chosen, bound, statistics, lookups, is_adaptive=asked.plan == "auto")
     found = settled.stretches
     looked_up = perf_counter()
-    source = _source_of(snapshot, bound, found.blocks)
+    source = _source_of(snapshot, statement, found.blocks)
     return _Run(
         Answering(source, bound, program, found.blocks),
         source,
@@ -336,15 +335,16 @@ def _run_on_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -
 
 
 def _source_of(
-    snapshot: Snapshot, bound: BoundPatternQuery, stretches: np.ndarray[Any, Any]
+    snapshot: Snapshot, statement: Statement, stretches: np.ndarray[Any, Any]
 ) -> EventSource:
     """Return where to read: small replays keep what they read for the measures."""
+    bound = statement.bound
     source: EventSource = snapshot
     if bound.order_by:
         leaves = snapshot.leaves
         source = OrderedSource(snapshot, leaves, time=bound.time, order_by=bound.order_by)
-    is_small = count_events(stretches, snapshot.bases) <= INLINE_EVENTS
-    return OnceRead(source, columns_read(bound)) if is_small else source
+    n_events = count_events(stretches, snapshot.bases)
+    return kept_if_small(source, bound, statement.program, n_events)
 
 
 def _byte_counter(

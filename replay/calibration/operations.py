@@ -17,9 +17,8 @@ from indexing import clear_answers
 from replay.calibration.facts import Facts
 from replay.calibration.probes import Probe, lookup_probes, replay_probes
 from replay.calibration.timing import SEED, Operation
-from replay.engines.local import INLINE_EVENTS, Replay
+from replay.engines.local import Replay, kept_if_small
 from replay.engines.lookups import Lookups
-from replay.engines.source import EventSource, OnceRead, columns_read
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.planning.block_ranges import count_blocks, count_events
 from replay.planning.planner import choose_plan
@@ -109,9 +108,7 @@ def _replay(
     n_blocks, n_events = count_blocks(stretches), count_events(stretches, snapshot.bases)
 
     def run() -> None:
-        source: EventSource = snapshot
-        if n_events <= INLINE_EVENTS:  # as queries do
-            source = OnceRead(snapshot, columns_read(statement.bound))
+        source = kept_if_small(snapshot, statement.bound, statement.program, n_events)
         for _ in Replay(source, statement.program, stretches).matches():
             continue
 

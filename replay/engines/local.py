@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from replay.engines.source import EventSource
+from replay.engines.source import EventSource, OnceRead, columns_read
 from replay.errors import SkipError
+from replay.language.bound import BoundPatternQuery
 from replay.operators.matchers import certain_matches, new_counter, new_matcher
 from replay.operators.matches import Matches
 from replay.operators.prepared import Prepared
@@ -40,6 +41,19 @@ UNITS_AHEAD_PER_THREAD = 2
 
 INLINE_EVENTS = 1 << 15
 """Below this many events to read a query starts no thread."""
+
+
+def kept_if_small(
+    source: EventSource, query: BoundPatternQuery, program: MatchProgram, n_events: int
+) -> EventSource:
+    """Return the source of a replay of so many events: of a small one, one that keeps them.
+
+    Measures then need no second read. Columns that only they read are read of all these events,
+    which pays for few; where the matcher reads all columns anyway, a whole unit is kept.
+    """
+    columns = columns_read(query)
+    n_most = UNIT_EVENTS if set(columns) <= set(program.columns) else INLINE_EVENTS
+    return OnceRead(source, columns) if n_events <= n_most else source
 
 
 @dataclass(frozen=True, slots=True)

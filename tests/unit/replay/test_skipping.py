@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import Store, create_store
+from chronicle import Snapshot, Store, create_store
+from replay.engines import local
 from replay.errors import PlanError
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream
@@ -40,6 +43,7 @@ def recognize(pattern: str, define: str, more: str = "", measures: str = "FIRST(
 
 
 RARE = recognize("A Z*? B", "A AS a = 77, B AS B.a = 78", "WITHIN 10")
+BESIDE = recognize("A", "A AS A.a = 77 AND PREV(A.a, 6) = 4 AND NEXT(A.a, 7) = 2", "WITHIN 0")
 
 
 def blocks_read(store: Store, sql: str, plan: str) -> int:
@@ -92,10 +96,34 @@ def test_partitioned_query_skips_by_time(store: Store) -> None:
 
 
 def test_navigation_reads_beside_the_interval(store: Store) -> None:
-    sql = recognize("A", "A AS A.a = 77 AND PREV(A.a, 6) = 4 AND NEXT(A.a, 7) = 2", "WITHIN 0")
     # 205 - 6 = 199 has a = 4, 205 + 7 = 212 has a = 2; both lie in other blocks.
-    assert blocks_read(store, sql, "indexes=A.a") <= 4
+    assert blocks_read(store, BESIDE, "indexes=A.a") <= 4
+    assert len(replay.query(store, BESIDE, plan="indexes=A.a")) == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "n_inline", "read"),
+    [
+        pytest.param(RARE, 0, [["a", "t"]], id="measures of matched columns"),
+        pytest.param(RARE.replace("FIRST(t)", "FIRST(x)"), 0, [["a", "t"], ["x"]], id="of others"),
+        pytest.param(RARE.replace("FIRST(t)", "FIRST(x)"), 99, [["a", "t", "x"]], id="small"),
+        pytest.param(BESIDE, 0, [["a", "t"]], id="several stretches that look around"),
+    ],
+)
+def test_small_replay_reads_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch, sql: str, n_inline: int, read: list[list[str]]
+) -> None:
+    found: list[list[str]] = []
+    original = Snapshot.read_blocks
+
+    def counted(self: Snapshot, blocks: np.ndarray, columns: list[str]) -> pa.Table:
+        found.append(sorted(columns))
+        return original(self, blocks, columns)
+
+    monkeypatch.setattr(Snapshot, "read_blocks", counted)
+    monkeypatch.setattr(local, "INLINE_EVENTS", n_inline)
     assert len(replay.query(store, sql, plan="indexes=A.a")) == 2
+    assert found == read
 
 
 def test_equal_ranges_are_looked_up_once(store: Store) -> None:
