@@ -14,7 +14,7 @@ from replay.operators.matches import Matches
 from replay.operators.partitions import PartitionTable, evaluate_grouped, group, partitions_of
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
-from replay.operators.row_intake import RowIntake
+from replay.operators.row_intake import RowIntake, seqs_of, seqs_of_stretches
 from replay.operators.search import Outcome, Rows, Segments, SkipFailure, search
 from replay.operators.snapshots import MatcherState, from_bytes, to_bytes
 
@@ -94,7 +94,7 @@ class PatternMatcher(RowIntake):
         n = prepared.n_rows
         if n == 0:
             return
-        self._note_pushed(n, first_seq)
+        self._note_pushed(prepared, first_seq)
         if self._program.needs_all_rows:
             self._deferred.append((prepared, first_seq))
             return
@@ -111,10 +111,25 @@ class PatternMatcher(RowIntake):
     def _take_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
     ) -> None:
-        rows = self._admit(prepared, 0)
-        begins = starts.astype(np.int64)
-        searched = Searched(rows, begins, begins + n_rows, first_seqs - begins)
-        self._search(searched, np.zeros(len(begins), np.int64), final=True, newest=0)
+        program, n_stretches = self._program, len(starts)
+        if program.partition_by and not program.stands_alone:
+            self._take_one_by_one(prepared, starts, n_rows, first_seqs)
+            return
+        self._n_rows += prepared.n_rows
+        if prepared.partitions is None:
+            begins = starts.astype(np.int64)
+            rows = self._to_rows(prepared, None, None)
+            searched = Searched(rows, begins, begins + n_rows, first_seqs - begins)
+            partitions = np.zeros(n_stretches, np.int64)
+        else:
+            # What a partition has in one stretch is searched by itself, in order of the stretches.
+            stretch, seq = seqs_of_stretches(prepared, starts, n_rows, first_seqs)
+            part = self._partitions.numbers(prepared.partitions) * n_stretches + stretch
+            rows = self._to_rows(prepared, seq, part)
+            rows, begins, ends = group(rows, len(self._partitions) * n_stretches)
+            searched = Searched(rows, begins, ends, begins)
+            partitions = partitions_of(rows, begins, ends) // n_stretches
+        self._search(searched, partitions, final=True, newest=0)
         self._raise_failure()
 
     def finish(self) -> None:
@@ -208,7 +223,7 @@ class PatternMatcher(RowIntake):
         seq = partition = None
         if prepared.partitions is not None:
             partition = self._partitions.numbers(prepared.partitions)
-            seq = np.arange(first_seq, first_seq + prepared.n_rows, dtype=np.int64)
+            seq = seqs_of(prepared, first_seq)
         return self._to_rows(prepared, seq, partition)
 
     def _search_inbox(self, *, final: bool) -> None:

@@ -55,6 +55,8 @@ class Prepared:
     n_faults: int
     table: pa.Table | None = None
     """The rows themselves, where they can be evaluated only once grouped by partition."""
+    seq: IntArray | None = None
+    """``seq`` of the rows, ascending, where some of the stretch are left out; None: none are."""
 
     @property
     def n_rows(self) -> int:
@@ -77,6 +79,7 @@ class Prepared:
             partitions=groups and Partitions(groups.codes[part], groups.keys),
             n_faults=self.n_faults if offset == 0 else 0,
             table=None if self.table is None else self.table.slice(offset, length),
+            seq=None if self.seq is None else self.seq[part],
         )
 
 

@@ -23,6 +23,7 @@ from replay.language.bound import (
     DataType,
     Edge,
     Expression,
+    MatchNumber,
     Negation,
     Pattern,
     RowsPerMatch,
@@ -111,6 +112,9 @@ class MatchProgram:
     """Whether rows that no match maps are told as well."""
     has_edges: bool
     """Whether the pattern asks for the ends of a partition."""
+    stands_alone: bool
+    """Whether matches depend on their rows alone, not on others of the partition wherever they lie:
+    those PREV and NEXT ask for, its ends, rows that no match maps, the number of matches before."""
     query: BoundPatternQuery
     """What was compiled."""
 
@@ -245,13 +249,17 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     row_offsets = _row_offsets(query) if needs_rows else ()
     margins = [a.offset for e in query.defines for a in attributes(e)]
     partitioned = bool(query.partition_by)
+    needs_all_rows = partitioned and (any(margins) or any(offsets) or any(row_offsets))
+    with_unmatched = query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED
+    has_edges = any(isinstance(part, Edge) for part in pattern_parts(query.pattern))
+    numbered = any(isinstance(part, MatchNumber) for e in query.defines if e for part in walk(e))
     return MatchProgram(
         columns=_columns(query),
         rows_before=0 if partitioned else max(0, *[-o for o in margins], 0),
         rows_after=0 if partitioned else max(0, *margins, 0),
         anchors=anchors,
         offsets=offsets,
-        needs_all_rows=partitioned and (any(margins) or any(offsets) or any(row_offsets)),
+        needs_all_rows=needs_all_rows,
         semantics=query.semantics,
         pattern=code,
         pattern_text=describe(query.pattern, query.symbols),
@@ -268,8 +276,9 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         skip=_skip(query),
         needs_rows=needs_rows,
         row_offsets=row_offsets,
-        with_unmatched=query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED,
-        has_edges=any(isinstance(part, Edge) for part in pattern_parts(query.pattern)),
+        with_unmatched=with_unmatched,
+        has_edges=has_edges,
+        stands_alone=not any((*margins, needs_all_rows, with_unmatched, has_edges, numbered)),
         query=query,
     )
 

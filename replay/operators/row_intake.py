@@ -44,7 +44,10 @@ class RowIntake(ABC):
 
     @abstractmethod
     def push(self, prepared: Prepared, first_seq: int) -> None:
-        """Take the next rows of the stretch; row i has ``seq`` ``first_seq + i``."""
+        """Take the next rows of the stretch.
+
+        Row i has ``seq`` ``first_seq + i``, unless rows were left out and they tell theirs.
+        """
 
     @abstractmethod
     def finish(self) -> None:
@@ -54,7 +57,7 @@ class RowIntake(ABC):
     def _take_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
     ) -> None:
-        """Take whole stretches of a query without partitions, of one row at least."""
+        """Take whole stretches, of one row at least."""
 
     def push_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
@@ -70,24 +73,28 @@ class RowIntake(ABC):
         """
         if self._next_seq is not None:
             raise ValueError("a stretch is open; finish it before pushing whole ones")
-        if self._program.partition_by:
-            parts = zip(starts.tolist(), n_rows.tolist(), first_seqs.tolist(), strict=True)
-            for start, n, first in parts:
-                self.push(prepared.slice(start, n), first)
-                self.finish()
-        elif prepared.n_rows:
-            self._n_rows += prepared.n_rows
+        if prepared.n_rows:
             self._take_stretches(prepared, starts, n_rows, first_seqs)
 
-    def _note_pushed(self, n_rows: int, first_seq: int) -> None:
+    def _take_one_by_one(
+        self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
+    ) -> None:
+        """Take whole stretches as if each were pushed by itself."""
+        parts = zip(starts.tolist(), n_rows.tolist(), first_seqs.tolist(), strict=True)
+        for start, n, first in parts:
+            self.push(prepared.slice(start, n), first)
+            self.finish()
+
+    def _note_pushed(self, prepared: Prepared, first_seq: int) -> None:
         """Hold the next rows of a stretch to follow those pushed last."""
-        if self._next_seq is not None and first_seq != self._next_seq:
+        follows, n, seq = self._next_seq, prepared.n_rows, prepared.seq
+        first = first_seq if seq is None else int(seq[0])
+        if follows is not None and (first < follows if seq is not None else first != follows):
             raise ValueError(
-                f"rows from seq {first_seq} pushed where {self._next_seq} follows; "
-                "finish the stretch first"
+                f"rows from seq {first} pushed where {follows} follows; finish the stretch first"
             )
-        self._next_seq = first_seq + n_rows
-        self._n_rows += n_rows
+        self._next_seq = first + n if seq is None else int(seq[-1]) + 1
+        self._n_rows += n
 
     def _ranks(self) -> IntArray | None:
         """Return what stands for texts in a search whose conditions order them: their ranks.
@@ -114,3 +121,20 @@ class RowIntake(ABC):
             table = [known.setdefault(entry, len(known)) for entry in strings.entries]
             leaves[strings.leaf] = np.array([*table, -1], np.int64)[strings.codes]
         return Rows(prepared.words, prepared.times, leaves, prepared.known, seq, partition)
+
+
+def seqs_of(prepared: Prepared, first_seq: int) -> IntArray:
+    """Return the ``seq`` of prepared rows, which begin with ``first_seq`` unless they tell."""
+    if prepared.seq is not None:
+        return prepared.seq
+    return np.arange(first_seq, first_seq + prepared.n_rows, dtype=np.int64)
+
+
+def seqs_of_stretches(
+    prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the stretch of each row, by number, and its ``seq``; see `push_stretches`."""
+    stretch = np.repeat(np.arange(len(starts)), n_rows)
+    if prepared.seq is not None:
+        return stretch, prepared.seq
+    return stretch, np.arange(prepared.n_rows) + (first_seqs - starts)[stretch]

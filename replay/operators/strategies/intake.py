@@ -10,7 +10,7 @@ import numpy.typing as npt
 from replay.operators.partitions import PartitionTable, evaluate_grouped
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
-from replay.operators.row_intake import RowIntake
+from replay.operators.row_intake import RowIntake, seqs_of, seqs_of_stretches
 from replay.operators.search import Rows
 from replay.operators.strategies.searches import Search, to_search
 
@@ -52,20 +52,22 @@ class Intake(RowIntake):
         ValueError
             If the rows do not follow those pushed last.
         """
-        n = prepared.n_rows
-        if n == 0:
+        if prepared.n_rows == 0:
             return
-        self._note_pushed(n, first_seq)
+        self._note_pushed(prepared, first_seq)
         if self._program.needs_all_rows:
             self._deferred.append((prepared, first_seq))
             return
-        self._inbox.append(self._admit(prepared, np.arange(first_seq, first_seq + n)))
+        self._inbox.append(self._admit(prepared, seqs_of(prepared, first_seq)))
 
     def _take_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
     ) -> None:
-        stretch = np.repeat(np.arange(len(starts)), n_rows)
-        seq = np.arange(prepared.n_rows) + (first_seqs - starts)[stretch]
+        if self._program.partition_by:
+            self._take_one_by_one(prepared, starts, n_rows, first_seqs)
+            return
+        self._n_rows += prepared.n_rows
+        stretch, seq = seqs_of_stretches(prepared, starts, n_rows, first_seqs)
         search = to_search(self._to_rows(prepared, seq, stretch), self._first_rows())
         search.end()
         self._finished.append(search)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -216,6 +217,36 @@ def test_stretches_pushed_at_once_match_as_pushed_one_by_one(events, asked, data
         assert np.array_equal(getattr(left, name), getattr(right, name)), name
 
 
+@SLOW
+@given(events=rows(max_size=16), asked=queries(), data=st.data())
+def test_rows_left_out_are_as_if_they_had_never_been(events, asked, data) -> None:
+    table = to_table(events)
+    program = compile_program(replace(asked, partition_by=asked.partition_by or ("p",)))
+    if not program.stands_alone:
+        return
+    kept = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=16, max_size=16)))
+    kept = kept[kept < len(events)].astype(np.int64)
+    n_first = data.draw(st.integers(0, len(kept)))
+    left, right = PatternMatcher(program), PatternMatcher(program)
+    for low, high in ((0, n_first), (n_first, len(kept))):
+        part = kept[low:high]
+        prepared = program.prepare(table.take(pa.array(part)))
+        left.push(replace(prepared, seq=100 + part), -1)
+        right.push(prepared, low)
+    left.finish()
+    right.finish()
+    found, expected = left.take(), right.take()
+    assert found.first_seq.tolist() == (100 + kept[expected.first_seq]).tolist()
+    assert found.last_seq.tolist() == [
+        seq - 1 if b < a else 100 + kept[b]
+        for seq, a, b in zip(found.first_seq, expected.first_seq, expected.last_seq, strict=True)
+    ]
+    assert found.number.tolist() == expected.number.tolist()
+    assert np.array_equal(found.anchors >= 0, expected.anchors >= 0)
+    there = expected.anchors >= 0
+    assert np.array_equal(found.anchors[there], 100 + kept[expected.anchors[there]])
+
+
 def test_matches_of_one_partition_wait_for_an_open_start_of_another() -> None:
     #  partition 0 opens A at row 0; partition 1 matches rows 1, 2
     table = pa.table({"t": range(5), "s": list("aabxb"), "i": [0] * 5, "p": [0, 1, 1, 0, 0]})
@@ -278,6 +309,9 @@ def test_rows_that_do_not_follow_are_refused() -> None:
     matcher.push(program.prepare(letters("ab")), 0)
     with pytest.raises(ValueError, match="seq 5 pushed where 2 follows"):
         matcher.push(program.prepare(letters("ab")), 5)
+    behind = replace(program.prepare(letters("ab")), seq=np.array([1, 7]))
+    with pytest.raises(ValueError, match="seq 1 pushed where 2 follows"):
+        matcher.push(behind, 2)
 
 
 def test_more_symbols_than_bits_are_refused_by_name() -> None:
