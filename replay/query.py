@@ -20,6 +20,7 @@ from chronicle.lost import check_not_vacuumed, lost_file
 from costmodel.parameters import CostParameters
 from indexing import clear_answers
 from replay.engines.answer import Answering
+from replay.engines.key_filter import KeyFilter
 from replay.engines.local import kept_if_small
 from replay.engines.lookups import Lookups
 from replay.engines.ordered import OrderedSource
@@ -30,9 +31,11 @@ from replay.engines.statistics import (
     statistics_of,
 )
 from replay.errors import NotSupportedError, PlanError
+from replay.language.bound import BoundPatternQuery
 from replay.operators.program import MatchProgram
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.explain import to_json, to_text
+from replay.planning.intervals import Stretches
 from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
 from replay.planning.safety import find_stretches
@@ -319,7 +322,7 @@ def _run_on_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -
     looked_up = perf_counter()
     source = _source_of(snapshot, statement, found.blocks)
     return _Run(
-        Answering(source, bound, program, found.blocks),
+        Answering(source, bound, program, found.blocks, _key_filter(found, bound, lookups)),
         source,
         chosen,
         n_entries_read=lookups.n_entries_read,
@@ -332,6 +335,14 @@ def _run_on_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -
         looked_up=looked_up,
         count_bytes=_byte_counter(snapshot, found.blocks, program, lookups),
     )
+
+
+def _key_filter(found: Stretches, bound: BoundPatternQuery, lookups: Lookups) -> KeyFilter | None:
+    """Return what tells the rows of candidates' keys from others, where candidates have one."""
+    if found.spans is None:
+        return None
+    column, values = lookups.keys_at(found.spans.examples)
+    return KeyFilter(column, values, found.spans, bound.time)
 
 
 def _source_of(

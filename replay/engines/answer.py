@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from replay.engines.key_filter import KeyFilter
 from replay.engines.local import Replay
 from replay.engines.source import EventSource, fetch_events
 from replay.errors import QueryError
@@ -39,6 +40,8 @@ class Answering:
         The query, and what it was compiled to.
     stretches
         Half-open block ranges that hold every match; see `Replay`.
+    keys
+        Tells which of their rows can be part of a match; None: all of them.
     """
 
     def __init__(
@@ -47,12 +50,13 @@ class Answering:
         query: BoundPatternQuery,
         program: MatchProgram,
         stretches: IntArray,
+        keys: KeyFilter | None = None,
     ) -> None:
         self._source = source
         self._query = query
         self._program = program
         self._faults = Faults()
-        self.replayed = Replay(source, program, stretches)
+        self.replayed = Replay(source, program, stretches, keys)
 
     @property
     def n_faults(self) -> int:

@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from replay.engines.key_filter import KeyFilter, select_rows
 from replay.engines.source import EventSource, OnceRead, columns_read
 from replay.errors import SkipError
 from replay.language.bound import BoundPatternQuery
@@ -127,20 +128,29 @@ class Replay:
     stretches
         Half-open block ranges, ascending, disjoint and not adjacent, shape (n, 2). Every match,
         and every row that decides over it, must lie within one of them.
+    keys
+        Tells which of their rows can be part of a match; None: all of them.
 
     Attributes
     ----------
     n_blocks, n_rows
-        Blocks read and their events; fewer than planned where `matches` was left early.
+        Blocks read, and rows of them that were matched; fewer than planned where `matches` was left
+        early.
     seconds_read
         Time the matcher waited for events to be read and predicates to be evaluated.
     """
 
-    def __init__(self, source: EventSource, program: MatchProgram, stretches: IntArray) -> None:
+    def __init__(
+        self,
+        source: EventSource,
+        program: MatchProgram,
+        stretches: IntArray,
+        keys: KeyFilter | None = None,
+    ) -> None:
         self._bases = source.bases
         self._units = cut_units(stretches, self._bases, UNIT_EVENTS)
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
-        self._reader = _UnitReader(source, program)
+        self._reader = _UnitReader(source, program, keys)
         self._program = program
         self._n_faults: Callable[[], int] = lambda: 0
         self.n_blocks = self.n_rows = 0
@@ -194,30 +204,63 @@ def _push(
 ) -> Iterator[int]:
     """Push a unit's pieces; yield the rows pushed, wherever matches may be taken."""
     first = bases[[piece.first_block for piece in unit]]
-    n_rows = bases[[piece.last_block for piece in unit]] - first
-    if len(prepared) == len(unit):
-        batches = prepared
-    else:  # one evaluation for all pieces of the unit
-        starts = np.cumsum(n_rows) - n_rows
-        whole = all(piece.begins and piece.ends for piece in unit)
-        if whole and len(unit) > 1:
-            matcher.push_stretches(prepared[0], starts, n_rows, first)
-            yield int(n_rows.sum())
-            return
-        batches = [prepared[0].slice(int(a), int(n)) for a, n in zip(starts, n_rows, strict=True)]
-    for piece, batch, seq in zip(unit, batches, first.tolist(), strict=True):
+    last = bases[[piece.last_block for piece in unit]]
+    if len(prepared) < len(unit) or prepared[0].seq is not None:
+        # One evaluation for all pieces of the unit.
+        yield from _push_together(matcher, unit, prepared[0], first, last)
+        return
+    for piece, batch, seq in zip(unit, prepared, first.tolist(), strict=True):
         matcher.push(batch, seq)
         if piece.ends:
             matcher.finish()
         yield batch.n_rows
 
 
+def _push_together(
+    matcher: Matcher | MatchCounter,
+    unit: list[Piece],
+    prepared: Prepared,
+    first: IntArray,
+    last: IntArray,
+) -> Iterator[int]:
+    """Push pieces evaluated together: those that are whole stretches at once, others by one."""
+    if prepared.seq is None:
+        ends = np.cumsum(last - first)
+        starts = ends - (last - first)
+    else:
+        starts, ends = np.searchsorted(prepared.seq, first), np.searchsorted(prepared.seq, last)
+    at = 0
+    while at < len(unit):
+        until = at
+        while until < len(unit) and unit[until].begins and unit[until].ends:
+            until += 1
+        if until > at:
+            low, high = int(starts[at]), int(ends[until - 1])
+            whole = np.s_[at:until]
+            matcher.push_stretches(
+                prepared.slice(low, high - low),
+                starts[whole] - low,
+                ends[whole] - starts[whole],
+                first[whole],
+            )
+        else:
+            until = at + 1
+            low, high = int(starts[at]), int(ends[at])
+            matcher.push(prepared.slice(low, high - low), int(first[at]))
+            if unit[at].ends:
+                matcher.finish()
+        yield high - low
+        at = until
+
+
 class _UnitReader:
     """Reads units of blocks and evaluates the predicates on them."""
 
-    def __init__(self, source: EventSource, program: MatchProgram) -> None:
+    def __init__(self, source: EventSource, program: MatchProgram, keys: KeyFilter | None) -> None:
+        assert keys is None or (program.partition_by and program.stands_alone)
         self._source = source
         self._program = program
+        self._keys = keys
         self._margins = program.rows_before > 0 or program.rows_after > 0
 
     def read_all(
@@ -247,9 +290,21 @@ class _UnitReader:
     def read(self, unit: list[Piece]) -> list[Prepared]:
         """Return the unit's rows, evaluated: at once, or piece by piece where rows look around."""
         columns = list(self._program.columns)
-        if not self._margins:
-            blocks = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
-            return [self._program.prepare(self._source.read_blocks(blocks, columns))]
+        if self._margins:
+            return self._read_with_margins(unit, columns)
+        blocks = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
+        table = self._source.read_blocks(blocks, columns)
+        if self._keys is None:
+            return [self._program.prepare(table)]
+        # Rows of no use are left out before any predicate is evaluated.
+        bases = self._source.bases
+        ranges = [np.arange(bases[p.first_block], bases[p.last_block]) for p in unit]
+        seq = np.concatenate(ranges)
+        rows = self._keys.rows(table, seq)
+        return [replace(self._program.prepare(select_rows(table, rows)), seq=seq[rows])]
+
+    def _read_with_margins(self, unit: list[Piece], columns: list[str]) -> list[Prepared]:
+        """Read all pieces at once, each with the rows PREV and NEXT look at beside it."""
         views = [self._with_margins(piece) for piece in unit]
         bases = self._source.bases
         blocks = np.unique(np.concatenate([np.arange(*view.blocks) for view in views]))

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
+import pyarrow as pa
+
 from indexing.lookup import Lookup as Entries
+from indexing.objects import join_objects
 from replay.engines.key_numbers import number_keys
 from replay.engines.statistics import SnapshotStatistics
-from replay.planning.agreement import is_worth_keys
+from replay.planning.agreement import tells_keys
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
+from replay.planning.statistics import IntArray
 
 
 class Lookups:
     """Answers a plan's lookups (``planning.safety.LookupSource``) and counts what that took.
 
-    Equal ranges of one attribute are read once. Keys of events are asked for where candidates can
-    agree on them, unless there are runs without keys: their files would have to be read instead.
+    Equal ranges of one attribute are read once. Keys of events are asked for where all rows of a
+    match agree on them, unless there are runs without keys: their files would have to be read
+    instead.
     """
 
     def __init__(self, plan: Plan, statistics: SnapshotStatistics) -> None:
@@ -23,7 +29,7 @@ class Lookups:
         self._found: dict[Lookup, Entries] = {}
         self._within = statistics.leaves.base[plan.stretches]
         indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
-        self._with_keys = is_worth_keys(plan.shape, plan.conditions, statistics.key) and all(
+        self._with_keys = tells_keys(plan.shape, statistics.key) and all(
             index.holds_objects for index in indexes
         )
 
@@ -55,3 +61,22 @@ class Lookups:
             for place, (lookup, entries) in enumerate(zip(wanted, found, strict=True))
         }
         return {condition.slot: given[condition.lookup] for condition in conditions}
+
+    def keys_at(self, seq: IntArray) -> tuple[str, pa.Array]:
+        """Return the name of the key column and the keys of some events found, in the order given.
+
+        Keys are int64, or strings with a dictionary or none; there is one at least.
+        """
+        assert self._statistics.key is not None
+        parts, places = [], []
+        missing = np.arange(len(seq))
+        for entries in self._found.values():
+            assert entries.objects is not None
+            at = np.searchsorted(entries.seq, seq[missing])
+            found = np.append(entries.seq, -1)[at] == seq[missing]
+            parts.append(entries.objects.take(pa.array(at[found])))
+            places.append(missing[found])
+            missing = missing[~found]
+        assert not len(missing)
+        keys = join_objects(parts).take(pa.array(np.argsort(np.concatenate(places))))
+        return self._statistics.key, keys

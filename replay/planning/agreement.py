@@ -20,13 +20,22 @@ COUNTED_MIN: Final = 2048
 """Below this many entries a general sort costs microseconds, and needs no compiler loaded."""
 
 
+def tells_keys(shape: PatternShape, key: str | None) -> bool:
+    """Return whether all rows of a match have one value of the stream's key column, or none.
+
+    Then only events of the keys that candidates have need be matched, even if the candidates are
+    of one position.
+    """
+    return key in shape.agreeing
+
+
 def is_worth_keys(shape: PatternShape, conditions: Collection[Condition], key: str | None) -> bool:
-    """Return whether lookups should give the events' keys, so that candidates can agree on them.
+    """Return whether candidates can agree on the key, if lookups give the events' keys.
 
     All rows of a match agree on the columns of PARTITION BY, also where they are null. One
     position alone has nothing to agree with.
     """
-    return key in shape.agreeing and len({c.place for c in conditions}) > 1
+    return tells_keys(shape, key) and len({c.place for c in conditions}) > 1
 
 
 def link_by_key(
@@ -95,10 +104,14 @@ def _shared(keys: Sequence[IntArray]) -> BoolArray:
 
 def _order(keys: IntArray, shared: BoolArray) -> IntArray:
     """Return the positions of shared keys in order of key, then of position."""
-    kept = np.flatnonzero(shared[keys])
-    if len(kept) < COUNTED_MIN:
-        return kept[np.argsort(keys[kept], kind="stable")]
+    return in_order_of_keys(keys, np.flatnonzero(shared[keys]), len(shared))
+
+
+def in_order_of_keys(keys: IntArray, places: IntArray, n_keys: int) -> IntArray:
+    """Return ``places`` in order of the keys there, which are below ``n_keys``; stable."""
+    if len(places) < COUNTED_MIN:
+        return places[np.argsort(keys[places], kind="stable")]
     from replay.planning.kernels import order_by_key
 
-    places: IntArray = order_by_key(keys, kept, len(shared))
-    return places
+    ordered: IntArray = order_by_key(keys, places, n_keys)
+    return ordered

@@ -14,6 +14,7 @@ from replay.planning.ascending import lower_bounds
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
 from replay.planning.coarse_map import saturating_add
 from replay.planning.hits import BlockHits, by_place, join_block, run_ends
+from replay.planning.key_spans import KeySpans, unite_by_key
 from replay.planning.plan import Occurrences, Plan, Slot
 from replay.planning.row_times import earliest_times, latest_times
 from replay.planning.shape import PatternShape
@@ -35,6 +36,8 @@ class Stretches:
     """Disjoint replay intervals, before they are widened to whole blocks."""
     n_events_covered: int
     """Events of the blocks."""
+    spans: KeySpans | None = None
+    """Rows of the blocks that matter, by key; None: all may."""
 
 
 def replay_stretches(
@@ -93,7 +96,11 @@ def replay_stretches(
     covered = _covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
     blocks = bridge(ranges_of(covered), bridge_blocks)
     return Stretches(
-        blocks, intervals.n, intervals.count_disjoint(), count_events(blocks, leaves.base)
+        blocks,
+        intervals.n,
+        intervals.count_disjoint(),
+        count_events(blocks, leaves.base),
+        _key_spans(intervals, statistics.n_events),
     )
 
 
@@ -178,6 +185,8 @@ class _Intervals:
     t_high: IntArray | None
     t_seen: tuple[IntArray, IntArray]
     """Times of the first and last event looked up, where ``seq`` alone fixes an end."""
+    keyed: tuple[IntArray, IntArray] | None
+    """Numbers of the candidates' keys, and ``seq`` of events that have them; None: not known."""
 
     def count_disjoint(self) -> int:
         """Return how many intervals there are after uniting those that overlap."""
@@ -197,15 +206,16 @@ def _sweep(hits: list[BlockHits], fills: Mapping[int, IntArray], reach: _Reach) 
     """Chain the blocks within the window and return an interval for each start that has an end."""
     first, last = hits[0], hits[-1]
     t_start, t_end = reach.start_times(first), reach.end_times(last)
+    times = (t_start, t_end)
     if len(hits) == 1:
         starts = _fitting(t_start, t_end, reach)
-        return _bounds(first, last, (starts, starts, starts), (t_start, t_end), reach)
+        return _bounds(first, last, (starts, starts, starts), times, reach, of_one_key=True)
     t_max = None if reach.within is None else saturating_add(t_start, reach.within)
     in_time = None if t_max is None else lower_bounds(t_end, saturating_add(t_max, 1))
     if all(block.keys is not None for block in hits):
         linked = link_by_key(hits, reach.n_events, in_time)
         if linked is not None:
-            return _bounds(first, last, linked, (t_start, t_end), reach, ascend=False)
+            return _bounds(first, last, linked, times, reach, ascend=False, of_one_key=True)
     starts, earliest, latest = _link(hits, fills)
     if in_time is not None:
         latest = np.minimum(latest, in_time[starts] - 1)
@@ -214,7 +224,7 @@ def _sweep(hits: list[BlockHits], fills: Mapping[int, IntArray], reach: _Reach) 
         row_max = first.start[starts] - first.first + (reach.rows - reach.n_positions + last.first)
         latest = np.minimum(latest, lower_bounds(last.start, row_max + 1) - 1)
     fit = np.flatnonzero(earliest <= latest)
-    return _bounds(first, last, (starts[fit], earliest[fit], latest[fit]), (t_start, t_end), reach)
+    return _bounds(first, last, (starts[fit], earliest[fit], latest[fit]), times, reach)
 
 
 def _fitting(t_start: IntArray, t_end: IntArray, reach: _Reach) -> IntArray | slice:
@@ -260,6 +270,7 @@ def _bounds(
     reach: _Reach,
     *,
     ascend: bool = True,
+    of_one_key: bool = False,
 ) -> _Intervals:
     """Return ``Interval(c, w)`` for the union of all candidates with the same start.
 
@@ -287,7 +298,10 @@ def _bounds(
             None if reach.within is None else saturating_add(t_start[starts], reach.within),
         )
     seen = (first.t_first[starts], last.t_last[latest])
-    return _Intervals(len(seen[0]), ascend, *low, *high, seen)
+    keyed = None
+    if of_one_key and first.keys is not None:
+        keyed = first.keys[starts], first.start[starts] + (first.chosen_first - first.first)
+    return _Intervals(len(seen[0]), ascend, *low, *high, seen, keyed)
 
 
 def _covered_blocks(intervals: _Intervals, leaves: Leaves) -> BoolArray:
@@ -325,3 +339,35 @@ def _covered_by_any(intervals: _Intervals, leaves: Leaves) -> BoolArray:
         last = np.minimum(last, np.searchsorted(leaves.t_min, intervals.t_high, side="right") - 1)
     some = first <= last
     return mask_of(np.stack((first[some], last[some] + 1), axis=1), n)
+
+
+def _key_spans(intervals: _Intervals, n_events: int) -> KeySpans | None:
+    """Return the intervals by key, if candidates have one.
+
+    Rows of other keys, and those outside the spans of their own key, need not be matched: the
+    matcher finds the same in what is left. Keys are told only where all rows of a match have the
+    same one. (1) No match is lost, nor any row that decides over it: with its first row all its
+    rows and those a negation at its end looks at, none of another partition, lie in the interval
+    of its candidate, so in one span; and so does every other mapping with this first row, by which
+    the preferred one is told from the others. (2) None is won where rows are missing between two
+    spans of a key: the rows that a mapping has at the positions looked up are found by the
+    lookups, they are in order and within the window, so they are a candidate, whose interval holds
+    the whole mapping: it lies in one span, and of a span no row is missing. (3) So in every
+    partition the same starts lead to the same matches, and skips and numbers, which depend on the
+    partition's matches alone, are the same. What asks for more than rows of matches (PREV and NEXT
+    in partitions, ``^`` and ``$``, unmatched rows, timeouts, MATCH_NUMBER in DEFINE) is replayed in
+    full and never comes here.
+    """
+    if intervals.keyed is None:
+        return None
+    key, example = intervals.keyed
+    by_time = intervals.t_low is not None or intervals.t_high is not None
+    if by_time:
+        low, high = intervals.t_seen
+        low = low if intervals.t_low is None else intervals.t_low
+        high = high if intervals.t_high is None else intervals.t_high
+    else:
+        low, high = np.zeros(intervals.n, dtype=np.int64), np.full(intervals.n, n_events)
+        low = low if intervals.seq_low is None else intervals.seq_low
+        high = high if intervals.seq_high is None else intervals.seq_high
+    return unite_by_key(key, example, low, high, by_time=by_time)

@@ -71,3 +71,27 @@ def order_by_key(keys, kept, n_keys):  # type: ignore[no-untyped-def]
         places[cursor[key]] = kept[i]
         cursor[key] += 1
     return places
+
+
+@njit(cache=True, nogil=True)
+def find_in_spans(key, at, offsets, low, high):  # type: ignore[no-untyped-def]
+    """Return which events lie in a span of their key; see ``key_spans.KeySpans.contain``.
+
+    Each key has a cursor, found by bisection where the key comes first and moved on from there:
+    linear in the events and the spans they pass.
+    """
+    cursor = np.full(offsets.size - 1, -1, np.int64)
+    inside = np.zeros(key.size, np.bool_)
+    for i in range(key.size):
+        k = key[i]
+        if k < 0:
+            continue
+        end = offsets[k + 1]
+        c = cursor[k]
+        if c < 0:
+            c = offsets[k] + np.searchsorted(high[offsets[k] : end], at[i])
+        while c < end and high[c] < at[i]:
+            c += 1
+        cursor[k] = c
+        inside[i] = c < end and low[c] <= at[i]
+    return inside

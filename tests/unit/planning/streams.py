@@ -33,7 +33,7 @@ from replay.language.bound import (
     Symbol,
 )
 from replay.planning import Occurrences, Plan
-from replay.planning.agreement import is_worth_keys
+from replay.planning.agreement import tells_keys
 from replay.planning.plan import Slot
 
 INT, BOOL = DataType.INTEGER, DataType.BOOLEAN
@@ -205,8 +205,8 @@ class SmallStatistics:
         return Occurrences(seqs, times, np.array(keys, dtype=np.int64))
 
     def look_up(self, plan: Plan) -> dict[Slot, Occurrences]:
-        """Return what an engine would find for a plan, with keys where they are worth it."""
-        with_keys = is_worth_keys(plan.shape, plan.conditions, self.key)
+        """Return what an engine would find for a plan, with keys where all of a match agree."""
+        with_keys = tells_keys(plan.shape, self.key)
         return {
             c.slot: self.occurrences(c.attribute, c.ranges, with_keys=with_keys)
             for c in plan.conditions

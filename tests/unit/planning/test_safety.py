@@ -17,6 +17,7 @@ from replay.language.bound import BoundPatternQuery, Symbol
 from replay.planning import safety
 from replay.planning.block_ranges import all_blocks, count_blocks, count_events, mask_of
 from replay.planning.intervals import Stretches, replay_stretches
+from replay.planning.key_spans import KeySpans
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, PlanKind, Selectivity, Slot
 from replay.planning.requests import index_conditions
 from replay.planning.safety import (
@@ -348,8 +349,11 @@ def test_everything_is_read_where_that_takes_one_jump_instead_of_many() -> None:
     stream, _, plan = planned({"a": ones_at(), "b": ones_at()}, {"a": 0.1, "b": 0.1}, 0.01)
     pieces = [(i, i + 1) for i in range(0, 98, 2)]
     plan = replace(plan, stretches=np.array(pieces), weights=replace(plan.weights, seek_s=4e-3))
-    settled = settle(plan, found_in(*pieces), stream, plan.features)
+    one = np.array([0])
+    spans = KeySpans(one, np.array([0, 1]), one, one, by_time=False)
+    settled = settle(plan, replace(found_in(*pieces), spans=spans), stream, plan.features)
     assert settled.stretches.blocks.tolist() == [[0, 100]]
+    assert settled.stretches.spans is spans  # what need not be matched need not be there either
     assert settled.switched == (
         "the intervals cover 49 of 100 blocks in 49 stretches, 245 ms to read; "
         "reading all in one go takes 104 ms"

@@ -88,6 +88,30 @@ def test_plan_reads_only_where_the_key_agrees(tmp_path: Path, key: str, how: str
     assert n_blocks <= 4
 
 
+@pytest.mark.parametrize("how", ["runs", "tail"])
+@pytest.mark.parametrize("key", ["k", "n"])
+@pytest.mark.parametrize(
+    ("plan", "within", "rows"),
+    [
+        # A key holds for five events. From 500 to 505 all are of one key; of 700 to 705 two have
+        # none, and they agree on it.
+        pytest.param("indexes=A,B", "WITHIN 7", 6 + 2, id="both"),
+        # Each other B is the first event of its key for a long time.
+        pytest.param("indexes=B", "WITHIN 7", 6 + 2 + 98, id="the-last-alone"),
+        # The key of 505 has five events at every hundred, and As from the first on.
+        pytest.param("indexes=A,B", "", 5 * 5 + 6 + 2, id="without-a-window"),
+    ],
+)
+def test_only_rows_of_candidates_keys_are_matched(
+    tmp_path: Path, key: str, how: str, plan: str, within: str, rows: int
+) -> None:
+    store = fill(tmp_path, key, how=how)
+    text = sql(key).replace("WITHIN 7", within)
+    result = replay.query(store, text, plan=plan)
+    assert result.table.equals(replay.query(store, text, plan="full").table)
+    assert result.actual.rows_replayed == rows
+
+
 def test_plan_by_further_columns_too_agrees_on_the_key(tmp_path: Path) -> None:
     found, n_blocks = read(fill(tmp_path, "k"), sql(["a % 3", "k"][1] + ", n"))
     assert found == [500, 700]

@@ -1,0 +1,113 @@
+"""Rows of a read that can be part of a match, by the spans of their keys."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indexing.objects import to_objects
+from replay.operators.columns import to_arrays
+from replay.planning.key_spans import KeySpans
+from replay.planning.statistics import BoolArray, IntArray
+
+NO_KEY: Final = -1
+"""Number of a key that has no span."""
+
+TABLE_KEYS_MAX: Final = 1 << 16
+"""Integers that span at most so many are numbered by a table, which fits into a cache."""
+
+
+class KeyFilter:
+    """Tells the rows inside the spans of their keys, before anything else is asked of them.
+
+    Parameters
+    ----------
+    column
+        Name of the stream's key column.
+    values
+        Value of each key of the spans, in their order: int64, or strings with a dictionary or none.
+    spans
+        What may be part of a match.
+    time
+        Name of the time column.
+    """
+
+    def __init__(self, column: str, values: pa.Array, spans: KeySpans, time: str) -> None:
+        self._column = column
+        self._spans = spans
+        self._time = time
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        self._values = values
+        self._is_text = pa.types.is_string(values.type)
+        self._table = None if self._is_text else _to_table(values)
+
+    def rows(self, table: pa.Table, seq: IntArray) -> IntArray:
+        """Return the rows of a table that lie in a span of their key, ascending.
+
+        Parameters
+        ----------
+        table
+            Events in stream order with the key column, and the time column under WITHIN.
+        seq
+            Of each row.
+        """
+        column = table.column(self._column)
+        keys = self._numbers_of_texts(column) if self._is_text else self._numbers_of(column)
+        at = to_arrays(table.column(self._time)).data if self._spans.by_time else seq
+        return np.flatnonzero(self._spans.contain(keys, at))
+
+    def _numbers_of(self, column: pa.ChunkedArray) -> IntArray:
+        objects = to_objects(column, self._column)
+        if self._table is None or objects.null_count:
+            return _find(objects, self._values)
+        first, numbers = self._table
+        values = objects.to_numpy()
+        inside = (values >= first) & (values <= first + len(numbers) - 1)
+        return np.where(inside, numbers[np.where(inside, values - first, 0)], NO_KEY)
+
+    def _numbers_of_texts(self, column: pa.ChunkedArray) -> IntArray:
+        parts = []
+        for chunk in column.chunks:
+            coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+            words = pa.concat_arrays([coded.dictionary.cast(pa.string()), pa.nulls(1, pa.string())])
+            numbers = _find(words, self._values)
+            indices = coded.indices.fill_null(len(words) - 1) if coded.null_count else coded.indices
+            parts.append(numbers[indices.to_numpy()])
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _find(wanted: pa.Array, values: pa.Array) -> IntArray:
+    """Return where each of ``wanted`` stands in ``values``, null in null; `NO_KEY`: nowhere."""
+    found = pc.index_in(wanted, value_set=values).fill_null(NO_KEY)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+def _to_table(values: pa.Array) -> tuple[int, IntArray] | None:
+    """Return the least of some integers and the places of all from there on; None if too many."""
+    extremes = pc.min_max(values).as_py()
+    low, high = extremes["min"], extremes["max"]
+    if low is None or high - low >= TABLE_KEYS_MAX:
+        return None
+    numbers = np.full(high - low + 1, NO_KEY)
+    known = values.is_valid().to_numpy(zero_copy_only=False)
+    numbers[values.drop_null().to_numpy() - low] = np.flatnonzero(known)
+    return low, numbers
+
+
+def select_rows(table: pa.Table, rows: IntArray) -> pa.Table:
+    """Return some rows, ascending, in one piece, with dictionaries no larger than need be."""
+    mask: BoolArray = np.zeros(table.num_rows, dtype=np.bool_)
+    mask[rows] = True
+    chosen = table.filter(pa.array(mask))
+    for place, field in enumerate(chosen.schema):
+        column = chosen.column(place)
+        if pa.types.is_dictionary(field.type):
+            words = sum(len(chunk.dictionary) for chunk in column.chunks)
+            if words > len(rows):
+                column = column.cast(field.type.value_type).dictionary_encode()
+        chosen = chosen.set_column(place, field.name, column)
+    return chosen.unify_dictionaries().combine_chunks()
