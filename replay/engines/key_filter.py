@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexing.objects import to_objects
-from replay.operators.columns import to_arrays
+from replay.language.bound import Attribute, DataType
+from replay.operators.columns import Columns, to_arrays
 from replay.planning.key_spans import KeySpans
 from replay.planning.statistics import BoolArray, IntArray
 
@@ -55,13 +56,12 @@ class KeyFilter:
         seq
             Of each row.
         """
-        column = table.column(self._column)
-        keys = self._numbers_of_texts(column) if self._is_text else self._numbers_of(column)
+        keys = self._numbers_of_texts(table) if self._is_text else self._numbers_of(table)
         at = to_arrays(table.column(self._time)).data if self._spans.by_time else seq
         return np.flatnonzero(self._spans.contain(keys, at))
 
-    def _numbers_of(self, column: pa.ChunkedArray) -> IntArray:
-        objects = to_objects(column, self._column)
+    def _numbers_of(self, table: pa.Table) -> IntArray:
+        objects = to_objects(table.column(self._column), self._column)
         if self._table is None or objects.null_count:
             return _find(objects, self._values)
         first, numbers = self._table
@@ -69,15 +69,10 @@ class KeyFilter:
         inside = (values >= first) & (values <= first + len(numbers) - 1)
         return np.where(inside, numbers[np.where(inside, values - first, 0)], NO_KEY)
 
-    def _numbers_of_texts(self, column: pa.ChunkedArray) -> IntArray:
-        parts = []
-        for chunk in column.chunks:
-            coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-            words = pa.concat_arrays([coded.dictionary.cast(pa.string()), pa.nulls(1, pa.string())])
-            numbers = _find(words, self._values)
-            indices = coded.indices.fill_null(len(words) - 1) if coded.null_count else coded.indices
-            parts.append(numbers[indices.to_numpy()])
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+    def _numbers_of_texts(self, table: pa.Table) -> IntArray:
+        codes, words = Columns(table).encoded(Attribute(self._column, DataType.STRING))
+        numbers = _find(pa.concat_arrays([words, pa.nulls(1, pa.string())]), self._values)
+        return numbers[codes]
 
 
 def _find(wanted: pa.Array, values: pa.Array) -> IntArray:

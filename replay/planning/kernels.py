@@ -89,7 +89,14 @@ def find_in_spans(key, at, offsets, low, high):  # type: ignore[no-untyped-def]
         end = offsets[k + 1]
         c = cursor[k]
         if c < 0:
-            c = offsets[k] + np.searchsorted(high[offsets[k] : end], at[i])
+            c = offsets[k]
+            above = end
+            while c < above:
+                middle = (c + above) // 2
+                if high[middle] < at[i]:
+                    c = middle + 1
+                else:
+                    above = middle
         while c < end and high[c] < at[i]:
             c += 1
         cursor[k] = c

@@ -37,6 +37,8 @@ class KeySpans:
         """
         from replay.planning.kernels import find_in_spans
 
+        # Arrow's memory is read-only, and would have the kernel compiled once more.
+        key, at = (a if a.flags.writeable else a.copy() for a in (key, at))
         inside: BoolArray = find_in_spans(key, at, self.offsets, self.low, self.high)
         return inside
 
