@@ -34,6 +34,7 @@ from replay.language.bound import (
 )
 from replay.planning import Occurrences, Plan
 from replay.planning.agreement import tells_keys
+from replay.planning.key_spans import KeySpans
 from replay.planning.plan import Slot
 
 INT, BOOL = DataType.INTEGER, DataType.BOOLEAN
@@ -318,3 +319,28 @@ def contains(blocks: np.ndarray, statistics: SmallStatistics, first: int, last: 
     """Return whether the events from ``first`` to ``last`` lie within one range of blocks."""
     base = statistics.leaves.base
     return any(base[a] <= first and last < base[b] for a, b in blocks.tolist())
+
+
+def inside(spans: KeySpans, statistics: SmallStatistics) -> np.ndarray:
+    """Return which rows lie in a span of their key."""
+    key_of = [row[statistics.key] for row in statistics.rows]
+    numbers = {key_of[seq]: number for number, seq in enumerate(spans.examples.tolist())}
+    assert len(numbers) == len(spans.examples)
+    seqs = np.arange(statistics.n_events)
+    at = np.array([row["t"] for row in statistics.rows]) if spans.by_time else seqs
+    return spans.contain(np.array([numbers.get(key, -1) for key in key_of]), at)
+
+
+def lies_in_a_span(
+    spans: KeySpans | None,
+    query: BoundPatternQuery,
+    statistics: SmallStatistics,
+    row: int,
+    rows_at: tuple[int, int],
+) -> bool:
+    """Return whether the rows of a row's partition from one row to another lie in a span."""
+    if spans is None:
+        return True
+    of = [tuple(row[name] for name in query.partition_by) for row in statistics.rows]
+    same = [i for i in range(rows_at[0], rows_at[1] + 1) if of[i] == of[row]]
+    return bool(inside(spans, statistics)[same].all())

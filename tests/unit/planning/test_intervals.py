@@ -28,6 +28,7 @@ from tests.unit.planning.streams import (
     compare,
     conditions,
     contains,
+    lies_in_a_span,
     patterns,
     query_of,
     rows,
@@ -385,56 +386,6 @@ def test_every_row_that_decides_over_a_match_is_replayed_with_it(case):
         first, last = deciding_rows(query, statistics.rows, word, at)
         assert contains(found.blocks, statistics, first, last)
         assert lies_in_a_span(found.spans, query, statistics, at[0], (first, last))
-
-
-PARTITIONED = st.one_of(chain_queries(), queries(), strategy_queries()).map(
-    lambda query: replace(query, partition_by=("k",))
-)
-
-
-@given(cases(PARTITIONED))
-def test_rows_left_out_by_key_neither_take_nor_give_a_match(case):
-    query, statistics, plan = case
-    statistics.key = "k"
-    assume(plan.shape.rows_min > 0)
-    found = replay_stretches(plan, statistics.look_up(plan), query, statistics)
-    kept = range(statistics.n_events)
-    if found.n_candidates == 0:
-        kept = []
-    elif found.spans is not None:
-        kept = np.flatnonzero(inside(found.spans, statistics)).tolist()
-    rows_kept = [statistics.rows[i] for i in kept]
-    left = [(word, *(kept[i] for i in at)) for word, at in matches(query, rows_kept, 4)]
-    assert sorted(left) == sorted((word, *at) for word, at in matches(query, statistics.rows, 4))
-    some_left_out = "some" if len(kept) < statistics.n_events else "none"
-    event(f"{some_left_out} left out, {'some' if left else 'no'} matches")
-
-
-def test_every_key_has_its_own_spans():
-    # A Z* B within 3: key 1 has a pair at 1 and 3, key 2 one at 2 and 5, key 3 no A.
-    query = keyed(seq(A, star(C), B), within=3)
-    statistics = SmallStatistics(stream(".AABCBBC", keys="11211231"), 1, ["a"], key="k")
-    found = inside(replayed(query, statistics).spans, statistics)
-    assert "".join("1" if kept else "." for kept in found) == ".111.1.."
-
-
-def inside(spans, statistics) -> np.ndarray:
-    """Return which rows lie in a span of their key."""
-    key_of = [row[statistics.key] for row in statistics.rows]
-    numbers = {key_of[seq]: number for number, seq in enumerate(spans.examples.tolist())}
-    assert len(numbers) == len(spans.examples)
-    seqs = np.arange(statistics.n_events)
-    at = np.array([row["t"] for row in statistics.rows]) if spans.by_time else seqs
-    return spans.contain(np.array([numbers.get(key, -1) for key in key_of]), at)
-
-
-def lies_in_a_span(spans, query, statistics, row: int, rows_at: tuple[int, int]) -> bool:
-    """Return whether the rows of a row's partition from one row to another lie in a span."""
-    if spans is None:
-        return True
-    of = [tuple(row[name] for name in query.partition_by) for row in statistics.rows]
-    same = [i for i in range(rows_at[0], rows_at[1] + 1) if of[i] == of[row]]
-    return bool(inside(spans, statistics)[same].all())
 
 
 def check_ranges(found, statistics) -> None:

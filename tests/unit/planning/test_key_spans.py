@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
+from replay.language.bound import Symbol
 from replay.planning.agreement import COUNTED_MIN
+from replay.planning.intervals import replay_stretches
 from replay.planning.key_spans import unite_by_key
+from tests.oracles.intervals import matches
+from tests.unit.planning.streams import (
+    SmallStatistics,
+    chain_queries,
+    compare,
+    inside,
+    query_of,
+    rows,
+    seq,
+    star,
+    strategy_queries,
+)
+from tests.unit.planning.test_intervals import keyed, plan_with, replayed, stream
+
+A, B, C, D = (Symbol(i) for i in range(4))
 
 
 def united(given_spans: list[tuple[int, int, int]]):
@@ -87,3 +106,48 @@ def test_many_spans_are_united_as_few_are(n_keys):
     pairs = zip(at, of, last, strict=True)
     expected = [bool(i >= 0 and t <= near[k][i] + 100) for t, k, i in pairs]
     assert found.contain(of, at).tolist() == expected
+
+
+@st.composite
+def keyed_cases(draw: st.DrawFn):
+    """Partitions of a stream in which matches are common, and a plan that looks some of it up."""
+    drawn = draw(st.one_of(chain_queries(), strategy_queries()))
+    simple = [compare("<=", draw(st.sampled_from("ab")), draw(st.integers(0, 2))) for _ in range(3)]
+    between = [star(draw(st.sampled_from((C, D)))) for _ in range(2)]
+    chain = seq(*between[: draw(st.integers(0, 1))], A, between[1], B)
+    plain = query_of(chain, [*simple, None], within=drawn.within)
+    query = replace(draw(st.sampled_from((drawn, plain, plain))), partition_by=("k",))
+    statistics = SmallStatistics(draw(rows(16, n_min=10)), 2, ["a", "b"], key="k")
+    plan = plan_with(query, statistics)
+    assume(plan.conditions)
+    chosen = draw(st.sets(st.sampled_from(plan.conditions), min_size=1))
+    return (
+        query,
+        statistics,
+        replace(plan, conditions=tuple(c for c in plan.conditions if c in chosen)),
+    )
+
+
+@given(keyed_cases())
+def test_rows_left_out_by_key_neither_take_nor_give_a_match(case):
+    query, statistics, plan = case
+    assume(plan.shape.rows_min > 0)
+    found = replay_stretches(plan, statistics.look_up(plan), query, statistics)
+    kept = range(statistics.n_events)
+    if found.n_candidates == 0:
+        kept = []
+    elif found.spans is not None:
+        kept = np.flatnonzero(inside(found.spans, statistics)).tolist()
+    rows_kept = [statistics.rows[i] for i in kept]
+    left = [(word, *(kept[i] for i in at)) for word, at in matches(query, rows_kept, 4)]
+    assert sorted(left) == sorted((word, *at) for word, at in matches(query, statistics.rows, 4))
+    some_left_out = "some" if len(kept) < statistics.n_events else "none"
+    event(f"{some_left_out} left out, {'some' if left else 'no'} matches")
+
+
+def test_every_key_has_its_own_spans():
+    # A Z* B within 3: key 1 has a pair at 1 and 3, key 2 one at 2 and 5, key 3 no A.
+    query = keyed(seq(A, star(C), B), within=3)
+    statistics = SmallStatistics(stream(".AABCBBC", keys="11211231"), 1, ["a"], key="k")
+    found = inside(replayed(query, statistics).spans, statistics)
+    assert "".join("1" if kept else "." for kept in found) == ".111.1.."
