@@ -71,7 +71,7 @@ class Leaves:
 
 @dataclass(frozen=True, slots=True)
 class AttributeBounds:
-    """Least and greatest value of one attribute in each of n blocks."""
+    """Least and greatest value of one attribute in each of n blocks, and how values lie between."""
 
     minimum: pa.Array
     """int64 (integers, booleans, timestamps in us, dates in days), float64 or string; null where
@@ -85,6 +85,12 @@ class AttributeBounds:
     known: npt.NDArray[np.bool_]
     """False where the block has no tree entry, the attribute has no order, or values of a derived
     one depend on events of other files; shape (n,)."""
+
+    mean: npt.NDArray[np.float64]
+    """Of the values, shape (n,); NaN where it is not known, as of what cannot be added."""
+
+    variance: npt.NDArray[np.float64]
+    """Mean squared difference from ``mean``, shape (n,); NaN where that is."""
 
 
 class Snapshot:
@@ -367,7 +373,7 @@ class Snapshot:
         return None if found is None else (found[0], found[1] == 0)
 
     def _to_bounds(self, attribute: str, kind: Kind) -> AttributeBounds:
-        minima, maxima, values, known = [], [], [], []
+        minima, maxima, values, known, means, variances = [], [], [], [], [], []
         value_type = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}.get(kind, pa.int64())
         for tree in self._trees:
             found = self._stored_leaves(tree, attribute, kind)
@@ -377,6 +383,8 @@ class Snapshot:
                 values.append(count)
                 minima.append(pa.nulls(len(count), value_type))
                 maxima.append(pa.nulls(len(count), value_type))
+                means.append(np.full(len(count), np.nan))
+                variances.append(np.full(len(count), np.nan))
             else:
                 leaves, is_known = found
                 n_values = np.where(is_known, leaves.n_values, 0)
@@ -384,12 +392,17 @@ class Snapshot:
                 values.append(np.where(is_known, n_values, count))
                 minima.append(extremes_to_arrow(leaves.minimum, n_values))
                 maxima.append(extremes_to_arrow(leaves.maximum, n_values))
+                mean, variance = _moments(leaves)
+                means.append(np.where(n_values > 0, mean, np.nan))
+                variances.append(np.where(n_values > 0, variance, np.nan))
         nothing = pa.array([], value_type)
         return AttributeBounds(
             minimum=pa.concat_arrays(minima) if minima else nothing,
             maximum=pa.concat_arrays(maxima) if maxima else nothing,
             n_values=np.concatenate([np.zeros(0, np.int64), *values]),
             known=np.concatenate([np.zeros(0, np.bool_), *known]),
+            mean=np.concatenate([np.zeros(0), *means]),
+            variance=np.concatenate([np.zeros(0), *variances]),
         )
 
     def _inner(self, first: int, last: int, start: int | None, stop: int | None) -> tuple[int, int]:
@@ -439,6 +452,14 @@ def _to_data_file(tree: FileTree) -> DataFile:
         t_max=int(leaves.t_max[-1]),
         has_tree=tree.is_stored,
     )
+
+
+def _moments(leaves: AttributeSummary) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+    """Return means and variances, which say nothing of blocks without a value; NaN without sums."""
+    if not leaves.kind.has_sum:
+        return np.nan, np.nan
+    with np.errstate(invalid="ignore"):
+        return leaves.mean(), leaves.m2 / np.maximum(leaves.n_values, 1)
 
 
 def _to_leaves(times: TimeSummary, files: Sequence[DataFile]) -> Leaves:

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from costmodel.features import FloatArray
-from indexing.key_range import KeyRange, KeyRanges
-from replay.planning.coarse_map import TimeBounds
-from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, Leaves
+from replay.planning.statistics import BoolArray, IntArray, Leaves
 
 SEGMENTS_MAX: Final = 16
 """Segments of a stream. Each costs as much as a stream of its own when plans are estimated."""
@@ -29,97 +26,11 @@ POOLS_MAX: Final = 1024
 ROUNDS: Final = 4
 """Rounds of moving runs to the segment most like them."""
 
-RANGES_MEASURED_MAX: Final = 16
-"""Ranges of one condition that are laid over the extremes one by one; longer lists are taken to
-lie evenly in every block that may hold them."""
-
 _FACTOR: Final = 6364136223846793005
 """Odd, and its powers, which wrap around, have no pattern: Knuth's MMIX multiplier."""
 
 DENSITY_MIN: Final = 2.0**-24
 """Densities below this are all one class, with nothing at all."""
-
-
-def event_shares(
-    ranges: KeyRanges,
-    bounds: AttributeBounds | TimeBounds,
-    admitted: BoolArray,
-    count: IntArray,
-) -> FloatArray:
-    """Return what share of each block's events may lie in the ranges, told from its extremes.
-
-    Values are taken to lie evenly between a block's least and greatest one, and anywhere where
-    that cannot be measured.
-
-    Parameters
-    ----------
-    ranges
-        Of the attribute's own type.
-    bounds
-        Least and greatest value of n blocks.
-    admitted
-        Blocks that may hold a value inside the ranges, shape (n,).
-    count
-        Events of each block, shape (n,), all positive.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        From 0, where the block admits none, to 1. A block of which nothing is known is given the
-        mean of the others.
-    """
-    values = 1.0 if isinstance(bounds, TimeBounds) else np.minimum(bounds.n_values / count, 1.0)
-    inside = _overlap(ranges, bounds)
-    shares = np.where(admitted, np.minimum(inside, 1.0) * values, 0.0)
-    if isinstance(bounds, TimeBounds) or bounds.known.all():
-        return shares
-    known = float(shares[bounds.known].mean()) if bounds.known.any() else 1.0
-    return np.where(bounds.known, shares, known)
-
-
-def is_measurable(ranges: KeyRanges, bounds: AttributeBounds | TimeBounds) -> bool:
-    """Return whether it can be told what part of a block's span ranges cover: few, of numbers."""
-    if len(ranges.ranges) > RANGES_MEASURED_MAX:
-        return False
-    if isinstance(bounds, TimeBounds):
-        return True
-    type_ = bounds.minimum.type
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
-
-
-def _overlap(ranges: KeyRanges, bounds: AttributeBounds | TimeBounds) -> FloatArray:
-    """Return the part of each block's span that the ranges cover, shape (n,)."""
-    if not is_measurable(ranges, bounds):
-        return np.ones(len(bounds.minimum))
-    step = 1.0
-    if isinstance(bounds, TimeBounds):
-        low, high = bounds.minimum.astype(np.float64), bounds.maximum.astype(np.float64)
-    else:
-        step = 1.0 if pa.types.is_integer(bounds.minimum.type) else 0.0
-        low, high = _numbers(bounds.minimum), _numbers(bounds.maximum)
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        span = high - low + step
-        inside = np.zeros(len(low))
-        for r in ranges.ranges:
-            inside += np.maximum(_part(r, low, high, step), 0.0)
-        covered = np.where(span > 0, inside / span, 1.0)
-    # A span that reaches to infinity says nothing of what lies inside.
-    return np.nan_to_num(covered, nan=0.0, posinf=1.0)
-
-
-def _part(r: KeyRange, low: FloatArray, high: FloatArray, step: float) -> FloatArray:
-    """Return the length of a range within each block's span; integers are one apart."""
-    first, last = low, high
-    if r.low is not None:
-        first = np.maximum(low, float(r.low) + (0.0 if r.low_closed else step))
-    if r.high is not None:
-        last = np.minimum(high, float(r.high) - (0.0 if r.high_closed else step))
-    return last - first + step
-
-
-def _numbers(values: pa.Array) -> FloatArray:
-    filled = values.fill_null(0) if values.null_count else values
-    return np.asarray(filled.to_numpy(), dtype=np.float64)
 
 
 def window_rates(leaves: Leaves, within: int | None, rows: int | None) -> FloatArray:

@@ -14,6 +14,7 @@ from indexing.key_range import KeyRanges
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
 
 
 class Leaves(Protocol):
@@ -46,7 +47,7 @@ class Leaves(Protocol):
 
 
 class AttributeBounds(Protocol):
-    """Least and greatest value of an attribute in each block; nulls and NaN take no part."""
+    """Extremes and moments of an attribute in each block; nulls and NaN take no part."""
 
     @property
     def minimum(self) -> pa.Array:
@@ -66,6 +67,16 @@ class AttributeBounds(Protocol):
     @property
     def known(self) -> BoolArray:
         """False where nothing is known of the block, shape (n_blocks,)."""
+        ...
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the values, shape (n_blocks,); NaN where it is not known, as of no numbers."""
+        ...
+
+    @property
+    def variance(self) -> FloatArray:
+        """Mean squared difference from ``mean``, shape (n_blocks,); NaN where that is."""
         ...
 
 

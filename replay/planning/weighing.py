@@ -29,14 +29,9 @@ from replay.planning.joint import with_lifts
 from replay.planning.plan import Condition, Lookup, Selectivity
 from replay.planning.requests import all_conditions, gap_conditions, index_conditions
 from replay.planning.sampling import SampleEvents
-from replay.planning.segments import (
-    Pool,
-    event_shares,
-    is_measurable,
-    to_segments,
-    window_rates,
-)
+from replay.planning.segments import Pool, to_segments, window_rates
 from replay.planning.shape import PatternShape
+from replay.planning.shares import Spread
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, StreamStatistics
 
 RIM_MAX = 0.5
@@ -297,17 +292,21 @@ class _Rates:
         window = pool.mean(window_rates(leaves, query.within, shape.row_window))
         density: dict[Lookup, FloatArray] = {}
         expected: dict[Lookup, float] = {}
-        for c in (*coarse.admitted, *gaps):
+        conditions = (*coarse.admitted, *gaps)
+        spreads = {
+            name: Spread.of(coarse.bounds.get(name) or statistics.bounds(name))
+            for name in dict.fromkeys(c.attribute for c in conditions)
+        }
+        for c in conditions:
             if c.lookup in density:
                 continue
-            bounds = coarse.bounds.get(c.attribute)
-            bounds = statistics.bounds(c.attribute) if bounds is None else bounds
+            spread = spreads[c.attribute]
             admitted = coarse.admitted.get(c)
-            admitted = may_contain(c.ranges, bounds) if admitted is None else admitted
-            shares = event_shares(c.ranges, bounds, admitted, leaves.count)
+            admitted = may_contain(c.ranges, spread.bounds) if admitted is None else admitted
+            shares = spread.shares(c.ranges, admitted, leaves.count)
             told = float(shares @ leaves.count)
             fences = between.get(c.lookup)
-            is_told = fences is None or is_measurable(c.ranges, bounds)
+            is_told = fences is None or spread.measures(c.ranges)
             expected[c.lookup] = _expected(c.lookup, fences, told if is_told else None, statistics)
             if fences is not None:
                 # Where there are entries, a block that admits them may have one.

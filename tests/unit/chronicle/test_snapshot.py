@@ -2,6 +2,7 @@
 
 import itertools
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,23 @@ def test_bounds_are_the_extremes_of_each_block(table: pa.Table, data: st.DataObj
                     assert maximum == max(inside, default=None)
                 else:
                     assert (minimum, maximum) == (None, None)
+                if known and inside and kind_of(SCHEMA.field(name).type).has_sum:
+                    assert_moments(bounds.mean[block], bounds.variance[block], inside)
+                else:
+                    assert np.isnan([bounds.mean[block], bounds.variance[block]]).all()
+
+
+def assert_moments(mean: float, variance: float, values: list[float]) -> None:
+    """Compare with exact fractions, as far as doubles of the values' size can tell."""
+    if not np.isfinite(values).all():
+        return
+    exact = [Fraction(v) for v in values]
+    middle = sum(exact) / len(exact)
+    second = sum((v - middle) ** 2 for v in exact) / len(exact)
+    size = max(abs(float(v)) for v in exact)
+    assert mean == pytest.approx(float(middle), rel=1e-9, abs=1e-9 * size)
+    if size < 1e150:
+        assert variance == pytest.approx(float(second), rel=1e-6, abs=1e-9 * size**2)
 
 
 @ON_DISK

@@ -114,6 +114,17 @@ class SmallBounds:
     maximum: pa.Array
     n_values: np.ndarray
     known: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+
+def moments_of(values: Sequence[Sequence[Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance of each block's values; NaN without any, and of words."""
+    numbers = [[] if any(isinstance(v, str) for v in block) else list(block) for block in values]
+    with np.errstate(all="ignore"):  # of infinite values
+        means = [np.mean(block) if block else np.nan for block in numbers]
+        variances = [np.var(block) if block else np.nan for block in numbers]
+    return np.array(means, dtype=np.float64), np.array(variances, dtype=np.float64)
 
 
 def is_in(ranges: KeyRanges, value: Any) -> bool:
@@ -178,6 +189,7 @@ class SmallStatistics:
             pa.array([max(block, default=None) for block in values], type_),
             np.array([len(block) for block in values], dtype=np.int64),
             ~self._unknown,
+            *moments_of(values),
         )
 
     def estimate_count(

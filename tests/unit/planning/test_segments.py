@@ -1,95 +1,28 @@
-"""Segments: blocks in which rates are alike, and what extremes say of a block's events."""
+"""Segments: blocks in which rates are alike, and how full windows are."""
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing.key_range import KeyRange, KeyRanges
-from replay.planning.coarse_map import TimeBounds, may_contain
 from replay.planning.segments import (
     POOLS_MAX,
     SEGMENTS_MAX,
     Pool,
-    event_shares,
     to_segments,
     window_rates,
 )
-from tests.unit.planning.streams import SmallBounds, SmallLeaves
+from tests.unit.planning.streams import SmallLeaves
 
 EVERYWHERE = np.inf
-
-
-def bounds_of(minimum, maximum, *, n_values=None, known=None) -> SmallBounds:
-    n = len(minimum)
-    return SmallBounds(
-        pa.array(minimum),
-        pa.array(maximum),
-        np.array(n_values or [100] * n),
-        np.array([True] * n if known is None else known),
-    )
-
-
-def shares(r: KeyRange | KeyRanges, bounds, count=100) -> list[float]:
-    ranges = r if isinstance(r, KeyRanges) else KeyRanges((r,))
-    admitted = may_contain(ranges, bounds)
-    return event_shares(ranges, bounds, admitted, np.full(len(admitted), count)).tolist()
 
 
 def segments(densities, *, window=EVERYWHERE) -> list[int]:
     rows = np.atleast_2d(np.array(densities, dtype=np.float64))
     windows = np.broadcast_to(np.array(window, dtype=np.float64), (rows.shape[1],))
     return to_segments(rows, windows, np.full(rows.shape[1], 100.0)).tolist()
-
-
-def test_range_of_doubles_holds_its_part_of_each_span():
-    bounds = bounds_of([0.0, 0.0, 2.0, 10.0], [1.0, 4.0, 6.0, 20.0])
-    # [0, 2]: all of [0, 1], half of [0, 4], no length where only the rim is met.
-    found = shares(KeyRange(0.0, 2.0), bounds)
-    assert found == pytest.approx([1.0, 0.5, 0.0, 0.0])
-
-
-def test_range_of_integers_counts_values():
-    bounds = bounds_of([0, 0, 7], [9, 99, 7])
-    assert shares(KeyRange(5, 9), bounds) == pytest.approx([0.5, 0.05, 1.0])
-    assert shares(KeyRange(5, 9, low_closed=False), bounds) == pytest.approx([0.4, 0.04, 1.0])
-    assert shares(KeyRange(None, 4), bounds) == pytest.approx([0.5, 0.05, 0.0])
-
-
-def test_several_ranges_add_up():
-    ranges = KeyRanges((KeyRange(0, 1), KeyRange(8, 9)))
-    assert shares(ranges, bounds_of([0], [9])) == pytest.approx([0.4])
-
-
-def test_missing_values_lie_in_no_range():
-    bounds = bounds_of([0, None], [9, None], n_values=[50, 0])
-    assert shares(KeyRange(5, 9), bounds) == pytest.approx([0.25, 0.0])
-
-
-def test_block_nothing_is_known_of_has_the_mean_of_the_others():
-    bounds = bounds_of([0, 0, None], [9, 9, None], known=[True, True, False])
-    assert shares(KeyRange(5, 9), bounds) == pytest.approx([0.5, 0.5, 0.5])
-    nothing = bounds_of([None], [None], known=[False])
-    assert shares(KeyRange(5, 9), nothing) == [1.0]
-
-
-def test_infinite_values_give_shares():
-    bounds = bounds_of([-np.inf, 0.0], [np.inf, np.inf])
-    for r in (KeyRange(1.0, 2.0), KeyRange(1.0, None), KeyRange(None, 1.0)):
-        assert all(0.0 <= share <= 1.0 for share in shares(r, bounds))
-
-
-def test_strings_lie_anywhere_in_a_block_that_may_hold_them():
-    bounds = bounds_of(["a", "m"], ["c", "z"])
-    assert shares(KeyRange("b", "b"), bounds) == [1.0, 0.0]
-
-
-def test_times_lie_evenly_between_first_and_last():
-    times = TimeBounds(np.array([0, 10]), np.array([9, 19]))
-    assert shares(KeyRange(5, 9), times, count=10) == pytest.approx([0.5, 0.0])
 
 
 def test_even_data_is_one_segment():

@@ -1,0 +1,210 @@
+"""Shares: what part of each block's events lies in ranges, told from the block's summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from costmodel.features import FloatArray
+from indexing.key_range import KeyRange, KeyRanges
+from replay.planning.coarse_map import TimeBounds
+from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
+
+RANGES_MEASURED_MAX: Final = 16
+"""Ranges of one condition that are laid over the extremes one by one; longer lists are taken to
+lie evenly in every block that may hold them."""
+
+HUMP_MAX: Final = 0.3
+"""Variance, as a part of that of even values, up to which values lie in one hump."""
+
+FLAT_MIN: Final = 0.7
+"""Variance, as a part of that of even values, from which on they lie flat or in two humps."""
+
+LEAST: Final = 0.1
+"""Part of its even share that a range keeps whatever the moments say: they exclude nothing."""
+
+_LOGISTIC: Final = 1.702
+"""Slope at which a logistic curve is within 0.01 of the normal distribution's."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """How an attribute's values lie in each of n blocks, told from extremes and moments.
+
+    Notes
+    -----
+    The density between the extremes is the second Legendre polynomial with the block's mean and
+    variance, which is even for even values and has a hump at each end where the variance is large;
+    where it is small, a normal distribution cut off at the extremes (`HUMP_MAX`, `FLAT_MIN`;
+    mixed in between). Times, which have no moments, lie evenly. Not in the thesis, which takes
+    selectivities as constant over the stream.
+    """
+
+    bounds: AttributeBounds | TimeBounds
+    numbers: _Numbers | None
+    """None where values have no distances."""
+
+    @classmethod
+    def of(cls, bounds: AttributeBounds | TimeBounds) -> Spread:
+        """Return how the values of blocks with these extremes and moments lie."""
+        return cls(bounds, _Numbers.of(bounds) if _has_distances(bounds) else None)
+
+    def measures(self, ranges: KeyRanges) -> bool:
+        """Return whether it can be told what part of the values ranges hold: few, of numbers."""
+        return self.numbers is not None and len(ranges.ranges) <= RANGES_MEASURED_MAX
+
+    def shares(self, ranges: KeyRanges, admitted: BoolArray, count: IntArray) -> FloatArray:
+        """Return what share of each block's events may lie in the ranges.
+
+        Where that cannot be measured, values lie anywhere.
+
+        Parameters
+        ----------
+        ranges
+            Of the attribute's own type.
+        admitted
+            Blocks that may hold a value inside the ranges, shape (n,).
+        count
+            Events of each block, shape (n,), all positive.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            From 0, where the block admits none, to 1. A block of which nothing is known is given
+            the mean of the others.
+        """
+        bounds = self.bounds
+        values = 1.0 if isinstance(bounds, TimeBounds) else np.minimum(bounds.n_values / count, 1.0)
+        inside = np.ones(len(count))
+        if self.numbers is not None and self.measures(ranges):
+            inside = self.numbers.inside(ranges)
+        shares = np.where(admitted, np.minimum(inside, 1.0) * values, 0.0)
+        if isinstance(bounds, TimeBounds) or bounds.known.all():
+            return shares
+        known = float(shares[bounds.known].mean()) if bounds.known.any() else 1.0
+        return np.where(bounds.known, shares, known)
+
+
+def _has_distances(bounds: AttributeBounds | TimeBounds) -> bool:
+    if isinstance(bounds, TimeBounds):
+        return True
+    type_ = bounds.minimum.type
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Numbers:
+    """Extremes of n blocks as numbers, and the shape between them."""
+
+    low: FloatArray
+    high: FloatArray
+    step: float
+    """Least distance of two values: integers are one apart."""
+    shape: _Shape | None
+    """None where values lie evenly."""
+
+    @classmethod
+    def of(cls, bounds: AttributeBounds | TimeBounds) -> _Numbers:
+        if isinstance(bounds, TimeBounds):
+            low, high = bounds.minimum.astype(np.float64), bounds.maximum.astype(np.float64)
+            return cls(low, high, 1.0, None)
+        step = 1.0 if pa.types.is_integer(bounds.minimum.type) else 0.0
+        low, high = _filled(bounds.minimum), _filled(bounds.maximum)
+        return cls(low, high, step, _Shape.of(bounds, low, high, step))
+
+    def inside(self, ranges: KeyRanges) -> FloatArray:
+        """Return the part of each block's values that lies in the ranges, shape (n,)."""
+        with np.errstate(all="ignore"):
+            span = self.high - self.low + self.step
+            inside = np.zeros(len(self.low))
+            for r in ranges.ranges:
+                first, length = self._cut(r)
+                even = np.maximum(length, 0.0) / span
+                if self.shape is not None:
+                    even = self.shape.part(2.0 * (first - self.low) / span - 1.0, even)
+                inside += even
+            covered = np.where(span > 0, inside, 1.0)
+        # A span that reaches to infinity says nothing of what lies inside.
+        return np.nan_to_num(covered, nan=0.0, posinf=1.0)
+
+    def _cut(self, r: KeyRange) -> tuple[FloatArray, FloatArray]:
+        """Return where a range begins within each block's span, and its length there.
+
+        The length is negative where the range lies outside.
+        """
+        first, last = self.low, self.high
+        if r.low is not None:
+            first = np.maximum(first, float(r.low) + (0.0 if r.low_closed else self.step))
+        if r.high is not None:
+            last = np.minimum(last, float(r.high) - (0.0 if r.high_closed else self.step))
+        return first, last - first + self.step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shape:
+    """How the values of n blocks lie between their extremes, which are -1 and 1 here."""
+
+    mean: FloatArray
+    second: FloatArray
+    """Mean of the second Legendre polynomial."""
+    humped: IntArray
+    """Blocks whose values lie in a hump, wholly or in part."""
+    weight: FloatArray
+    """Weight of the hump in each of these, up to 1."""
+    slope: FloatArray
+    """Of the logistic curve that stands for the hump in each of these."""
+    whole: FloatArray
+    """Part of the curve between the extremes."""
+
+    @classmethod
+    def of(cls, bounds: AttributeBounds, low: FloatArray, high: FloatArray, step: float) -> _Shape:
+        """Return the shape by the blocks' moments; NaN where they are not known."""
+        with np.errstate(all="ignore"):
+            span = high - low + step
+            # A whole number stands for what lies half a step to each side of it.
+            mean = (2.0 * (bounds.mean - low) + step) / span - 1.0
+            variance = 4.0 * (np.maximum(bounds.variance, 0.0) + step * step / 12.0) / span**2
+            of_even = 3.0 * variance
+            humped = np.flatnonzero(of_even < FLAT_MIN)
+            weight = np.minimum((FLAT_MIN - of_even[humped]) / (FLAT_MIN - HUMP_MAX), 1.0)
+            slope = _LOGISTIC / np.sqrt(variance[humped])
+            ends = [_logistic(slope * (end - mean[humped])) for end in (-1.0, 1.0)]
+            second = 1.5 * (variance + mean * mean) - 0.5
+            return cls(mean, second, humped, weight, slope, ends[1] - ends[0])
+
+    def part(self, start: FloatArray, even: FloatArray) -> FloatArray:
+        """Return the part of the values that lies in a range, shape (n,).
+
+        Parameters
+        ----------
+        start
+            Where it begins.
+        even
+            Half its length: the part if values were even, and the answer where no moments are
+            known.
+        """
+        stop = start + 2.0 * even
+        # The integral of 1/2 + 3/2 mean y + 5/2 second (3 y^2 - 1) / 2 from start to stop.
+        tilt = 1.5 * self.mean * (start + stop)
+        bend = 2.5 * self.second * (start * (start + stop) + stop * stop - 1.0)
+        part = even * (1.0 + tilt + bend)
+        if len(self.humped):
+            flat = part[self.humped]
+            mean = self.mean[self.humped]
+            below = [_logistic(self.slope * (y[self.humped] - mean)) for y in (start, stop)]
+            hump = (below[1] - below[0]) / self.whole
+            part[self.humped] = flat + self.weight * (hump - flat)
+        part = np.maximum(part, LEAST * even)
+        return np.where(np.isfinite(part), part, even)
+
+
+def _logistic(z: FloatArray) -> FloatArray:
+    return np.asarray(1.0 / (1.0 + np.exp(-z)))
+
+
+def _filled(values: pa.Array) -> FloatArray:
+    filled = values.fill_null(0) if values.null_count else values
+    return np.asarray(filled.to_numpy(), dtype=np.float64)
