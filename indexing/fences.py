@@ -10,6 +10,9 @@ import numpy as np
 from indexing.bounds import Bounds
 from indexing.keys import KeyKind
 
+LIKELY_REPEATED = 0.5
+"""How likely a double that is asked for by itself occurs more than once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -96,16 +99,41 @@ class Fences:
         """Return about how many entries lie in the ranges, a number between least and most.
 
         Keys of a row group at the rim are taken to be spread evenly between its least and its
-        greatest one; of strings, which have no distances, half of them count.
+        greatest one, and a closed bound to be one of them (`_share_of_one_key`); of strings, which
+        have no distances, half of them count.
         """
         selection = self.select(bounds)
-        counts = self.count[selection.groups]
         least, most = self.count_entries(selection)
         if bounds.kind is KeyKind.STRING:
             return (least + most) / 2
         rim = selection.groups[selection.rim]
+        if len(rim) == 0:
+            return float(least)
         inside = bounds.shares_between(self.low[rim], self.high[rim])
-        return least + float(counts[selection.rim] @ inside)
+        inside = np.maximum(inside, self._share_of_one_key(rim, bounds))
+        return least + float(self.count[rim] @ inside)
+
+    def _share_of_one_key(self, groups: np.ndarray, bounds: Bounds) -> np.ndarray:
+        """Return the part of each group that has the key of a closed bound, as far as can be told.
+
+        Where keys are all different, none. Fences tell: keys of m entries lie across a part
+        ``1 - 1 / m`` of the borders between groups; and who asks for a single double knows that it
+        occurs, as likely as not. Of a key that is repeated a group of n entries may have any
+        number, 1 to 10 as likely as 10 to 100, so the middle is ``sqrt(n)``; of one that is a fence
+        about half.
+        """
+        low, high = self.low[groups][:, None], self.high[groups][:, None]
+        n_shared = np.count_nonzero(self.high[:-1] == self.low[1:])
+        repeated = np.full(len(bounds), n_shared / max(len(self) - 1, 1))
+        if bounds.kind is KeyKind.DOUBLE:
+            repeated[bounds.low == bounds.high] = max(repeated.max(), LIKELY_REPEATED)
+        part = 1.0 / np.sqrt(self.count[groups])[:, None]
+        share = np.zeros(len(groups))
+        for key, is_open in ((bounds.low, bounds.low_open), (bounds.high, bounds.high_open)):
+            of_group = np.where((low == key) | (key == high), 0.5, part) * repeated
+            has_key = (low <= key) & (key <= high) & ~is_open
+            share = np.maximum(share, np.where(has_key, of_group, 0.0).max(axis=1))
+        return share
 
     @staticmethod
     def _first(keys: np.ndarray, bounds: Bounds) -> np.ndarray:

@@ -14,7 +14,7 @@ from chronicle import StreamSettings, create_store, open_store
 from chronicle.block_writer import write_ordered
 from chronicle.commit import Change, commit_derived, commit_events, commit_files, commit_tree
 from chronicle.store import Stream
-from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
+from indexing import Index, KeyRange, KeyRanges, RunWriter, open_indexes
 from tests.oracles.index import matching_rows
 
 START = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -192,20 +192,7 @@ def test_stream_without_an_index_has_none(tmp_path: Path) -> None:
 
 
 def test_a_range_between_two_fences_is_expected_in_proportion(tmp_path: Path) -> None:
-    at = pa.array([START + dt.timedelta(seconds=i) for i in range(4000)], _at_type())
-    table = pa.table({"at": at, "price": [(i * 1237) % 4000 / 4 for i in range(4000)]})
-    settings = StreamSettings(time="at", block_events=64, file_events=4000)
-    stream = create_store(tmp_path / "store").create_stream("ticks", table.schema, settings)
-    files = write_ordered(
-        table.to_batches(),
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=stream.settings,
-        ordinal_prefix=f"{0:06d}-000000",
-        derived=RunWriter(("price",), "at"),
-    )
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
-    price = open_indexes(stream.snapshot()).index("price")
+    price = _index_of(tmp_path / "store", [(i * 1237) % 4000 / 4 for i in range(4000)])
 
     def expected(low: float, high: float) -> float:
         return price.expect_count(KeyRanges.of([KeyRange(low, high)]))
@@ -215,3 +202,38 @@ def test_a_range_between_two_fences_is_expected_in_proportion(tmp_path: Path) ->
     assert expected(300.0, 310.0) == pytest.approx(40, rel=0.05)
     assert expected(500.1, 500.2) == 1.0
     assert expected(2000.0, 3000.0) == 0.0
+
+
+@pytest.mark.parametrize("n_prices", [4, 20, 100])
+def test_a_price_that_is_repeated_is_expected_as_often_as_others(
+    tmp_path: Path, n_prices: int
+) -> None:
+    prices = [float((i * 1237) % n_prices) for i in range(4000)]
+    index = _index_of(tmp_path / "store", prices)
+    ranges = [KeyRanges.of([KeyRange(p, p)]) for p in sorted(set(prices))]
+    found = [index.expect_count(one) for one in ranges]
+    # Each has as many entries as any other, 4,000 in all.
+    assert sum(found) == pytest.approx(4000, rel=0.7)
+    assert np.median(found) == pytest.approx(4000 / n_prices, rel=1.0)
+
+
+def test_a_whole_number_that_never_repeats_is_expected_once(tmp_path: Path) -> None:
+    index = _index_of(tmp_path / "store", [(i * 1237) % 4000 for i in range(4000)])
+    assert index.expect_count(KeyRanges.of([KeyRange(1700, 1700)])) == pytest.approx(1.0, rel=0.1)
+
+
+def _index_of(path: Path, prices: list[float] | list[int]) -> Index:
+    at = pa.array([START + dt.timedelta(seconds=i) for i in range(len(prices))], _at_type())
+    table = pa.table({"at": at, "price": prices})
+    settings = StreamSettings(time="at", block_events=64, file_events=len(prices))
+    stream = create_store(path).create_stream("ticks", table.schema, settings)
+    files = write_ordered(
+        table.to_batches(),
+        stream_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+        ordinal_prefix=f"{0:06d}-000000",
+        derived=RunWriter(("price",), "at"),
+    )
+    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    return open_indexes(stream.snapshot()).index("price")
