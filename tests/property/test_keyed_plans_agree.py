@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from chronicle.append import append
 from indexing import RunWriter
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
+from replay.engines import local
 from replay.errors import PlanError, SkipError
 from replay.language import bind, parse_query
 from tests.oracles.matcher import match_rows
@@ -49,6 +51,8 @@ class Case:
     block_events: int
     file_events: int
     sql: str
+    unit_events: int
+    """Events read and evaluated at once."""
 
 
 @st.composite
@@ -104,7 +108,8 @@ def cases(draw: st.DrawFn) -> Case:
         ]
         appends.append((choose.choice(("runs", "runs", "runs", "without keys", "tail")), rows))
     block_events, file_events = choose.choice((1, 2, 3, 4, 20)), choose.choice((4, 12, 64))
-    return Case(key, appends, block_events, file_events, draw(queries()))
+    unit_events = choose.choice((1, 8, 40, 1 << 17))
+    return Case(key, appends, block_events, file_events, draw(queries()), unit_events)
 
 
 def fill(path: Path, case: Case) -> tuple[Store, list[dict[str, Any]]]:
@@ -132,7 +137,8 @@ def fill(path: Path, case: Case) -> tuple[Store, list[dict[str, Any]]]:
 @given(cases())
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_every_plan_gives_the_answer_of_the_oracle_over_keys(case: Case) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "UNIT_EVENTS", case.unit_events)
         store, rows = fill(Path(folder), case)
         full = outcome(store, case.sql, "full")[0]
         if not isinstance(full, str) and not any(word in case.sql for word in BEYOND_ORACLE):

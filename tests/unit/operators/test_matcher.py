@@ -217,6 +217,22 @@ def test_stretches_pushed_at_once_match_as_pushed_one_by_one(events, asked, data
         assert np.array_equal(getattr(left, name), getattr(right, name)), name
 
 
+def test_a_partition_begins_anew_in_every_stretch_and_numbers_its_matches_on() -> None:
+    #  three stretches: partition 0 has a b | . a | b, partition 1 has . | a b | a b
+    table = pa.table(
+        {"t": range(9), "s": list("ab.abaabb"), "i": [0] * 9, "p": [0, 0, 1, 1, 1, 0, 1, 1, 0]}
+    )
+    asked = query(Concat((A, B)), [is_letter("a"), is_letter("b")], partition_by=("p",))
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    starts, n_rows = np.array([0, 3, 6]), np.array([3, 3, 3])
+    matcher.push_stretches(program.prepare(table), starts, n_rows, starts + 10)
+    found = matcher.take()
+    assert found.first_seq.tolist() == [10, 13, 16]
+    assert found.last_seq.tolist() == [11, 14, 17]
+    assert found.number.tolist() == [1, 1, 2]
+
+
 @SLOW
 @given(events=rows(max_size=16), asked=queries(), data=st.data())
 def test_rows_left_out_are_as_if_they_had_never_been(events, asked, data) -> None:

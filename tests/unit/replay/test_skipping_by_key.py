@@ -112,6 +112,16 @@ def test_only_rows_of_candidates_keys_are_matched(
     assert result.actual.rows_replayed == rows
 
 
+def test_keys_are_told_where_lookups_overlap(tmp_path: Path) -> None:
+    # Bs, which are asked first, are As too: the keys of As come from both lookups.
+    store = fill(tmp_path, "k")
+    text = sql("k", within=120).replace("A AS a = 1", "A AS a >= 1")
+    found, _ = read(store, text, "indexes=A,B")
+    assert len(found) > 20
+    result = replay.query(store, text, plan="indexes=A,B")
+    assert result.actual.rows_replayed < N_EVENTS
+
+
 def test_plan_by_further_columns_too_agrees_on_the_key(tmp_path: Path) -> None:
     found, n_blocks = read(fill(tmp_path, "k"), sql(["a % 3", "k"][1] + ", n"))
     assert found == [500, 700]
