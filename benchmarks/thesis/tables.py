@@ -11,7 +11,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+import numpy as np
+
 from benchmarks.harness import RESULTS, quantiles
+from chronicle import config
 
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "experiments.md"
 FIGURES = "figures"
@@ -20,6 +23,9 @@ Row = tuple[str, str, str]
 Results = dict[str, Any]
 
 MISSING = "-"
+
+CHANCES = 1_000
+"""Draws from which the error of a perfect estimate is told."""
 
 
 def times(value: float) -> str:
@@ -40,11 +46,32 @@ def _quantile(errors: Results, name: str, index: int) -> str:
     return percent(errors[name][index]) if name in errors else MISSING
 
 
+def _size(results: Results, group: str) -> str:
+    """Return the events, and how many questions each group has."""
+    n = max(one["n"] for one in results["summary"].values())
+    return f"{results['n_events']:,}, {n} for each {group}"
+
+
+def by_chance(results: Results, strategy: str) -> str:
+    """Return the median error of the blocks if estimates were right and blocks fell by chance."""
+    n_blocks = -(-results["n_events"] // config.BLOCK_EVENTS)
+    told = []
+    for name in results["summary"]:
+        rows = [row for row in results["questions"] if row["group"] == name]
+        estimated = np.array([row["estimated"][strategy] for row in rows])
+        share = np.clip(estimated / n_blocks, 0.0, 1.0)
+        drawn = np.random.default_rng(0).binomial(n_blocks, share, (CHANCES, len(rows)))
+        errors = np.abs(drawn - estimated)[drawn > 0] / drawn[drawn > 0]
+        middle = percent(float(np.median(errors))) if len(errors) else MISSING
+        told.append(f"{name.removeprefix('m=')}: {middle}")
+    return ", ".join(told)
+
+
 def figure_9(results: Results) -> Iterator[str]:
     """Give ours for the rows of ``PAPER["3.9"]``."""
     summary = results["summary"]
     rows = results["questions"]
-    yield f"{results['n_events']:,}"
+    yield _size(results, "m")
     yield _by_m(summary, lambda one: f"{one['replay_ms']:.0f} ms")
     yield _by_m(summary, lambda one: times(one["speedup"]["auto"]))
     yield times(max(one["best"] for one in summary.values()))
@@ -61,6 +88,7 @@ def figure_10(results: Results) -> Iterator[str]:
         yield _by_m(
             summary, lambda one, name=name, index=index: _quantile(one["errors"], name, index)
         )
+    yield by_chance(results, "Optimal*")
 
 
 def figure_11(results: Results) -> Iterator[str]:
@@ -82,6 +110,7 @@ def figure_12(results: Results) -> Iterator[str]:
 def figure_13(results: Results) -> Iterator[str]:
     """Give ours for the rows of ``PAPER["3.13"]``."""
     summary = results["summary"]
+    yield _size(results, "attribute")
     for name in ("Budget", "Greedy", "Optimal", "Greedy*", "Optimal*", "auto"):
         yield _by_m(summary, lambda one, name=name: times(one["speedup"][name]))
 
@@ -90,6 +119,7 @@ def figure_14(results: Results) -> Iterator[str]:
     """Give ours for the rows of ``PAPER["3.14"]``."""
     for way in ("without the coarse map", "with it"):
         yield _by_m(results["summary"], lambda one, way=way: _quantile(one["errors"], way, 1))
+    yield by_chance(results, "Optimal*")
 
 
 def figure_15(results: Results) -> Iterator[str]:
@@ -169,7 +199,7 @@ def _planning(by_set: dict[str, Results], name: str) -> str:
 
 PAPER: dict[str, list[tuple[str, str]]] = {
     "3.9": [
-        ("events", "50,000,000 of 128 bytes"),
+        ("events, questions", "50,000,000 of 128 bytes, 100 for each m"),
         ("full replay, mean, by m", "about 20 s"),
         ("planner's choice, mean, by m", "up to an order of magnitude"),
         ("planner's choice, best", "20x"),
@@ -183,6 +213,7 @@ PAPER: dict[str, list[tuple[str, str]]] = {
         ("median, by m", "great majority below 5 %"),
         ("95th percentile, by m", "slightly more at m = 32"),
         ("(3.5) to (3.7) as printed, median, by m", "below 5 % (of pages of 64 events)"),
+        ("chance alone, median, by m", "small, of 780,000 pages"),
     ],
     "3.11": [
         ("Optimal, mean time, by m", "70 ms at m = 32"),
@@ -195,6 +226,7 @@ PAPER: dict[str, list[tuple[str, str]]] = {
         ("the plan chosen, by time", "not said"),
     ],
     "3.13": [
+        ("events, questions", "50,000,000"),
         ("Budget, mean, A1 to A5", "slightly better than replay"),
         ("Greedy, mean", "much the same on all, a little better on A1"),
         ("Optimal, mean", "about 1.2 times Greedy"),
@@ -205,6 +237,7 @@ PAPER: dict[str, list[tuple[str, str]]] = {
     "3.14": [
         ("median without the map, A1 to A5", "extremely high on A1 to A3"),
         ("median with it", "low in all cases"),
+        ("chance alone, median", "small, of 780,000 pages"),
     ],
     "3.15": [
         ("Crime Q1", "two orders of magnitude (7 M events)"),

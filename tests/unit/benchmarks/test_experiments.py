@@ -236,3 +236,11 @@ def test_figures_are_drawn_in_both_formats(run, out):
     drawn = {file.name for file in (out / "figures").iterdir()}
     for number in ("09", "10", "11", "12", "13", "14", "15", "16", "17"):
         assert {f"fig_3_{number}.png", f"fig_3_{number}.svg"} <= drawn
+
+
+@pytest.mark.parametrize(("expected", "error"), [(1000.0, "0.0 %"), (4.0, "33 %"), (0.0, "-")])
+def test_error_of_chance_is_that_of_a_number_drawn_with_the_right_mean(expected, error):
+    # Of 1,000 blocks 4 are touched on average: 4 in a fifth of the cases, 3, 5 or 6 in half.
+    question = {"group": "m=8", "estimated": {"Optimal*": expected}}
+    results = {"n_events": 1000 * 2048, "summary": {"m=8": {}}, "questions": [question]}
+    assert tables.by_chance(results, "Optimal*") == f"8: {error}"
