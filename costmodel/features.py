@@ -65,6 +65,9 @@ class PlanFeatures:
     closes_early: bool = False
     """Whether a match ends the searches that began within it, as AFTER MATCH SKIP PAST LAST ROW
     does."""
+    left_out_steps: float = 1.0
+    """Steps the matcher takes for an event of the blocks that the coarse pattern map leaves out
+    (`costmodel.matching`)."""
     n_keys: float = 1.0
     """Keys whose events take turns, where a match has rows of one key only; else 1."""
     lifts: tuple[FloatArray, ...] = ()

@@ -119,10 +119,12 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
 def estimate_full(features: PlanFeatures, parameters: CostParameters) -> Estimate:
     """Return the estimate of a full replay: all blocks in one stretch, no entry.
 
-    Where the coarse pattern map proves that no match can lie, no search is taken to be open: its
-    symbols are missing there.
+    Where the coarse pattern map proves that no match can lie, searches may be open all the same:
+    one symbol is missing there, and others wait for it.
     """
-    steps = float(features.segment_events @ (features.steps - 1.0)) + features.n_events
+    left_out = max(features.n_events - features.remaining_events, 0.0)
+    steps = float(features.segment_events @ features.steps)
+    steps += left_out * features.left_out_steps
     cost = (
         parameters.block_s * features.n_blocks
         + float(_event_cost(features, parameters, np.zeros(1))[0]) * features.n_events

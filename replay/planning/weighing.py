@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from costmodel.features import FloatArray, PlanFeatures, whole_stream
+from costmodel.matching import match_steps
 from replay.language.bound import (
     BoundPatternQuery,
     Call,
@@ -171,6 +172,8 @@ def weigh(
         closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
         n_keys=statistics.n_keys if statistics.key in shape.agreeing else 1.0,
     )
+    left_out_steps = rates.left_out_steps(features, conditions, block_at)
+    features = replace(features, left_out_steps=left_out_steps)
     n_events = statistics.n_events
     known = tuple(
         _selectivity(condition, counted.between.get(condition.lookup), rates, n_events)
@@ -267,6 +270,11 @@ class _Rates:
     """For each range the share of a segment's events inside it, shape (s,)."""
     expected: dict[Lookup, float]
     """For each range the events inside it, in the whole stream."""
+    left_out: dict[Lookup, float]
+    """For each range the share of the events inside it where the coarse pattern map leaves blocks
+    out; none where it leaves out none."""
+    left_out_window: float
+    """Events a window holds there."""
 
     @classmethod
     def of(
@@ -289,9 +297,14 @@ class _Rates:
         """
         leaves = statistics.leaves
         pool = Pool.of(mask_of(coarse.stretches, statistics.n_blocks), leaves.count)
-        window = pool.mean(window_rates(leaves, query.within, shape.row_window))
+        windows = window_rates(leaves, query.within, shape.row_window)
+        window = pool.mean(windows)
         density: dict[Lookup, FloatArray] = {}
         expected: dict[Lookup, float] = {}
+        outside = leaves.count.astype(np.float64)
+        outside[pool.blocks] = 0.0
+        outside /= max(float(outside.sum()), 1.0)
+        left_out: dict[Lookup, float] = {}
         conditions = (*coarse.admitted, *gaps)
         spreads = {
             name: Spread.of(coarse.bounds.get(name) or statistics.bounds(name))
@@ -313,6 +326,8 @@ class _Rates:
                 shares = np.where(admitted, np.maximum(shares, 1.0 / leaves.count), 0.0)
                 shares *= expected[c.lookup] / max(float(shares @ leaves.count), 1e-9)
             density[c.lookup] = np.minimum(pool.mean(shares), 1.0)
+            if outside.any():
+                left_out[c.lookup] = float(shares @ outside)
         rows = np.array(list(density.values())).reshape(len(density), len(pool.events))
         labels = to_segments(rows, window, pool.events)
         segment = pool.spread(labels, statistics.n_blocks)
@@ -329,6 +344,8 @@ class _Rates:
             _mean_window(parts, window),
             {wanted: means[:, i] for i, wanted in enumerate(density)},
             expected,
+            left_out,
+            float(windows @ outside) if np.isfinite(windows).all() else np.inf,
         )
 
     def columns(self, wanted: Sequence[Lookup]) -> FloatArray:
@@ -344,6 +361,23 @@ class _Rates:
         for condition in conditions:
             product[:, block_at[condition.position]] *= self.density[condition.lookup]
         return product
+
+    def left_out_steps(
+        self, features: PlanFeatures, conditions: Sequence[Condition], block_at: dict[int, int]
+    ) -> float:
+        """Return the matcher's steps per event where the coarse pattern map leaves blocks out."""
+        if not self.left_out:
+            return 1.0
+        together = np.ones((1, len(features.block_lengths)))
+        for condition in conditions:
+            together[0, block_at[condition.position]] *= self.left_out[condition.lookup]
+        there = replace(
+            features,
+            segment_events=np.array([features.n_events - features.remaining_events]),
+            window_events=np.array([self.left_out_window]),
+            block_density=np.minimum(together, 1.0),
+        )
+        return float(match_steps(there)[0])
 
 
 def _mean_window(parts: FloatArray, window: FloatArray) -> FloatArray:

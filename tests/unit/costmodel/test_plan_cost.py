@@ -89,13 +89,16 @@ def test_full_replay_costs_all_blocks_and_one_jump():
     assert (full.blocks, full.entries, full.alpha, full.stretches) == (100, 0, 1, 1)
 
 
-def test_searches_are_open_in_a_full_replay_only_where_matches_can_lie():
+@pytest.mark.parametrize("left_out_steps", [1.0, 30.0])
+def test_full_replay_takes_its_own_steps_where_no_match_can_lie(left_out_steps):
     # Half of the events remain, in which each costs 1 + 5 * P(A within 9) + 0.1 * 9 steps.
     given = features(density=[0.1, 0.1], window=8, n_events=10_000)
-    half = dataclasses.replace(given, segment_events=np.array([5_000.0]))
+    half = dataclasses.replace(
+        given, segment_events=np.array([5_000.0]), left_out_steps=left_out_steps
+    )
     steps = 1 + 5 * (1 - 0.9**9) + 0.1 * 9
     full = estimate_full(half, weights(match_s=1))
-    assert full.cost == pytest.approx(5_000 * steps + 5_000, rel=1e-4)
+    assert full.cost == pytest.approx(5_000 * steps + 5_000 * left_out_steps, rel=1e-4)
 
 
 def test_replay_cost_of_what_a_plan_reads_is_its_cost_less_its_lookups():
