@@ -9,10 +9,11 @@ from chronicle.errors import ChronicleError
 from chronicle.evolve import add_column, add_derived
 from chronicle.finding import Finding, Severity
 from chronicle.history import HistoryEntry, history
+from chronicle.layout import AttributeBounds, DataFile, Leaves
 from chronicle.lifecycle import DeleteReport, delete_range, drop_stream, rename_stream
 from chronicle.repair import RepairReport, repair_store, repair_stream
 from chronicle.settings import StreamSettings
-from chronicle.snapshot import AttributeBounds, DataFile, Leaves, Snapshot
+from chronicle.snapshot import Snapshot
 from chronicle.store import Store, Stream, create_store, ensure_store, open_store
 from chronicle.vacuum import VacuumReport, vacuum
 

@@ -136,7 +136,7 @@ def check_stream(
         findings.fault(SETTINGS, path / EVENTS_TABLE, str(error), "put it right first")
         return findings.all()
     findings.conclude(SETTINGS, path, "they can")
-    settings = replace(settings, derived=_check_declared(path, schema, findings))
+    settings = replace(settings, derived=_check_declared(path, schema, settings.key, findings))
     reader = BlockReader(path / EVENTS_TABLE, schema)
     checker = EventsChecker(path, schema, settings, reader, findings)
     checked = _check_files(checker, logs, deep=deep)
@@ -149,12 +149,14 @@ def check_stream(
     return found
 
 
-def _check_declared(path: Path, schema: pa.Schema, findings: Findings) -> tuple[str, ...]:
+def _check_declared(
+    path: Path, schema: pa.Schema, key: str | None, findings: Findings
+) -> tuple[str, ...]:
     """Return the names of the stream's derived attributes; none where they cannot be used."""
     names: tuple[str, ...] = ()
     try:
         declared = read_declared(path)
-        check_derived(schema, declared)
+        check_derived(schema, declared, key=key)
         names = declared
     except ChronicleError as error:
         remedy = "put it right; answers need no derived attribute"

@@ -13,8 +13,8 @@ import pyarrow as pa
 from chronicle.block_writer import EVENTS_TABLE, block_counts
 from chronicle.blocks import BlockReader
 from chronicle.delta_log import LiveFile
-from chronicle.derived_attributes import Delta, check_derived, columns_for
-from chronicle.derived_summaries import summarise_derived
+from chronicle.derived_attributes import Declared, check_derived, columns_for
+from chronicle.derived_summaries import summarise_declared
 from chronicle.errors import ChronicleError, CorruptBlockError, CorruptTreeError, ForeignFileError
 from chronicle.finding import Findings
 from chronicle.ordinal import parse_ordinal
@@ -169,7 +169,7 @@ class EventsChecker:
             wrong = _different(stored.times(), expected)
             for column in self.schema.names if deep and not wrong else ():
                 wrong = wrong or self._check_attribute(stored, name, column, counts)
-            for derived in check_derived(self.schema, self.settings.derived) if not wrong else ():
+            for derived in self._declared() if not wrong else ():
                 wrong = wrong or self._check_derived(stored, name, derived, counts, deep=deep)
         except (ChronicleError, OSError, ValueError) as error:
             wrong = _reason(error)
@@ -190,8 +190,11 @@ class EventsChecker:
         wrong = _different(found, build_levels(summarise(values, counts), self.settings.fan_out))
         return f"'{column}': {wrong}" if wrong else None
 
+    def _declared(self) -> tuple[Declared, ...]:
+        return check_derived(self.schema, self.settings.derived, key=self.settings.key)
+
     def _check_derived(
-        self, stored: TreeFile, name: str, derived: Delta, counts: list[int], *, deep: bool
+        self, stored: TreeFile, name: str, derived: Declared, counts: list[int], *, deep: bool
     ) -> str | None:
         if not stored.holds([derived.name]):
             what = f"it has no entries of '{derived.name}', so nothing is known of its blocks"
@@ -202,7 +205,7 @@ class EventsChecker:
         key = self.settings.key
         columns = columns_for(self.schema, [derived.name], key)
         events = self.reader.read(name, range(len(counts)), columns)
-        for attribute, leaves in summarise_derived(events, derived, key, counts).items():
+        for attribute, leaves in summarise_declared(events, derived, key, counts).items():
             found = stored.attribute(attribute, leaves.kind)
             if found is None:
                 return f"it has no entries of '{attribute}'"

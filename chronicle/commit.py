@@ -18,7 +18,7 @@ from chronicle.delta_log import LoggedChange, NewFile, new_files
 from chronicle.derived import DerivedChange, DerivedFile, DerivedWriter
 from chronicle.derived_attributes import extend
 from chronicle.errors import CommitConflictError, CorruptTreeError, StorageError
-from chronicle.snapshot import DataFile
+from chronicle.layout import DataFile
 from chronicle.store import Stream
 from chronicle.time import to_int64
 from chronicle.tree_file import TREE_TABLE, TreeFile, tree_schema
@@ -27,6 +27,7 @@ OPERATION = "chronicle.operation"
 """Name, in a commit's metadata, of what it did."""
 
 INGEST, APPEND, COMPACT, DELETE, ADD_COLUMN = "ingest", "append", "compact", "delete", "add column"
+MATERIALISE = "materialise"
 
 _YEAR_1_US = -62_135_596_800_000_000
 _YEAR_10000_US = 253_402_300_800_000_000

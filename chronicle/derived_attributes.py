@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from chronicle.by_key import ByKey, parse_by_key
 from chronicle.errors import SchemaError, did_you_mean
 from chronicle.summary import INT_MAX, Ints, Numbers
 
@@ -70,22 +71,36 @@ def parse_derived(text: str) -> Delta | None:
     return None if found is None or not found[1].strip() else Delta(found[1].strip())
 
 
+Declared = Delta | ByKey
+"""What a stream can declare: an attribute of events, or summaries alone."""
+
+
 def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names as derived attributes are stored by, each once.
+    """Return names as what they declare is stored by, each once.
 
     Raises
     ------
     SchemaError
-        If a name is none of a derived attribute.
+        If a name is none of a derived attribute or of summaries by key.
     """
-    return tuple(dict.fromkeys(_parse(name).name for name in names))
+    return tuple(dict.fromkeys(parse_declared(name).name for name in names))
 
 
-def _parse(text: str) -> Delta:
-    derived = parse_derived(text)
-    if derived is None:
-        raise SchemaError(f"'{text}' is no derived attribute; write delta(COLUMN)")
-    return derived
+def parse_declared(text: str) -> Declared:
+    """Return what a text declares.
+
+    Raises
+    ------
+    SchemaError
+        If it is none of a derived attribute or of summaries by key.
+    """
+    declared = parse_derived(text) or parse_by_key(text)
+    if declared is None:
+        raise SchemaError(
+            f"'{text}' is no derived attribute; write delta(COLUMN), or by(COLUMN) for summaries "
+            "by key"
+        )
+    return declared
 
 
 def find_derived(schema: pa.Schema, attribute: str) -> Delta | None:
@@ -93,25 +108,42 @@ def find_derived(schema: pa.Schema, attribute: str) -> Delta | None:
     return None if attribute in schema.names else parse_derived(attribute)
 
 
-def check_derived(schema: pa.Schema, names: Iterable[str]) -> tuple[Delta, ...]:
-    """Return the derived attributes of some names, each once, if a stream can have them.
+def check_derived(
+    schema: pa.Schema, names: Iterable[str], *, key: str | None
+) -> tuple[Declared, ...]:
+    """Return what some names declare, each once, if a stream can have it.
+
+    Parameters
+    ----------
+    schema
+        Columns of the stream.
+    names
+        Of derived attributes and of summaries by key.
+    key
+        Name of the key column, if the stream has one.
 
     Raises
     ------
     SchemaError
-        If a name is none of a derived attribute, a column has it, or it cannot be derived.
+        If a name is none of these, a column has it, or it cannot be derived.
     """
-    found: dict[str, Delta] = {}
+    found: dict[str, Declared] = {}
     for text in names:
-        derived = _parse(text)
-        for name in (derived.name, derived.open_name):
+        declared = parse_declared(text)
+        names_taken = [declared.name]
+        if isinstance(declared, Delta):
+            names_taken.append(declared.open_name)
+        for name in names_taken:
             if name in schema.names:
                 raise SchemaError(
-                    f"'{derived.name}' cannot be derived: there is a column '{name}'; use that "
+                    f"'{declared.name}' cannot be derived: there is a column '{name}'; use that "
                     "column, or rename it"
                 )
-        derived.data_type(schema)
-        found[derived.name] = derived
+        if isinstance(declared, Delta):
+            declared.data_type(schema)
+        else:
+            declared.check(schema, key)
+        found[declared.name] = declared
     return tuple(found.values())
 
 
@@ -143,11 +175,15 @@ def columns_for(schema: pa.Schema, attributes: Iterable[str], key: str | None) -
     """
     columns: dict[str, None] = {}
     for attribute in attributes:
-        derived = find_derived(schema, attribute)
+        derived = find_derived(schema, attribute) or _find_by_key(schema, attribute)
         columns[attribute if derived is None else derived.source] = None
         if derived is not None and key is not None:
             columns[key] = None
     return list(columns)
+
+
+def _find_by_key(schema: pa.Schema, attribute: str) -> ByKey | None:
+    return None if attribute in schema.names else parse_by_key(attribute)
 
 
 def open_key(data_type: pa.DataType) -> int | float:
@@ -167,19 +203,20 @@ def extend(events: pa.Table, attributes: Sequence[str], key: str | None) -> pa.T
     events
         All events of the file, in stream order.
     attributes
-        Derived attributes to add; those there are already are left as they are.
+        Derived attributes to add; those there are already are left as they are. Summaries by key
+        among them are no columns.
     key
         Name of the key column, if the stream has one.
     """
-    missing = [name for name in attributes if name not in events.column_names]
+    declared = (parse_declared(name) for name in attributes if name not in events.column_names)
+    missing = [derived for derived in declared if isinstance(derived, Delta)]
     if not missing:
         return events
     before = _event_before(events, key)
-    for name in missing:
-        derived = _parse(name)
+    for derived in missing:
         data_type = derived.data_type(events.schema)
         column = _delta(_in_one_piece(events.column(derived.source)), before, data_type)
-        events = events.append_column(name, column)
+        events = events.append_column(derived.name, column)
     return events
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from chronicle.derived_attributes import Delta, extend, parse_derived, split_open
+from chronicle.by_key import summarise_by_key, to_entries
+from chronicle.derived_attributes import Declared, Delta, extend, parse_declared, split_open
 from chronicle.summarise import summarise
 from chronicle.summary import AttributeSummary, Kind
 
@@ -48,6 +49,29 @@ def summarise_derived(
     return {derived.name: summarise(values, block_counts), derived.open_name: opened}
 
 
+def summarise_declared(
+    events: pa.Table, declared: Declared, key: str | None, block_counts: Sequence[int]
+) -> dict[str, AttributeSummary]:
+    """Return by name the entries that tree files have of what a stream declares.
+
+    Parameters
+    ----------
+    events
+        All events of the file: at least the columns it is computed from.
+    declared
+        A derived attribute, or summaries by key.
+    key
+        Name of the key column, if the stream has one.
+    block_counts
+        Events per block.
+    """
+    if isinstance(declared, Delta):
+        return summarise_derived(events, declared, key, block_counts)
+    assert key is not None, "checked when they were declared"
+    found = summarise_by_key(events, declared, key, block_counts)
+    return to_entries(found, declared, block_counts)
+
+
 def summarise_all(
     events: pa.Table, derived: Iterable[str], key: str | None, block_counts: Sequence[int]
 ) -> dict[str, AttributeSummary]:
@@ -58,7 +82,7 @@ def summarise_all(
     events
         All events of the file; columns of ``derived`` may be there already.
     derived
-        Names of derived attributes.
+        Names of derived attributes and of summaries by key.
     key
         Name of the key column, if the stream has one.
     block_counts
@@ -71,7 +95,5 @@ def summarise_all(
         if name not in names
     }
     for name in names:
-        attribute = parse_derived(name)
-        assert attribute is not None, "settings name derived attributes only"
-        found |= summarise_derived(events, attribute, key, block_counts)
+        found |= summarise_declared(events, parse_declared(name), key, block_counts)
     return found

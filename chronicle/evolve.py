@@ -9,7 +9,7 @@ import pyarrow as pa
 from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.declared import add_declared
-from chronicle.derived_attributes import check_derived, parse_derived
+from chronicle.derived_attributes import Delta, check_derived, parse_declared
 from chronicle.errors import CommitConflictError, SchemaError
 from chronicle.schema import normalise_schema
 from chronicle.store import Stream
@@ -85,8 +85,8 @@ def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
 
 
 def _check_not_derived(stream: Stream, name: str) -> None:
-    for derived in map(parse_derived, stream.settings.derived):
-        if derived is not None and name in (derived.name, derived.open_name):
+    for derived in map(parse_declared, stream.settings.derived):
+        if name == derived.name or (isinstance(derived, Delta) and name == derived.open_name):
             raise SchemaError(
                 f"the stream derives '{derived.name}', so no column can be named '{name}'; take "
                 "another name"
@@ -105,7 +105,8 @@ def add_derived(stream: Stream, names: Sequence[str]) -> tuple[str, ...]:
     stream
         The stream; may hold events.
     names
-        Such as ``delta(speed)``; those it has already stay as they are.
+        Such as ``delta(speed)``, or ``by(speed)`` for summaries by key; those it has already
+        stay as they are.
 
     Returns
     -------
@@ -120,7 +121,9 @@ def add_derived(stream: Stream, names: Sequence[str]) -> tuple[str, ...]:
         If the file that names a stream's derived attributes is damaged.
     """
     stream.refresh()
-    found = tuple(derived.name for derived in check_derived(stream.schema, names))
+    found = tuple(
+        derived.name for derived in check_derived(stream.schema, names, key=stream.settings.key)
+    )
     add_declared(stream.path, found)
     stream.refresh()
     return found

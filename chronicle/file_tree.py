@@ -10,6 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.blocks import BlockReader
+from chronicle.by_key import (
+    ByKey,
+    Key,
+    KeySummaries,
+    from_entries,
+    is_too_many,
+    keys_among,
+    rows_of,
+    summarise_by_key,
+)
 from chronicle.delta_log import LiveFile
 from chronicle.derived_attributes import Delta
 from chronicle.derived_summaries import summarise_derived
@@ -58,6 +68,7 @@ class FileTree:
         self._fan_out = fan_out
         self._lock = threading.Lock()
         self._made: dict[str, list[AttributeSummary]] = {}
+        self._by_key: dict[str, KeySummaries | None] = {}
         self._fault: str | None = None
         self._stored, self._times = self._open(tree_path, file.n_rows)
 
@@ -144,6 +155,54 @@ class FileTree:
         values = self._stored_attribute(derived.name, self._kind_of(derived))
         opened = self._stored_attribute(derived.open_name, Kind.OPAQUE)
         return None if values is None or opened is None else (values[0], opened[0].null_count)
+
+    def by_key(self, by_key: ByKey, key: str, kind: Kind) -> KeySummaries | None:
+        """Return the blocks' summaries of an attribute for each key.
+
+        None if the file has too many keys.
+
+        Parameters
+        ----------
+        by_key
+            What is summarised.
+        key
+            Name of the stream's key column.
+        kind
+            Kind of the attribute.
+
+        Raises
+        ------
+        CorruptBlockError
+            If they must be made and the data file cannot be read.
+        """
+        with self._lock:
+            if by_key.name not in self._by_key:
+                is_stored, found = self._stored_by_key(by_key, kind)
+                self._by_key[by_key.name] = found if is_stored else self._make_by_key(by_key, key)
+            return self._by_key[by_key.name]
+
+    def _stored_by_key(self, by_key: ByKey, kind: Kind) -> tuple[bool, KeySummaries | None]:
+        """Return whether entries are stored, and what they say."""
+        marker = self._stored_attribute(by_key.name, Kind.OPAQUE)
+        if marker is None or self._stored is None:
+            return False, None
+        if is_too_many(marker[0]).any():
+            return True, None
+        rows: dict[Key, Ints] = {}
+        values: dict[Key, AttributeSummary] = {}
+        for found in keys_among(self._stored.attributes(), by_key):
+            of_rows = self._stored_attribute(rows_of(found), Kind.OPAQUE)
+            of_values = self._stored_attribute(by_key.values_of(found), kind)
+            if of_rows is None or of_values is None:  # damaged
+                return False, None
+            rows[found], values[found] = of_rows[0].n_values, of_values[0]
+        return True, from_entries(rows, values, self._times[0].count)
+
+    def _make_by_key(self, by_key: ByKey, key: str) -> KeySummaries | None:
+        counts = self._times[0].count.tolist()
+        columns = list(dict.fromkeys((by_key.source, key)))
+        events = self._reader.read(self.name, range(len(counts)), columns)
+        return summarise_by_key(events, by_key, key, counts)
 
     def holds(self, attributes: Sequence[str]) -> bool:
         """Return whether entries of all these attributes are stored."""

@@ -22,7 +22,8 @@ _OPERATION = "chronicle.operation"
 _CREATE = "create"
 
 _EVENTS_GAINED = {
-    _CREATE: 0, "ingest": 1, "append": 1, "compact": 0, "delete": -1, "add column": 0
+    _CREATE: 0, "ingest": 1, "append": 1, "materialise": 1, "compact": 0, "delete": -1,
+    "add column": 0,
 }  # fmt: skip
 """What an operation does to the number of events, as a factor of its ``n_events``."""
 
@@ -38,8 +39,8 @@ class HistoryEntry:
     """When it was committed, UTC; never before the version before it, whatever the clocks."""
 
     operation: str
-    """``create``, ``ingest``, ``append``, ``compact``, ``delete``, ``add column``, or what a
-    foreign writer called it."""
+    """``create``, ``ingest``, ``append``, ``materialise`` (the answer of a query), ``compact``,
+    ``delete``, ``add column``, or what a foreign writer called it."""
 
     n_events: int | None
     """Events it added, or took out; None if it does not say."""

@@ -15,8 +15,9 @@ from chronicle.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
+from chronicle.layout import DataFile
 from chronicle.rewrite import Rewrite, rewrite_files
-from chronicle.snapshot import DataFile, Snapshot
+from chronicle.snapshot import Snapshot
 from chronicle.staging import open_staging
 from chronicle.store import Store, Stream, check_stream_name
 

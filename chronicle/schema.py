@@ -99,7 +99,7 @@ def check_settings(schema: pa.Schema, settings: StreamSettings) -> None:
                 f"{did_you_mean(name, schema.names)}"
             )
     time_type(schema.field(settings.time).type, column=settings.time)
-    check_derived(schema, settings.derived)
+    check_derived(schema, settings.derived, key=settings.key)
 
 
 def check_same_schema(given: pa.Schema, stored: pa.Schema, *, where: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,82 +14,17 @@ import pyarrow as pa
 
 from chronicle.aggregate import Aggregate, to_aggregate
 from chronicle.blocks import BlockReader
+from chronicle.by_key import ByKey, KeySummaries
 from chronicle.derived_attributes import Delta, parse_derived
 from chronicle.errors import SchemaError, did_you_mean
 from chronicle.file_tree import FileTree
+from chronicle.layout import AttributeBounds, to_data_file, to_leaves
 from chronicle.settings import StreamSettings
 from chronicle.summarise import summarise, summarise_times
 from chronicle.summary import AttributeSummary, Ints, Kind, TimeSummary, kind_of
 from chronicle.tab_tree import TabTree, TreeLevel
 from chronicle.time import TimeType, time_type, to_int64
 from chronicle.tree_file import extremes_to_arrow
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A live file of the events table."""
-
-    name: str
-    ordinal: str
-    """Orders files of equal times."""
-
-    n_events: int
-    n_blocks: int
-    size_bytes: int
-    t_min: int
-    t_max: int
-    has_tree: bool
-    """Whether its TAB+-tree entries are stored; without them it is always read in full."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaves:
-    """All n blocks of a snapshot in stream order."""
-
-    count: Ints
-    """Events per block, shape (n,)."""
-
-    base: Ints
-    """Sequence number of each block's first event, and of the stream's end, shape (n + 1,)."""
-
-    t_min: Ints
-    t_max: Ints
-
-    gap_min: Ints
-    """Smallest time between neighbouring events within the block; -1 below two events."""
-
-    gap_max: Ints
-    """Largest time between neighbouring events within the block; -1 below two events."""
-
-    file: npt.NDArray[np.int32]
-    """Position in ``Snapshot.files`` of the data file that holds the block."""
-
-    row_group: npt.NDArray[np.int32]
-    """Position of the block in its data file."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeBounds:
-    """Least and greatest value of one attribute in each of n blocks, and how values lie between."""
-
-    minimum: pa.Array
-    """int64 (integers, booleans, timestamps in us, dates in days), float64 or string; null where
-    there is no value or nothing is known."""
-
-    maximum: pa.Array
-
-    n_values: Ints
-    """Values neither null nor NaN, shape (n,); where not known, the block's number of events."""
-
-    known: npt.NDArray[np.bool_]
-    """False where the block has no tree entry, the attribute has no order, or values of a derived
-    one depend on events of other files; shape (n,)."""
-
-    mean: npt.NDArray[np.float64]
-    """Of the values, shape (n,); NaN where it is not known, as of what cannot be added."""
-
-    variance: npt.NDArray[np.float64]
-    """Mean squared difference from ``mean``, shape (n,); NaN where that is."""
 
 
 class Snapshot:
@@ -119,17 +53,18 @@ class Snapshot:
         self._trees = tuple(trees)
         self._faults = tuple(faults)
         self._reader = reader
-        self.files = tuple(_to_data_file(tree) for tree in trees)
+        self.files = tuple(to_data_file(tree) for tree in trees)
         self.tree = TabTree(
             [tree.times() for tree in trees], fan_out=settings.fan_out, load=self._load_attribute
         )
-        self.leaves = _to_leaves(self.tree.level(0).times, self.files)
+        self.leaves = to_leaves(self.tree.level(0).times, self.files)
         self._first_block = {file.name: 0 for file in self.files}
         first = 0
         for file in self.files:
             self._first_block[file.name] = first
             first += file.n_blocks
         self._bounds: dict[str, AttributeBounds] = {}
+        self._by_key: dict[str, KeySummaries | None] = {}
         self._lock = threading.Lock()
 
     @property
@@ -201,6 +136,33 @@ class Snapshot:
             with self._lock:
                 self._bounds[attribute] = found
         return found
+
+    def by_key(self, attribute: str) -> KeySummaries | None:
+        """Return the blocks' summaries of an attribute for each value of the key column.
+
+        None where the stream does not declare ``by(attribute)``, or a data file has too many
+        keys. Reads events of those data files alone whose tree files lack them.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column.
+        CorruptBlockError
+            If a data file must be read and cannot be.
+        """
+        kind, by_key = self._kind(attribute), ByKey(attribute)
+        key = self.settings.key
+        if by_key.name not in self.settings.derived or key is None:
+            return None
+        with self._lock:
+            if attribute in self._by_key:
+                return self._by_key[attribute]
+        parts = [tree.by_key(by_key, key, kind) for tree in self._trees]
+        known = [part for part in parts if part is not None]
+        whole = KeySummaries.concat(known, kind) if len(known) == len(parts) else None
+        with self._lock:
+            self._by_key[attribute] = whole
+        return whole
 
     def level(self, k: int, attribute: str | None = None) -> TreeLevel:
         """Return level k of the TAB+-tree, see ``TabTree.level``.
@@ -440,39 +402,9 @@ class Snapshot:
         return summarise_times(times[low:high], [high - low]), summary
 
 
-def _to_data_file(tree: FileTree) -> DataFile:
-    leaves = tree.times()[0]
-    return DataFile(
-        name=tree.name,
-        ordinal=tree.ordinal,
-        n_events=int(leaves.count.sum()),
-        n_blocks=len(leaves),
-        size_bytes=tree.size_bytes,
-        t_min=int(leaves.t_min[0]),
-        t_max=int(leaves.t_max[-1]),
-        has_tree=tree.is_stored,
-    )
-
-
 def _moments(leaves: AttributeSummary) -> tuple[npt.ArrayLike, npt.ArrayLike]:
     """Return means and variances, which say nothing of blocks without a value; NaN without sums."""
     if not leaves.kind.has_sum:
         return np.nan, np.nan
     with np.errstate(invalid="ignore"):
         return leaves.mean(), leaves.m2 / np.maximum(leaves.n_values, 1)
-
-
-def _to_leaves(times: TimeSummary, files: Sequence[DataFile]) -> Leaves:
-    n_blocks = [file.n_blocks for file in files]
-    return Leaves(
-        count=times.count,
-        base=np.concatenate(([0], np.cumsum(times.count))).astype(np.int64),
-        t_min=times.t_min,
-        t_max=times.t_max,
-        gap_min=times.gap_min,
-        gap_max=times.gap_max,
-        file=np.repeat(np.arange(len(files), dtype=np.int32), n_blocks),
-        row_group=np.concatenate(
-            [np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in n_blocks)]
-        ),
-    )

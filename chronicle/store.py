@@ -32,6 +32,7 @@ from chronicle.errors import (
 )
 from chronicle.file_tree import FileTree
 from chronicle.history import parse_version, version_at
+from chronicle.lineage import Lineage
 from chronicle.ordinal import parse_ordinal
 from chronicle.schema import check_extends, check_settings, normalise_schema
 from chronicle.settings import StreamSettings
@@ -168,7 +169,14 @@ class Store:
         if stream is not None:
             stream.retire()
 
-    def create_stream(self, name: str, schema: pa.Schema, settings: StreamSettings) -> Stream:
+    def create_stream(
+        self,
+        name: str,
+        schema: pa.Schema,
+        settings: StreamSettings,
+        *,
+        lineage: Lineage | None = None,
+    ) -> Stream:
         """Create an empty stream.
 
         Parameters
@@ -179,6 +187,8 @@ class Store:
             Columns of the events; stored as ``normalise_schema`` gives them.
         settings
             Fixed for the stream's life, but for its derived attributes.
+        lineage
+            The query whose answer it is to hold; None if it is not made by one.
 
         Raises
         ------
@@ -195,11 +205,13 @@ class Store:
         path = self.path / name
         if not delta_log.table_exists(path / EVENTS_TABLE):
             delta_log.create_table(path / TREE_TABLE, tree_schema(stored), {})
-            derived = check_derived(stored, settings.derived)
+            derived = check_derived(stored, settings.derived, key=settings.key)
             if derived or (path / ATTRIBUTES_FILE).exists():  # a crash before may have left one
                 write_declared(path, [attribute.name for attribute in derived])
         # The events table comes last: with it the stream exists.
-        if not delta_log.create_table(path / EVENTS_TABLE, stored, settings.to_properties()):
+        properties = settings.to_properties()
+        properties |= {} if lineage is None else lineage.to_properties()
+        if not delta_log.create_table(path / EVENTS_TABLE, stored, properties):
             raise StreamExistsError(
                 f"stream '{name}' exists in store '{self.path}'; append to it or take another name"
             )
@@ -219,6 +231,7 @@ class Stream:
         self._declaration = FollowedDeclaration(path)
         events = self._events_log.state
         self.settings = StreamSettings.from_properties(events.properties)
+        self.lineage = Lineage.from_properties(events.properties)
         if self.settings.format_version > config.FORMAT_VERSION:
             raise FormatVersionError(
                 str(path),
@@ -390,7 +403,7 @@ class Stream:
         self._declared_for = self._schema
         names, self._declaration_fault = self._declaration.names, self._declaration.fault
         try:
-            check_derived(self._schema, names)
+            check_derived(self._schema, names, key=self.settings.key)
         except SchemaError as error:
             names, self._declaration_fault = (), f"derived attributes are not used: {error}"
         self.settings = replace(self.settings, derived=names)

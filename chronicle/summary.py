@@ -85,6 +85,10 @@ class TimeSummary:
         """Return the entries ``start`` to ``stop``, half-open; views."""
         return TimeSummary(*(column[start:stop] for column in self.columns()))
 
+    def take(self, entries: Ints) -> TimeSummary:
+        """Return the entries at some positions, in the order given."""
+        return TimeSummary(*(column[entries] for column in self.columns()))
+
     def columns(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """Return the arrays in the order of the fields."""
         return self.count, self.t_min, self.t_max, self.gap_min, self.gap_max
@@ -157,6 +161,10 @@ class AttributeSummary:
         """Return the entries ``start`` to ``stop``, half-open; views."""
         cut = slice(start, stop)
         return AttributeSummary(self.kind, *(column[cut] for column in self.columns()))
+
+    def take(self, entries: Ints) -> AttributeSummary:
+        """Return the entries at some positions, in the order given."""
+        return AttributeSummary(self.kind, *(_take(column, entries) for column in self.columns()))
 
     def columns(self) -> tuple[Any, ...]:
         """Return the arrays in the order of the fields."""
@@ -365,6 +373,13 @@ def _concat(columns: Sequence[Any]) -> Any:
     if isinstance(columns[0], np.ndarray):
         return np.concatenate(columns)
     return pa.concat_arrays(columns)
+
+
+def _take(column: Any, entries: Ints) -> Any:
+    """Return some entries of a column; one that a kind does not have stays empty."""
+    if isinstance(column, np.ndarray):
+        return column[entries] if len(column) else column
+    return column.take(pa.array(entries))
 
 
 def _stops(starts: Ints, n: int) -> Ints:

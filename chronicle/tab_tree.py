@@ -39,6 +39,24 @@ class NodeSlice:
     stop: int
 
 
+@dataclass(frozen=True, slots=True)
+class NodeEntries:
+    """Entries of several levels that make up many ranges of blocks, range by range."""
+
+    level: Ints
+    """Level of each of the n entries, shape (n,)."""
+
+    entry: Ints
+    """Position of each in its level, shape (n,); in time order within a range."""
+
+    offsets: Ints
+    """int64, shape (n_ranges + 1,): range i has the entries ``offsets[i]`` to
+    ``offsets[i + 1]``."""
+
+    def __len__(self) -> int:
+        return len(self.level)
+
+
 class TabTree:
     """Time index and aggregates over the blocks of one snapshot.
 
@@ -138,6 +156,65 @@ class TabTree:
             first, stop = up_first, up_stop
         return left + right[::-1]
 
+    def nodes_of_ranges(self, first: Ints, stop: Ints) -> NodeEntries:
+        """Return what ``nodes`` gives for each of many ranges of blocks, all at once.
+
+        Parameters
+        ----------
+        first, stop
+            Half-open block ranges, int64, each of shape (n_ranges,); in any order.
+        """
+        n_ranges = len(first)
+        found: list[tuple[Ints, ...]] = []
+        ranges = np.flatnonzero(first < stop)
+        first, stop = first[ranges], stop[ranges]
+        for k in range(self.n_levels):
+            right_order = 2 * self.n_levels - k
+            if k + 1 == self.n_levels:
+                found.append(_slices(ranges, k, k, first, stop))
+                break
+            borders = self._levels[k + 1].first_child
+            up_first = np.searchsorted(borders, first, "left")
+            up_stop = np.searchsorted(borders, stop, "right") - 1
+            ends = up_first >= up_stop
+            found.append(_slices(ranges, k, k, first, np.where(ends, stop, borders[up_first])))
+            goes_on = ~ends
+            ranges, stop, up_stop = ranges[goes_on], stop[goes_on], up_stop[goes_on]
+            found.append(_slices(ranges, right_order, k, borders[up_stop], stop))
+            first, stop = up_first[goes_on], up_stop
+        owner, order, level, start, length = (
+            np.concatenate(column) for column in zip(*found, strict=True)
+        )
+        chosen = np.lexsort((order, owner))
+        lengths = length[chosen]
+        before = np.cumsum(lengths) - lengths
+        within = np.arange(lengths.sum(), dtype=np.int64) - np.repeat(before, lengths)
+        counts = np.bincount(np.repeat(owner, length), minlength=n_ranges)
+        return NodeEntries(
+            level=np.repeat(level[chosen], lengths),
+            entry=np.repeat(start[chosen], lengths) + within,
+            offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        )
+
+    def counts_of_entries(self, nodes: NodeEntries) -> Ints:
+        """Return the events of each entry."""
+        counts = np.zeros(len(nodes), np.int64)
+        for k, level in enumerate(self._levels):
+            here = nodes.level == k
+            counts[here] = level.times.count[nodes.entry[here]]
+        return counts
+
+    def attribute_of_entries(self, nodes: NodeEntries, attribute: str) -> AttributeSummary:
+        """Return an attribute's summaries of the entries, in their order; needs a block."""
+        levels = self._attribute(attribute)
+        by_level = [np.flatnonzero(nodes.level == k) for k in range(len(levels))]
+        parts = [
+            level.take(nodes.entry[here]) for level, here in zip(levels, by_level, strict=True)
+        ]
+        back = np.empty(len(nodes), np.int64)
+        back[np.concatenate(by_level)] = np.arange(len(nodes))
+        return AttributeSummary.concat(parts).take(back)
+
     def times_of(self, nodes: Sequence[NodeSlice]) -> TimeSummary:
         """Return the time summaries of nodes, one entry each, in order."""
         return TimeSummary.concat(
@@ -187,6 +264,14 @@ class TabTree:
         ):
             wrong = np.flatnonzero(found != expected)
             assert len(wrong) == 0, f"{at}: {name} of entry {wrong[0]} is not its children's"
+
+
+def _slices(owner: Ints, order: int, level: int, start: Ints, stop: Ints) -> tuple[Ints, ...]:
+    """Return owner, order, level, start and length of slices of a level, empty ones left out."""
+    kept = np.flatnonzero(start < stop)
+    owner, start, stop = owner[kept], start[kept], stop[kept]
+    same = np.ones(len(kept), np.int64)
+    return owner, same * order, same * level, start, stop - start
 
 
 def _stack(files: Sequence[list[_Summary]], fan_out: int) -> list[_Summary]:

@@ -269,6 +269,18 @@ class TreeFile:
         self.times()
         return all(f"{name}__nulls" in self._positions for name in attributes)
 
+    def attributes(self) -> list[str]:
+        """Return the names of what the file has entries of.
+
+        Raises
+        ------
+        CorruptTreeError
+            As for ``times``.
+        """
+        self.times()
+        end = "__nulls"
+        return [name.removesuffix(end) for name in self._positions if name.endswith(end)]
+
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         """Open the file; what goes wrong with it becomes one error."""

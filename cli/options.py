@@ -26,7 +26,11 @@ AgainOption = Annotated[
 ]
 DeriveOption = Annotated[
     str | None,
-    typer.Option("--derive", help="Derived attributes of a new stream, as 'delta(speed)'."),
+    typer.Option(
+        "--derive",
+        help="Derived attributes of a new stream, as 'delta(speed)', and summaries by key, as "
+        "'by(speed)'.",
+    ),
 ]
 ZoneOption = Annotated[
     str | None, typer.Option("--time-zone", help="Zone of local times, as Europe/Berlin.")

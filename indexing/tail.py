@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.derived_attributes import columns_for, extend, find_derived
-from chronicle.snapshot import DataFile, Snapshot
+from chronicle.layout import DataFile
+from chronicle.snapshot import Snapshot
 from chronicle.time import to_int64
 from indexing.bounds import Bounds
 from indexing.cache import BoundedCache

@@ -20,10 +20,10 @@ from chronicle.block_writer import WrittenFile, write_ordered
 from chronicle.blocks import BlockReader
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SchemaError
+from chronicle.layout import DataFile
 from chronicle.rewrite import Rewrite, even_cuts, merge_late, rewrite_files
 from chronicle.schema import conform
 from chronicle.settings import StreamSettings
-from chronicle.snapshot import DataFile
 from chronicle.summary import Ints
 from chronicle.time import is_ascending, to_int64
 

@@ -19,8 +19,8 @@ from chronicle.derived_attributes import canonical_names, check_derived
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.report import IngestOptions
 from chronicle.ingest.sources import SourceSet
+from chronicle.layout import DataFile
 from chronicle.settings import StreamSettings
-from chronicle.snapshot import DataFile
 from chronicle.source_memory import Source, fingerprints, read_source, taken
 from chronicle.store import Store, Stream, check_stream_name
 from chronicle.time import TimeType
@@ -256,7 +256,7 @@ def to_writer(
 
 def check_names(job: Job, schema: pa.Schema) -> None:
     """Check that the columns with a role are there, and what can be derived from them."""
-    check_derived(schema, job.settings.derived)
+    check_derived(schema, job.settings.derived, key=job.settings.key)
     roles = [("key column", job.settings.key)]
     roles += [("column to index", attribute) for attribute in job.request.options.index]
     for role, name in roles:

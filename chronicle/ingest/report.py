@@ -21,7 +21,8 @@ class IngestOptions:
     """Key column of a new stream."""
 
     derive: tuple[str, ...] = ()
-    """Derived attributes of a new stream, such as ``delta(speed)``."""
+    """Derived attributes of a new stream, such as ``delta(speed)``, and summaries by key, such as
+    ``by(speed)``."""
 
     format: str | None = None
     """``parquet``, ``csv`` or ``json``; by the files' endings if None."""

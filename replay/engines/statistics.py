@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from chronicle import Snapshot
 from chronicle.errors import StorageError
-from chronicle.snapshot import AttributeBounds, Leaves
+from chronicle.layout import AttributeBounds, Leaves
 from costmodel.parameters import CostParameters
 from indexing import IndexSet, KeyRanges, open_indexes
 from indexing.cache import BoundedCache

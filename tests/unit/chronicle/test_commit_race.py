@@ -24,8 +24,8 @@ from chronicle.commit import (
 from chronicle.delta_log import LoggedChange
 from chronicle.derived import DerivedFile
 from chronicle.errors import CommitConflictError
+from chronicle.layout import DataFile
 from chronicle.rewrite import Rewrite, rewrite_files
-from chronicle.snapshot import DataFile
 from chronicle.store import Stream
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64())])

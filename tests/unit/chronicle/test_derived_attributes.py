@@ -161,13 +161,13 @@ def test_summaries_count_open_events_by_block_and_leave_them_out_of_extremes():
 )
 def test_what_has_no_difference_is_refused(name: str, message: str):
     with pytest.raises(SchemaError, match=message):
-        check_derived(SCHEMA, [name])
+        check_derived(SCHEMA, [name], key=None)
 
 
 @pytest.mark.parametrize("taken", ["delta(x)", "open(delta(x))"])
 def test_attribute_with_the_name_of_a_column_is_refused(taken: str):
     with pytest.raises(SchemaError, match="there is a column"):
-        check_derived(SCHEMA.append(pa.field(taken, pa.int64())), ["delta(x)"])
+        check_derived(SCHEMA.append(pa.field(taken, pa.int64())), ["delta(x)"], key=None)
 
 
 def test_a_column_goes_before_a_derived_attribute_of_its_name():

@@ -1,11 +1,12 @@
 """The tree's shape: fewest nodes for a range, levels across files, invariants."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle.summarise import summarise_times
+from chronicle.summarise import summarise, summarise_times
 from chronicle.tab_tree import TabTree
 from chronicle.tree_file import build_levels
 
@@ -82,3 +83,39 @@ def test_check_notices_overlapping_blocks():
     tree.level(0).times.t_max[1] = 5
     with pytest.raises(AssertionError, match="overlap"):
         tree._check()
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=5), st.integers(2, 4), st.data())
+def test_nodes_of_many_ranges_are_those_of_each(
+    sizes: list[int], fan_out: int, data: st.DataObject
+):
+    tree = _tree(sizes, fan_out)
+    ends = st.tuples(st.integers(0, tree.n_blocks), st.integers(0, tree.n_blocks))
+    ranges = np.array(data.draw(st.lists(ends, max_size=8)), np.int64).reshape(-1, 2)
+
+    found = tree.nodes_of_ranges(ranges[:, 0], ranges[:, 1])
+
+    assert len(found.offsets) == len(ranges) + 1
+    for place, (first, stop) in enumerate(ranges.tolist()):
+        own = slice(*found.offsets[place : place + 2])
+        expected = [
+            (node.level, entry)
+            for node in tree.nodes(first, max(first, stop))
+            for entry in range(node.start, node.stop)
+        ]
+        assert list(zip(found.level[own], found.entry[own], strict=True)) == expected
+    counts = tree.counts_of_entries(found)
+    wanted = 2 * np.maximum(ranges[:, 1] - ranges[:, 0], 0)  # two events a block
+    sums = [counts[a:b].sum() for a, b in zip(found.offsets, found.offsets[1:], strict=False)]
+    assert sums == wanted.tolist()
+
+
+def test_summaries_of_entries_come_in_the_order_of_the_ranges():
+    # fan-out 2, four blocks of the values 0 1 | 2 3 | 4 5 | 6 7: sums 1 5 9 13, then 6 22, then 28.
+    leaves = summarise(pa.array(np.arange(8.0)), [2] * 4)
+    times = build_levels(summarise_times(np.arange(8), [2] * 4), 2)
+    tree = TabTree([times], fan_out=2, load=lambda name: [build_levels(leaves, 2)])
+
+    nodes = tree.nodes_of_ranges(np.array([2, 0, 1]), np.array([3, 4, 4]))
+
+    assert tree.attribute_of_entries(nodes, "x").sum_high.tolist() == [9.0, 28.0, 5.0, 22.0]

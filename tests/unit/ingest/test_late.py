@@ -28,8 +28,8 @@ from chronicle.ingest.late import (
     read_staged,
     to_slots,
 )
+from chronicle.layout import DataFile
 from chronicle.settings import StreamSettings
-from chronicle.snapshot import DataFile
 from chronicle.store import Stream, create_store
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64())])
