@@ -15,15 +15,35 @@ _FUNCTIONS = {
     **{name: name for name in ("var_pop", "var_samp", "stddev_pop", "stddev_samp")},
     "variance": "var_samp",
     "stddev": "stddev_samp",
+    "approx_count_distinct": "count",
 }
+_OF_STREAMS = {
+    "first_value": "first",
+    "last_value": "last",
+    "approx_percentile": "percentile",
+    "approx_quantile": "percentile",
+    "median": "percentile",
+}
+"""Aggregates over the rows of a stream, not over those of a match or of matches."""
+_MEDIAN = 0.5
+_SAME_IF_DISTINCT = frozenset({"min", "max", "first", "last"})
 _CONDITIONS = frozenset({"count_if", "bool_and", "bool_or", "every"})
 _ONE = Literal(1, T.INTEGER)
 _ZERO = Literal(0, T.INTEGER)
 _NONE = Literal(None, T.INTEGER)
 
 
-def check_aggregate(node: syntax.Function, source: Source) -> None:
+def check_aggregate(node: syntax.Function, source: Source, *, of_stream: bool = False) -> None:
     """Check the call of an aggregate but for the type of its argument.
+
+    Parameters
+    ----------
+    node
+        The call.
+    source
+        Where errors are placed.
+    of_stream
+        Whether it is one over the rows of a stream, in their order.
 
     Raises
     ------
@@ -33,10 +53,17 @@ def check_aggregate(node: syntax.Function, source: Source) -> None:
         If it takes another number of arguments, or no ``*`` or DISTINCT.
     """
     name = node.name.name.upper()
-    if name.lower() not in {*_FUNCTIONS, *_CONDITIONS}:
+    word = name.lower()
+    if word not in {*_FUNCTIONS, *_CONDITIONS, *_OF_STREAMS}:
         raise source.not_supported(f"the aggregate {name}", node)
-    if len(node.args) != 1:
+    if word in _OF_STREAMS and not of_stream:
+        kind = name.removesuffix("_VALUE")
+        remedy = f"write {kind}(…) in MEASURES" if kind != name else ""
+        raise source.not_supported(f"the aggregate {name}", node, remedy)
+    wanted = 2 if takes_fraction(node) else 1
+    if len(node.args) != wanted:
         what = "one argument, or *" if name == "COUNT" else "one argument"
+        what = "a value and a fraction such as 0.95" if wanted == 2 else what
         raise source.error(f"{name} takes {what}, not {len(node.args)}", node)
     is_star = isinstance(node.args[0], syntax.Star)
     if is_star and name != "COUNT":
@@ -45,6 +72,14 @@ def check_aggregate(node: syntax.Function, source: Source) -> None:
         raise source.error("COUNT(DISTINCT *) names no value; write COUNT(DISTINCT x)", node)
     if node.distinct and name == "COUNT_IF":
         raise source.error("COUNT_IF counts rows; it takes no DISTINCT", node)
+    if node.distinct and _OF_STREAMS.get(word) == "percentile":
+        raise source.not_supported(f"{name}(DISTINCT …)", node)
+
+
+def takes_fraction(node: syntax.Function) -> bool:
+    """Tell whether the aggregate takes a fraction after its argument."""
+    name = node.name.name.lower()
+    return _OF_STREAMS.get(name) == "percentile" and name != "median"
 
 
 def aggregate_of(
@@ -54,6 +89,7 @@ def aggregate_of(
     *,
     symbols: SymbolSet = None,
     final: bool = False,
+    fraction: float | None = None,
 ) -> Expression:
     """Return an aggregate that ``check_aggregate`` has let pass.
 
@@ -65,7 +101,7 @@ def aggregate_of(
         The bound argument; None for ``*``.
     source
         Where errors are placed.
-    symbols, final
+    symbols, final, fraction
         As in ``bound.Aggregate``.
 
     Raises
@@ -78,10 +114,13 @@ def aggregate_of(
         return Aggregate("count", None, symbols, T.INTEGER, final=final)
     if name in _CONDITIONS:
         return _of_condition(name, node, argument, source, symbols, final)
-    function = _FUNCTIONS[name]
+    function = _FUNCTIONS[name] if name in _FUNCTIONS else _OF_STREAMS[name]
     argument, result = _argument(function, node, argument, source)
-    distinct = node.distinct and function not in ("min", "max")
-    return Aggregate(function, argument, symbols, result, distinct, final)
+    distinct = node.distinct and function not in _SAME_IF_DISTINCT
+    if function == "percentile" and fraction is None:
+        fraction = _MEDIAN
+    distinct = distinct or name == "approx_count_distinct"
+    return Aggregate(function, argument, symbols, result, distinct, final, fraction)
 
 
 def _argument(
@@ -93,7 +132,7 @@ def _argument(
     kind = argument.type
     if function == "count":
         return argument, T.INTEGER
-    if function in ("min", "max"):
+    if function in _SAME_IF_DISTINCT:
         return argument, kind
     if function in ("sum", "avg") and kind is T.INTERVAL:
         return argument, kind

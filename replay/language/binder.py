@@ -7,10 +7,16 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from replay.language.answers import times_of_stream
 from replay.language.bound import BoundPatternQuery
+from replay.language.bound_select import BoundCreate, BoundSelect
 from replay.language.pattern_binder import bind_pattern_query
+from replay.language.pattern_names import Attributes
+from replay.language.query_binder import bind_answer, bind_create
+from replay.language.relation_binder import Catalog
+from replay.language.select_syntax import CreateStream, Query
 from replay.language.source import Source
-from replay.language.syntax import Query
+from replay.language.syntax import Identifier, PatternQuery
 
 _NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 
@@ -23,7 +29,7 @@ def bind(
     text: str | None = None,
     params: Mapping[str, object] = _NO_PARAMETERS,
 ) -> BoundPatternQuery:
-    """Resolve every name and type of a query against the schema of its stream.
+    """Resolve every name and type of a query with MATCH_RECOGNIZE against one stream's schema.
 
     Parameters
     ----------
@@ -35,6 +41,50 @@ def bind(
     time
         Name of the stream's time column, which ORDER BY must name. None for a table in memory:
         ORDER BY says which column it is, one of whole numbers or timestamps.
+    text, params
+        As for :func:`bind_query`.
+
+    Raises
+    ------
+    BindError, NotSupportedError
+        As :func:`bind_query` does.
+    TypeError
+        If it is another query.
+
+    Examples
+    --------
+    >>> from replay.language import parse_query
+    >>> sql = '''SELECT * FROM ticks MATCH_RECOGNIZE (
+    ...     ORDER BY t MEASURES A.t AS start PATTERN (A B+) WITHIN 60 DEFINE B AS x > PREV(x))'''
+    >>> bound = bind(parse_query(sql), pa.schema({"t": pa.int64(), "x": pa.float64()}), text=sql)
+    >>> bound.symbols, bound.within
+    (('A', 'B'), 60)
+    """
+    if not isinstance(query, PatternQuery) or not isinstance(query.source, Identifier):
+        raise TypeError("one schema binds MATCH_RECOGNIZE over a stream; use bind_query")
+    source = Source(text, params)
+    attributes = Attributes.of_schema(schema, source)
+    return bind_pattern_query(query, attributes, source, times=times_of_stream(time))
+
+
+def bind_query(
+    query: Query,
+    catalog: Catalog,
+    *,
+    text: str | None = None,
+    params: Mapping[str, object] = _NO_PARAMETERS,
+) -> BoundPatternQuery | BoundSelect | BoundCreate:
+    """Resolve every name and type of a query against the schemas of its streams.
+
+    Parameters
+    ----------
+    query
+        As ``parse_query`` gives it.
+    catalog
+        Gives schema and time column of a stream by its name, and raises what fits if there is none.
+        None for the time of a table in memory: ORDER BY or DESCRIPTOR says which column it is, one
+        of whole numbers or timestamps. Attributes of a type that queries cannot use do no harm as
+        long as the query does not compute with them.
     text
         The text that was parsed, for the carets of errors; None for a tree that was not.
     params
@@ -51,11 +101,12 @@ def bind(
     Examples
     --------
     >>> from replay.language import parse_query
-    >>> sql = '''SELECT * FROM ticks MATCH_RECOGNIZE (
-    ...     ORDER BY t MEASURES A.t AS start PATTERN (A B+) WITHIN 60 DEFINE B AS x > PREV(x))'''
-    >>> bound = bind(parse_query(sql), pa.schema({"t": pa.int64(), "x": pa.float64()}), text=sql)
-    >>> bound.symbols, bound.within
-    (('A', 'B'), 60)
+    >>> schema = pa.schema({"t": pa.int64(), "x": pa.float64()})
+    >>> bound = bind_query(parse_query("SELECT t FROM s WHERE x > 1"), lambda name: (schema, "t"))
+    >>> bound.time
+    't'
     """
     source = Source(text, params)
-    return bind_pattern_query(query, schema, time=time, source=source)
+    if isinstance(query, CreateStream):
+        return bind_create(query, catalog, source)
+    return bind_answer(query, catalog, source).query

@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from replay.language.bound_select import Relation
 
 
 class DataType(Enum):
@@ -160,6 +164,10 @@ class Aggregate:
     others are NULL. Sums of INTEGER are exact, and NULL (a counted fault) where the whole sum does
     not fit; sums of DOUBLE add in row order from 0.0; ``avg`` is the sum, as a DOUBLE, over the
     count.
+
+    Over the rows of a stream there are also ``first`` and ``last``, the argument at the first and
+    the last row, whether NULL or not, and ``percentile``, of the values that are neither NULL nor
+    NaN, as a DOUBLE.
     """
 
     function: str
@@ -172,6 +180,8 @@ class Aggregate:
     distinct: bool = False
     final: bool = False
     """As in `Anchor`."""
+    fraction: float | None = None
+    """Of ``percentile``: from 0 to 1, the median at 0.5."""
 
 
 Expression = Literal | Attribute | Call | Classifier | MatchNumber | TimedOut | Aggregate
@@ -315,6 +325,8 @@ class BoundPatternQuery:
     """Columns that order events of the same time, NULLs last, before their order of arrival."""
     outer: Outer | None = None
     """What the outer query does with the answer; None: nothing but `limit`."""
+    source: Relation | None = None
+    """Where its rows come from; None: the stream `stream`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replay.errors import NotSupportedError, PatternSyntaxError
+from replay.language.named_queries import NamedQueries
 from replay.language.syntax import Identifier
 from replay.language.tokens import (
     END,
@@ -34,6 +35,7 @@ class Cursor:
         self.tokens = tokenize(text)
         self.token = self.tokens[0]
         self.nesting = 0
+        self.queries = NamedQueries()
         self.index = 0
 
     def peek(self, distance: int = 1) -> Token:

@@ -1,20 +1,31 @@
-"""The query around MATCH_RECOGNIZE: SELECT, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET."""
+"""SELECT and its clauses: WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from replay.language import syntax
 from replay.language.bound import DataType, Expression, Literal, Outer, SortKey, attributes
+from replay.language.constant_binder import bind_constant
 from replay.language.expression_binder import ExpressionBinder
 from replay.language.functions import AGGREGATES
-from replay.language.outer_scope import AnswerColumns, KeyedBinder, OuterScope, Output, RowRules
-from replay.language.pattern_scope import bind_constant
+from replay.language.outer_scope import (
+    AnswerColumns,
+    Columns,
+    KeyedBinder,
+    OuterScope,
+    Output,
+    RowRules,
+)
 from replay.language.printer import to_sql
+from replay.language.select_syntax import SelectQuery
 from replay.language.source import Source, shown
 from replay.language.syntax import PatternQuery
 
+Keys = tuple[Expression, ...] | None
+"""What rows are grouped by; None: they are not, and no key at all is one group of all rows."""
 InnerOutput = tuple[tuple[str, str], ...]
 
 
@@ -55,10 +66,38 @@ def bind_outer(
     answer = AnswerColumns(query, columns, source, attribute_names)
     items = _items(query, answer, source)
     if _is_plain(query):
-        output = tuple((answer.name(item.node), item.name) for item in items)
+        output = tuple(
+            (answer.name(item.node), item.name)
+            for item in items
+            if isinstance(item.node, syntax.Column)
+        )
         return output, None, _row_count(query.limit, "LIMIT", source)
     outer = _Clauses(query, answer, items, source).bind()
     return _needed(outer, columns), outer, _enough(outer)
+
+
+def bind_clauses(
+    query: SelectQuery, columns: Columns, source: Source, check_keys: Callable[[Keys], Keys]
+) -> Outer:
+    """Resolve names and check types of SELECT and its clauses over the rows of a relation.
+
+    Parameters
+    ----------
+    query
+        The query.
+    columns
+        What can be named.
+    source
+        Where errors are placed.
+    check_keys
+        Returns what rows are grouped by, from what GROUP BY names.
+
+    Raises
+    ------
+    BindError, UnknownNameError, NotSupportedError
+        With the place.
+    """
+    return _Clauses(query, columns, _items(query, columns, source), source, check_keys).bind()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +108,35 @@ class _Item:
     node: syntax.Expression
 
 
-def _items(query: PatternQuery, answer: AnswerColumns, source: Source) -> tuple[_Item, ...]:
-    """Return the columns of SELECT, ``*`` written out."""
+def _items(query: PatternQuery | SelectQuery, answer: Columns, source: Source) -> tuple[_Item, ...]:
+    """Return the columns of SELECT, ``*`` written out.
+
+    Of a join ``*`` gives columns the names they have on their sides, but where two clash.
+    """
+    columns = [(item, *column) for item in query.select for column in _columns_of(item, answer)]
+    names = Counter(name for _, name, _ in columns)
     items: list[_Item] = []
-    for item in query.select:
-        for name, node in _columns_of(item, answer):
-            if name in (other.name for other in items):
-                remedy = "; name one of them with AS" if len(query.select) > 1 else ""
-                raise source.error(f"two columns of the answer are named '{name}'{remedy}", item)
-            items.append(_Item(name, node))
+    for item, title, node in columns:
+        name = title
+        if isinstance(item.expression, syntax.Star) and names[title] > 1:
+            assert isinstance(node, syntax.Column)
+            name = node.name.name
+        if name in (other.name for other in items):
+            remedy = "; name one of them with AS" if len(query.select) > 1 else ""
+            raise source.error(f"two columns of the answer are named '{name}'{remedy}", item)
+        items.append(_Item(name, node))
     return tuple(items)
 
 
-def _columns_of(
-    item: syntax.SelectItem, answer: AnswerColumns
-) -> list[tuple[str, syntax.Expression]]:
+def _columns_of(item: syntax.SelectItem, answer: Columns) -> list[tuple[str, syntax.Expression]]:
     node = item.expression
     if isinstance(node, syntax.Star):
-        return [(column.name.name, column) for column in answer.all(node)]
+        return [(answer.title(column), column) for column in answer.all(node)]
     if item.alias is not None:
         if isinstance(node, syntax.Column):
             answer.name(node)
         return [(item.alias.name, node)]
-    return [(answer.name(node) if isinstance(node, syntax.Column) else to_sql(node), node)]
+    return [(answer.title(node) if isinstance(node, syntax.Column) else to_sql(node), node)]
 
 
 def _is_plain(query: PatternQuery) -> bool:
@@ -109,15 +154,17 @@ class _Clauses:
 
     def __init__(
         self,
-        query: PatternQuery,
-        answer: AnswerColumns,
+        query: PatternQuery | SelectQuery,
+        answer: Columns,
         items: tuple[_Item, ...],
         source: Source,
+        check_keys: Callable[[Keys], Keys] = lambda keys: keys,
     ) -> None:
         self._query = query
         self._answer = answer
         self._items = items
         self._source = source
+        self._check_keys = check_keys
 
     def bind(self) -> Outer:
         """Return the bound outer query."""
@@ -125,9 +172,9 @@ class _Clauses:
         where = None
         if query.where is not None:
             where = self._of_rows("WHERE").condition(query.where, "WHERE")
-        keys = self._keys()
+        keys = self._check_keys(self._keys())
         select = self._of_answer("SELECT", keys)
-        expressions = tuple(select.bind(item.node) for item in self._items)
+        expressions = tuple(self._expression(item, select, keys) for item in self._items)
         outputs = tuple(
             Output(item.name, expression)
             for item, expression in zip(self._items, expressions, strict=True)
@@ -146,14 +193,23 @@ class _Clauses:
             offset=_row_count(query.offset, "OFFSET", source) or 0,
         )
 
-    def _of_rows(self, clause: str, outputs: tuple[Output, ...] = ()) -> ExpressionBinder:
-        """Return a binder of expressions over one row of MATCH_RECOGNIZE's answer."""
-        hidden = () if outputs else tuple(item.name for item in self._items)
-        rules = RowRules(clause, outputs=outputs, hidden=hidden)
-        return ExpressionBinder(self._source, OuterScope(self._source, self._answer, rules))
+    def _expression(self, item: _Item, select: ExpressionBinder, keys: Keys) -> Expression:
+        """Return what SELECT makes of one row; a column as it is needs no type of ours."""
+        node = item.node
+        if isinstance(node, syntax.Column) and keys is None and not self._query.distinct:
+            name = self._answer.find(node)
+            if name is not None:
+                return self._answer.selected(name, node)
+        return select.bind(node)
+
+    def _of_rows(self, clause: str) -> ExpressionBinder:
+        """Return a binder of expressions over one row of what is asked."""
+        rules = RowRules(clause, hidden=tuple(item.name for item in self._items))
+        answer = self._answer.of_rows() if clause == "WHERE" else self._answer
+        return ExpressionBinder(self._source, OuterScope(self._source, answer, rules))
 
     def _of_answer(
-        self, clause: str, keys: tuple[Expression, ...] | None, outputs: tuple[Output, ...] = ()
+        self, clause: str, keys: Keys, outputs: tuple[Output, ...] = ()
     ) -> ExpressionBinder:
         """Return a binder of expressions over one row or, where there are keys, one group."""
         source, answer = self._source, self._answer
@@ -171,8 +227,8 @@ class _Clauses:
             return free
         return KeyedBinder(source, OuterScope(source, answer, rules, keys), free, keys)
 
-    def _keys(self) -> tuple[Expression, ...] | None:
-        """Return what rows are grouped by: nothing at all is one group of all rows."""
+    def _keys(self) -> Keys:
+        """Return what GROUP BY names: nothing at all is one group of all rows."""
         query = self._query
         if not query.group_by:
             parts = (*(item.node for item in self._items), *query.order_by)
@@ -201,13 +257,15 @@ class _Clauses:
     def _sort_key(
         self,
         item: syntax.OrderItem,
-        keys: tuple[Expression, ...] | None,
+        keys: Keys,
         outputs: tuple[Output, ...],
     ) -> SortKey:
         node = item.expression
         chosen = self._ordinal(node, "ORDER BY")
         if chosen is not None:
-            expression = outputs[self._items.index(chosen)].expression
+            rules = RowRules("ORDER BY")
+            scope = OuterScope(self._source, self._answer, rules)
+            expression = scope.computable(outputs[self._items.index(chosen)].expression, node)
             return SortKey(expression, item.descending, item.nulls_first)
         binder = self._of_answer("ORDER BY", keys, outputs)
         expression = binder.bind(node)
@@ -250,6 +308,8 @@ class _Clauses:
 
 def _holds_aggregate(node: object) -> bool:
     if isinstance(node, syntax.Function) and node.name.name.upper() in AGGREGATES:
+        return True
+    if isinstance(node, syntax.Navigation) and node.kind in ("FIRST", "LAST"):
         return True
     if isinstance(node, tuple):
         return any(map(_holds_aggregate, node))

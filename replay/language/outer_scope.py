@@ -1,22 +1,71 @@
-"""What names mean around MATCH_RECOGNIZE: columns of its answer, and names given in SELECT."""
+"""What names mean in SELECT and its clauses: columns of what is asked, and names given there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from replay.errors import BindError
 from replay.language import syntax
-from replay.language.aggregate_binder import aggregate_of, check_aggregate
+from replay.language.aggregate_binder import aggregate_of, check_aggregate, takes_fraction
 from replay.language.bound import Attribute, DataType, Expression
+from replay.language.constant_binder import bind_constant
 from replay.language.expression_binder import ExpressionBinder
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve, shown
 from replay.language.syntax import Identifier, PatternQuery
 
 
+class Columns(Protocol):
+    """The columns that SELECT and its clauses can name."""
+
+    @property
+    def are_of_stream(self) -> bool:
+        """Whether their rows are those of a stream, in its order."""
+        ...
+
+    def all(self, star: syntax.Star) -> list[syntax.Column]:
+        """Return the columns that ``*`` or ``m.*`` stands for."""
+        ...
+
+    def find(self, node: syntax.Column) -> str | None:
+        """Return the name of the column meant; None if there is none."""
+        ...
+
+    def name(self, node: syntax.Column) -> str:
+        """Return the name of the column meant; raise `missing` if there is none."""
+        ...
+
+    def title(self, node: syntax.Column) -> str:
+        """Return the name the column has in the answer."""
+        ...
+
+    def attribute(self, name: str, node: syntax.Column) -> Attribute:
+        """Return the column as an expression."""
+        ...
+
+    def selected(self, name: str, node: syntax.Column) -> Attribute:
+        """Return the column as one that is selected as it is."""
+        ...
+
+    def check_qualifier(self, star: syntax.Star) -> None:
+        """Check what stands before ``.*``."""
+        ...
+
+    def missing(self, node: syntax.Column) -> BindError:
+        """Return the error on a column that is not there."""
+        ...
+
+    def of_rows(self) -> Columns:
+        """Return those that WHERE and the arguments of aggregates can name."""
+        ...
+
+
 class AnswerColumns:
     """The columns of MATCH_RECOGNIZE's answer by name."""
+
+    are_of_stream = False
 
     def __init__(
         self,
@@ -45,7 +94,7 @@ class AnswerColumns:
         self._check_qualifier(node.symbol)
         return resolve(node.name, self.names)
 
-    def name(self, node: syntax.Expression) -> str:
+    def name(self, node: syntax.Column) -> str:
         """Return the name of the column meant.
 
         Raises
@@ -53,11 +102,18 @@ class AnswerColumns:
         BindError
             If there is none.
         """
-        assert isinstance(node, syntax.Column)
         name = self.find(node)
         if name is None:
             raise self.missing(node)
         return name
+
+    def title(self, node: syntax.Column) -> str:
+        """Return the name the column has in the answer: its own."""
+        return self.name(node)
+
+    def of_rows(self) -> AnswerColumns:
+        """Return these columns: every clause sees the same."""
+        return self
 
     def attribute(self, name: str, node: syntax.Column) -> Attribute:
         """Return the column as an expression."""
@@ -69,6 +125,10 @@ class AnswerColumns:
                 node,
             )
         return Attribute(name, data_type)
+
+    def selected(self, name: str, node: syntax.Column) -> Attribute:
+        """Return the column as one that is selected as it is."""
+        return self.attribute(name, node)
 
     def check_qualifier(self, star: syntax.Star) -> None:
         """Check what stands before ``.*``."""
@@ -151,7 +211,7 @@ class OuterScope:
     def __init__(
         self,
         source: Source,
-        answer: AnswerColumns,
+        answer: Columns,
         rules: RowRules,
         keys: tuple[Expression, ...] | None = None,
     ) -> None:
@@ -184,10 +244,16 @@ class OuterScope:
         raise self._answer.missing(node)
 
     def navigation(
-        self, node: syntax.Navigation, _: Callable[[syntax.Expression], Expression]
+        self, node: syntax.Navigation, bind: Callable[[syntax.Expression], Expression]
     ) -> Expression:
-        """Refuse navigation."""
-        raise self._inside_only(node, node.kind)
+        """Return ``FIRST(x)`` or ``LAST(x)``, aggregates of a stream, and refuse the others."""
+        if node.kind not in ("FIRST", "LAST") or not self._answer.are_of_stream:
+            raise self._inside_only(node, node.kind)
+        if node.offset is not None:
+            raise self._source.not_supported(f"{node.kind}(x, n) outside MATCH_RECOGNIZE", node)
+        name = Identifier(f"{node.kind}_VALUE", at=node.at)
+        call = syntax.Function(name, (node.operand,), scope=node.scope, at=node.at)
+        return self.aggregate(call, bind)
 
     def classifier(self, node: syntax.ClassifierCall) -> Expression:
         """Refuse ``CLASSIFIER()``."""
@@ -217,7 +283,7 @@ class OuterScope:
             )
         if node.scope is not None:
             raise self._inside_only(node, node.scope)
-        check_aggregate(node, self._source)
+        check_aggregate(node, self._source, of_stream=self._answer.are_of_stream)
         part = node.args[0]
         if isinstance(part, syntax.Star):
             self._answer.check_qualifier(part)
@@ -227,14 +293,38 @@ class OuterScope:
             hidden=(*rules.hidden, *(output.name for output in rules.outputs)),
             inside=node.name.name.upper(),
         )
-        scope = OuterScope(self._source, self._answer, inside)
+        scope = OuterScope(self._source, self._answer.of_rows(), inside)
         argument = ExpressionBinder(self._source, scope).bind(part)
-        return aggregate_of(node, argument, self._source)
+        fraction = self._fraction(node) if takes_fraction(node) else None
+        return aggregate_of(node, argument, self._source, fraction=fraction)
+
+    def _fraction(self, node: syntax.Function) -> float:
+        """Return the fraction of a percentile."""
+        part = node.args[1]
+        where = f"the fraction of {node.name.name.upper()}"
+        value = bind_constant(part, where, self._source).value
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+            return float(value)
+        raise self._source.error(f"{where} is a number from 0 to 1, not {shown(part)}", part)
 
     def _output(self, node: syntax.Column) -> Expression | None:
         outputs = self._rules.outputs
         name = Output.resolve(node, [output.name for output in outputs])
-        return next((output.expression for output in outputs if output.name == name), None)
+        expression = next((output.expression for output in outputs if output.name == name), None)
+        return None if expression is None else self.computable(expression, node)
+
+    def computable(self, output: Expression, node: syntax.Node) -> Expression:
+        """Return what SELECT gives a name to.
+
+        Raises
+        ------
+        BindError
+            If it is a column of a type that can only be selected.
+        """
+        if isinstance(output, Attribute) and output.type is DataType.NULL:
+            column = syntax.Column(Identifier(output.name, True, at=node.at), at=node.at)
+            return self._answer.attribute(output.name, column)
+        return output
 
     def _not_grouped(self, node: syntax.Column) -> BindError:
         name = to_sql(node)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import pyarrow as pa
+from dataclasses import dataclass, replace
 
 from replay.language import fold, syntax
 from replay.language.bound import (
@@ -22,11 +20,13 @@ from replay.language.bound import (
     TimedOut,
     pattern_parts,
 )
+from replay.language.bound_select import SubqueryRelation
+from replay.language.constant_binder import bind_constant
 from replay.language.expression_binder import ExpressionBinder
 from replay.language.negation_binder import check_gap_negations, check_negations
 from replay.language.outer_binder import bind_outer
 from replay.language.pattern_names import Attributes, Symbols
-from replay.language.pattern_scope import Clause, PatternScope, bind_constant
+from replay.language.pattern_scope import Clause, PatternScope
 from replay.language.row_pattern_binder import bind_row_pattern, name_symbols
 from replay.language.source import Source
 from replay.language.syntax import Identifier, PatternQuery
@@ -37,14 +37,32 @@ TIMED_OUT = "timed_out"
 
 
 def bind_pattern_query(
-    query: PatternQuery, schema: pa.Schema, *, time: str | None, source: Source
+    query: PatternQuery,
+    attributes: Attributes,
+    source: Source,
+    *,
+    times: tuple[str, ...],
+    relation: SubqueryRelation | None = None,
 ) -> BoundPatternQuery:
-    """Resolve names and check types of a pattern query; see :func:`replay.language.bind`."""
+    """Resolve names and check types of a pattern query; see :func:`replay.language.bind`.
+
+    Parameters
+    ----------
+    query
+        The query.
+    attributes
+        What its rows have.
+    source
+        Where errors are placed.
+    times
+        The columns that can be its time; none where ORDER BY says which is.
+    relation
+        Where its rows come from; None: a stream.
+    """
     clause = query.recognize
-    attributes = Attributes(schema, source)
     semantics = clause.strategy.kind if clause.strategy is not None else Semantics.SQL
     rows = clause.rows.kind if clause.rows is not None else RowsPerMatch.ONE
-    order = _order(clause.order_by, time, attributes, source)
+    order = _order(clause.order_by, times, attributes, source)
     partition_by = _partition_by(clause.partition_by, attributes, source)
     symbols = name_symbols(clause.pattern, source)
     pattern = bind_row_pattern(clause.pattern, symbols, source)
@@ -80,6 +98,7 @@ def bind_pattern_query(
         with_timeouts=clause.timeouts is not None,
         order_by=order.further,
         outer=outer,
+        source=None if relation is None else replace(relation, time=order.time.name),
     )
 
 
@@ -96,12 +115,14 @@ class _Order:
 
 
 def _order(
-    order_by: tuple[Identifier, ...], time: str | None, attributes: Attributes, source: Source
+    order_by: tuple[Identifier, ...], times: tuple[str, ...], attributes: Attributes, source: Source
 ) -> _Order:
     first = order_by[0]
     name, data_type = attributes.find(first, first)
-    if time is not None and name != time:
-        raise source.error(f"ORDER BY takes the stream's time column '{time}', not '{name}'", first)
+    if times and name not in times:
+        raise source.error(
+            f"ORDER BY takes the stream's time column '{times[0]}', not '{name}'", first
+        )
     if data_type not in TIME_TYPES:
         raise source.error(
             f"ORDER BY takes a column of whole numbers or timestamps, and '{name}' is "

@@ -10,19 +10,30 @@ from chronicle.errors import did_you_mean
 from replay.errors import BindError
 from replay.language import syntax
 from replay.language.bound import DataType
+from replay.language.bound_select import Columns
 from replay.language.source import Source, resolve
 from replay.language.syntax import Identifier
-from replay.language.types import remedy_for, to_data_type
+from replay.language.types import columns_of_schema, remedy_for
 
 
 class Attributes:
-    """The attributes of a stream by name."""
+    """The attributes of a stream, or the columns of a subquery, by name."""
 
-    def __init__(self, schema: pa.Schema, source: Source) -> None:
-        self.names: tuple[str, ...] = tuple(schema.names)
-        self._schema = schema
+    def __init__(self, columns: Columns, source: Source, *, what: str = "attribute") -> None:
+        self.columns = columns
+        self.names: tuple[str, ...] = tuple(name for name, _ in columns)
+        self._types = dict(columns)
+        self._what = what
         self._source = source
+        self._arrow_types: dict[str, pa.DataType] = {}
         self._found: dict[Identifier, tuple[str, DataType]] = {}
+
+    @staticmethod
+    def of_schema(schema: pa.Schema, source: Source) -> Attributes:
+        """Return the attributes of a stream."""
+        attributes = Attributes(columns_of_schema(schema), source)
+        attributes._arrow_types = {field.name: field.type for field in schema}
+        return attributes
 
     def find(self, identifier: Identifier, at: syntax.Node) -> tuple[str, DataType]:
         """Return name and type of an attribute.
@@ -45,13 +56,17 @@ class Attributes:
 
     def type_of(self, name: str) -> DataType | None:
         """Return the type of an attribute by its exact name; None if it is none of ours."""
-        return to_data_type(self._schema.field(self.names.index(name)).type)
+        return self._types[name]
 
     def unusable(self, name: str, at: syntax.Node) -> BindError:
         """Return the error of an attribute whose type is none of the language's."""
-        arrow_type = self._schema.field(self.names.index(name)).type
+        arrow_type = self._arrow_types.get(name)
+        if arrow_type is None:
+            return self._source.error(
+                f"{self._what} '{name}' has a type that queries cannot use", at
+            )
         return self._source.error(
-            f"attribute '{name}' has the type {arrow_type}, which queries cannot use; "
+            f"{self._what} '{name}' has the type {arrow_type}, which queries cannot use; "
             f"{remedy_for(arrow_type)}",
             at,
         )
@@ -69,9 +84,9 @@ class Attributes:
         name = identifier.name
         if identifier.quoted and not did_you_mean(name, self.names):
             return self._source.error(
-                f"no attribute '{name}'; a text is written in single quotes: '{name}'", at
+                f"no {self._what} '{name}'; a text is written in single quotes: '{name}'", at
             )
-        return self._source.unknown("attribute", name, self.names, at)
+        return self._source.unknown(self._what, name, self.names, at)
 
 
 class Symbols:

@@ -21,7 +21,6 @@ from replay.language.bound import (
     MatchNumber,
     SymbolSet,
 )
-from replay.language.expression_binder import ExpressionBinder
 from replay.language.pattern_names import Attributes, Symbols
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve, shown
@@ -308,47 +307,3 @@ def _without_values(expression: Expression) -> Expression:
         args = [_without_values(argument) for argument in expression.args]
         return fold.call(expression.op, args, expression.type)
     return expression
-
-
-class ConstantScope:
-    """A place where no event is at hand, such as WITHIN."""
-
-    def __init__(self, source: Source, where: str) -> None:
-        self._source = source
-        self._where = where
-
-    def column(self, node: syntax.Column) -> Expression:
-        """Refuse an attribute."""
-        raise self._refusal(node)
-
-    def navigation(self, node: syntax.Navigation, _: Bind) -> Expression:
-        """Refuse navigation."""
-        raise self._refusal(node)
-
-    def classifier(self, node: syntax.ClassifierCall) -> Expression:
-        """Refuse ``CLASSIFIER()``."""
-        raise self._refusal(node)
-
-    def match_number(self, node: syntax.MatchNumberCall) -> Expression:
-        """Refuse ``MATCH_NUMBER()``."""
-        raise self._refusal(node)
-
-    def aggregate(self, node: syntax.Function, _: Bind) -> Expression:
-        """Refuse an aggregate."""
-        raise self._refusal(node)
-
-    def _refusal(self, node: syntax.Node) -> BindError:
-        return self._source.error(f"{self._where} takes a constant, not {shown(node)}", node)
-
-
-def bind_constant(node: syntax.Expression, where: str, source: Source) -> Literal:
-    """Return the value of an expression without attributes.
-
-    Raises
-    ------
-    BindError
-        If it reads an event.
-    """
-    bound = ExpressionBinder(source, ConstantScope(source, where)).bind(node)
-    assert isinstance(bound, Literal)
-    return bound

@@ -18,6 +18,16 @@ from replay.language.expression_parser import (
     SIGN,
     SUM,
 )
+from replay.language.select_syntax import (
+    CreateStream,
+    Query,
+    Reference,
+    SelectQuery,
+    Span,
+    StreamName,
+    Subquery,
+    WindowCall,
+)
 from replay.language.syntax import Expression, Identifier, Node, RowPattern
 
 _POWERS = {"AND": AND, "OR": OR, "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT}
@@ -33,8 +43,12 @@ def to_sql(node: Node) -> str:
 
     ``parse(to_sql(node)) == node`` for every node a parser gives.
     """
-    if isinstance(node, syntax.PatternQuery):
+    if isinstance(node, Query):
         return _query(node)
+    if isinstance(node, Reference):
+        return _reference(node)
+    if isinstance(node, Span):
+        return _span(node)
     if isinstance(node, syntax.MatchRecognize):
         return _match_recognize(node)
     if isinstance(node, RowPattern):
@@ -59,17 +73,23 @@ def to_sql(node: Node) -> str:
 # Queries
 
 
-def _query(query: syntax.PatternQuery) -> str:
+def _query(query: Query) -> str:
+    if isinstance(query, CreateStream):
+        return f"CREATE STREAM {_identifier(query.name)} AS {_query(query.query)}"
     parts = [
         f"SELECT {'DISTINCT ' if query.distinct else ''}{_list(query.select)}",
-        f"FROM {_identifier(query.source)} {_match_recognize(query.recognize)}",
+        f"FROM {to_sql(query.source)}",
     ]
-    if query.alias is not None:
-        parts.append(f"AS {_identifier(query.alias)}")
+    if isinstance(query, syntax.PatternQuery):
+        parts[-1] += f" {_match_recognize(query.recognize)}{_alias(query.alias)}"
     return " ".join([*parts, *_outer_clauses(query)])
 
 
-def _outer_clauses(query: syntax.PatternQuery) -> Iterable[str]:
+def _alias(alias: Identifier | None) -> str:
+    return "" if alias is None else f" AS {_identifier(alias)}"
+
+
+def _outer_clauses(query: syntax.PatternQuery | SelectQuery) -> Iterable[str]:
     if query.where is not None:
         yield f"WHERE {to_sql(query.where)}"
     if query.group_by:
@@ -120,8 +140,7 @@ def _skip(skip: syntax.Skip) -> str:
 
 
 def _select_item(item: syntax.SelectItem) -> str:
-    alias = f" AS {_identifier(item.alias)}" if item.alias is not None else ""
-    return f"{to_sql(item.expression)}{alias}"
+    return f"{to_sql(item.expression)}{_alias(item.alias)}"
 
 
 def _identifier(identifier: Identifier) -> str:
@@ -134,6 +153,48 @@ def _identifier(identifier: Identifier) -> str:
 
 def _list(nodes: Iterable[Node]) -> str:
     return ", ".join(to_sql(node) for node in nodes)
+
+
+# ---------------------------------------------------------------------------------------------
+# What stands after FROM
+
+
+def _reference(node: Reference) -> str:
+    match node:
+        case StreamName(name, alias):
+            return f"{_identifier(name)}{_alias(alias)}"
+        case Subquery(query, alias):
+            return f"({_query(query)}){_alias(alias)}"
+        case WindowCall():
+            return f"TABLE({_window_call(node)}){_alias(node.alias)}"
+    within = f" WITHIN {_spans(node.within)}" if node.within else ""
+    on = f" ON {to_sql(node.on)}" if node.on is not None else ""
+    conditions = on + within if node.kind.value.startswith("ASOF") else within + on
+    return f"{_reference(node.left)} {node.kind.value} {_reference(node.right)}{conditions}"
+
+
+def _window_call(node: WindowCall) -> str:
+    source = f"TABLE {_reference(node.source)}"
+    if node.partition_by:
+        source += f" PARTITION BY ({_list(node.partition_by)})"
+    arguments = [source]
+    if node.time is not None:
+        arguments.append(f"DESCRIPTOR({_identifier(node.time)})")
+    arguments += map(to_sql, node.arguments)
+    if node.origin is not None:
+        arguments.append(to_sql(node.origin))
+    return f"{node.function}({', '.join(arguments)})"
+
+
+def _spans(spans: tuple[Span, ...]) -> str:
+    text = _list(spans)
+    return f"({text})" if len(spans) > 1 or text.startswith("(") else text
+
+
+def _span(span: Span) -> str:
+    unit = " ROWS" if span.in_rows else ""
+    slide = "" if span.slide is None else f" SLIDE {to_sql(span.slide)}{unit}"
+    return f"{to_sql(span.size)}{unit}{slide}"
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,8 +6,12 @@ Every node knows its place in the text (``at``, an offset), which equality does 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from replay.language.bound import EdgeKind, RowsPerMatch, Semantics, SkipMode
+
+if TYPE_CHECKING:
+    from replay.language.select_syntax import Subquery
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,10 +432,10 @@ class MatchRecognize(Node):
 
 @dataclass(frozen=True, slots=True)
 class PatternQuery(Node):
-    """``SELECT … FROM stream MATCH_RECOGNIZE ( … ) …``, the outer query around it included."""
+    """``SELECT … FROM source MATCH_RECOGNIZE ( … ) …``, the outer query around it included."""
 
     select: tuple[SelectItem, ...]
-    source: Identifier
+    source: Identifier | Subquery
     recognize: MatchRecognize
     alias: Identifier | None = None
     limit: Expression | None = None
@@ -445,9 +449,7 @@ class PatternQuery(Node):
 
     @property
     def stream(self) -> str:
-        """Name of the stream it asks."""
-        return self.source.name
-
-
-Query = PatternQuery
-"""What ``parse_query`` gives; a union once there are more languages."""
+        """Name of the stream it asks; of a subquery its alias, if it has one."""
+        if isinstance(self.source, Identifier):
+            return self.source.name
+        return self.source.alias.name if self.source.alias is not None else "subquery"

@@ -84,6 +84,11 @@ def to_data_type(arrow_type: pa.DataType) -> DataType | None:
     return None
 
 
+def columns_of_schema(schema: pa.Schema) -> tuple[tuple[str, DataType | None], ...]:
+    """Return name and type of each column; None for a type that queries cannot use."""
+    return tuple((field.name, to_data_type(field.type)) for field in schema)
+
+
 def remedy_for(arrow_type: pa.DataType) -> str:
     """Say what to make of an attribute whose type queries cannot use."""
     if pa.types.is_temporal(arrow_type):

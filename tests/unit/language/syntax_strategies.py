@@ -6,9 +6,21 @@ from hypothesis import strategies as st
 
 from replay.language import syntax
 from replay.language.bound import EdgeKind, RowsPerMatch, Semantics, SkipMode
+from replay.language.bound_select import JoinKind
 from replay.language.cursor import RESERVED
 from replay.language.duration_parser import UNITS
 from replay.language.literals import UNIT_SPANS
+from replay.language.select_syntax import (
+    WINDOW_ARGUMENTS,
+    WITH_ORIGIN,
+    CreateStream,
+    Join,
+    SelectQuery,
+    Span,
+    StreamName,
+    Subquery,
+    WindowCall,
+)
 from replay.language.syntax import Identifier
 
 NAMES = ["A", "B", "x", "speed", "date", "timestamp", "first", "within", "pattern", "_u1", "été"]
@@ -171,19 +183,80 @@ _select_items = st.one_of(
     st.builds(syntax.SelectItem, st.builds(syntax.Star, st.none() | identifiers)),
 )
 
-pattern_queries = st.builds(
-    syntax.PatternQuery,
-    st.lists(_select_items, min_size=1, max_size=2).map(tuple),
-    identifiers,
-    match_recognizes,
-    st.none() | identifiers,
-    limit=st.none() | st.builds(syntax.Number, st.integers(0, 10)),
-    offset=st.none() | st.builds(syntax.Number, st.integers(0, 10)),
-    distinct=st.booleans(),
-    where=st.none() | expressions,
-    group_by=st.lists(expressions, max_size=2).map(tuple),
-    having=st.none() | expressions,
-    order_by=st.lists(
+_clauses = {
+    "limit": st.none() | st.builds(syntax.Number, st.integers(0, 10)),
+    "offset": st.none() | st.builds(syntax.Number, st.integers(0, 10)),
+    "distinct": st.booleans(),
+    "where": st.none() | expressions,
+    "group_by": st.lists(expressions, max_size=2).map(tuple),
+    "having": st.none() | expressions,
+    "order_by": st.lists(
         st.builds(syntax.OrderItem, expressions, st.booleans(), st.booleans()), max_size=2
     ).map(tuple),
+}
+_select_lists = st.lists(_select_items, min_size=1, max_size=2).map(tuple)
+
+_maybe_name = st.none() | identifiers
+
+
+def pattern_queries_over(sources):
+    return st.builds(
+        syntax.PatternQuery, _select_lists, sources, match_recognizes, _maybe_name, **_clauses
+    )
+
+
+pattern_queries = pattern_queries_over(identifiers)
+
+
+# ---------------------------------------------------------------------------------------------
+# Queries without a row pattern, and queries over queries
+
+
+def _window_calls(sources):
+    def of(function):
+        count = len(WINDOW_ARGUMENTS[function])
+        return st.builds(
+            WindowCall,
+            st.just(function),
+            sources,
+            st.lists(identifiers, max_size=2).map(tuple),
+            identifiers,
+            st.tuples(*[expressions] * count),
+            st.none() | expressions if function in WITH_ORIGIN else st.none(),
+            _maybe_name,
+        )
+
+    return st.sampled_from(sorted(WINDOW_ARGUMENTS)).flatmap(of)
+
+
+_spans = st.builds(Span, expressions, st.none() | expressions, st.booleans())
+
+
+def _joins(left, right):
+    return st.builds(
+        Join,
+        st.sampled_from(JoinKind),
+        left,
+        right,
+        st.lists(_spans, max_size=2).map(tuple),
+        st.none() | expressions,
+    )
+
+
+def _queries_over(queries):
+    tables = st.builds(StreamName, identifiers, _maybe_name)
+    sources = tables | st.builds(Subquery, queries, _maybe_name)
+    unnamed = st.builds(StreamName, identifiers) | st.builds(Subquery, queries)
+    one_join = _joins(sources, sources)
+    references = st.one_of(sources, _window_calls(unnamed), one_join, _joins(one_join, sources))
+    return st.one_of(
+        st.builds(SelectQuery, _select_lists, references, **_clauses),
+        pattern_queries_over(st.builds(Subquery, queries, _maybe_name)),
+    )
+
+
+_filters = st.builds(
+    SelectQuery, _select_lists, st.builds(StreamName, identifiers, _maybe_name), **_clauses
 )
+queries = st.recursive(_filters, _queries_over, max_leaves=3)
+creations = st.builds(CreateStream, identifiers, queries | pattern_queries)

@@ -10,7 +10,13 @@ from replay.language.cursor import Cursor
 from replay.language.expression_parser import parse_expression
 from replay.language.row_pattern_parser import parse_row_pattern
 from replay.language.syntax import Identifier
-from tests.unit.language.syntax_strategies import expressions, pattern_queries, row_patterns
+from tests.unit.language.syntax_strategies import (
+    creations,
+    expressions,
+    pattern_queries,
+    queries,
+    row_patterns,
+)
 
 X = syntax.Column(Identifier("x"))
 
@@ -39,9 +45,35 @@ def test_printed_pattern_parses_to_the_same_tree(pattern):
     assert parse_row_pattern(Cursor(f"({to_sql(pattern)})")) == pattern
 
 
-@given(pattern_queries)
+@given(pattern_queries | queries | creations)
 def test_printed_query_parses_to_the_same_tree(query):
     assert parse_query(to_sql(query)) == query
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM s WHERE x > 1 ORDER BY t DESC LIMIT 3",
+        "SELECT x.a FROM s AS x",
+        "SELECT a FROM (SELECT a FROM s) AS x",
+        (
+            "SELECT window_end FROM TABLE(HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTE, "
+            "INTERVAL '1' HOUR, TIMESTAMP '2020-01-01')) AS w GROUP BY window_end"
+        ),
+        (
+            "SELECT COUNT(*) FROM TABLE(TUMBLE_ROWS(TABLE (SELECT * FROM s) PARTITION BY (k, l), "
+            "10)) GROUP BY window_start"
+        ),
+        "SELECT a.x FROM s AS a JOIN r AS b WITHIN INTERVAL '5' MINUTE ON a.k = b.k",
+        "SELECT a.x FROM s AS a LEFT JOIN r WITHIN (10 ROWS SLIDE 5 ROWS, 300 SLIDE 60)",
+        "SELECT a.x FROM s AS a JOIN r WITHIN ((3 + 4) * 5)",
+        "SELECT a.x FROM s AS a ASOF LEFT JOIN r AS b ON a.t >= b.t WITHIN 300",
+        "SELECT a.x FROM s AS a JOIN r WITHIN 3 ASOF JOIN q AS b ON a.t > b.t",
+        "CREATE STREAM x AS SELECT t FROM s",
+    ],
+)
+def test_text_of_a_query_over_relations_is_kept(text):
+    assert to_sql(parse_query(text)) == text
 
 
 @pytest.mark.parametrize(

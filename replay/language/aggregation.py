@@ -1,0 +1,140 @@
+"""The aggregation inside a bound select, taken apart from what is done with its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from replay.language.bound import (
+    Aggregate,
+    Attribute,
+    Call,
+    Expression,
+    Outer,
+    SortKey,
+    attributes,
+    walk,
+)
+from replay.language.bound_select import (
+    WINDOW_END,
+    WINDOW_START,
+    BoundSelect,
+    WholeRange,
+    WindowAggregation,
+)
+
+_WINDOW_NAMES = frozenset({WINDOW_START, WINDOW_END})
+
+
+def to_aggregation(bound: BoundSelect) -> WindowAggregation | None:
+    """Return what is computed for every window and key, and what is done with these rows.
+
+    Parameters
+    ----------
+    bound
+        A query without a row pattern.
+
+    Returns
+    -------
+    WindowAggregation or None
+        None where rows are not grouped: the query is a filter. Keys computed from the window alone
+        are no keys of it; ``rest`` computes them.
+    """
+    outer = bound.outer
+    if outer.group_by is None:
+        return None
+    keys = tuple(key for key in outer.group_by if not _is_of_window(key))
+    aggregates = tuple(
+        dict.fromkeys(
+            part
+            for expression in _expressions(outer)
+            for part in walk(expression)
+            if isinstance(part, Aggregate)
+        )
+    )
+    names = _Names(outer)
+    key_names = tuple(names.of(key) for key in keys)
+    aggregate_names = tuple(names.of(aggregate) for aggregate in aggregates)
+    parts: dict[Expression, Attribute] = {
+        part: Attribute(name, part.type)
+        for part, name in zip((*keys, *aggregates), (*key_names, *aggregate_names), strict=True)
+    }
+    return WindowAggregation(
+        windows=bound.windows if bound.windows is not None else WholeRange(),
+        time=bound.source.time or "",
+        where=outer.where,
+        keys=keys,
+        key_names=key_names,
+        aggregates=aggregates,
+        aggregate_names=aggregate_names,
+        rest=_rest(outer, parts),
+    )
+
+
+def _is_of_window(key: Expression) -> bool:
+    read = {attribute.name for attribute in attributes(key)}
+    return bool(read) and read <= _WINDOW_NAMES
+
+
+def _expressions(outer: Outer) -> Iterator[Expression]:
+    """Yield what is computed of groups."""
+    yield from (expression for _, expression in outer.items)
+    if outer.having is not None:
+        yield outer.having
+    yield from (key.expression for key in outer.order_by)
+
+
+class _Names:
+    """Gives keys and aggregates names that say what they are, each another."""
+
+    def __init__(self, outer: Outer) -> None:
+        self._titles = {expression: name for name, expression in reversed(outer.items)}
+        self._taken = set(_WINDOW_NAMES)
+
+    def of(self, part: Expression) -> str:
+        """Return the name SELECT gives it, or one like how it is written."""
+        wanted = self._titles.get(part, "")
+        if not wanted:
+            wanted = part.name if isinstance(part, Attribute) else _written(part)
+        name, number = wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+
+def _written(part: Expression) -> str:
+    if not isinstance(part, Aggregate):
+        return "key"
+    inside = part.argument.name if isinstance(part.argument, Attribute) else "…"
+    return f"{part.function}({'*' if part.argument is None else inside})"
+
+
+def _rest(outer: Outer, parts: dict[Expression, Attribute]) -> Outer:
+    """Return the clauses after GROUP BY, over the columns of the aggregation."""
+    return Outer(
+        items=tuple((name, _rewritten(part, parts)) for name, part in outer.items),
+        where=None if outer.having is None else _rewritten(outer.having, parts),
+        order_by=tuple(_sort_keys(outer.order_by, parts)),
+        distinct=outer.distinct,
+        limit=outer.limit,
+        offset=outer.offset,
+    )
+
+
+def _sort_keys(keys: Iterable[SortKey], parts: dict[Expression, Attribute]) -> Iterator[SortKey]:
+    for key in keys:
+        yield replace(key, expression=_rewritten(key.expression, parts))
+
+
+def _rewritten(expression: Expression, parts: dict[Expression, Attribute]) -> Expression:
+    """Return the expression with columns in the place of keys and aggregates."""
+    column = parts.get(expression)
+    if column is not None:
+        return column
+    if isinstance(expression, Call):
+        return replace(
+            expression, args=tuple(_rewritten(argument, parts) for argument in expression.args)
+        )
+    return expression

@@ -1,0 +1,310 @@
+"""Joins: which columns both sides give, what ON asks of a pair, and the windows over the sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from replay.language import fold, syntax
+from replay.language.bound import Attribute, Call, DataType, Expression
+from replay.language.bound_select import (
+    JOIN_TIME,
+    JoinKind,
+    JoinRelation,
+    JoinWindow,
+    Relation,
+)
+from replay.language.expression_binder import ExpressionBinder
+from replay.language.outer_scope import OuterScope, RowRules
+from replay.language.relation_columns import RelationColumn, RelationColumns, unique_names
+from replay.language.select_syntax import Join, Span
+from replay.language.source import Source
+from replay.language.types import TIME_TYPES
+from replay.language.window_binder import count_of_rows, span_of_time
+
+SPAN_MAX = 2**61
+"""Largest span of a join, so that times and spans add up in 64 bits."""
+
+OF_ASOF = frozenset({JoinKind.ASOF, JoinKind.ASOF_LEFT})
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSide:
+    """One side as it was bound."""
+
+    relation: Relation
+    columns: tuple[RelationColumn, ...]
+    """All that can be named, under their names in ``relation``."""
+    time: tuple[str, DataType] | None
+    """Name and type of its time, where that is known."""
+    node: syntax.Node
+
+
+def bind_join(
+    node: Join, left: JoinSide, right: JoinSide, source: Source
+) -> tuple[JoinRelation, RelationColumns]:
+    """Return the join and how its columns are named.
+
+    Raises
+    ------
+    BindError, UnknownNameError, NotSupportedError
+        With the place.
+    """
+    return _JoinBinder(node, left, right, source).bind()
+
+
+class _JoinBinder:
+    """Binds one join."""
+
+    def __init__(self, node: Join, left: JoinSide, right: JoinSide, source: Source) -> None:
+        self._node = node
+        self._source = source
+        self._left, self._right = left, right
+        self._is_asof = node.kind in OF_ASOF
+        self._check_qualifiers()
+        columns = (*left.columns, *right.columns)
+        self._own = tuple(column.name for column in columns)
+        self._names = tuple(unique_names(columns, () if self._is_asof else (JOIN_TIME,)))
+        self._columns = tuple(
+            replace(column, name=name) for column, name in zip(columns, self._names, strict=True)
+        )
+        self._times = self._find_times()
+        self._check_times()
+        self._strict: bool | None = None
+
+    def bind(self) -> tuple[JoinRelation, RelationColumns]:
+        """Return the join and its columns."""
+        n_left = len(self._left.columns)
+        equal, conditions = self._on()
+        columns = self._columns
+        if not self._is_asof:
+            columns += (RelationColumn(None, JOIN_TIME, JOIN_TIME, self._times[0][1]),)
+        named = RelationColumns(columns, self._source, what="column")
+        left_window, right_window = self._windows()
+        left_time = self._times[0][0]
+        time = self._names[self._own[:n_left].index(left_time)] if self._is_asof else JOIN_TIME
+        join = JoinRelation(
+            kind=self._node.kind,
+            left=_with_time(self._left.relation, left_time),
+            right=_with_time(self._right.relation, self._times[1][0]),
+            columns=named.names_and_types,
+            left_names=self._own[:n_left],
+            right_names=self._own[n_left:],
+            equal=equal,
+            condition=fold.all_of(conditions) if conditions else None,
+            left_window=left_window,
+            right_window=right_window,
+            time=time,
+            left_time=left_time,
+            right_time=self._times[1][0],
+            asof_strict=bool(self._strict),
+        )
+        return join, named
+
+    # -----------------------------------------------------------------------------------------
+    # Sides
+
+    def _check_qualifiers(self) -> None:
+        left, right = ({c.qualifier for c in side.columns} for side in (self._left, self._right))
+        if None in right or (None in left and len(left) == 1):
+            side = self._right if None in right else self._left
+            raise self._source.error(
+                "a subquery in a join needs a name, such as (SELECT …) AS a", side.node
+            )
+        for name in sorted(filter(None, left & right)):
+            raise self._source.error(
+                f"both sides of the join are called '{name}'; give one another name with AS",
+                self._right.node,
+            )
+
+    def _find_times(self) -> tuple[tuple[str, DataType], tuple[str, DataType]]:
+        """Return name and type of the times of both sides."""
+        sides = (self._left, self._right)
+        times = [side.time or _only_moment(side) for side in sides]
+        if None in times and self._is_asof:
+            times = [known or named for known, named in zip(times, self._ordered(), strict=True)]
+        for side, time in zip(sides, times, strict=True):
+            if time is None:
+                raise self._source.error(
+                    "a join goes by time, and nothing says which column of this side is the time; "
+                    "write (SELECT * FROM … ORDER BY time) AS …",
+                    side.node,
+                )
+        left, right = times
+        assert left is not None
+        assert right is not None
+        return left, right
+
+    def _ordered(self) -> tuple[tuple[str, DataType] | None, tuple[str, DataType] | None]:
+        """Return the columns of time that ON compares by order."""
+        binder = self._binder()
+        for node in _terms(self._node.on):
+            condition = _downwards(binder.condition(node, "ON"))
+            names = self._sides_of(condition) if condition is not None else None
+            if condition is not None and names is not None:
+                kind = condition.args[0].type
+                if kind in TIME_TYPES:
+                    return (names[0], kind), (names[1], kind)
+        return None, None
+
+    def _check_times(self) -> None:
+        (left, left_type), (right, right_type) = self._times
+        if left_type is not right_type:
+            raise self._source.error(
+                f"the times of the sides do not go together: '{left}' is {left_type.value} and "
+                f"'{right}' is {right_type.value}",
+                self._node,
+            )
+        assert left_type in TIME_TYPES
+
+    # -----------------------------------------------------------------------------------------
+    # ON
+
+    def _on(self) -> tuple[tuple[tuple[str, str], ...], list[Expression]]:
+        """Return the columns that must be equal, and what else must hold."""
+        equal: list[tuple[str, str]] = []
+        others: list[Expression] = []
+        binder = self._binder()
+        for node in _terms(self._node.on):
+            condition = binder.condition(node, "ON")
+            pair = self._equal(condition)
+            if pair is not None:
+                equal.append(pair)
+            elif self._is_asof:
+                self._asof_order(condition, node)
+            elif condition != fold.TRUE:
+                others.append(condition)
+        if self._is_asof and self._strict is None:
+            raise self._source.error(
+                f"{self._node.kind.value} needs the order of the times in ON, {self._asof_form()}",
+                self._node,
+            )
+        return tuple(dict.fromkeys(equal)), others
+
+    def _binder(self) -> ExpressionBinder:
+        columns = RelationColumns(self._columns, self._source, what="column")
+        return ExpressionBinder(self._source, OuterScope(self._source, columns, RowRules("ON")))
+
+    def _sides_of(self, condition: Expression) -> tuple[str, str] | None:
+        """Return the own names that a comparison of a left with a right column compares."""
+        match condition:
+            case Call(_, (Attribute(one), Attribute(other))):
+                n_left = len(self._left.columns)
+                places = [self._names.index(name) for name in (one, other) if name in self._names]
+                if len(places) == 2 and places[0] < n_left <= places[1]:
+                    return self._own[places[0]], self._own[places[1]]
+        return None
+
+    def _equal(self, condition: Expression) -> tuple[str, str] | None:
+        if not isinstance(condition, Call) or condition.op != "=":
+            return None
+        return self._sides_of(condition) or self._sides_of(_mirrored(condition))
+
+    def _asof_order(self, condition: Expression, node: syntax.Node) -> None:
+        """Take in ``left.t >= right.t`` or ``>``."""
+        order = _downwards(condition)
+        times = (self._times[0][0], self._times[1][0])
+        if order is None or self._sides_of(order) != times:
+            raise self._source.not_supported(
+                f"a condition of {self._node.kind.value} other than equal columns and "
+                f"{self._asof_form()}",
+                node,
+            )
+        if self._strict is not None:
+            raise self._source.error("the order of the times is given twice", node)
+        self._strict = order.op == ">"
+
+    def _asof_form(self) -> str:
+        n_left = len(self._left.columns)
+        sides = (self._columns[:n_left], self._columns[n_left:])
+        left, right = (
+            f"{column.qualifier}.{column.title}" if column.qualifier else column.title
+            for side, own, (time, _) in zip(
+                sides, (self._own[:n_left], self._own[n_left:]), self._times, strict=True
+            )
+            for column in [side[own.index(time)]]
+        )
+        return f"{left} >= {right}"
+
+    # -----------------------------------------------------------------------------------------
+    # WITHIN
+
+    def _windows(self) -> tuple[JoinWindow | None, JoinWindow | None]:
+        spans = self._node.within
+        if self._is_asof:
+            return None, self._asof_window(spans)
+        if not spans:
+            example = "300" if self._times[0][1] is DataType.INTEGER else "10 MINUTES"
+            raise self._source.error(
+                f"{self._node.kind.value} needs WITHIN and how far apart the events of a pair may "
+                f"be, such as WITHIN {example} or WITHIN 10 ROWS",
+                self._node,
+            )
+        left, right = (self._window(span) for span in (spans[0], spans[-1]))
+        return left, right
+
+    def _asof_window(self, spans: tuple[Span, ...]) -> JoinWindow | None:
+        if not spans:
+            return None
+        span = spans[0]
+        if len(spans) > 1 or span.in_rows or span.slide is not None:
+            raise self._source.not_supported(
+                f"WITHIN of {self._node.kind.value} other than one span of time", span
+            )
+        return self._window(span)
+
+    def _window(self, span: Span) -> JoinWindow:
+        if span.in_rows:
+            size = count_of_rows(span.size, "WITHIN … ROWS", self._source)
+            slide = None if span.slide is None else count_of_rows(span.slide, "SLIDE", self._source)
+        else:
+            size = span_of_time(span.size, "WITHIN", self._times[0], self._source)
+            slide = (
+                None
+                if span.slide is None
+                else span_of_time(span.slide, "SLIDE", self._times[0], self._source)
+            )
+        if slide is not None and slide > size:
+            assert span.slide is not None
+            raise self._source.error("SLIDE cannot be longer than the window", span.slide)
+        if size > SPAN_MAX:
+            raise self._source.error("this span is too long for a join", span)
+        return JoinWindow(size, 1 if slide is None else slide, span.in_rows)
+
+
+def _terms(node: syntax.Expression | None) -> list[syntax.Expression]:
+    """Return the conditions that ON joins by AND."""
+    if node is None:
+        return []
+    if isinstance(node, syntax.Logical) and node.op == "AND":
+        return [part for term in node.terms for part in _terms(term)]
+    return [node]
+
+
+def _only_moment(side: JoinSide) -> tuple[str, DataType] | None:
+    """Return the one column of timestamps, where nothing else says which column is the time."""
+    found = [
+        (column.name, column.type)
+        for column in side.columns
+        if column.type in (DataType.TIMESTAMP, DataType.TIMESTAMP_UTC)
+    ]
+    if len(found) != 1 or found[0][1] is None:
+        return None
+    return found[0][0], found[0][1]
+
+
+def _downwards(condition: Expression) -> Call | None:
+    """Return an order of two columns with ``>`` or ``>=``; None if it is no such condition."""
+    if not isinstance(condition, Call) or condition.op not in ("<", "<=", ">", ">="):
+        return None
+    return _mirrored(condition) if condition.op in ("<", "<=") else condition
+
+
+_MIRRORED = {"<": ">", "<=": ">=", "=": "="}
+
+
+def _mirrored(comparison: Call) -> Call:
+    return replace(comparison, op=_MIRRORED[comparison.op], args=comparison.args[::-1])
+
+
+def _with_time(relation: Relation, time: str) -> Relation:
+    return relation if isinstance(relation, JoinRelation) else replace(relation, time=time)

@@ -1,0 +1,177 @@
+"""Joins: names of columns, times, windows, and what ON is taken apart into."""
+
+from __future__ import annotations
+
+import pytest
+
+from replay.errors import BindError
+from replay.language.bound import Attribute, Call, DataType, Literal
+from replay.language.bound_select import JoinKind, JoinRelation, JoinWindow
+from tests.unit.language.catalogs import bound_select
+
+T = DataType
+MINUTE, HOUR = 60_000_000, 3_600_000_000
+
+
+def join_of(text: str) -> JoinRelation:
+    relation = bound_select(text).source
+    assert isinstance(relation, JoinRelation)
+    return relation
+
+
+def test_columns_of_both_sides_are_told_apart():
+    join = join_of("SELECT * FROM ticks a JOIN ticks WITHIN 5 ON a.k = ticks.k")
+    assert join.columns == (
+        ("a.t", T.INTEGER),
+        ("a.k", T.STRING),
+        ("a.x", T.DOUBLE),
+        ("ticks.t", T.INTEGER),
+        ("ticks.k", T.STRING),
+        ("ticks.x", T.DOUBLE),
+        ("join_time", T.INTEGER),
+    )
+    assert join.left_names == join.right_names == ("t", "k", "x")
+    assert (join.time, join.left_time, join.right_time) == ("join_time", "t", "t")
+
+
+def test_column_of_one_side_keeps_its_name():
+    join = join_of("SELECT * FROM ticks a JOIN (SELECT t, x AS y FROM ticks) b WITHIN 5")
+    names = [name for name, _ in join.columns]
+    assert names == ["a.t", "k", "x", "b.t", "y", "join_time"]
+
+
+def test_selected_column_has_the_name_it_has_on_its_side():
+    bound = bound_select(
+        "SELECT a.x, y, join_time FROM ticks a JOIN (SELECT t, x AS y FROM ticks) b WITHIN 5"
+    )
+    assert bound.columns == (("x", T.DOUBLE), ("y", T.DOUBLE), ("join_time", T.INTEGER))
+    assert bound.time == "join_time"
+
+
+def test_column_called_like_the_time_of_pairs_is_named_by_its_side():
+    side = "(SELECT t, x AS join_time FROM ticks) b"
+    bound = bound_select(f"SELECT join_time, b.join_time AS own FROM ticks a JOIN {side} WITHIN 5")
+    assert bound.columns == (("join_time", T.INTEGER), ("own", T.DOUBLE))
+    assert isinstance(bound.source, JoinRelation)
+    assert [name for name, _ in bound.source.columns][-2:] == ["b.join_time", "join_time"]
+
+
+def test_star_gives_columns_the_names_of_their_sides_unless_two_clash():
+    def names(select: str) -> list[str]:
+        bound = bound_select(f"SELECT {select} FROM ticks a JOIN ticks b WITHIN 5")
+        return [name for name, _ in bound.columns]
+
+    assert names("b.*") == ["t", "k", "x"]
+    assert names("a.*, b.x AS y") == ["t", "k", "x", "y"]
+    assert names("a.*, b.*") == ["a.t", "a.k", "a.x", "b.t", "b.k", "b.x"]
+    assert names("a.x, b.*") == ["x", "t", "k", "b.x"]
+
+
+def test_on_is_taken_apart_into_equal_columns_and_the_rest():
+    join = join_of(
+        "SELECT a.x FROM s a JOIN r b WITHIN 5 MINUTES "
+        "ON b.k = a.k AND (a.n = b.n AND a.x < b.x) AND a.n > 3 AND a.n = b.x AND a.n = a.x"
+    )
+    assert join.equal == (("k", "k"), ("n", "n"))
+    less, more, cast, own = getattr(join.condition, "args", ())
+    assert less == Call("<", (Attribute("a.x", T.DOUBLE), Attribute("b.x", T.DOUBLE)), T.BOOLEAN)
+    assert more == Call(">", (Attribute("a.n", T.INTEGER), Literal(3, T.INTEGER)), T.BOOLEAN)
+    # Columns of two types are equal after a cast, which no look-up by value does.
+    widened = Call("cast", (Attribute("a.n", T.INTEGER),), T.DOUBLE)
+    assert cast == Call("=", (widened, Attribute("b.x", T.DOUBLE)), T.BOOLEAN)
+    assert own.args[1] == Attribute("a.x", T.DOUBLE)
+
+
+def test_join_without_on_takes_every_pair_in_its_windows():
+    join = join_of("SELECT a.x FROM s a JOIN r b WITHIN 5 MINUTES")
+    assert (join.equal, join.condition) == ((), None)
+
+
+def test_or_is_one_condition():
+    join = join_of("SELECT a.x FROM s a JOIN r b WITHIN 5 MINUTES ON a.k = b.k OR a.n = b.n")
+    assert join.equal == ()
+    assert getattr(join.condition, "op", "") == "or"
+
+
+@pytest.mark.parametrize(
+    ("within", "left", "right"),
+    [
+        ("5 MINUTES", JoinWindow(5 * MINUTE), JoinWindow(5 * MINUTE)),
+        ("(5 MINUTES)", JoinWindow(5 * MINUTE), JoinWindow(5 * MINUTE)),
+        ("1 HOUR SLIDE 5 MINUTES", JoinWindow(HOUR, 5 * MINUTE), JoinWindow(HOUR, 5 * MINUTE)),
+        ("10 ROWS", JoinWindow(10, in_rows=True), JoinWindow(10, in_rows=True)),
+        ("1 ROW", JoinWindow(1, in_rows=True), JoinWindow(1, in_rows=True)),
+        ("(10 ROWS SLIDE 5, 1 HOUR)", JoinWindow(10, 5, in_rows=True), JoinWindow(HOUR)),
+        ("(1 HOUR, 10 ROWS SLIDE 2 ROWS)", JoinWindow(HOUR), JoinWindow(10, 2, in_rows=True)),
+    ],
+)
+@pytest.mark.parametrize("form", ["WITHIN {} ON a.k = b.k", "ON a.k = b.k WITHIN {}"])
+def test_within_gives_the_window_over_each_side(within, left, right, form):
+    join = join_of(f"SELECT a.x FROM s a LEFT JOIN r b {form.format(within)}")
+    assert (join.left_window, join.right_window) == (left, right)
+    assert join.kind is JoinKind.LEFT
+    assert join.equal == (("k", "k"),)
+
+
+@pytest.mark.parametrize(
+    ("order", "strict"),
+    [
+        ("a.ts >= b.ts", False),
+        ("b.ts <= a.ts", False),
+        ("a.ts > b.ts", True),
+        ("b.ts < a.ts", True),
+    ],
+)
+@pytest.mark.parametrize("within", ["", "WITHIN 1 HOUR"])
+def test_asof_join_takes_the_latest_right_event_before(order, strict, within):
+    bound = bound_select(
+        f"SELECT a.ts AS at, b.x FROM s a ASOF LEFT JOIN r b ON a.k = b.k AND {order} {within}"
+    )
+    join = bound.source
+    assert isinstance(join, JoinRelation)
+    assert (join.kind, join.asof_strict) == (JoinKind.ASOF_LEFT, strict)
+    assert (join.equal, join.condition) == ((("k", "k"),), None)
+    assert (join.left_window, join.right_window) == (None, JoinWindow(HOUR) if within else None)
+    assert "join_time" not in dict(join.columns)
+    assert (join.time, bound.time) == ("a.ts", "at")
+
+
+def test_sides_of_a_join_can_be_joined_again():
+    join = join_of(
+        "SELECT a.x, c.x AS z FROM s a JOIN r b WITHIN 1 HOUR ON a.k = b.k "
+        "LEFT JOIN s c WITHIN 3 ROWS ON c.k = b.k AND c.x > a.x"
+    )
+    assert join.kind is JoinKind.LEFT
+    assert isinstance(join.left, JoinRelation)
+    names = ("ts", "k", "n", "x", "tags")
+    qualified = tuple(f"{side}.{name}" for side in "ab" for name in names)
+    assert join.left_names == qualified
+    assert [name for name, _ in join.columns[:10]] == list(qualified)
+    assert join.equal == (("b.k", "k"),)
+    assert (join.left_time, join.right_time) == ("join_time", "ts")
+    # The time of the pairs inside gives way to that of the whole.
+    assert [name for name, _ in join.columns].count("join_time") == 1
+
+
+def test_asof_join_after_a_join_orders_by_the_time_of_its_pairs():
+    join = join_of("SELECT a.x FROM s a JOIN r b WITHIN 1 HOUR ASOF JOIN s c ON join_time >= c.ts")
+    assert (join.time, join.left_time) == ("join_time", "join_time")
+    assert "join_time" in join.left_names
+
+
+def test_table_in_memory_is_joined_by_its_one_timestamp_or_its_order():
+    assert join_of("SELECT a.x FROM memory a JOIN s b WITHIN 1 HOUR").left_time == "ts"
+    ordered = "(SELECT * FROM whole_memory ORDER BY t)"
+    assert join_of(f"SELECT a.x FROM {ordered} a JOIN ticks b WITHIN 5").left_time == "t"
+    join = join_of("SELECT a.x FROM whole_memory a ASOF JOIN whole_memory b ON a.t >= b.t")
+    assert (join.left_time, join.right_time) == ("t", "t")
+    with pytest.raises(BindError, match="nothing says which column of this side is the time"):
+        join_of("SELECT a.x FROM whole_memory a JOIN ticks b WITHIN 5")
+
+
+def test_windows_and_matches_over_joins_go_by_the_time_of_pairs():
+    text = (
+        "SELECT window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE (SELECT a.x, join_time FROM ticks a "
+        "JOIN ticks b WITHIN 5 ON a.k = b.k), DESCRIPTOR(join_time), 60)) GROUP BY window_end"
+    )
+    assert bound_select(text).source.time == "join_time"

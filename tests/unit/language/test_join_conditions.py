@@ -1,0 +1,69 @@
+"""What the conditions of a join are taken to say of each side."""
+
+from __future__ import annotations
+
+import pytest
+
+from replay.language.bound import Attribute, DataType, Expression, Literal
+from replay.language.bound_select import JoinKind, JoinWindow
+from replay.language.join_conditions import JoinConditions, split_conditions
+from tests.join_cases import call, column, join_of
+
+WINDOWS = JoinWindow(5), JoinWindow(5)
+ONE = Literal(1, DataType.INTEGER)
+HALF = Literal(0.5, DataType.DOUBLE)
+LEFT_X, RIGHT_X = call(">", column("l.x"), HALF), call("<", column("r.x"), HALF)
+ACROSS = call("<", column("l.x"), column("r.x"))
+
+
+def own(op: str, name: str, literal: Literal) -> Expression:
+    return call(op, Attribute(name, literal.type), literal)
+
+
+def split(
+    kind: JoinKind, on: Expression | None, where: Expression | None, *equal: str
+) -> JoinConditions:
+    is_asof = kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
+    windows = (None, None) if is_asof else WINDOWS
+    return split_conditions(join_of(kind, equal=equal, condition=on, windows=windows), where)
+
+
+X_ABOVE, X_BELOW = own(">", "x", HALF), own("<", "x", HALF)
+K_IS_ONE = own("=", "k", ONE)
+
+
+def test_a_join_takes_terms_of_on_and_where_alike() -> None:
+    found = split(JoinKind.INNER, call("and", LEFT_X, ACROSS), call("and", RIGHT_X, ACROSS))
+    assert found == JoinConditions(X_ABOVE, None, X_BELOW, ACROSS)
+
+
+def test_of_a_left_join_on_decides_over_partners_and_where_over_rows() -> None:
+    found = split(JoinKind.LEFT, LEFT_X, call("<", column("l.k"), ONE))
+    assert found == JoinConditions(own("<", "k", ONE), X_ABOVE, None, None)
+
+
+@pytest.mark.parametrize("kind", [JoinKind.LEFT, JoinKind.ASOF, JoinKind.ASOF_LEFT])
+def test_where_does_not_choose_among_what_may_be_a_partner(kind: JoinKind) -> None:
+    # The latest row of the right stays the latest, whatever WHERE then says of it.
+    assert split(kind, None, RIGHT_X).right_partners is None
+
+
+@pytest.mark.parametrize("kind", JoinKind)
+def test_equality_hands_what_is_asked_of_the_left_on_to_the_right(kind: JoinKind) -> None:
+    found = split(kind, None, call("=", column("l.k"), ONE), "k")
+    assert (found.left_rows, found.right_partners) == (K_IS_ONE, K_IS_ONE)
+
+
+def test_equality_hands_conditions_on_to_the_left_where_no_row_comes_alone() -> None:
+    asked = call("=", column("r.k"), ONE)
+    assert split(JoinKind.INNER, None, asked, "k").left_rows == K_IS_ONE
+    assert split(JoinKind.ASOF, None, asked, "k").left_rows == K_IS_ONE
+    for kind in (JoinKind.LEFT, JoinKind.ASOF_LEFT):
+        assert split(kind, None, asked, "k") == JoinConditions(None, None, None, None)
+
+
+def test_what_tells_minus_zero_from_zero_is_not_handed_on() -> None:
+    text = call("like", call("cast", column("l.x")), Literal("-%", DataType.STRING))
+    found = split(JoinKind.INNER, None, text, "x")
+    assert found.left_rows is not None
+    assert found.right_partners is None
