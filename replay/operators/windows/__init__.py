@@ -1,0 +1,1 @@
+"""Windowed aggregation: panes of events, merged to windows, finished to rows of an answer."""

@@ -1,0 +1,67 @@
+"""What the ways of forming windows share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from chronicle.summary import Ints
+from replay.operators.scalars import Faults
+from replay.operators.windows.entries import Entries
+from replay.operators.windows.rows import WindowRows
+from replay.operators.windows.store import EntryStore
+
+ROWS_AT_ONCE = 1 << 16
+"""Least rows of the answer made together, where there are as many."""
+
+
+class Placed(NamedTuple):
+    """Where rows stand: what decides in which windows they are."""
+
+    positions: Ints
+    """Of each row; those of one key ascend."""
+    partitions: Ints | None = None
+    """Number of the partition of each row, where windows are formed in partitions of rows."""
+    codes: Ints | None = None
+    """Number of each row's key among ``numbers``, where forming had to tell it anyway."""
+    numbers: Ints | None = None
+    """Numbers of those keys in the table of keys."""
+
+
+class Forming(Protocol):
+    """How windows are formed, and which of them are complete."""
+
+    @property
+    def cut(self) -> tuple[int, int, int]:
+        """Where entries are cut, as ``kernels.cut_entries`` has it."""
+
+    def place(self, times: Ints, events: pa.Table, faults: Faults) -> Placed:
+        """Take in events, those too that WHERE does not let pass."""
+
+    def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
+        """Take in entries, and of each the position of its last event and its partition."""
+
+    def rows(
+        self, store: EntryStore, *, final: bool, eager: bool
+    ) -> Iterator[tuple[Entries, WindowRows]]:
+        """Yield the rows of windows that are complete, in pieces and in order."""
+
+
+def grown(numbers: Ints, n: int, fill: int) -> Ints:
+    """Return the numbers with so many more that there are n."""
+    if len(numbers) >= n:
+        return numbers
+    return np.concatenate([numbers, np.full(n - len(numbers), fill)])
+
+
+def rows_at_once(weight: int) -> int:
+    """Return how many rows to make together: to merge entries takes time in all that are held."""
+    return max(ROWS_AT_ONCE, weight // 2)
+
+
+def pays(store: EntryStore, n_windows: int) -> bool:
+    """Tell whether to merge all entries held for so many windows, or to wait for more."""
+    return store.weight <= ROWS_AT_ONCE or n_windows + store.added >= store.weight // 2
