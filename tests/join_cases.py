@@ -1,0 +1,210 @@
+"""Joins bound by hand, and rows to join: what tests of joins need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from replay.language.bound import Attribute, Call, DataType, Expression
+from replay.language.bound_select import (
+    JOIN_TIME,
+    JoinKind,
+    JoinRelation,
+    JoinWindow,
+    StreamRelation,
+)
+from tests.oracles.joins import Pair, Row, asof_join, windowed_join
+from tests.strategies import nullable
+
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int32()), ("s", pa.string()), ("x", pa.float64())])
+COLUMNS = (
+    ("t", DataType.INTEGER),
+    ("k", DataType.INTEGER),
+    ("s", DataType.STRING),
+    ("x", DataType.DOUBLE),
+)
+TYPES = dict(COLUMNS)
+
+
+def column(name: str) -> Attribute:
+    """A column of the join, as ``l.x`` or ``r.x``."""
+    return Attribute(name, TYPES[name[2:]])
+
+
+def call(op: str, *args: Expression) -> Call:
+    return Call(op, args, DataType.BOOLEAN)
+
+
+def join_of(
+    kind: JoinKind,
+    *,
+    equal: Sequence[str] = (),
+    condition: Expression | None = None,
+    windows: tuple[JoinWindow | None, JoinWindow | None] = (None, None),
+    strict: bool = False,
+) -> JoinRelation:
+    """Return the join of streams ``l`` and ``r``, both of `SCHEMA`."""
+    is_asof = kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
+    columns = [(f"{side}.{name}", of) for side in "lr" for name, of in COLUMNS]
+    names = tuple(name for name, _ in COLUMNS)
+    return JoinRelation(
+        kind=kind,
+        left=StreamRelation("l", COLUMNS, "t"),
+        right=StreamRelation("r", COLUMNS, "t"),
+        columns=(*columns, *([] if is_asof else [(JOIN_TIME, DataType.INTEGER)])),
+        left_names=names,
+        right_names=names,
+        equal=tuple((name, name) for name in equal),
+        condition=condition,
+        left_window=windows[0],
+        right_window=windows[1],
+        time="l.t" if is_asof else JOIN_TIME,
+        left_time="t",
+        right_time="t",
+        asof_strict=strict,
+    )
+
+
+def to_table(rows: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+
+
+def row(t: int, k: int | None = 0, s: str | None = "a", x: float | None = 0.0) -> Row:
+    return {"t": t, "k": k, "s": s, "x": x}
+
+
+def equals(one: Any, other: Any) -> bool:
+    """SQL's equality, which is never true of NULL, and here never of NaN."""
+    return one is not None and other is not None and one == other
+
+
+@dataclass(frozen=True)
+class JoinCase:
+    """A join and the rows of both sides."""
+
+    join: JoinRelation
+    left: list[Row]
+    right: list[Row]
+    holds: Callable[[Row, Row], bool]
+    """ON beyond the equal columns."""
+
+    def pairs(self) -> list[Pair]:
+        """What the oracle says."""
+        join = self.join
+
+        def agree(i: int, j: int) -> bool:
+            one, other = self.left[i], self.right[j]
+            keys = all(equals(one[a], other[b]) for a, b in join.equal)
+            return keys and self.holds(one, other)
+
+        times = [row["t"] for row in self.left], [row["t"] for row in self.right]
+        if join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT):
+            return asof_join(
+                *times,
+                agree,
+                strict=join.asof_strict,
+                within=None if join.right_window is None else join.right_window.size,
+                outer=join.kind is JoinKind.ASOF_LEFT,
+            )
+        assert join.left_window is not None
+        assert join.right_window is not None
+        outer = join.kind is JoinKind.LEFT
+        return windowed_join(*times, join.left_window, join.right_window, agree, outer=outer)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The answer, as `comparable` has it."""
+        return comparable(self.raw_rows())
+
+    def raw_rows(self) -> list[list[Any]]:
+        """The answer."""
+        answer = []
+        for i, j in self.pairs():
+            one = self.left[i]
+            other = dict.fromkeys(one) if j is None else self.right[j]
+            values = [*one.values(), *other.values()]
+            if self.join.time == JOIN_TIME:
+                values.append(one["t"] if j is None else max(one["t"], other["t"]))
+            answer.append(values)
+        return answer
+
+
+def comparable(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Rows with NaN equal to itself, and -0.0 told from 0.0."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, float):
+            return "nan" if math.isnan(value) else repr(value)
+        return value
+
+    return [tuple(map(plain, row)) for row in rows]
+
+
+def values_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    return comparable([list(row.values()) for row in table.to_pylist()])
+
+
+@st.composite
+def rows_in_order(draw: st.DrawFn, rows_max: int = 14, rows_min: int = 0) -> list[Row]:
+    """Bursts and pauses, few keys, NULL and NaN among them."""
+    t, rows = draw(st.integers(-3, 3)), []
+    for _ in range(draw(st.integers(rows_min, rows_max))):
+        t += draw(st.sampled_from((0, 0, 0, 1, 1, 2, 3, 9)))
+        rows.append(
+            row(
+                t,
+                draw(nullable(st.integers(0, 2))),
+                draw(nullable(st.sampled_from(("", "a", "ab")))),
+                draw(nullable(st.sampled_from((-0.0, 0.0, 1.5, -2.0, math.inf, math.nan)))),
+            )
+        )
+    return rows
+
+
+@st.composite
+def join_windows(draw: st.DrawFn) -> JoinWindow:
+    size = draw(st.integers(1, 8))
+    return JoinWindow(size, draw(st.one_of(st.just(1), st.integers(1, size))), draw(st.booleans()))
+
+
+def _below(one: Row, other: Row) -> bool:
+    x, y = one["x"], other["x"]
+    return x is not None and y is not None and x <= y
+
+
+def _is_large(one: Row, other: Row) -> bool:
+    return one["k"] is not None and one["k"] > 0
+
+
+def _is_small(one: Row, other: Row) -> bool:
+    return other["k"] is not None and other["k"] < 2
+
+
+CONDITIONS: tuple[tuple[Expression | None, Callable[[Row, Row], bool]], ...] = (
+    (None, lambda one, other: True),
+    (call("<=", column("l.x"), column("r.x")), _below),
+)
+
+
+@st.composite
+def join_cases(draw: st.DrawFn, rows_max: int = 14) -> JoinCase:
+    """Joins of every kind, over rows with every kind of value."""
+    kind = draw(st.sampled_from(JoinKind))
+    equal = draw(
+        st.sampled_from(((), (), ("k",), ("k",), ("s",), ("x",), ("s", "k"), ("k", "x", "s")))
+    )
+    is_asof = kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
+    condition, holds = CONDITIONS[0] if is_asof else draw(st.sampled_from(CONDITIONS))
+    if is_asof:
+        within = draw(nullable(st.integers(1, 8)))
+        windows = None, None if within is None else JoinWindow(within)
+    else:
+        windows = draw(join_windows()), draw(join_windows())
+    join = join_of(
+        kind, equal=equal, condition=condition, windows=windows, strict=draw(st.booleans())
+    )
+    return JoinCase(join, draw(rows_in_order(rows_max)), draw(rows_in_order(rows_max)), holds)

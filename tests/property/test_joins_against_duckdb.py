@@ -1,0 +1,102 @@
+"""Joins against DuckDB's joins by ranges and ASOF joins, over the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay.language.bound_select import JoinKind, JoinWindow
+from replay.language.join_conditions import split_conditions
+from replay.operators.joins.asof import AsofJoin
+from replay.operators.joins.windowed import WindowJoin
+from tests.join_cases import SCHEMA, call, column, join_of, row, to_table, values_of
+from tests.strategies import nullable
+
+duckdb = pytest.importorskip("duckdb")
+
+COLUMNS = ", ".join(f'{side}.{name} AS "{side}.{name}"' for side in "lr" for name in SCHEMA.names)
+LEFT_JOIN = {JoinKind.INNER: "JOIN", JoinKind.LEFT: "LEFT JOIN"}
+
+
+@st.composite
+def tables(draw: st.DrawFn, *, unique_times: bool = False) -> pa.Table:
+    """Rows whose x is their number, so that rows can be told apart."""
+    times = draw(st.lists(st.integers(-40, 40), max_size=40, unique=unique_times).map(sorted))
+    keys = st.integers(0, 3)
+    rows = [row(t, draw(nullable(keys)), "a", float(i)) for i, t in enumerate(times)]
+    return to_table(rows)
+
+
+def answer_of_duckdb(sql: str, left: pa.Table, right: pa.Table) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        connection.register("l", left)
+        connection.register("r", right)
+        return values_of(connection.sql(sql).to_arrow_table())
+
+
+def answer_of(operator: Any, left: pa.Table, right: pa.Table) -> list[tuple[Any, ...]]:
+    operator.push(0, left)
+    operator.push(1, right)
+    found = operator.certain(True, True)
+    return values_of(pa.concat_tables([operator.schema.empty_table(), *found]))
+
+
+@given(
+    left=tables(),
+    right=tables(),
+    sizes=st.tuples(st.integers(1, 20), st.integers(1, 20)),
+    kind=st.sampled_from((JoinKind.INNER, JoinKind.LEFT)),
+    keyed=st.booleans(),
+    ranged=st.booleans(),
+)
+def test_sliding_windows_are_a_join_by_ranges(
+    left: pa.Table,
+    right: pa.Table,
+    sizes: tuple[int, int],
+    kind: JoinKind,
+    keyed: bool,
+    ranged: bool,
+) -> None:
+    join = join_of(
+        kind,
+        equal=("k",) if keyed else (),
+        condition=call("<", column("l.x"), column("r.x")) if ranged else None,
+        windows=(JoinWindow(sizes[0]), JoinWindow(sizes[1])),
+    )
+    sql = f"""
+        SELECT {COLUMNS}, greatest(l.t, r.t) AS now
+        FROM l {LEFT_JOIN[kind]} r
+        ON r.t - l.t < {sizes[0]} AND l.t - r.t < {sizes[1]}
+        {"AND l.k = r.k" if keyed else ""} {"AND l.x < r.x" if ranged else ""}
+        ORDER BY now, (r.x IS NULL OR l.t = now),
+            CASE WHEN l.t = now THEN l.x ELSE r.x END,
+            CASE WHEN l.t = now THEN r.x ELSE l.x END
+    """
+    names = [name for name, _ in join.columns]
+    operator = WindowJoin(join, split_conditions(join), SCHEMA, SCHEMA, names)
+    assert answer_of(operator, left, right) == answer_of_duckdb(sql, left, right)
+
+
+@given(
+    left=tables(),
+    right=tables(unique_times=True),
+    kind=st.sampled_from((JoinKind.ASOF, JoinKind.ASOF_LEFT)),
+    keyed=st.booleans(),
+    strict=st.booleans(),
+)
+def test_an_asof_join_is_that_of_duckdb(
+    left: pa.Table, right: pa.Table, kind: JoinKind, keyed: bool, strict: bool
+) -> None:
+    join = join_of(kind, equal=("k",) if keyed else (), strict=strict)
+    sql = f"""
+        SELECT {COLUMNS} FROM l {kind.value} r
+        ON {"l.k = r.k AND" if keyed else ""} l.t {">" if strict else ">="} r.t ORDER BY l.x
+    """
+    names = [name for name, _ in join.columns]
+    operator = AsofJoin(join, split_conditions(join), SCHEMA, SCHEMA, names)
+    assert answer_of(operator, left, right) == answer_of_duckdb(sql, left, right)

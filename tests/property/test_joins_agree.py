@@ -1,0 +1,64 @@
+"""Joins give exactly what their definitions say, however the rows come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from replay.language.bound_select import JoinKind
+from replay.language.join_conditions import split_conditions
+from replay.operators.joins import asof, windowed
+from tests.join_cases import SCHEMA, JoinCase, join_cases, to_table, values_of
+
+
+def operator_of(case: JoinCase) -> Any:
+    """The operator of a join of whole rows."""
+    join = case.join
+    is_asof = join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
+    make = asof.AsofJoin if is_asof else windowed.WindowJoin
+    columns = [name for name, _ in join.columns]
+    return make(join, split_conditions(join), SCHEMA, SCHEMA, columns)
+
+
+def pieces(draw: Any, table: pa.Table) -> Iterator[pa.Table]:
+    n = table.num_rows
+    cuts = draw(st.lists(st.integers(0, n), max_size=6).map(sorted))
+    for begin, end in pairwise([0, *cuts, n]):
+        yield table.slice(begin, end - begin)
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the rare cases frequent: full outputs, rows dropped, keys numbered anew."""
+    monkeypatch.setattr("replay.operators.joins.search.PAIRS_AT_ONCE", 3)
+    for module in (asof, windowed):
+        monkeypatch.setattr(module, "KEPT_ROWS_MIN", 2)
+        monkeypatch.setattr(module, "KEYS_PER_ROW", 0)
+    monkeypatch.setattr(asof, "PAIRS_AT_ONCE", 3)
+
+
+@given(case=join_cases(), data=st.data())
+def test_a_join_gives_the_answer_of_its_definition(case: JoinCase, data: st.DataObject) -> None:
+    operator = operator_of(case)
+    waiting = [
+        list(pieces(data.draw, to_table(case.left))),
+        list(pieces(data.draw, to_table(case.right))),
+    ]
+    found = [operator.schema.empty_table()]
+    while any(waiting):
+        side = data.draw(st.sampled_from([place for place in (0, 1) if waiting[place]]))
+        operator.push(side, waiting[side].pop(0))
+        ended = [not rest and data.draw(st.booleans()) for rest in waiting]
+        found += operator.certain(*ended)
+        if operator.is_over(*ended):
+            break
+    found += operator.certain(True, True)
+    answer = values_of(pa.concat_tables(found))
+    event(f"{case.join.kind.value}: {min(len(answer), 3)} rows")
+    assert answer == case.rows()
