@@ -34,6 +34,8 @@ TICKS = "ticks"
 TICKS_FILE = "us_equity_ticks_2013.parquet"
 TICK_INDEXES = ("symbol", "event_type", "price", "size")
 
+TICKS_BY_SYMBOL = "ticks_by_symbol"
+
 BATCH_EVENTS = 1 << 18
 
 
@@ -45,6 +47,8 @@ class Source:
     load: Callable[[], pa.Table]
     index: tuple[str, ...]
     key: str | None = None
+    derived: tuple[str, ...] = ()
+    """Derived attributes and summaries by key."""
     times: int = 1
     period: dt.timedelta = dt.timedelta(0)
     """Time between one copy and the next."""
@@ -97,6 +101,18 @@ def ticks_source(data: Path, n_events: int | None = None) -> Source:
     return Source(TICKS, lambda: pq.read_table(data / TICKS_FILE), TICK_INDEXES, n_events=n_events)
 
 
+def keyed_ticks_source(data: Path, n_events: int | None = None) -> Source:
+    """Return the same with summaries of the price for each symbol."""
+    return Source(
+        TICKS_BY_SYMBOL,
+        lambda: pq.read_table(data / TICKS_FILE),
+        (),
+        key="symbol",
+        derived=("by(price)",),
+        n_events=n_events,
+    )
+
+
 def real_store(folder: Path, source: Source) -> Store:
     """Return a store that holds the source's events in a stream of its name.
 
@@ -114,7 +130,7 @@ def real_store(folder: Path, source: Source) -> Store:
     wanted = table.num_rows * source.times
     if source.stream not in store.stream_names():
         started = perf_counter()
-        settings = StreamSettings(time=crimes.TIME, key=source.key)
+        settings = StreamSettings(time=crimes.TIME, key=source.key, derived=source.derived)
         batches = repeated(table, source.times, source.period)
         bulk_stream(store, source.stream, table.schema, settings, batches, index=source.index)
         print(f"{source.stream}: wrote {wanted:,} events in {perf_counter() - started:.1f} s")

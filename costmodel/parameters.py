@@ -37,6 +37,25 @@ class CostParameters:
     seek_s: float = 30e-6
     """Beginning to read elsewhere: a stretch of blocks, or a lookup."""
 
+    fold_s: float = 2e-9
+    """Adding one value to the sum, extremes and moments of a partial aggregate."""
+
+    pane_s: float = 8e-9
+    """Bringing one event of a replay to its pane of windows, besides adding its values."""
+
+    cut_s: float = 250e-9
+    """Finding the place of one border of windows in a block, and making an entry of what lies up to
+    it."""
+
+    merge_s: float = 130e-9
+    """Merging one partial aggregate of an attribute into a window, or giving a window's row."""
+
+    node_s: float = 150e-9
+    """Finding one entry of the tree that lies in a slice, and taking an attribute's summary."""
+
+    ask_s: float = 600e-6
+    """Asking the tree for one window by itself, besides what is read and merged."""
+
     full_margin: float = 0.8
     """A plan must be estimated below this share of a full replay to be preferred to it: estimates
     err, and a full replay is the one plan whose price is known."""

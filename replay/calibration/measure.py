@@ -16,7 +16,7 @@ from indexing import open_indexes
 from replay.calibration.facts import look_at
 from replay.calibration.operations import operations_on
 from replay.calibration.timing import Meter, Operation, time_operations
-from replay.engines.local import thread_count
+from replay.engines.ahead import thread_count
 
 BLOCKS_ENOUGH: Final = 64
 """Blocks from which on the price of a block can be told from that of a query."""

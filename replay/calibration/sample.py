@@ -16,7 +16,7 @@ from indexing import clear_answers, open_indexes
 from replay.calibration.facts import look_at
 from replay.calibration.probes import draw_query
 from replay.calibration.timing import SEED, Meter, seconds_of
-from replay.engines.local import thread_count
+from replay.engines.ahead import thread_count
 from replay.engines.statistics import statistics_of
 from replay.planning.planner import choose_plan
 from replay.query import query

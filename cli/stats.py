@@ -1,0 +1,133 @@
+"""The command that tells what the tree knows of a range of time."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.options import JsonOption, StoreOption, StreamArgument, names, stream_of
+from cli.show import print_table
+
+if TYPE_CHECKING:
+    from chronicle import Snapshot
+    from chronicle.stats import Histogram
+
+BARS = 24
+BAR_WIDTH = 50
+
+
+def stats(
+    stream: StreamArgument,
+    store: StoreOption,
+    start: Annotated[
+        str | None, typer.Option("--from", help="First time; from the beginning on.")
+    ] = None,
+    stop: Annotated[
+        str | None, typer.Option("--to", help="Time before which to end; to the end.")
+    ] = None,
+    attribute: Annotated[
+        str | None, typer.Option("--attribute", help="Only these columns, as a,b.")
+    ] = None,
+    histogram: Annotated[
+        bool, typer.Option("--histogram", help="Draw events (or a column's mean) over time.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print count, extremes, sum, mean and deviation of columns, from the tree.
+
+    Example: chronicle stats crimes --store data --from 2011-01-01 --attribute lat --histogram
+    """
+    from chronicle.local.text_times import to_internal_time
+    from chronicle.stats import histogram as spread
+    from chronicle.stats import numeric_columns, range_stats
+    from chronicle.time import show_time
+
+    opened = stream_of(store, stream)
+    snapshot = opened.snapshot()
+    first, end = (
+        None if text is None else to_internal_time(text, opened.time_type) for text in (start, stop)
+    )
+    if first is not None and end is not None and first >= end:
+        raise typer.BadParameter(f"--from {start} is not before --to {stop}: no time lies between")
+    asked = names(attribute) if attribute is not None else tuple(numeric_columns(snapshot))
+    whole, found = range_stats(snapshot, first, end, asked)
+    drawn = None
+    if histogram:
+        drawn = spread(snapshot, first, end, n_bars=BARS, attribute=_of_mean(snapshot, attribute))
+    ends = [
+        None if time is None else show_time(time, snapshot.time_type)
+        for time in (whole.t_min, whole.t_max)
+    ]
+    rows = {one.name: one.to_dict() for one in found}
+    if as_json:
+        shown = {
+            "stream": stream,
+            "n_events": whole.n_events,
+            "t_min": ends[0],
+            "t_max": ends[1],
+            "attributes": rows,
+            **({} if drawn is None else {"histogram": _to_dict(drawn, snapshot)}),
+        }
+        print(json.dumps(shown, indent=2))
+        return
+    print(f"{whole.n_events:,} events" + ("" if ends[0] is None else f", {ends[0]} to {ends[1]}"))
+    heads = ("column", "values", "nulls", "nans", "min", "max", "sum", "mean", "stddev")
+    print_table(heads, [(name, *map(_cell, row.values())) for name, row in rows.items()])
+    if drawn is not None:
+        _draw(drawn, snapshot)
+
+
+def _of_mean(snapshot: Snapshot, attribute: str | None) -> str | None:
+    """Return the column whose means are drawn: the one of numbers that was named."""
+    from chronicle.stats import has_mean
+
+    asked = names(attribute)
+    return asked[0] if len(asked) == 1 and has_mean(snapshot, asked[0]) else None
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _to_dict(drawn: Histogram, snapshot: Snapshot) -> dict[str, Any]:
+    from chronicle.time import show_time
+
+    edges = [show_time(int(edge), snapshot.time_type) for edge in drawn.edges]
+    means: list[float | None] = [None] * len(drawn.n_events)
+    if drawn.mean is not None:
+        means = [None if math.isnan(mean) else float(mean) for mean in drawn.mean]
+    return {
+        "level": drawn.level,
+        "bars": [
+            {"from": edges[i], "to": edges[i + 1], "n_events": float(n), "mean": means[i]}
+            for i, n in enumerate(drawn.n_events)
+        ],
+    }
+
+
+def _draw(drawn: Histogram, snapshot: Snapshot) -> None:
+    """Print a bar for each stretch of time."""
+    from chronicle.time import show_time
+
+    values = drawn.n_events if drawn.mean is None else drawn.mean
+    known = [value for value in values.tolist() if not math.isnan(value)]
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    # Of events, a bar is their number; of means, what is above the least, so that changes are seen.
+    low = min(low, 0.0) if drawn.mean is None else low - (high - low) / BAR_WIDTH
+    width = high - low
+    what = "events" if drawn.mean is None else "mean"
+    print(
+        f"\nabout, as level {drawn.level} of the tree tells ({drawn.n_entries:,} entries): {what}"
+    )
+    for edge, value in zip(drawn.edges.tolist(), values.tolist(), strict=False):
+        if math.isnan(value):
+            print(f"{show_time(edge, snapshot.time_type):<26}")
+            continue
+        length = round(BAR_WIDTH * (value - low) / width) if width else 0
+        number = f"{value:,.0f}" if drawn.mean is None else f"{value:,.6g}"
+        print(f"{show_time(edge, snapshot.time_type):<26} {'█' * length} {number}")

@@ -1,0 +1,1 @@
+"""The tree engine of windowed aggregation: entries of the TAB+-tree merged to windows."""

@@ -1,0 +1,273 @@
+"""Entries between the borders of windows: nodes of the tree, and pieces of blocks that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from chronicle import Snapshot
+from chronicle.summary import AttributeSummary, Ints, Kind, all_null
+from replay.engines.ahead import read_ahead
+from replay.engines.local import INLINE_EVENTS
+from replay.engines.window_tree.axis import Axis
+from replay.engines.window_tree.keyed import KeyGroups
+from replay.engines.window_tree.pieces import NO_INTS, PieceReader, Pieces, Series, cut_units
+from replay.engines.window_tree.terms import Needed
+from replay.engines.window_tree.work import Work
+from replay.language.bound import Expression
+from replay.planning.windows.where import ALL_PASS, MUST_READ, NONE_PASS, BlockClasses
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Entries of a stretch of blocks, and the borders there."""
+
+    series: tuple[Series, ...]
+    """One for each key, or one for all."""
+    borders: Ints
+    """Positions on the axis, ascending."""
+    border_seq: Ints
+    """``seq`` of the first event at or after each border."""
+    border_times: tuple[Ints, Ints]
+    """Times of that event and of the one before it, where rows are counted; else empty."""
+
+    @classmethod
+    def concat(cls, parts: Sequence[Entries]) -> Entries:
+        """Return the entries of consecutive stretches of blocks, at least one."""
+        return cls(
+            tuple(_concat(series) for series in zip(*(p.series for p in parts), strict=True)),
+            _joined([part.borders for part in parts]),
+            _joined([part.border_seq for part in parts]),
+            (
+                _joined([part.border_times[0] for part in parts]),
+                _joined([part.border_times[1] for part in parts]),
+            ),
+        )
+
+    def since(self, border: int) -> Entries:
+        """Return what lies at or after one of the borders; views."""
+        at = int(np.searchsorted(self.borders, border))
+        return Entries(
+            tuple(_since(series, int(self.border_seq[at])) for series in self.series),
+            self.borders[at:],
+            self.border_seq[at:],
+            (self.border_times[0][at:], self.border_times[1][at:]),
+        )
+
+
+class EntryMaker:
+    """Makes entries for stretches of blocks; parameters as for `PieceReader`."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        axis: Axis,
+        needed: Sequence[Needed],
+        classes: BlockClasses | None,
+        condition: Expression | None,
+        groups: KeyGroups | None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._axis = axis
+        self._needed = tuple(needed)
+        self._classes = classes
+        self._groups = groups
+        self._reader = PieceReader(snapshot, axis, needed, classes, condition, groups)
+
+    def make(
+        self, first: int, stop: int, borders: Ints, work: Work, *, in_threads: bool
+    ) -> Entries:
+        """Return the entries of the blocks ``first`` to ``stop``, half-open.
+
+        Parameters
+        ----------
+        first, stop
+            Blocks.
+        borders
+            Positions, strictly ascending; none that the block ``stop`` has an event before.
+        work
+            Adds what it took.
+        in_threads
+            Whether blocks may be read in threads.
+        """
+        block, cuts = self._axis.place(borders)
+        if self._classes is not None and not self._axis.in_rows:
+            # Where none of a cut block's events passes, it does not matter where it is cut. Where
+            # rows are counted it does: its events tell the times at which windows begin and end.
+            cuts[cuts] = self._classes[block[cuts]] != NONE_PASS
+        read = self._blocks_to_read(first, stop, block[cuts])
+        pieces = self._read(read, block[cuts], borders[cuts], work, in_threads=in_threads)
+        border_seq = self._snapshot.bases[block]
+        border_seq[cuts] = _joined([piece.border_seq for piece in pieces])
+        times = self._border_times(block, cuts, pieces) if self._axis.in_rows else (NO_INTS,) * 2
+        whole = self._whole_blocks(first, stop, read)
+        nodes = self._summaries_of(whole, first, block[~cuts], work)
+        series = tuple(
+            self._in_order(of_nodes, [piece.series[place] for piece in pieces])
+            for place, of_nodes in enumerate(nodes)
+        )
+        return Entries(series, borders, border_seq, times)
+
+    def _read(
+        self, read: Ints, border_block: Ints, borders: Ints, work: Work, *, in_threads: bool
+    ) -> list[Pieces]:
+        """Return the pieces of all blocks that must be read, in order."""
+        counts = self._snapshot.leaves.count[read]
+        units = cut_units(read, counts, border_block, borders)
+        threads = in_threads and int(counts.sum()) > INLINE_EVENTS
+        pieces: list[Pieces] = []
+        mark = perf_counter()
+        for unit, found in read_ahead(units, self._reader.read, in_threads=threads):
+            work.read(unit.blocks, unit.n_events, found.columns)
+            work.n_faults += found.n_faults
+            pieces.append(found)
+        work.seconds_read += perf_counter() - mark
+        return pieces
+
+    def _blocks_to_read(self, first: int, stop: int, cut: Ints) -> Ints:
+        """Return the blocks that are cut, or whose rows pass in part."""
+        must = np.zeros(stop - first, np.bool_)
+        must[cut - first] = True
+        if self._classes is not None:
+            must |= self._classes[first:stop] == MUST_READ
+        return np.flatnonzero(must) + first
+
+    def _whole_blocks(self, first: int, stop: int, read: Ints) -> Bools:
+        """Return the blocks of which summaries are taken as they are."""
+        whole = np.ones(stop - first, np.bool_)
+        whole[read - first] = False
+        if self._classes is not None:
+            whole &= self._classes[first:stop] == ALL_PASS
+        return whole
+
+    def _summaries_of(
+        self, whole: Bools, first: int, aligned: Ints, work: Work
+    ) -> tuple[Series | None, ...]:
+        """Return what is stored of whole blocks, for each key or for all events together."""
+        if self._groups is not None:
+            return self._leaves_by_key(self._groups, np.flatnonzero(whole) + first, work)
+        if self._classes is None and not self._needed:
+            return (None,)  # borders alone tell how many events lie between them
+        return (self._nodes(whole, first, aligned, work),)
+
+    def _nodes(self, whole: Bools, first: int, aligned: Ints, work: Work) -> Series | None:
+        """Return the fewest entries of the tree that make up the blocks between borders."""
+        ranges = ranges_between(whole, first, aligned)
+        if not len(ranges):
+            return None
+        tree = self._snapshot.tree
+        nodes = tree.nodes_of_ranges(ranges[:, 0], ranges[:, 1])
+        work.n_nodes += len(nodes)
+        summaries = {
+            needed.name: _trimmed(tree.attribute_of_entries(nodes, needed.name), needed)
+            for needed in self._needed
+        }
+        seq = np.repeat(self._snapshot.bases[ranges[:, 0]], np.diff(nodes.offsets))
+        return Series(seq, tree.counts_of_entries(nodes), summaries)
+
+    def _leaves_by_key(self, groups: KeyGroups, blocks: Ints, work: Work) -> tuple[Series, ...]:
+        """Return what is stored of each key's events in some blocks."""
+        found = []
+        for key in range(len(groups)):
+            own = blocks[groups.rows[key, blocks] > 0]
+            work.n_nodes += len(own)
+            summaries = {
+                needed.name: _trimmed(groups.summaries[needed.name].values[key].take(own), needed)
+                for needed in self._needed
+            }
+            found.append(Series(self._snapshot.bases[own], groups.rows[key, own], summaries))
+        return tuple(found)
+
+    def _in_order(self, nodes: Series | None, pieces: Sequence[Series]) -> Series:
+        """Put nodes and pieces in the order of the stream."""
+        parts = [*pieces] if nodes is None else [nodes, *pieces]
+        if not parts:
+            none = {needed.name: all_null(needed.kind, NO_INTS) for needed in self._needed}
+            return Series(NO_INTS, NO_INTS, none)
+        whole = _concat(parts)
+        order = np.argsort(whole.seq, kind="stable")
+        summaries = {name: summary.take(order) for name, summary in whole.summaries.items()}
+        return Series(whole.seq[order], whole.counts[order], summaries)
+
+    def _border_times(
+        self, block: Ints, cuts: Bools, pieces: Sequence[Pieces]
+    ) -> tuple[Ints, Ints]:
+        """Return the times at the borders of windows of rows, and before them."""
+        leaves = self._snapshot.leaves
+        at = np.append(leaves.t_min, 0)[block]
+        before = np.append(0, leaves.t_max)[block]
+        at[cuts] = _joined([piece.border_times[0] for piece in pieces])
+        before[cuts] = _joined([piece.border_times[1] for piece in pieces])
+        return at, before
+
+
+def ranges_between(whole: Bools, first: int, aligned: Ints) -> Ints:
+    """Return the longest ranges of blocks to be taken whole that no border lies in. Pure.
+
+    Parameters
+    ----------
+    whole
+        Which of the blocks from ``first`` on are to be taken.
+    first
+        The first block.
+    aligned
+        Blocks that a border lies just before, ascending.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, 2)
+        Half-open.
+
+    Examples
+    --------
+    >>> ranges_between(np.array([True, True, True, False, True]), 10, np.array([12])).tolist()
+    [[10, 12], [12, 13], [14, 15]]
+    """
+    begins = whole.copy()
+    begins[1:] &= ~whole[:-1]
+    between = aligned[(aligned > first) & (aligned < first + len(whole))] - first
+    begins[between] |= whole[between]
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts[1:], len(whole))
+    gaps = np.append(np.flatnonzero(~whole), len(whole))
+    ends = np.minimum(ends, gaps[np.searchsorted(gaps, starts)])
+    return np.asarray(np.stack((starts, ends), axis=1) + first, np.int64)
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return np.concatenate((NO_INTS, *parts))
+
+
+def _concat(parts: Sequence[Series]) -> Series:
+    return Series(
+        _joined([part.seq for part in parts]),
+        _joined([part.counts for part in parts]),
+        {
+            name: AttributeSummary.concat([part.summaries[name] for part in parts])
+            for name in parts[0].summaries
+        },
+    )
+
+
+def _since(series: Series, seq: int) -> Series:
+    first = int(np.searchsorted(series.seq, seq))
+    summaries = {name: s.slice(first, len(s)) for name, s in series.summaries.items()}
+    return Series(series.seq[first:], series.counts[first:], summaries)
+
+
+def _trimmed(summary: AttributeSummary, needed: Needed) -> AttributeSummary:
+    """Return summaries with no more than is needed, as those of pieces have it."""
+    none = np.zeros(0)
+    if needed.kind is Kind.OPAQUE:
+        known = summary.n_values + summary.nan_count
+        no_nan = np.zeros_like(known)
+        return AttributeSummary(
+            Kind.OPAQUE, known, summary.null_count, no_nan, none, none, none, none, none
+        )
+    return summary if needed.squares else replace(summary, m2=none)

@@ -1,0 +1,172 @@
+"""Summaries by the stream's key: which there are, and from when to when each key has events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chronicle import Snapshot
+from chronicle.by_key import KeySummaries, parse_by_key
+from chronicle.summary import Ints
+from chronicle.time import to_int64
+from replay.engines.window_tree.terms import Needed
+from replay.engines.window_tree.work import Work
+from replay.language.bound import Attribute, Expression, attributes
+from replay.language.bound_select import RowWindows, WindowAggregation
+from replay.operators.columns import Columns
+from replay.operators.evaluate import truths
+from replay.operators.scalars import Faults
+from replay.planning.windows.plan import BlockWhere, may_pass
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroups:
+    """What is stored of each key of a stream."""
+
+    column: str
+    """The key column."""
+    keys: pa.Array
+    """Its values, of the column's type; ascending, null last."""
+    rows: Ints
+    """Events of each key in each block, shape (n_keys, n_blocks)."""
+    summaries: Mapping[str, KeySummaries]
+    """Of each column that is aggregated."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def numbers(self, table: pa.Table) -> Ints:
+        """Return the position in ``keys`` of each row's key."""
+        column = table.column(self.column)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return np.asarray(pc.index_in(column, value_set=self.keys).to_numpy(), np.int64)
+
+
+def why_no_groups(
+    what: WindowAggregation, needed: Sequence[Needed], snapshot: Snapshot
+) -> str | None:
+    """Return why stored summaries do not tell the keys of an aggregation apart, or None."""
+    key = snapshot.settings.key
+    if key is None:
+        return "GROUP BY has keys, and the stream has no key column to keep summaries by"
+    one = what.keys[0] if len(what.keys) == 1 else None
+    if not isinstance(one, Attribute) or one.name != key or one.offset:
+        return f"GROUP BY has keys besides the stream's key column '{key}', or others"
+    if isinstance(what.windows, RowWindows):
+        return "windows of rows by key begin and end where events do, which only the events tell"
+    for name in _by_key_names(needed, snapshot):
+        if snapshot.by_key(name) is None:
+            return (
+                f"there are no summaries of '{name}' by key; declare 'by({name})' as a derived "
+                "attribute of the stream (more than 64 keys of a data file are not summarised)"
+            )
+    if not _by_key_names(needed, snapshot):
+        return "there are no summaries by key; declare one as a derived attribute of the stream"
+    return None
+
+
+def groups_of(needed: Sequence[Needed], snapshot: Snapshot) -> KeyGroups:
+    """Return what is stored of the keys; `why_no_groups` finds no fault with it."""
+    found: dict[str, KeySummaries] = {}
+    for name in _by_key_names(needed, snapshot):
+        summaries = snapshot.by_key(name)
+        assert summaries is not None, f"no summaries of {name} by key"
+        found[name] = summaries
+    key = snapshot.settings.key
+    assert key is not None
+    first = next(iter(found.values()))
+    keys = pa.array(list(first.keys), snapshot.schema.field(key).type)
+    return KeyGroups(key, keys, first.rows, found)
+
+
+def _by_key_names(needed: Sequence[Needed], snapshot: Snapshot) -> list[str]:
+    """Return the columns whose summaries by key are asked for; any one where none is aggregated."""
+    if needed:
+        return [column.name for column in needed]
+    declared = (parse_by_key(name) for name in snapshot.settings.derived)
+    return [by_key.source for by_key in declared if by_key is not None][:1]
+
+
+def key_spans(
+    snapshot: Snapshot, where: BlockWhere, groups: KeyGroups, work: Work
+) -> list[Span | None]:
+    """Return the times of each key's first and last event that WHERE lets pass; None without one.
+
+    Reads the blocks at both ends in which a key may have such an event, until all are found.
+    """
+    leaves = snapshot.leaves
+    may = (groups.rows > 0) & may_pass(where, leaves.t_min, leaves.t_max)
+    finder = _SpanFinder(snapshot, where, groups, work)
+    firsts = finder.ends(may, lambda times: int(times[0]), backward=False)
+    found = np.array([first is not None for first in firsts], np.bool_)
+    lasts = finder.ends(may & found[:, None], lambda times: int(times[-1]), backward=True)
+    return [
+        None if first is None or last is None else (first, last)
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
+
+
+class _SpanFinder:
+    """Finds the first and the last event of each key."""
+
+    def __init__(
+        self, snapshot: Snapshot, where: BlockWhere, groups: KeyGroups, work: Work
+    ) -> None:
+        self._snapshot = snapshot
+        self._where = where
+        self._groups = groups
+        self._work = work
+
+    def ends(
+        self, may: npt.NDArray[np.bool_], pick: Callable[[Ints], int], *, backward: bool
+    ) -> list[int | None]:
+        """Return what ``pick`` gives of each key's times in the first block that has any."""
+        found: list[int | None] = [None] * len(may)
+        candidates = [np.flatnonzero(row)[:: -1 if backward else 1].tolist() for row in may]
+        places = [0] * len(may)
+        missing = [key for key, blocks in enumerate(candidates) if blocks]
+        while missing:
+            nearest = max if backward else min
+            block = nearest(candidates[key][places[key]] for key in missing)
+            times, numbers = self._passing(block)
+            left = []
+            for key in missing:
+                if candidates[key][places[key]] == block:
+                    own = times[numbers == key]
+                    if len(own):
+                        found[key] = pick(own)
+                        continue
+                    places[key] += 1
+                if places[key] < len(candidates[key]):
+                    left.append(key)
+            missing = left
+        return found
+
+    def _passing(self, block: int) -> tuple[Ints, Ints]:
+        """Return times and keys of the events of a block that pass WHERE."""
+        time, where = self._snapshot.settings.time, self._where
+        names = dict.fromkeys((time, self._groups.column, *_names(where.condition)))
+        blocks = np.array([block])
+        table = self._snapshot.read_blocks(blocks, list(names))
+        self._work.read(blocks, table.num_rows, tuple(names))
+        times = np.asarray(to_int64(table.column(time), name=time).to_numpy(), np.int64)
+        passes = np.ones(len(times), np.bool_)
+        if where.start is not None:
+            passes &= times >= where.start
+        if where.stop is not None:
+            passes &= times < where.stop
+        if where.condition is not None:
+            passes &= truths(where.condition, Columns(table), Faults())
+        return times[passes], self._groups.numbers(table)[passes]
+
+
+def _names(condition: Expression | None) -> list[str]:
+    return sorted(attribute.name for attribute in attributes(condition))

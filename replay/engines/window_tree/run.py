@@ -1,0 +1,250 @@
+"""Windowed aggregation from the TAB+-tree: the ways of thesis 3.3.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from chronicle import Snapshot
+from chronicle.summary import INT_MAX, AttributeSummary, Ints
+from replay.engines.ahead import read_ahead
+from replay.engines.window_tree.axis import axis_of, distinct, series_of
+from replay.engines.window_tree.entries import Entries, EntryMaker
+from replay.engines.window_tree.keyed import Span, groups_of, key_spans
+from replay.engines.window_tree.terms import needed_of, plain_counts
+from replay.engines.window_tree.work import Work
+from replay.language.bound_select import WholeRange, WindowAggregation
+from replay.operators.windows.merging import merge_counts, merge_windows
+from replay.operators.windows.results import answer_schema, to_tables
+from replay.planning.windows.plan import Way, WindowPlan
+
+WINDOWS_AT_ONCE = 1 << 15
+"""Windows merged at once; more where more overlap, so that none is merged from scratch often."""
+
+NAIVE_AT_ONCE = 1 << 10
+"""Windows of the naive way that make one table of the answer."""
+
+
+class TreeRun:
+    """A windowed aggregation on its way, and what it took so far.
+
+    Parameters
+    ----------
+    snapshot
+        The stream.
+    what
+        An aggregation that the tree can answer.
+    plan
+        What `window_plan` chose: by the tree.
+
+    Attributes
+    ----------
+    schema
+        Of the answer.
+    work
+        Blocks and events read, nodes merged, faults, seconds of reading.
+    """
+
+    def __init__(self, snapshot: Snapshot, what: WindowAggregation, plan: WindowPlan) -> None:
+        self._snapshot = snapshot
+        self._what = plain_counts(what)
+        self._naive = plan.way is Way.TREE_NAIVE
+        self._where = plan.where
+        self._axis = axis_of(snapshot, what.windows)
+        self._windows = series_of(snapshot, what.windows)
+        needed = needed_of(self._what, snapshot.schema)
+        self._squares = {column.name: column.squares for column in needed}
+        self._groups = groups_of(needed, snapshot) if what.keys else None
+        self._maker = EntryMaker(
+            snapshot, self._axis, needed, plan.where.classes, plan.where.condition, self._groups
+        )
+        self._spans: list[Span | None] = []
+        self.work = Work()
+        self.schema = answer_schema(self._what, snapshot.schema)
+
+    def count_bytes(self) -> int:
+        """Return the compressed bytes of what was read."""
+        return self.work.count_bytes(self._snapshot)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of the answer in canonical order, at least one table.
+
+        Memory is bounded by the windows that overlap and by `WINDOWS_AT_ONCE`.
+
+        Raises
+        ------
+        QueryError
+            If a sum does not fit; the rows before it were yielded.
+        """
+        yield self.schema.empty_table()
+        if self._groups is not None and not isinstance(self._what.windows, WholeRange):
+            self._spans = key_spans(self._snapshot, self._where, self._groups, self.work)
+            if not any(self._spans):
+                return
+        if self._groups is not None and not len(self._groups):
+            return
+        for part in self._from_scratch() if self._naive else self._sliding():
+            yield from to_tables(
+                self._what,
+                self._snapshot.schema,
+                part.windows,
+                () if part.keys is None else (part.keys,),
+                part.counts,
+                part.summaries,
+            )
+
+    def _sliding(self) -> Iterator[_Rows]:
+        """Merge windows from slices, each made once: "Optimized" of thesis 3.3.1 and 3.3.3."""
+        held: _Held | None = None
+        step = max(WINDOWS_AT_ONCE, self._windows.n_overlapping())
+        for begin in range(self._windows.first, self._windows.stop, step):
+            end = min(begin + step, self._windows.stop)
+            low, high = self._clipped(begin, end)
+            block, cuts = self._axis.place(np.append(low[0], high[-1]))
+            if held is None:
+                held = _Held(int(block[0]))
+            stop = int(block[1] + cuts[1])
+            if held.limit is None or stop > held.stop:
+                limit = self._limit(stop)
+                borders = self._borders(held.limit, limit)
+                made = self._maker.make(held.stop, stop, borders, self.work, in_threads=True)
+                held.add(made, stop, limit)
+            yield self._merge(held.entries, begin, end)
+            held.forget(int(low[-1]))
+
+    def _from_scratch(self) -> Iterator[_Rows]:
+        """Ask the tree for every window by itself: "Naive" of thesis 3.3.1."""
+
+        def one(number: int) -> tuple[_Rows, Work]:
+            ends = np.concatenate(self._clipped(number, number + 1))
+            block, cuts = self._axis.place(ends)
+            work = Work()
+            stop = int(block[1] + cuts[1])
+            made = self._maker.make(int(block[0]), stop, distinct(ends), work, in_threads=False)
+            return self._merge(made, number, number + 1), work
+
+        found: list[_Rows] = []
+        numbers = range(self._windows.first, self._windows.stop)
+        for _, (rows, work) in read_ahead(numbers, one, in_threads=len(numbers) > 1):
+            self.work.add(work)
+            found.append(rows)
+            if len(found) == NAIVE_AT_ONCE:
+                yield _Rows.concat(found)
+                found = []
+        if found:
+            yield _Rows.concat(found)
+
+    def _clipped(self, begin: int, end: int) -> tuple[Ints, Ints]:
+        """Return the parts of windows that lie in the range of time WHERE leaves."""
+        low, high = (self._where.clip(side) for side in self._windows.bounds(begin, end))
+        return low, high
+
+    def _limit(self, stop: int) -> int:
+        """Return the last position that does not need the block ``stop``."""
+        low = self._axis.low
+        return int(low[stop]) if stop < len(low) else INT_MAX
+
+    def _borders(self, low: int | None, high: int) -> Ints:
+        """Return the positions in (low, high] where entries must begin or end."""
+        ends = [end for end in (self._where.start, self._where.stop) if end is not None]
+        found = np.append(self._windows.borders(low, high), ends).astype(np.int64)
+        found = distinct(self._where.clip(found))
+        begin = 0 if low is None else int(np.searchsorted(found, low, "right"))
+        return found[begin : np.searchsorted(found, high, "right")]
+
+    def _merge(self, held: Entries, begin: int, end: int) -> _Rows:
+        """Merge the entries of windows, by key or of all events together."""
+        low, high = self._clipped(begin, end)
+        low_at, high_at = (np.searchsorted(held.borders, side) for side in (low, high))
+        begins, ends = held.border_seq[low_at], held.border_seq[high_at]
+        windows = self._windows.bounds(begin, end)
+        if self._axis.in_rows:
+            at, before = held.border_times
+            windows = at[low_at], before[high_at]
+        merged = []
+        for series in held.series:
+            first, stop = (np.searchsorted(series.seq, side) for side in (begins, ends))
+            is_exact = self._where.classes is None and self._groups is None
+            counts = ends - begins if is_exact else merge_counts(series.counts, first, stop)
+            summaries = {
+                name: merge_windows(summary, first, stop, squares=self._squares[name])
+                for name, summary in series.summaries.items()
+            }
+            merged.append(_Rows(windows, None, counts, summaries))
+        return merged[0] if self._groups is None else self._by_key(merged, begin, end)
+
+    def _by_key(self, merged: Sequence[_Rows], begin: int, end: int) -> _Rows:
+        """Return the windows of every key that are part of the answer, in canonical order."""
+        assert self._groups is not None
+        n = end - begin
+        found = [np.zeros(0, np.int64)]
+        for key, rows in enumerate(merged):
+            if isinstance(self._what.windows, WholeRange):
+                own = np.flatnonzero(rows.counts)
+            else:
+                first, stop = self._windows.overlapping(self._spans[key])
+                own = np.arange(max(first, begin), min(stop, end), dtype=np.int64) - begin
+            found.append(own + key * n)
+        wanted = np.concatenate(found)
+        window, key_of = wanted % n, wanted // n
+        order = np.lexsort((key_of, window))
+        whole = _Rows.concat(merged)
+        return whole.take(wanted[order], self._groups.keys.take(pa.array(key_of[order])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of the answer before their last steps."""
+
+    windows: tuple[Ints, Ints]
+    keys: pa.Array | None
+    counts: Ints
+    summaries: dict[str, AttributeSummary]
+
+    @classmethod
+    def concat(cls, parts: Sequence[_Rows]) -> _Rows:
+        """Return the rows of all parts, at least one, in order."""
+        starts, ends = (np.concatenate([part.windows[side] for part in parts]) for side in (0, 1))
+        keys = [part.keys for part in parts if part.keys is not None]
+        summaries = {
+            name: AttributeSummary.concat([part.summaries[name] for part in parts])
+            for name in parts[0].summaries
+        }
+        counts = np.concatenate([part.counts for part in parts])
+        return cls((starts, ends), pa.concat_arrays(keys) if keys else None, counts, summaries)
+
+    def take(self, rows: Ints, keys: pa.Array) -> _Rows:
+        """Return some rows, and their keys with them."""
+        starts, ends = self.windows
+        summaries = {name: summary.take(rows) for name, summary in self.summaries.items()}
+        return _Rows((starts[rows], ends[rows]), keys, self.counts[rows], summaries)
+
+
+class _Held:
+    """Entries made so far that a window still needs."""
+
+    def __init__(self, first: int) -> None:
+        self.stop = first
+        """Entries are made of the blocks before this one."""
+        self.limit: int | None = None
+        """No border up to this position is missing."""
+        self._entries: Entries | None = None
+
+    @property
+    def entries(self) -> Entries:
+        """What is held."""
+        assert self._entries is not None, "nothing was made yet"
+        return self._entries
+
+    def add(self, made: Entries, stop: int, limit: int) -> None:
+        """Take the entries of the blocks up to ``stop``."""
+        held = self._entries
+        self._entries = made if held is None else Entries.concat([held, made])
+        self.stop, self.limit = stop, limit
+
+    def forget(self, before: int) -> None:
+        """Let go of what lies before a border."""
+        self._entries = self.entries.since(before)

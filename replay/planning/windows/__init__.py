@@ -1,0 +1,1 @@
+"""Planning of windowed aggregation: by the tree, or by replay."""

@@ -1,0 +1,99 @@
+"""The plan of a windowed aggregation: from the tree or by replay, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
+from costmodel.plan_cost import Estimate
+from replay.language.bound import Expression
+from replay.language.bound_select import Windows
+from replay.planning.plan import Rival
+from replay.planning.statistics import BoolArray, IntArray
+from replay.planning.windows.where import NONE_PASS, BlockClasses
+
+
+class Way(StrEnum):
+    """How a windowed aggregation is answered."""
+
+    REPLAY = "replay"
+    """Every event is looked at once (thesis 3.3, "online")."""
+    TREE_NAIVE = "tree-naive"
+    """One query of the tree per window (thesis 3.3.1, "naive")."""
+    TREE = "tree"
+    """One query of the tree per slice between borders of windows; slices are merged (thesis
+    3.3.1, "optimized", and 3.3.3)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockWhere:
+    """What WHERE leaves, as far as blocks tell."""
+
+    start: int | None = None
+    """Events before this time do not pass; None: no bound."""
+    stop: int | None = None
+    """Nor do events at or after this time; not before ``start``."""
+    condition: Expression | None = None
+    """What events in this range must satisfy besides; None: nothing."""
+    classes: BlockClasses | None = None
+    """Whether all events of a block satisfy ``condition``, or none; None without one."""
+
+    def clip(self, times: IntArray) -> IntArray:
+        """Return times moved into the range."""
+        if self.start is None and self.stop is None:
+            return times
+        return np.clip(times, self.start, self.stop)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowPlan:
+    """How a windowed aggregation is carried out."""
+
+    way: Way
+    estimated: Estimate
+    rivals: tuple[Rival, ...]
+    """The other ways weighed, cheapest first."""
+    reason: str
+    """One sentence on why this way."""
+    where: BlockWhere
+    may_pass: BoolArray | None
+    """Blocks with events that WHERE may let pass; replay needs no other. None: it needs all."""
+    n_blocks: int
+    """Blocks of the stream."""
+    windows: Windows
+    n_windows: int | None = None
+    """Windows of the answer, of each key; None where only events tell."""
+    break_even: float | None = None
+    """Slide from which on the tree is expected to win: microseconds, or the unit of an integer
+    time column, or rows; None where no slide makes it win, or nothing slides."""
+    in_timestamps: bool = False
+    """Whether time is in microseconds."""
+    weights: CostParameters = DEFAULT_PARAMETERS
+
+    @property
+    def name(self) -> str:
+        """The plan as ``--plan`` takes it."""
+        return self.way.value
+
+
+def may_pass(where: BlockWhere, t_min: IntArray, t_max: IntArray) -> BoolArray:
+    """Return the blocks that may hold an event WHERE lets pass.
+
+    Parameters
+    ----------
+    where
+        The WHERE.
+    t_min, t_max
+        Least and greatest time of each block, shape (n_blocks,).
+    """
+    passes = np.ones(len(t_min), np.bool_)
+    if where.start is not None:
+        passes &= t_max >= where.start
+    if where.stop is not None:
+        passes &= t_min < where.stop
+    if where.classes is not None:
+        passes &= where.classes != NONE_PASS
+    return passes

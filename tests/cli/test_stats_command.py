@@ -1,0 +1,64 @@
+"""``chronicle stats``: numbers of a range, and bars over time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from chronicle import StreamSettings, create_store
+from tests.cli.commands import Commands, assert_refused
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Commands:
+    i = np.arange(1000)
+    table = pa.table(
+        {
+            "at": pa.array(i * 60_000_000).cast(pa.timestamp("us", "UTC")),
+            "x": pa.array(i / 2),
+            "s": pa.array(["a"] * 1000),
+        }
+    )
+    settings = StreamSettings("at", block_events=50)
+    path = tmp_path / "store"
+    create_store(path).create_stream("s", table.schema, settings).append(table)
+    return Commands(path, monkeypatch, capsys)
+
+
+def test_stats_of_a_range_are_json_for_machines(command: Commands) -> None:
+    done = command("stats", "s", "--from", "1970-01-01T01:00", "--to", "1970-01-01T02:00", "--json")
+    shown = json.loads(done.out)
+    assert done.code == 0
+    assert (shown["n_events"], shown["t_min"]) == (60, "1970-01-01T01:00:00+00:00")
+    # Events 60 to 119: x from 30 to 59.5.
+    assert list(shown["attributes"]) == ["x"]
+    assert (shown["attributes"]["x"]["min"], shown["attributes"]["x"]["max"]) == (30.0, 59.5)
+    assert shown["attributes"]["x"]["sum"] == (60 + 119) * 60 / 2 / 2
+
+
+def test_bars_hold_all_events(command: Commands) -> None:
+    shown = json.loads(command("stats", "s", "--histogram", "--json").out)
+    assert sum(bar["n_events"] for bar in shown["histogram"]["bars"]) == pytest.approx(1000)
+    assert all(bar["mean"] is None for bar in shown["histogram"]["bars"])
+
+
+def test_a_named_column_is_drawn_by_its_means(command: Commands) -> None:
+    done = command("stats", "s", "--histogram", "--attribute", "x")
+    assert "mean" in done.out
+    assert done.out.count("█") > 24
+    assert command("stats", "s", "--histogram", "--attribute", "s").out.count("events") == 2
+
+
+def test_a_column_that_is_not_there_is_said(command: Commands) -> None:
+    assert_refused(command("stats", "s", "--attribute", "y"), "'y'")
+
+
+def test_a_range_without_time_between_is_wrong_usage(command: Commands) -> None:
+    done = command("stats", "s", "--from", "1970-01-02", "--to", "1970-01-01")
+    assert done.code == 2

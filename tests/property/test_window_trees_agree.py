@@ -1,0 +1,147 @@
+"""Windows from the TAB+-tree are those of the oracle, whatever the blocks, the WHERE, the keys."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+
+from chronicle import Snapshot, StreamSettings, create_store
+from replay.engines.window_tree import run as tree_run
+from replay.engines.window_tree.planning import window_plan
+from replay.engines.window_tree.run import TreeRun
+from replay.errors import QueryError
+from replay.language.bound import Attribute, Call, DataType, Expression, Literal
+from replay.language.bound_select import WindowAggregation
+from tests.oracles.windows import naive_windows
+from tests.window_cases import (
+    AGGREGATES,
+    CONDITIONS,
+    COUNT,
+    S,
+    aggregation,
+    assert_agree,
+    events,
+    seeds,
+    some_table,
+    some_windows,
+    to_rows,
+)
+
+BOOL, INT = DataType.BOOLEAN, DataType.INTEGER
+T = Attribute("t", INT)
+MERGEABLE = tuple(
+    part
+    for part in AGGREGATES
+    if not part.distinct
+    and part.function not in ("first", "last", "percentile")
+    and not (isinstance(part.argument, Call) and part.argument.op == "*")
+)
+DECLARED = ("by(x)", "by(i)", "by(k)", "by(b)", "by(d)", "by(s)")
+
+
+def compared(op: str, value: int) -> Expression:
+    return Call(op, (T, Literal(value, INT)), BOOL)
+
+
+def some_where(random: Random) -> Expression | None:
+    """A range of time now and then, a hole in it, conditions that some blocks wholly satisfy."""
+    parts: list[Expression] = []
+    if random.random() < 0.4:
+        parts.append(compared(random.choice((">=", ">")), random.randint(-60, 120)))
+    if random.random() < 0.4:
+        parts.append(compared(random.choice(("<", "<=")), random.randint(-60, 200)))
+    if random.random() < 0.1:
+        parts.append(compared(random.choice(("<>", "=")), random.randint(-60, 60)))
+    condition = random.choice(CONDITIONS)
+    if condition is not None:
+        parts.append(condition)
+    return Call("and", tuple(parts), BOOL) if len(parts) > 1 else parts[0] if parts else None
+
+
+def some_case(random: Random) -> WindowAggregation:
+    aggregates = [COUNT, *random.sample(MERGEABLE[1:], random.randint(0, 3))]
+    return aggregation(
+        some_windows(random),
+        *dict.fromkeys(aggregates),
+        keys=random.choice(((), (), (S,))),
+        where=some_where(random),
+    )
+
+
+def snapshot_of(folder: Path, table: pa.Table, random: Random) -> Snapshot:
+    """Write a stream in small blocks, files and commits."""
+    chosen = StreamSettings(
+        "t",
+        block_events=random.randint(1, 5),
+        file_events=random.choice((5, 12, 1000)),
+        fan_out=random.randint(2, 3),
+        key="s",
+        derived=DECLARED,
+    )
+    stream = create_store(folder / "store").create_stream("s", table.schema, chosen)
+    cut = random.randint(0, table.num_rows)
+    for part in (table.slice(0, cut), table.slice(cut)):
+        if part.num_rows:
+            stream.append(part)
+    return stream.snapshot()
+
+
+def answer(
+    snapshot: Snapshot, what: WindowAggregation, way: str
+) -> tuple[tuple[list[tuple[Any, ...]], str], TreeRun]:
+    """Return the rows that come out, the message of the error that ended them, and the run."""
+    run = TreeRun(snapshot, what, window_plan(what, snapshot, way))
+    rows: list[tuple[Any, ...]] = []
+    try:
+        for part in run.tables():
+            assert part.schema == run.schema
+            rows += to_rows(part)
+    except QueryError as error:
+        return (rows, str(error)), run
+    return (rows, ""), run
+
+
+@given(seeds)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+def test_windows_of_the_tree_are_those_of_the_oracle(
+    monkeypatch: pytest.MonkeyPatch, random: Random
+) -> None:
+    at_once = random.choice((1, 3, 1 << 15))
+    monkeypatch.setattr(tree_run, "WINDOWS_AT_ONCE", at_once)
+    monkeypatch.setattr(tree_run, "NAIVE_AT_ONCE", at_once)
+    table = some_table(random)
+    rows = events(table)
+    with tempfile.TemporaryDirectory() as folder:
+        snapshot = snapshot_of(Path(folder), table, random)
+        for _ in range(2):
+            what = some_case(random)
+            plan = window_plan(what, snapshot)
+            if len(plan.rivals) == 0:
+                event("by replay only")
+                continue
+            expected = naive_windows(what, rows)
+            for way in ("tree", "tree-naive"):
+                got, run = answer(snapshot, what, way)
+                event(f"{way}: {'skips' if run.work.n_blocks < snapshot.n_blocks else 'reads all'}")
+                assert_agree(got, expected)
+
+
+@given(seeds)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_without_where_no_block_is_read_twice(random: Random) -> None:
+    table = some_table(random)
+    with tempfile.TemporaryDirectory() as folder:
+        snapshot = snapshot_of(Path(folder), table, random)
+        what = replace(some_case(random), where=None, keys=(), key_names=())
+        plan = window_plan(what, snapshot)
+        if len(plan.rivals) == 0:
+            return
+        _, run = answer(snapshot, what, "tree")
+        assert run.work.n_blocks <= snapshot.n_blocks

@@ -1,0 +1,226 @@
+"""Windows from the tree: what is read is counted, plans are named, choices are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle import Store, StreamSettings, create_store
+from replay.engines.window_tree.axis import WindowSeries, series_of
+from replay.engines.window_tree.entries import ranges_between
+from replay.errors import PlanError
+from replay.language.bound_select import TimeWindows
+from tests.json_schema import violations
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())
+N_EVENTS = 20_000
+BLOCK_EVENTS = 10
+N_BLOCKS = N_EVENTS // BLOCK_EVENTS
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Event i is at time 2 i; ``x`` rises with time, ``k`` takes turns, ``n`` is i mod 7."""
+    i = np.arange(N_EVENTS)
+    table = pa.table(
+        {
+            "t": pa.array(2 * i),
+            "x": pa.array(i / 10),
+            "n": pa.array(i % 7),
+            "k": pa.array(np.array(["a", "b", "c"])[i % 3]),
+        }
+    )
+    settings = StreamSettings(
+        "t", block_events=BLOCK_EVENTS, file_events=5000, fan_out=4, key="k", derived=("by(x)",)
+    )
+    store = create_store(tmp_path_factory.mktemp("trees") / "store")
+    store.create_stream("s", table.schema, settings).append(table)
+    return store
+
+
+SESSIONS = (
+    "SELECT window_start, COUNT(*) AS c FROM TABLE(SESSION(TABLE s, DESCRIPTOR(t), 10)) "
+    "GROUP BY window_start, window_end"
+)
+
+
+def hop(
+    size: int, slide: int, *, of: str = "COUNT(*) AS c, SUM(n) AS total", more: str = ""
+) -> str:
+    return (
+        f"SELECT window_start, {of} FROM TABLE(HOP(TABLE s, DESCRIPTOR(t), {slide}, {size})) "
+        f"{more} GROUP BY window_start, window_end"
+    )
+
+
+def blocks_read(store: Store, sql: str, plan: str = "tree") -> int:
+    """Return how many blocks a plan reads, once its answer is that of a replay."""
+    result = replay.query(store, sql, plan=plan)
+    replayed = replay.query(store, sql, plan="replay")
+    assert result.table.equals(replayed.table)
+    assert result.actual.rows_replayed == result.actual.blocks_read * BLOCK_EVENTS
+    return result.actual.blocks_read
+
+
+def cut_blocks(borders: Iterable[int]) -> set[int]:
+    """Return the blocks with events on both sides of a border: block b has 20 b to 20 b + 18."""
+    return {border // 20 for border in borders if 0 < border % 20 <= 18}
+
+
+def test_an_aggregate_of_a_range_reads_at_most_two_blocks(store: Store) -> None:
+    asked = "SELECT SUM(n) AS s, MIN(x) AS l, MAX(x) AS h, COUNT(*) AS c FROM s"
+    assert blocks_read(store, asked) == 0
+    assert blocks_read(store, f"{asked} WHERE t >= 1001") == 1
+    assert blocks_read(store, f"{asked} WHERE t >= 1001 AND t < 30001") == 2
+    assert blocks_read(store, f"{asked} WHERE t >= 1001 AND t < 1003") == 1
+    # Blocks begin at multiples of 20: borders there cut none.
+    assert blocks_read(store, f"{asked} WHERE t >= 1000 AND t < 30000") == 0
+    assert blocks_read(store, f"{asked} WHERE t BETWEEN 100000 AND 200000") == 0
+
+
+def test_auto_takes_the_tree_for_an_aggregate_of_a_range(store: Store) -> None:
+    result = replay.query(store, "SELECT AVG(x) AS m FROM s WHERE t >= 1001 AND t < 30001")
+    assert result.table.to_pylist() == [{"m": (501 + 15000) / 2 / 10}]
+    assert result.stats["plan"] == "tree"
+    assert result.stats["actual"]["blocks_read"] == 2
+    assert result.stats["actual"]["bytes_read"] > 0
+
+
+def test_each_border_costs_a_block_and_none_is_read_twice(store: Store) -> None:
+    borders = cut_blocks(range(0, 39_999, 1007))
+    assert blocks_read(store, hop(5 * 1007, 1007)) == len(borders)
+    # Each window asks for itself: its two borders, where they lie inside the stream and cut.
+    naive = replay.query(store, hop(5 * 1007, 1007), plan="tree-naive")
+    assert naive.actual.blocks_read == 2 * len(borders)
+    assert naive.table.equals(replay.query(store, hop(5 * 1007, 1007), plan="replay").table)
+
+
+def test_a_slide_that_does_not_divide_the_size_has_twice_the_borders(store: Store) -> None:
+    # Starts at k * 1007, ends 500 after each: thesis 3.3.3's two slices per slide.
+    cut = cut_blocks([*range(0, 39_999, 1007), *range(500, 39_999, 1007)])
+    assert blocks_read(store, hop(2 * 1007 + 500, 1007)) == len(cut)
+
+
+def test_windows_of_rows_read_the_blocks_that_begin_or_end_inside(store: Store) -> None:
+    sql = (
+        "SELECT window_start, window_end, SUM(n) AS total FROM TABLE(HOP_ROWS(TABLE s, 1005, 2010))"
+        " GROUP BY window_start, window_end"
+    )
+    # Rows 1005, 2010, 3015, ... begin windows: every other one is the first of its block.
+    assert blocks_read(store, sql) == len([r for r in range(0, 20_000, 1005) if r % 10])
+
+
+def test_blocks_that_where_passes_or_fails_as_a_whole_are_not_read(store: Store) -> None:
+    # x = t / 20, so x > 700.05 fails up to t = 14000, inside block 700; hourly borders cut others.
+    more = "WHERE x > 700.05 AND n >= 0"
+    borders = [p for p in range(0, 40_000, 5000) if p % 20]
+    assert not borders
+    assert blocks_read(store, hop(10_000, 5000, more=more)) == 1
+
+
+def test_a_condition_that_no_block_decides_is_read_everywhere(store: Store) -> None:
+    assert blocks_read(store, hop(10_000, 5000, more="WHERE n = 3")) == N_BLOCKS
+
+
+def test_keys_come_from_summaries_by_key(store: Store) -> None:
+    sql = (
+        "SELECT window_start, k, MIN(x) AS low, MAX(x) AS high, COUNT(*) AS c "
+        "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 5000)) GROUP BY window_start, window_end, k"
+    )
+    # No border cuts a block: only the first and the last event of each key are looked for.
+    assert blocks_read(store, sql) <= 4
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        (hop(100, 10, of="COUNT(DISTINCT n) AS d"), r"COUNT\(DISTINCT n\) is not among"),
+        (hop(100, 10, of="SUM(x * 2) AS d"), r"SUM\(…\) is of an expression"),
+        (hop(100, 10, of="MEDIAN(x) AS d"), "is not among what summaries hold"),
+        (
+            "SELECT n, COUNT(*) AS c FROM s GROUP BY n",
+            "GROUP BY has keys besides the stream's key column 'k'",
+        ),
+        ("SELECT k, SUM(n) AS c FROM s GROUP BY k", r"declare 'by\(n\)'"),
+        (
+            SESSIONS,
+            "sessions begin and end where events do",
+        ),
+    ],
+)
+@pytest.mark.parametrize("plan", ["tree", "tree-naive"])
+def test_a_plan_by_the_tree_that_cannot_apply_says_why(
+    store: Store, sql: str, why: str, plan: str
+) -> None:
+    with pytest.raises(PlanError, match=why):
+        replay.query(store, sql, plan=plan)
+    assert replay.explain(store, sql).to_dict()["plan"] == "replay"
+
+
+def test_explain_names_rivals_the_break_even_slide_and_what_where_decides(store: Store) -> None:
+    explained = replay.explain(store, hop(5000, 1000, more="WHERE x > 700.05"))
+    told = explained.to_dict()
+    assert violations(told, SCHEMA) == []
+    assert told["plan"] == "tree"
+    assert {rival["plan"] for rival in told["rivals"]} == {"replay", "tree-naive"}
+    assert told["windows"]["kind"] == "HOP"
+    assert told["windows"]["count"] == 44  # from -4000 to 39000 by 1000
+    assert 1 <= told["windows"]["break_even_slide"] < 5000
+    # 700.1 is the x of event 7001: block 700 passes in part.
+    assert told["where"] == {"all_pass": N_BLOCKS - 701, "none_pass": 700, "must_read": 1}
+    assert "break-even at a slide of about" in str(explained)
+
+
+def test_the_number_of_blocks_is_known_before(store: Store) -> None:
+    for sql in (hop(5 * 1007, 1007), hop(2 * 1007 + 500, 1007), hop(10_000, 5000)):
+        told = replay.explain(store, sql, plan="tree").to_dict()
+        assert told["estimated"]["blocks"] == blocks_read(store, sql)
+
+
+def test_a_slide_of_an_event_is_replayed(store: Store) -> None:
+    assert replay.explain(store, hop(100, 2)).to_dict()["plan"] == "replay"
+
+
+def test_borders_are_those_of_the_windows_there_are(store: Store) -> None:
+    series = series_of(store.stream("s").snapshot(), TimeWindows(25, 10))
+    # Windows begin at -20, -10, 0, ... and end 25 later; those that end by 0 are not there.
+    assert series.borders(None, 31).tolist() == [-20, -10, 0, 5, 10, 15, 20, 25, 30]
+    assert series.borders(20, 31).tolist() == [25, 30]
+    assert series.n_overlapping() == 3  # -20, -10 and 0 begin before 5
+
+
+def test_a_series_without_windows_has_no_borders() -> None:
+    series = WindowSeries(0, 0, lambda begin, end: (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    assert series.borders(None, 100).tolist() == []
+    assert series.n_overlapping() == 0
+
+
+def test_ranges_end_at_borders_and_at_blocks_that_are_not_taken() -> None:
+    whole = np.array([True, True, True, False, False, True])
+    found = ranges_between(whole, 10, np.array([10, 12, 14]))
+    assert found.tolist() == [[10, 12], [12, 13], [15, 16]]
+    assert ranges_between(np.zeros(0, np.bool_), 3, np.array([3])).tolist() == []
+
+
+def test_counting_a_constant_is_counting_rows(store: Store) -> None:
+    assert blocks_read(store, hop(10_000, 5000, of="COUNT(1) AS c, COUNT('a') AS d")) == 0
+
+
+def test_a_key_without_events_in_some_windows_has_them_empty(store: Store) -> None:
+    # Of k = 'a', only the events at 0 and 39996 pass; the windows between are its own, and empty.
+    sql = (
+        "SELECT window_start, k, COUNT(*) AS c, MIN(x) AS low FROM TABLE(TUMBLE(TABLE s, "
+        "DESCRIPTOR(t), 10000)) WHERE k = 'a' AND (x < 0.1 OR x > 1999.7) "
+        "GROUP BY window_start, window_end, k"
+    )
+    rows = replay.query(store, sql, plan="tree").table.to_pylist()
+    assert [(row["window_start"], row["c"], row["low"]) for row in rows] == [
+        (0, 1, 0.0), (10_000, 0, None), (20_000, 0, None), (30_000, 1, 1999.8),
+    ]  # fmt: skip
+    assert rows == replay.query(store, sql, plan="replay").table.to_pylist()
