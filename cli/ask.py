@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,11 @@ def query(
         Path | None, typer.Option("--file", "-f", help="Read the query from a file.")
     ] = None,
     plan: Annotated[
-        str, typer.Option("--plan", help="auto, full, tree, all, or indexes=A.x,C.")
+        str,
+        typer.Option(
+            "--plan",
+            help="auto, full, tree, all, or indexes=A.x,C; of windows also replay, tree-naive.",
+        ),
     ] = "auto",
     param: Annotated[
         list[str] | None, typer.Option("--param", help="Value of :name, as name=value.")
@@ -55,24 +60,25 @@ def query(
         typer.Option("--skip-damaged", help="Answer without damaged data files, and name them."),
     ] = False,
 ) -> None:
-    """Answer a pattern query over history.
+    """Answer a query over history, or keep its answer: CREATE STREAM … AS ….
 
     Example: chronicle query -f robbery.sql --store data --analyze
     """
     keep_heavy_libraries_out()
     import replay
     from chronicle import open_store
-    from replay.statement import unused_parameters
+    from replay.statement import creates_stream, unused_parameters
 
     text = _query_text(sql, file)
     if output_format not in FORMATS:
         raise typer.BadParameter(f"use one of {', '.join(FORMATS)}", param_hint="--format")
     for target in filter(None, (out, analysis)):
-        _check_target(target)
-    params = _parameters(param or [])
+        check_target(target)
+    params = parameters(param or [])
     for unused in unused_parameters(text, params):
         raise typer.BadParameter(f"the query has no parameter {unused}", param_hint="--param")
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    has_own_handler = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    if not has_own_handler and not creates_stream(text):  # which has something to clear up
         # Compiled matching hears no handler of Python's: let Ctrl-C end the process as it is.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     opened = open_store(store)
@@ -145,7 +151,8 @@ def describe(
     from chronicle.describe import describe_stream
     from indexing import open_indexes
 
-    snapshot = stream_of(store, stream).snapshot()
+    found = stream_of(store, stream)
+    snapshot, lineage = found.snapshot(), found.lineage
     described = describe_stream(snapshot)
     opened = open_indexes(snapshot)
     indexes = [opened.index(attribute) for attribute in opened.attributes]
@@ -159,13 +166,17 @@ def describe(
             }
             for i in indexes
         }
-        print(json.dumps({**described.to_dict(), "indexes": sizes}, indent=2))
+        made_by = None if lineage is None else asdict(lineage)
+        shown = {**described.to_dict(), "indexes": sizes, "made_by": made_by}
+        print(json.dumps(shown, indent=2))
         return
     for name, value in described.lines():
         print(f"{name:<14}{value}")
     for i in indexes:
         held = f"{i.n_entries:,} entries in {i.n_runs:,} runs, {described.sizes(i.size_bytes)}"
         print(f"{'index':<14}{i.attribute}: {held}")
+    if lineage is not None:
+        print(f"{'made by':<14}{lineage}")
 
 
 def history(stream: StreamArgument, store: StoreOption, as_json: JsonOption = False) -> None:
@@ -215,7 +226,7 @@ def _query_text(sql: str | None, file: Path | None) -> str:
         raise typer.BadParameter(f"'{file}' is not UTF-8 text ({error.reason})") from error
 
 
-def _check_target(target: Path) -> None:
+def check_target(target: Path) -> None:
     """Check that a file can be written here, before the query takes its time."""
     if target.is_dir():
         raise typer.BadParameter(f"cannot write '{target}': it is a folder")
@@ -223,7 +234,7 @@ def _check_target(target: Path) -> None:
         raise typer.BadParameter(f"cannot write '{target}': there is no folder '{target.parent}'")
 
 
-def _parameters(given: list[str]) -> dict[str, object]:
+def parameters(given: list[str]) -> dict[str, object]:
     """Read ``name=value`` pairs; numbers and true/false become what they look like."""
     params: dict[str, object] = {}
     for pair in given:

@@ -1,5 +1,6 @@
 """Queries over history: languages, planning, operators and engines."""
 
+from replay.dataflow import Dataflow, Windowed, stream
 from replay.errors import (
     BindError,
     NotSupportedError,
@@ -10,14 +11,17 @@ from replay.errors import (
     StepLimitError,
     UnknownNameError,
 )
-from replay.online import OnlineQuery, online
+from replay.online import OnlineFlow, online
+from replay.online_query import OnlineQuery
 from replay.query import Explanation, batches, clear_caches, explain, query
 from replay.result import Result
 
 __all__ = [
     "BindError",
+    "Dataflow",
     "Explanation",
     "NotSupportedError",
+    "OnlineFlow",
     "OnlineQuery",
     "PatternSyntaxError",
     "PlanError",
@@ -26,9 +30,11 @@ __all__ = [
     "SkipError",
     "StepLimitError",
     "UnknownNameError",
+    "Windowed",
     "batches",
     "clear_caches",
     "explain",
     "online",
     "query",
+    "stream",
 ]

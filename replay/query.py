@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -19,6 +18,10 @@ from chronicle.errors import CorruptBlockError, StreamNotFoundError
 from chronicle.lost import check_not_vacuumed, lost_file
 from costmodel.parameters import CostParameters
 from indexing import clear_answers
+from replay.arguments import AsOf, Tables, check_arguments, check_engine, check_unversioned
+from replay.binding import bind_over, clear_bound
+from replay.catalog import Catalog, StoreCatalog, TableCatalog, catalog_of_store
+from replay.creation import create_stream, lineage_of
 from replay.engines.answer import Answering
 from replay.engines.key_filter import KeyFilter
 from replay.engines.local import kept_if_small
@@ -30,16 +33,21 @@ from replay.engines.statistics import (
     clear_statistics,
     statistics_of,
 )
-from replay.errors import NotSupportedError, PlanError
+from replay.errors import NotSupportedError, PlanError, QueryError
+from replay.flows import Flow, FlowRun, StartedFlow, Work
 from replay.language.bound import BoundPatternQuery
-from replay.operators.program import MatchProgram
+from replay.language.bound_select import BoundCreate
+from replay.language.select_syntax import streams_of
+from replay.language.syntax import Identifier, PatternQuery
+from replay.operators.program import MatchProgram, compile_program
 from replay.planning.block_ranges import all_blocks, count_events
-from replay.planning.explain import to_json, to_text
 from replay.planning.intervals import Stretches
 from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
 from replay.planning.safety import find_stretches
+from replay.planning.telling import AnyPlan, to_json, to_text
 from replay.result import Actual, Result, Seconds
+from replay.select import Opener, clear_planned
 from replay.statement import (
     STATEMENTS_CACHED,
     Parameters,
@@ -48,10 +56,6 @@ from replay.statement import (
     parse,
     prepare,
 )
-
-Tables = Mapping[str, pa.Table]
-AsOf = int | dt.datetime | str
-"""A version of a stream: its number, or a time; see ``chronicle.Stream.snapshot``."""
 
 
 def query(
@@ -102,14 +106,16 @@ def query(
     StorageError
         If the store, the stream, the version or a data file is missing or damaged.
     """
-    _check_arguments(source, sql)
+    check_arguments(source, sql)
     asked = _Asked(sql, params or {}, plan, perf_counter())
-    _check_engine(engine)
+    check_engine(engine)
+    stream = _matched_stream(sql)
+    if stream is None:
+        return _query_flow(source, asked, as_of, skip_damaged)
     if isinstance(source, Store):
-        stream = source.stream(parse(sql).stream)
-        return _query_stream(stream, asked, as_of, skip_damaged)
-    _check_unversioned(as_of)
-    return _run_on_table(source, asked).result()
+        return _query_stream(source.stream(stream), asked, as_of, skip_damaged)
+    check_unversioned(as_of)
+    return _run_on_table(source, stream, asked).result()
 
 
 def batches(
@@ -131,48 +137,32 @@ def batches(
     pyarrow.RecordBatchReader
         The rows in canonical order.
     """
-    _check_arguments(source, sql)
+    check_arguments(source, sql)
     asked = _Asked(sql, params or {}, plan, perf_counter())
-    _check_engine(engine)
-    if isinstance(source, Store):
-        snapshot = source.stream(parse(sql).stream).snapshot(as_of)
-        run = _run_on_snapshot(snapshot, asked, ())
+    check_engine(engine)
+    run: _Run | FlowRun
+    stream = _matched_stream(sql)
+    if stream is None:
+        run = _run_flow(_catalog(source, sql, as_of), asked)
+        if run.create is not None:
+            raise NotSupportedError("CREATE STREAM gives no rows to read; run it by replay.query")
+    elif isinstance(source, Store):
+        run = _run_on_snapshot(source.stream(stream).snapshot(as_of), asked, ())
     else:
-        _check_unversioned(as_of)
-        run = _run_on_table(source, asked)
-    tables = run.answering.tables()
+        check_unversioned(as_of)
+        run = _run_on_table(source, stream, asked)
+    tables = run.tables()
     first = next(tables)
     pieces = (batch for table in chain([first], tables) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, pieces)
 
 
-def _check_arguments(source: object, sql: object) -> None:
-    """Refuse what is no source or no text, before it fails somewhere inside."""
-    if not isinstance(sql, str):
-        raise TypeError(f"the query is a text, not {type(sql).__name__}")
-    if isinstance(source, Store):
-        return
-    if not isinstance(source, Mapping):
-        raise TypeError(
-            "a query asks a store (chronicle.open_store(path)) or tables in memory by name "
-            f'({{"s": table}}), not {type(source).__name__}'
-        )
-    for name, table in source.items():
-        if not isinstance(table, pa.Table):
-            raise TypeError(
-                f"table '{name}' is {type(table).__name__}; give a pyarrow.Table, as from "
-                "pyarrow.Table.from_pandas or from_pylist"
-            )
-
-
-def _check_engine(engine: str) -> None:
-    if engine != "local":
-        raise NotSupportedError(f"engine '{engine}' is not supported yet; use engine='local'")
-
-
-def _check_unversioned(as_of: AsOf | None) -> None:
-    if as_of is not None:
-        raise PlanError("as_of names a version of a store; tables in memory have none")
+def _matched_stream(sql: str) -> str | None:
+    """Return the stream of a row pattern over a stream; None for a query of any other kind."""
+    parsed = parse(sql)
+    if isinstance(parsed, PatternQuery) and isinstance(parsed.source, Identifier):
+        return parsed.source.name
+    return None
 
 
 class Explanation:
@@ -184,7 +174,7 @@ class Explanation:
         The plan that would be carried out.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: AnyPlan) -> None:
         self.plan = plan
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,8 +197,11 @@ def explain(
 
     Parameters, plans and errors are those of :func:`query`.
     """
-    parsed = parse(sql)
-    snapshot = store.stream(parsed.stream).snapshot(as_of)
+    stream = _matched_stream(sql)
+    if stream is None:
+        asked = _Asked(sql, params or {}, plan, perf_counter())
+        return Explanation(_run_flow(_catalog(store, sql, as_of), asked).plan_of_store)
+    snapshot = store.stream(stream).snapshot(as_of)
     statement = prepare(sql, snapshot.schema, snapshot.settings.time, params or {})
     return Explanation(_plan(statement, statistics_of(snapshot), plan))
 
@@ -235,6 +228,8 @@ def clear_caches() -> None:
     up anew, as another query on the same store would be.
     """
     clear_statements()
+    clear_bound()
+    clear_planned()
     _cached_plan.cache_clear()
     clear_statistics()
     clear_answers()
@@ -283,6 +278,29 @@ class _Run:
     looked_up: float
     count_bytes: Callable[[], int]
 
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of the answer as they are found, at least one table."""
+        return self.answering.tables()
+
+    def work(self) -> Work:
+        """Return what was read so far, as a part of a larger query."""
+        replayed = self.answering.replayed
+        return Work(
+            n_blocks=replayed.n_blocks,
+            n_blocks_total=self.source.n_blocks,
+            n_rows=replayed.n_rows,
+            n_rows_total=self.source.n_events,
+            n_entries=self.n_entries_read,
+            n_candidates=self.n_candidates,
+            n_intervals=self.n_intervals,
+            n_faults=self.answering.n_faults,
+            switched=self.switched,
+            warnings=self.warnings,
+            index_s=self.looked_up - self.planned,
+            read_s=replayed.seconds_read,
+            byte_counters=(self.count_bytes,),
+        )
+
     def result(self) -> Result:
         """Replay, and return all rows with what happened."""
         table = pa.concat_tables(self.answering.tables())
@@ -312,6 +330,12 @@ class _Run:
 
 def _run_on_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -> _Run:
     statement = prepare(asked.sql, snapshot.schema, snapshot.settings.time, asked.params)
+    return _run_statement(snapshot, statement, asked, lost)
+
+
+def _run_statement(
+    snapshot: Snapshot, statement: Statement, asked: _Asked, lost: tuple[str, ...]
+) -> _Run:
     bound, program = statement.bound, statement.program
     statistics = statistics_of(snapshot)
     chosen = _plan(statement, statistics, asked.plan)
@@ -369,8 +393,7 @@ def _byte_counter(
     return count
 
 
-def _run_on_table(tables: Tables, asked: _Asked) -> _Run:
-    name = parse(asked.sql).stream
+def _run_on_table(tables: Tables, name: str, asked: _Asked) -> _Run:
     if name not in tables:
         raise StreamNotFoundError(name, candidates=tables)
     if asked.plan not in ("auto", "full"):
@@ -380,6 +403,12 @@ def _run_on_table(tables: Tables, asked: _Asked) -> _Run:
         )
     table = tables[name]
     statement = prepare(asked.sql, table.schema, None, asked.params)
+    return _run_statement_on_table(table, name, statement, asked)
+
+
+def _run_statement_on_table(
+    table: pa.Table, name: str, statement: Statement, asked: _Asked
+) -> _Run:
     bound = statement.bound
     source = TableSource(
         table, columns_read(bound), time=bound.time, name=name, order_by=bound.order_by
@@ -399,3 +428,67 @@ def _run_on_table(tables: Tables, asked: _Asked) -> _Run:
         looked_up=planned,
         count_bytes=lambda: 0,
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Queries of other kinds: filters, windows, joins, and what is composed of them
+
+
+def _catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalog:
+    if isinstance(source, Store):
+        return catalog_of_store(source, streams_of(parse(sql)), as_of)
+    check_unversioned(as_of)
+    return TableCatalog(source)
+
+
+def _query_flow(
+    source: Store | Tables, asked: _Asked, as_of: AsOf | None, skip_damaged: bool
+) -> Result:
+    """Answer on one version of each stream, without files found unreadable if so asked."""
+    catalog = _catalog(source, asked.sql, as_of)
+    while True:
+        run = _run_flow(catalog, asked)
+        try:
+            if run.create is not None:
+                return _create(catalog, run, run.create, asked)
+            return run.result()
+        except CorruptBlockError as error:
+            assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
+            catalog.leave_out(error, may_skip=skip_damaged)
+
+
+def _run_flow(catalog: Catalog, asked: _Asked) -> FlowRun:
+    bound = bind_over(asked.sql, catalog.describe, asked.params)
+
+    def pattern(query: BoundPatternQuery) -> Flow:
+        return _pattern_flow(catalog, query, asked)
+
+    query = bound.query if isinstance(bound, BoundCreate) else bound
+    flow = Opener(catalog, asked.plan, pattern).open_query(query)
+    create = bound if isinstance(bound, BoundCreate) else None
+    return FlowRun(flow, catalog.warnings, asked.started, perf_counter(), create)
+
+
+def _create(catalog: Catalog, run: FlowRun, create: BoundCreate, asked: _Asked) -> Result:
+    """Keep an answer as a stream; the result says so in a row."""
+    if not isinstance(catalog, StoreCatalog):
+        raise QueryError(
+            "CREATE STREAM makes a stream of a store, and these are tables in memory; open or "
+            "create a store and append them to it"
+        )
+    lineage = lineage_of(asked.sql, catalog, asked.params)
+    made = create_stream(catalog, run, create.name, create.time, lineage)
+    return run.to_result(made)
+
+
+def _pattern_flow(catalog: Catalog, bound: BoundPatternQuery, asked: _Asked) -> StartedFlow:
+    """Return a row pattern over a stream as a part of a larger query."""
+    statement = Statement(bound, compile_program(bound))
+    snapshot = catalog.snapshot(bound.stream)
+    if snapshot is None:
+        table = catalog.table(bound.stream)
+        return StartedFlow(
+            lambda: _run_statement_on_table(table, bound.stream, statement, asked), None
+        )
+    plan = _plan(statement, statistics_of(snapshot), asked.plan)
+    return StartedFlow(lambda: _run_statement(snapshot, statement, asked, ()), plan)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from replay.planning.explain import to_json, to_text
-from replay.planning.plan import Plan
+from replay.planning.telling import AnyPlan, to_json, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class Result:
         What happened.
     """
 
-    def __init__(self, table: pa.Table, plan: Plan | None, actual: Actual) -> None:
+    def __init__(self, table: pa.Table, plan: AnyPlan | None, actual: Actual) -> None:
         self.table = table
         self.plan = plan
         self.actual = actual

@@ -11,11 +11,14 @@ import pyarrow as pa
 from chronicle.errors import did_you_mean
 from replay.language import bind, parse_query
 from replay.language.bound import BoundPatternQuery
-from replay.language.syntax import Query
+from replay.language.select_syntax import CreateStream, Query
 from replay.language.tokens import PARAMETER, tokenize
 from replay.operators.program import MatchProgram, compile_program
 
 Parameters = Mapping[str, object]
+
+Given = tuple[tuple[str, type, str, object], ...]
+"""Parameters as a key: name, type, text and value of each."""
 
 STATEMENTS_CACHED = 256
 """Bound and compiled queries kept per process."""
@@ -37,6 +40,17 @@ def unused_parameters(sql: str, given: Iterable[str]) -> list[str]:
     """
     asked = {token.text for token in tokenize(sql) if token.kind == PARAMETER}
     return [f"'{name}'{did_you_mean(name, asked)}" for name in given if name not in asked]
+
+
+def creates_stream(sql: str) -> bool:
+    """Return whether a query keeps its answer as a stream.
+
+    Raises
+    ------
+    QueryError
+        If it cannot be read.
+    """
+    return isinstance(parse(sql), CreateStream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +75,7 @@ def prepare(sql: str, schema: pa.Schema, time: str | None, params: Parameters) -
     params
         Values of the query's parameters.
     """
-    # The type is part of the key, and how a number is written: 1, 1.0 and True are equal but bind
-    # differently, and so do 0.0 and -0.0.
-    given = tuple(
-        (name, type(params[name]), repr(params[name]), params[name]) for name in sorted(params)
-    )
+    given = given_of(params)
     try:
         hash(given)
     except TypeError:  # a list or the like, which binding refuses by name
@@ -73,13 +83,19 @@ def prepare(sql: str, schema: pa.Schema, time: str | None, params: Parameters) -
     return _prepare_cached(sql, schema, time, given)
 
 
+def given_of(params: Parameters) -> Given:
+    """Return parameters as a key, in the order of their names.
+
+    The type is part of it, and how a number is written: 1, 1.0 and True are equal but bind
+    differently, and so do 0.0 and -0.0.
+    """
+    return tuple(
+        (name, type(params[name]), repr(params[name]), params[name]) for name in sorted(params)
+    )
+
+
 @lru_cache(STATEMENTS_CACHED)
-def _prepare_cached(
-    sql: str,
-    schema: pa.Schema,
-    time: str | None,
-    params: tuple[tuple[str, type, str, object], ...],
-) -> Statement:
+def _prepare_cached(sql: str, schema: pa.Schema, time: str | None, params: Given) -> Statement:
     values = {name: value for name, _, _, value in params}
     bound = bind(parse(sql), schema, time=time, text=sql, params=values)
     return Statement(bound, compile_program(bound))

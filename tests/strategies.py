@@ -263,3 +263,16 @@ def queries(draw: st.DrawFn, *, timestamps: bool = False) -> str:
         f"ONE ROW PER MATCH {skip} PATTERN ({pattern}) {within}"
     )
     return text + (f" DEFINE {', '.join(defines)})" if defines else ")")
+
+
+def constant_conditions(symbol: str) -> st.SearchStrategy[str]:
+    """Conditions on one event alone, joined by AND, OR and NOT."""
+    return st.recursive(
+        _constant_atoms(symbol),
+        lambda inner: st.one_of(
+            st.builds(lambda u, v: f"({u}) AND ({v})", inner, inner),
+            st.builds(lambda u, v: f"({u}) OR ({v})", inner, inner),
+            st.builds(lambda u: f"NOT ({u})", inner),
+        ),
+        max_leaves=3,
+    )

@@ -6,18 +6,15 @@ in stream order, since whether a row may start a match depends on the match befo
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from replay.engines.ahead import read_ahead
 from replay.engines.key_filter import KeyFilter, select_rows
 from replay.engines.source import EventSource, OnceRead, columns_read
 from replay.errors import SkipError
@@ -36,9 +33,6 @@ IntArray = npt.NDArray[np.int64]
 
 UNIT_EVENTS = 1 << 17
 """Events read and evaluated at once: large enough to hide Python calls, small enough for caches."""
-
-UNITS_AHEAD_PER_THREAD = 2
-"""Units read ahead of the matcher by each thread; bounds a query's memory."""
 
 INLINE_EVENTS = 1 << 15
 """Below this many events to read a query starts no thread."""
@@ -67,17 +61,6 @@ class Piece:
     begins: bool
     """Whether the stretch begins here."""
     ends: bool
-
-
-@cache
-def thread_count() -> int:
-    """Return how many threads a query may use: the processors this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_count(), thread_name_prefix="chronicle-read")
 
 
 def cut_units(stretches: IntArray, bases: IntArray, unit_events: int) -> list[list[Piece]]:
@@ -267,25 +250,7 @@ class _UnitReader:
         self, units: list[list[Piece]], *, in_threads: bool
     ) -> Iterator[tuple[list[Piece], list[Prepared]]]:
         """Yield every unit with its evaluated rows, in order, reading ahead in threads."""
-        if not in_threads or thread_count() == 1 or len(units) < 2:
-            for unit in units:
-                yield unit, self.read(unit)
-            return
-        ahead = thread_count() * UNITS_AHEAD_PER_THREAD
-        waiting: deque[tuple[list[Piece], Future[list[Prepared]]]] = deque()
-        remaining = iter(units)
-        try:
-            for unit in remaining:
-                waiting.append((unit, _pool().submit(self.read, unit)))
-                if len(waiting) >= ahead:
-                    done, future = waiting.popleft()
-                    yield done, future.result()
-            while waiting:
-                done, future = waiting.popleft()
-                yield done, future.result()
-        finally:
-            for _, future in waiting:
-                future.cancel()
+        yield from read_ahead(units, self.read, in_threads=in_threads and len(units) > 1)
 
     def read(self, unit: list[Piece]) -> list[Prepared]:
         """Return the unit's rows, evaluated: at once, or piece by piece where rows look around."""

@@ -60,7 +60,8 @@ class TableSource:
     columns
         The columns the query reads; others may be of any type.
     time
-        Name of the time column. Rows of equal time keep the order they have.
+        Name of the time column. Rows of equal time keep the order they have. None: all rows keep
+        it, whatever it is.
     name
         What the table is called in messages.
     order_by
@@ -72,12 +73,16 @@ class TableSource:
         table: pa.Table,
         columns: list[str],
         *,
-        time: str,
+        time: str | None,
         name: str,
         order_by: tuple[str, ...] = (),
     ) -> None:
         table = table.select(columns)
         table = table.cast(normalise_schema(table.schema))
+        self._time = time
+        if time is None:
+            self._table = table
+            return
         times = table.column(time)
         if times.null_count:
             raise SchemaError(
@@ -101,6 +106,14 @@ class TableSource:
         """First row of each slice and the number of rows."""
         starts = np.arange(self.n_blocks + 1, dtype=np.int64) * TABLE_BLOCK_EVENTS
         return np.minimum(starts, self.n_events)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """First and last time; None without rows, or where no column is known to be the time."""
+        if self._time is None or not self.n_events:
+            return None
+        times = to_int64(self._table.column(self._time), name=self._time)
+        return times[0].as_py(), times[-1].as_py()
 
     def read_blocks(self, blocks: IntArray, columns: list[str]) -> pa.Table:
         """Return the rows of ``blocks``, which ascend."""

@@ -247,6 +247,24 @@ def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def happened(actual: Mapping[str, Any]) -> list[str]:
+    """Return lines on what a query of several parts took, ``actual`` as in `to_json`."""
+    seconds = actual["seconds"]
+    phases = [f"{phase} {_ms(seconds[phase])}" for phase in ("plan", "index", "read", "match")]
+    read = (
+        f"{actual['rows_replayed']:,} of {actual['rows_total']:,} events in "
+        f"{actual['blocks_read']:,} of {actual['blocks_total']:,} blocks, "
+        f"{actual['bytes_read']:,} bytes, {actual['entries_read']:,} index entries"
+    )
+    switched = actual.get("switched")
+    return [
+        f"replayed  {read}",
+        f"time      {', '.join(phases)}",
+        *([] if switched is None else [f"switched  {switched}"]),
+        *(f"warning   {warning}" for warning in actual.get("warnings", ())),
+    ]
+
+
 def _rival_lines(plan: Plan) -> list[str]:
     rows = [
         (r.name, _ms(r.estimated.cost), _times(r.estimated.cost, plan.estimated.cost))

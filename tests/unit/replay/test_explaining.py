@@ -145,3 +145,37 @@ def test_clearing_caches_makes_the_next_query_look_up_again(store: Store) -> Non
     assert replay.explain(store, RARE).plan is not first
     fresh = replay.query(store, RARE, plan="indexes=A.a")
     assert fresh.stats["actual"]["bytes_read"] > kept.stats["actual"]["bytes_read"]
+
+
+WINDOWED = (
+    "SELECT window_start, COUNT(*) AS n, MAX(x) AS top FROM TABLE(HOP(TABLE {}, DESCRIPTOR(t), "
+    "100, 300)) {} GROUP BY window_start, window_end"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "plans"),
+    [
+        pytest.param("SELECT t FROM s WHERE a = 7", ("tree", "all", "full"), id="filter"),
+        pytest.param(WINDOWED.format("s", ""), ("tree", "tree-naive", "replay"), id="windows"),
+        pytest.param(WINDOWED.format("s", "WHERE x > 150"), ("tree", "replay", "full"), id="where"),
+        pytest.param(
+            WINDOWED.format("(SELECT * FROM s WHERE a = 7)", ""), ("tree", "all"), id="over-filter"
+        ),
+        pytest.param(
+            "SELECT a.t FROM s AS a JOIN s AS b WITHIN 3 WHERE a.a = 7", ("full",), id="join"
+        ),
+    ],
+)
+def test_queries_of_other_kinds_keep_to_the_schema_too(
+    store: Store, sql: str, plans: tuple[str, ...]
+) -> None:
+    full = replay.query(store, sql, plan="full").table
+    for plan in ("auto", *plans):
+        explained = replay.explain(store, sql, plan=plan)
+        result = replay.query(store, sql, plan=plan)
+        for written in (explained.to_dict(), result.stats):
+            assert violations(json.loads(json.dumps(written)), SCHEMA, closed=True) == []
+        assert explained.to_dict() == {**result.stats, "actual": None}
+        assert str(explained).splitlines()[0] == result.analysis().splitlines()[0]
+        assert result.table.equals(full)

@@ -1,0 +1,46 @@
+"""What the entry points of queries take, and what they refuse before it fails somewhere inside."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from chronicle import Store
+from replay.errors import NotSupportedError, PlanError
+
+Tables = Mapping[str, pa.Table]
+AsOf = int | dt.datetime | str
+"""A version of a stream: its number, or a time; see ``chronicle.Stream.snapshot``."""
+
+
+def check_arguments(source: object, sql: object) -> None:
+    """Refuse what is no source or no text, before it fails somewhere inside."""
+    if not isinstance(sql, str):
+        raise TypeError(f"the query is a text, not {type(sql).__name__}")
+    if isinstance(source, Store):
+        return
+    if not isinstance(source, Mapping):
+        raise TypeError(
+            "a query asks a store (chronicle.open_store(path)) or tables in memory by name "
+            f'({{"s": table}}), not {type(source).__name__}'
+        )
+    for name, table in source.items():
+        if not isinstance(table, pa.Table):
+            raise TypeError(
+                f"table '{name}' is {type(table).__name__}; give a pyarrow.Table, as from "
+                "pyarrow.Table.from_pandas or from_pylist"
+            )
+
+
+def check_engine(engine: str) -> None:
+    """Refuse an engine that is not there."""
+    if engine != "local":
+        raise NotSupportedError(f"engine '{engine}' is not supported yet; use engine='local'")
+
+
+def check_unversioned(as_of: AsOf | None) -> None:
+    """Refuse a version of what has none."""
+    if as_of is not None:
+        raise PlanError("as_of names a version of a store; tables in memory have none")

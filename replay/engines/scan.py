@@ -1,0 +1,251 @@
+"""Events of planned blocks that pass a condition: read ahead in threads, handed on in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from chronicle.time import to_int64
+from replay.engines.ahead import read_ahead
+from replay.engines.local import INLINE_EVENTS, UNIT_EVENTS
+from replay.engines.source import EventSource, fetch_events
+from replay.language.bound import Expression, attributes
+from replay.operators.columns import Columns
+from replay.operators.evaluate import truths
+from replay.operators.scalars import Faults
+
+IntArray = npt.NDArray[np.int64]
+
+FEW_EVENTS = 1 << 12
+"""Events of the first unit where a LIMIT may have enough soon; each next one has twice as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read of a source.
+
+    Parameters
+    ----------
+    columns
+        Columns handed on, at least one unless the source has none.
+    where
+        Which events; None: all.
+    time
+        The time column, among ``columns`` if ``backward``.
+    backward
+        Whether later events come first; events of one time keep their order.
+    few
+        Whether whoever asks may soon have enough.
+    encoded
+        Whether strings stay dictionary-encoded, as whoever groups by them wants them.
+    """
+
+    columns: tuple[str, ...]
+    where: Expression | None = None
+    time: str | None = None
+    backward: bool = False
+    few: bool = False
+    encoded: bool = False
+
+    @property
+    def first_columns(self) -> list[str]:
+        """What must be read of every event: what the condition names, or all without one."""
+        read = sorted({attribute.name for attribute in attributes(self.where)})
+        return read or list(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of a unit."""
+
+    table: pa.Table
+    n_rows: int
+    n_faults: int
+
+
+class Scan:
+    """A filter on its way over stretches of blocks, and what that took so far.
+
+    Parameters
+    ----------
+    source
+        The events.
+    stretches
+        Half-open block ranges that hold every event that passes, ascending and disjoint, shape
+        (n, 2).
+    reading
+        What is read.
+
+    Attributes
+    ----------
+    n_blocks, n_rows
+        Blocks read and their events; fewer than planned where `tables` was left early.
+    n_faults
+        Faults of rows in the condition.
+    seconds_read
+        Time spent waiting for events to be read and filtered.
+    """
+
+    def __init__(self, source: EventSource, stretches: IntArray, reading: Reading) -> None:
+        self._source = source
+        self._reading = reading
+        self._units = cut_blocks(
+            blocks_of(stretches),
+            source.bases,
+            backward=reading.backward,
+            first_events=FEW_EVENTS if reading.few else UNIT_EVENTS,
+        )
+        self._in_threads = sum(map(self._count, self._units)) > INLINE_EVENTS
+        self.n_blocks = self.n_rows = self.n_faults = 0
+        self.seconds_read = 0.0
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the events that pass, at least one table."""
+        yield self._empty()
+        for _, table in self.placed():
+            yield table
+
+    def placed(self) -> Iterator[tuple[int, pa.Table]]:
+        """Yield tables with events, each with the ``seq`` of the first event of its blocks.
+
+        Without a condition, and not backward, a table holds every event from there on.
+        """
+        found = self._read_all()
+        yield from _latest_first(found, self._reading) if self._reading.backward else found
+
+    def _read_all(self) -> Iterator[tuple[int, pa.Table]]:
+        mark = perf_counter()
+        for unit, done in read_ahead(
+            self._units, self._read, in_threads=self._in_threads and len(self._units) > 1
+        ):
+            self.seconds_read += perf_counter() - mark
+            self.n_blocks += len(unit)
+            self.n_rows += done.n_rows
+            self.n_faults += done.n_faults
+            if done.table.num_rows:
+                yield int(self._source.bases[unit[0]]), done.table
+            mark = perf_counter()
+
+    def _count(self, unit: IntArray) -> int:
+        bases = self._source.bases
+        return int((bases[unit + 1] - bases[unit]).sum())
+
+    def _empty(self) -> pa.Table:
+        nothing = np.empty(0, np.int64)
+        return self._given(self._source.read_blocks(nothing, list(self._reading.columns)))
+
+    def _given(self, table: pa.Table) -> pa.Table:
+        return table if self._reading.encoded else decoded(table)
+
+    def _read(self, unit: IntArray) -> _Read:
+        """Read what the condition names, and the rest only of blocks where it holds."""
+        where, columns = self._reading.where, list(self._reading.columns)
+        first = self._source.read_blocks(unit, self._reading.first_columns)
+        n_rows = self._count(unit)
+        if where is None:
+            return _Read(self._given(first), n_rows, 0)
+        faults = Faults()
+        rows = np.flatnonzero(truths(where, Rows(first, n_rows), faults))
+        late = [name for name in columns if name not in first.column_names]
+        known = first.select([name for name in columns if name not in late])
+        if len(rows) < n_rows:
+            known = known.take(pa.array(rows))
+        if not late:
+            return _Read(self._given(known), n_rows, faults.count)
+        rest = fetch_events(self._source, late, self._seqs(unit, rows))
+        found = [(rest if name in late else known).column(name) for name in columns]
+        return _Read(self._given(pa.table(found, names=columns)), n_rows, faults.count)
+
+    def _seqs(self, unit: IntArray, rows: IntArray) -> IntArray:
+        """Return the ``seq`` of rows of the unit's blocks."""
+        bases = self._source.bases
+        counts = bases[unit + 1] - bases[unit]
+        ends = np.cumsum(counts)
+        block = np.searchsorted(ends, rows, side="right")
+        return rows + (bases[unit] - ends + counts)[block]
+
+
+class Rows(Columns):
+    """The columns of a table that may have none, and so would forget how many rows it has."""
+
+    def __init__(self, table: pa.Table, n_rows: int) -> None:
+        super().__init__(table)
+        self.n_rows = n_rows
+
+
+def blocks_of(stretches: IntArray) -> IntArray:
+    """Return the ordinals of the blocks in half-open ranges."""
+    ranges = [np.arange(first, last) for first, last in stretches.tolist()]
+    return np.concatenate(ranges) if ranges else np.empty(0, np.int64)
+
+
+def cut_blocks(
+    blocks: IntArray, bases: IntArray, *, backward: bool, first_events: int
+) -> list[IntArray]:
+    """Cut blocks into units: the first of about so many events, each next of twice as many. Pure.
+
+    Parameters
+    ----------
+    blocks
+        Ascending ordinals.
+    bases
+        First ``seq`` of each block, shape (n_blocks + 1,).
+    backward
+        Whether the unit of the last blocks comes first; blocks in a unit ascend all the same.
+    first_events
+        No unit grows beyond `UNIT_EVENTS`, or one block.
+    """
+    ordered = blocks[::-1] if backward else blocks
+    ends = np.cumsum(bases[ordered + 1] - bases[ordered])
+    units, at, room = [], 0, first_events
+    while at < len(ordered):
+        done = int(ends[at - 1]) if at else 0
+        until = max(at + 1, int(np.searchsorted(ends, done + room, side="right")))
+        unit = ordered[at:until]
+        units.append(unit[::-1] if backward else unit)
+        at, room = until, min(2 * room, UNIT_EVENTS)
+    return units
+
+
+def _latest_first(
+    found: Iterator[tuple[int, pa.Table]], reading: Reading
+) -> Iterator[tuple[int, pa.Table]]:
+    """Yield tables that come last first, with later rows first inside.
+
+    Rows of one time keep their order, so those of the earliest time wait: earlier tables may have
+    more of them.
+    """
+    assert reading.time is not None
+    waiting: list[pa.Table] = []
+    awaited = seq = 0
+    for seq, table in found:
+        times = to_int64(table.column(reading.time), name=reading.time).to_numpy()
+        n = len(times)
+        if waiting and times[0] == awaited:
+            waiting.insert(0, table)
+            continue
+        n_before = int(np.searchsorted(times, awaited, side="left")) if waiting else n
+        if waiting:
+            yield seq, pa.concat_tables([table.slice(n_before), *waiting])
+        n_first = int(np.searchsorted(times, times[0], side="right"))
+        # ~x is -1 - x, which the least integer has too.
+        places = np.argsort(~times[n_first:n_before], kind="stable") + n_first
+        if len(places):
+            yield seq, table.take(pa.array(places))
+        waiting, awaited = [table.slice(0, n_first)], int(times[0])
+    if waiting:
+        yield seq, pa.concat_tables(waiting)
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """Return the table with its dictionary-encoded columns plain."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            plain = table.column(index).cast(field.type.value_type)
+            table = table.set_column(index, field.with_type(plain.type), plain)
+    return table

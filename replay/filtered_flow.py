@@ -1,0 +1,103 @@
+"""A row pattern over a filter on its way: its replay intervals read, its rows that pass matched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import pyarrow as pa
+
+from chronicle import Snapshot
+from replay.engines.answer import Answering
+from replay.engines.local import INLINE_EVENTS
+from replay.engines.lookups import Lookups
+from replay.engines.marked import MarkedSource
+from replay.engines.scan import blocks_of
+from replay.engines.source import EventSource, OnceRead, columns_read
+from replay.engines.statistics import SnapshotStatistics
+from replay.flows import Work
+from replay.language.bound import attributes
+from replay.operators.program import compile_program
+from replay.planning.block_ranges import count_events
+from replay.planning.filtered_pattern import PASSES, FilteredPattern
+from replay.planning.plan import Plan
+from replay.planning.safety import find_stretches
+
+
+@dataclass(slots=True, eq=False)
+class FilteredPatternFlow:
+    """A row pattern over the events of a version of a stream that pass a condition.
+
+    Attributes
+    ----------
+    snapshot, statistics
+        What is read, and what planning knows of it.
+    pattern
+        The pattern and the condition.
+    plan
+        How its candidates are found.
+    is_adaptive
+        Whether the plan may be left where lookups find it wrong.
+    """
+
+    snapshot: Snapshot
+    statistics: SnapshotStatistics
+    pattern: FilteredPattern
+    plan: Plan
+    is_adaptive: bool
+    _answering: Answering | None = field(default=None, init=False)
+    _marked: MarkedSource | None = field(default=None, init=False)
+    _found: Work = field(default_factory=Work, init=False)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Look up what the plan says, and yield the rows of the answer."""
+        began = perf_counter()
+        lookups = Lookups(self.plan, self.statistics)
+        settled = find_stretches(
+            self.plan,
+            self.pattern.planned,
+            self.statistics,
+            lookups,
+            is_adaptive=self.is_adaptive,
+        )
+        found = settled.stretches
+        query = self.pattern.carried_out
+        program = compile_program(query)
+        self._marked = MarkedSource(self.snapshot, self.pattern.where, PASSES)
+        source: EventSource = self._marked
+        if count_events(found.blocks, self.snapshot.bases) <= INLINE_EVENTS:
+            source = OnceRead(source, columns_read(query))
+        named = {attribute.name for attribute in attributes(self.pattern.where)}
+        columns = sorted({*program.columns, *named} - {PASSES})
+        blocks = blocks_of(found.blocks)
+        self._found = Work(
+            n_entries=lookups.n_entries_read,
+            n_candidates=found.n_candidates,
+            n_intervals=found.n_intervals,
+            switched=settled.switched,
+            index_s=perf_counter() - began,
+            byte_counters=(
+                lambda: self.snapshot.block_bytes(blocks, columns) + lookups.n_bytes_read,
+            ),
+        )
+        self._answering = Answering(source, query, program, found.blocks)
+        yield from self._answering.tables()
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        total = Work(
+            n_blocks_total=self.snapshot.n_blocks,
+            n_rows_total=self.snapshot.n_events,
+            warnings=self.statistics.faults,
+        )
+        if self._answering is None or self._marked is None:
+            return total
+        replayed = self._answering.replayed
+        done = Work(
+            n_blocks=replayed.n_blocks,
+            n_rows=replayed.n_rows,
+            n_faults=self._answering.n_faults + self._marked.n_faults,
+            read_s=replayed.seconds_read,
+        )
+        return total + self._found + done

@@ -1,0 +1,375 @@
+"""Queries on their way: what gives tables, what they pass through, and what that took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from chronicle import Snapshot
+from replay.engines.joins import JoinRun
+from replay.engines.lookups import Lookups
+from replay.engines.scan import Reading, Scan, blocks_of
+from replay.engines.source import EventSource, TableSource
+from replay.engines.statistics import SnapshotStatistics
+from replay.engines.window_tree.run import TreeRun
+from replay.language.bound import BoundPatternQuery
+from replay.language.bound_select import BoundCreate, WindowAggregation
+from replay.operators.outer_pieces import Operator, run_through
+from replay.planning.block_ranges import all_blocks
+from replay.planning.plan import Plan
+from replay.planning.safety import find_stretches
+from replay.planning.telling import AnyPlan
+from replay.planning.windows.plan import WindowPlan
+from replay.result import Actual, Result, Seconds
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was read and done; that of the parts of a query adds up."""
+
+    n_blocks: int = 0
+    n_blocks_total: int = 0
+    n_rows: int = 0
+    n_rows_total: int = 0
+    n_entries: int = 0
+    n_candidates: int = 0
+    n_intervals: int = 0
+    n_faults: int = 0
+    switched: str | None = None
+    warnings: tuple[str, ...] = ()
+    index_s: float = 0.0
+    """Seconds that lookups took."""
+    read_s: float = 0.0
+    """Seconds spent waiting for events."""
+    byte_counters: tuple[Callable[[], int], ...] = ()
+
+    def __add__(self, other: Work) -> Work:
+        """Return the work of both."""
+        switched = "; ".join(text for text in (self.switched, other.switched) if text)
+        return Work(
+            self.n_blocks + other.n_blocks,
+            self.n_blocks_total + other.n_blocks_total,
+            self.n_rows + other.n_rows,
+            self.n_rows_total + other.n_rows_total,
+            self.n_entries + other.n_entries,
+            self.n_candidates + other.n_candidates,
+            self.n_intervals + other.n_intervals,
+            self.n_faults + other.n_faults,
+            switched or None,
+            tuple(dict.fromkeys((*self.warnings, *other.warnings))),
+            self.index_s + other.index_s,
+            self.read_s + other.read_s,
+            (*self.byte_counters, *other.byte_counters),
+        )
+
+
+class Flow(Protocol):
+    """Rows that come as tables, in order, when they are asked for."""
+
+    @property
+    def plan(self) -> AnyPlan | None:
+        """How they are found; None for a table in memory."""
+        ...
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows, at least one table; may be asked once."""
+        ...
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class TableFlow:
+    """A table in memory, filtered."""
+
+    source: TableSource
+    reading: Reading
+    plan: None = None
+    _scan: Scan | None = field(default=None, init=False)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """First and last time; None without rows, or where no column is known to be the time."""
+        return self.source.span
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows that pass."""
+        self._scan = Scan(self.source, all_blocks(self.source.n_blocks), self.reading)
+        return self._scan.tables()
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        return _scanned(self.source, self._scan)
+
+
+@dataclass(slots=True, eq=False)
+class StreamFlow:
+    """A version of a stream, filtered by a plan.
+
+    Attributes
+    ----------
+    snapshot, statistics
+        What is read, and what planning knows of it.
+    query
+        The filter as a pattern of one symbol, see ``planning.filter_query``.
+    plan
+        How its events are found.
+    is_adaptive
+        Whether the plan may be left where lookups find it wrong.
+    reading
+        What is handed on.
+    """
+
+    snapshot: Snapshot
+    statistics: SnapshotStatistics
+    query: BoundPatternQuery
+    plan: Plan
+    is_adaptive: bool
+    reading: Reading
+    _scan: Scan | None = field(default=None, init=False)
+    _found: Work = field(default_factory=Work, init=False)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Look up what the plan says, and yield the rows that pass."""
+        began = perf_counter()
+        lookups = Lookups(self.plan, self.statistics)
+        settled = find_stretches(
+            self.plan, self.query, self.statistics, lookups, is_adaptive=self.is_adaptive
+        )
+        found = settled.stretches
+        columns = list(dict.fromkeys((*self.reading.first_columns, *self.reading.columns)))
+        blocks = blocks_of(found.blocks)
+        self._found = Work(
+            n_entries=lookups.n_entries_read,
+            n_candidates=found.n_candidates,
+            n_intervals=found.n_intervals,
+            switched=settled.switched,
+            index_s=perf_counter() - began,
+            byte_counters=(
+                lambda: self.snapshot.block_bytes(blocks, columns) + lookups.n_bytes_read,
+            ),
+        )
+        self._scan = Scan(self.snapshot, found.blocks, self.reading)
+        yield from self._scan.tables()
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        warnings = Work(warnings=self.statistics.faults)
+        return _scanned(self.snapshot, self._scan) + self._found + warnings
+
+
+def _scanned(source: EventSource, scan: Scan | None) -> Work:
+    total = Work(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
+    if scan is None:
+        return total
+    return total + Work(
+        n_blocks=scan.n_blocks,
+        n_rows=scan.n_rows,
+        n_faults=scan.n_faults,
+        read_s=scan.seconds_read,
+    )
+
+
+@dataclass(slots=True, eq=False)
+class OperatorFlow:
+    """Rows that pass through an operator."""
+
+    inner: Flow
+    operator: Operator
+    plan: AnyPlan | None
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield what the operator makes of the inner rows, asking for no more than it needs."""
+        return run_through(self.operator, self.inner.tables())
+
+    def work(self) -> Work:
+        """Return what was done so far, the operator's faults among it."""
+        return self.inner.work() + Work(n_faults=self.operator.n_faults)
+
+
+@dataclass(slots=True, eq=False)
+class TreeFlow:
+    """Windows of a version of a stream, aggregated from its tree."""
+
+    snapshot: Snapshot
+    what: WindowAggregation
+    plan: WindowPlan
+    faults: tuple[str, ...]
+    _run: TreeRun | None = field(default=None, init=False)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of the answer."""
+        self._run = TreeRun(self.snapshot, self.what, self.plan)
+        return self._run.tables()
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        total = Work(
+            n_blocks_total=self.snapshot.n_blocks,
+            n_rows_total=self.snapshot.n_events,
+            warnings=self.faults,
+        )
+        if self._run is None:
+            return total
+        done = self._run.work
+        return total + Work(
+            n_blocks=done.n_blocks,
+            n_rows=done.n_rows,
+            n_faults=done.n_faults,
+            read_s=done.seconds_read,
+            byte_counters=(self._run.count_bytes,),
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Side:
+    """One side of a join; see ``engines.joins.JoinSide``."""
+
+    flow: Flow
+    snapshot: Snapshot | None
+    statistics: SnapshotStatistics | None
+    _tables: Iterator[pa.Table] | None = field(default=None, init=False)
+    _first: pa.Table | None = field(default=None, init=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of its rows."""
+        if self._first is None:
+            self._tables = self.flow.tables()
+            self._first = next(self._tables)
+        return self._first.schema
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield its rows."""
+        return chain([self._first], self._tables) if self._tables else self.flow.tables()
+
+
+@dataclass(slots=True, eq=False)
+class JoinFlow:
+    """A join of two sides."""
+
+    run: JoinRun
+    sides: tuple[Side, ...]
+    plan: AnyPlan | None
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the pairs."""
+        return self.run.tables()
+
+    def work(self) -> Work:
+        """Return what was done so far, by the join and below it."""
+        run = self.run
+        own = Work(
+            n_blocks=run.n_blocks,
+            n_blocks_total=run.blocks_total,
+            n_rows=run.n_rows,
+            n_rows_total=run.rows_total,
+            n_entries=run.n_entries,
+            n_candidates=run.n_candidates,
+            n_intervals=run.n_intervals,
+            n_faults=run.n_faults,
+            switched=run.switched,
+            index_s=run.index_s,
+            read_s=run.read_s,
+            byte_counters=(run.count_bytes,),
+        )
+        for side in self.sides:
+            if side.snapshot is None:
+                own += side.flow.work()
+            elif side.statistics is not None:
+                own += Work(warnings=side.statistics.faults)
+        return own
+
+
+class Started(Protocol):
+    """A query over a stream that was planned and looked up, as ``replay.query`` makes it."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of the answer."""
+        ...
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class StartedFlow:
+    """A row pattern over a stream, begun when its rows are asked for."""
+
+    start: Callable[[], Started]
+    plan: AnyPlan | None
+    _started: Started | None = field(default=None, init=False)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Look up, and yield the rows of the answer."""
+        self._started = self.start()
+        yield from self._started.tables()
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        return Work() if self._started is None else self._started.work()
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRun:
+    """A query that is ready to run."""
+
+    flow: Flow
+    warnings: tuple[str, ...]
+    """What was left out of its streams."""
+    started: float
+    planned: float
+    create: BoundCreate | None
+    """The stream its answer is to become; None: it is given back."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of the answer as they are found, at least one table."""
+        return self.flow.tables()
+
+    @property
+    def plan_of_store(self) -> AnyPlan:
+        """The plan; only a table in memory has none."""
+        assert self.flow.plan is not None
+        return self.flow.plan
+
+    def result(self) -> Result:
+        """Run, and return all rows with what happened."""
+        return self.to_result(pa.concat_tables(self.flow.tables()))
+
+    def to_result(self, table: pa.Table) -> Result:
+        """Return a result that says what happened until now."""
+        ended = perf_counter()
+        work = self.flow.work()
+        actual = Actual(
+            blocks_read=work.n_blocks,
+            blocks_total=work.n_blocks_total,
+            entries_read=work.n_entries,
+            rows_replayed=work.n_rows,
+            rows_total=work.n_rows_total,
+            candidates=work.n_candidates,
+            intervals=work.n_intervals,
+            faults=work.n_faults,
+            warnings=(*self.warnings, *work.warnings),
+            switched=work.switched,
+            seconds=Seconds(
+                plan=self.planned - self.started,
+                index=work.index_s,
+                read=work.read_s,
+                match=max(0.0, ended - self.planned - work.index_s - work.read_s),
+                total=ended - self.started,
+            ),
+            count_bytes=lambda: sum(count() for count in work.byte_counters),
+        )
+        return Result(table, self.flow.plan, actual)

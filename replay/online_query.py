@@ -1,0 +1,282 @@
+"""A row pattern over a stream that is still coming: rows in, certain rows of the answer out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from chronicle.errors import SchemaError
+from chronicle.schema import normalise_schema
+from chronicle.time import is_ascending, to_int64
+from replay.engines.answer import to_rows, wanted_parts
+from replay.engines.arrivals import Arrivals
+from replay.engines.packing import pack, unpack
+from replay.engines.source import columns_read, encode_strings
+from replay.errors import QueryError, SkipError
+from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
+from replay.operators.matchers import certain_matches, new_matcher
+from replay.operators.matches import Matches
+from replay.operators.measures import answer_parts
+from replay.operators.scalars import Faults
+from replay.statement import Statement
+
+IntArray = npt.NDArray[np.int64]
+
+SNAPSHOT_FORMAT = 1
+"""Changes whenever a snapshot of an older version could be read wrongly."""
+
+
+class OnlineQuery:
+    """A row pattern over events that are pushed in order of time; `replay.online` makes it.
+
+    Rows are kept as long as a match may still need them: those of matches that are undecided, and
+    those PREV and NEXT may reach. With PREV or NEXT under PARTITION BY nothing is certain before
+    `finish`, and all rows are kept.
+    """
+
+    def __init__(self, statement: Statement, schema: pa.Schema) -> None:
+        self._statement = statement
+        self._query = statement.bound
+        self._program = statement.program
+        self._matcher = new_matcher(statement.program)
+        normal = normalise_schema(pa.schema([schema.field(n) for n in columns_read(self._query)]))
+        self._schema = normal
+        self._digest = hashlib.sha256(repr((self._query, str(normal))).encode()).hexdigest()
+        self._before, self._after = _reach(self._query)
+        self._rows = Arrivals(normal, self._query.time, self._query.order_by)
+        self._n_matched = 0
+        self._is_finished = False
+        self._faults = Faults()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the events that the query reads."""
+        return tuple(self._schema.names)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Columns of the answer."""
+        fresh = OnlineQuery(self._statement, self._schema)
+        return fresh.push(self._schema.empty_table()).schema
+
+    @property
+    def is_done(self) -> bool:
+        """Whether LIMIT has enough: no event to come changes the answer."""
+        return not self._is_wanted()
+
+    @property
+    def n_kept(self) -> int:
+        """Number of rows kept."""
+        return self._rows.n_kept
+
+    @property
+    def n_faults(self) -> int:
+        """Number of faults of rows so far."""
+        return self._matcher.n_faults + self._faults.count
+
+    def push(self, table: pa.Table) -> pa.Table:
+        """Take the next events and return the rows of the answer that are certain now.
+
+        Parameters
+        ----------
+        table
+            Events with at least the columns the query reads, in order of time and none before
+            those pushed last.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing or has another type, or events have no time or go back in time.
+        StepLimitError, SkipError
+            If matching must stop; the operator cannot be used further.
+        """
+        if self._is_finished:
+            raise QueryError("this online query is finished; make a new one for more events")
+        self._rows.append(
+            checked(table, self._schema, self._query.time, last_time=self._rows.last_time)
+        )
+        return self._advance()
+
+    def finish(self) -> pa.Table:
+        """End the stream and return the rest of the answer."""
+        if self._is_finished:
+            raise QueryError("this online query is finished already")
+        self._is_finished = True
+        self._rows.close()
+        return self._advance()
+
+    def _advance(self) -> pa.Table:
+        """Match what has all its neighbours by now, and measure what is certain."""
+        failure = None
+        try:
+            self._match()
+        except SkipError as error:  # LIMIT may have enough with what comes before it
+            failure = error
+        answer = self._measured()
+        if failure is not None and self._is_wanted():
+            raise failure
+        self._rows.drop_before(self._oldest_needed())
+        return answer
+
+    def _match(self) -> None:
+        ended = self._is_finished
+        first, ready = self._n_matched, self._rows.n_placed - (0 if ended else self._after)
+        if not self._is_wanted():
+            self._n_matched = max(first, ready)
+            return
+        if ready > first:
+            self._n_matched = ready
+            before = min(self._program.rows_before, first)
+            after = min(self._program.rows_after, self._rows.n_placed - ready)
+            table = self._rows.between(first - before, ready + after)
+            prepared = self._program.prepare(encode_strings(table), before=before, after=after)
+            self._matcher.push(prepared, first)
+        if ended:
+            self._matcher.finish()
+
+    def _is_wanted(self) -> bool:
+        """Return whether LIMIT leaves anything to look for."""
+        outer = self._query.outer
+        return self._query.limit != 0 and (outer is None or outer.limit != 0)
+
+    def _measured(self) -> pa.Table:
+        """Return the rows of the answer that are certain, and count them off LIMIT and OFFSET."""
+        query, n_inner = self._query, 0
+
+        def inner() -> Iterator[pa.Table]:
+            nonlocal n_inner
+            for part in wanted_parts(query, self._program, self._certain()):
+                for table in answer_parts(
+                    query,
+                    self._program,
+                    part,
+                    self._fetch,
+                    n_events=self._rows.n_placed,
+                    faults=self._faults,
+                ):
+                    n_inner += table.num_rows
+                    yield table
+
+        outer = query.outer
+        if outer is not None:  # OFFSET is counted off below
+            limit = None if outer.limit is None else outer.offset + outer.limit
+            query = replace(query, outer=replace(outer, limit=limit, offset=0))
+        answer = pa.concat_tables(to_rows(query, inner(), self._faults))
+        return self._counted(answer, n_inner)
+
+    def _counted(self, answer: pa.Table, n_inner: int) -> pa.Table:
+        query, outer = self._query, self._query.outer
+        if query.limit is not None:
+            query = replace(query, limit=max(0, query.limit - n_inner))
+        if outer is not None:
+            kept = answer.slice(outer.offset, outer.limit)
+            offset = max(0, outer.offset - answer.num_rows)
+            limit = None if outer.limit is None else outer.limit - kept.num_rows
+            query, answer = replace(query, outer=replace(outer, limit=limit, offset=offset)), kept
+        self._query = query
+        return answer
+
+    def _certain(self) -> Iterator[Matches]:
+        return certain_matches(self._matcher) if self._is_wanted() else iter(())
+
+    def _fetch(self, columns: list[str], seqs: IntArray) -> pa.Table:
+        return encode_strings(self._rows.at(columns, seqs))
+
+    def _oldest_needed(self) -> int:
+        """Return the first row that PREV, or a match still undecided, may read."""
+        if not self._is_wanted():
+            return self._n_matched
+        open_seq = self._matcher.open_seq
+        oldest = self._n_matched if open_seq is None else min(open_seq, self._n_matched)
+        return oldest - max(self._before, self._program.rows_before)
+
+    def snapshot(self) -> bytes:
+        """Return all state, to go on from in an operator made for the same query."""
+        outer = self._query.outer
+        state = {
+            "format": SNAPSHOT_FORMAT,
+            "query": self._digest,
+            "n_matched": self._n_matched,
+            "is_finished": self._is_finished,
+            "n_faults": self._faults.count,
+            "limit": self._query.limit,
+            "outer_limit": None if outer is None else outer.limit,
+            "outer_offset": 0 if outer is None else outer.offset,
+            "rows": self._rows.state(),
+        }
+        return pack(state, [self._matcher.snapshot(), *self._rows.tables()])
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a snapshot; what this operator had seen is forgotten.
+
+        Raises
+        ------
+        QueryError
+            If these bytes are no snapshot, or one of another query or another version.
+        """
+        state, parts = unpack(data)
+        if state.get("format") != SNAPSHOT_FORMAT:
+            raise QueryError("the snapshot was written by another version of Chronicle")
+        if state["query"] != self._digest:
+            raise QueryError("the snapshot is one of another query or of other columns")
+        self._matcher = new_matcher(self._program)
+        self._matcher.restore(parts[0])
+        self._rows.restore(state["rows"], parts[1:])
+        self._n_matched, self._is_finished = state["n_matched"], state["is_finished"]
+        self._faults = Faults()
+        self._faults.count = state["n_faults"]
+        outer = self._query.outer
+        if outer is not None:
+            outer = replace(outer, limit=state["outer_limit"], offset=state["outer_offset"])
+        self._query = replace(self._query, limit=state["limit"], outer=outer)
+
+
+def _reach(query: BoundPatternQuery) -> tuple[int, int]:
+    """Return how far before and after the rows of a match its conditions and measures look."""
+    measures = [measure.expression for measure in query.measures]
+    defines = [define for define in query.defines if define is not None]
+    parts = (part for expression in (*defines, *measures) for part in walk(expression))
+    offsets = [p.offset for p in parts if isinstance(p, Attribute | Classifier)]
+    return max(0, *(-offset for offset in offsets), 0), max(0, *offsets, 0)
+
+
+def checked(table: pa.Table, schema: pa.Schema, time: str, *, last_time: int | None) -> pa.Table:
+    """Return what an online query reads of the events pushed to it.
+
+    Raises
+    ------
+    SchemaError
+        If a column is missing or has another type, or events have no time or go back in time.
+    """
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        raise SchemaError(f"the events have no column '{missing[0]}', which the query reads")
+    chosen = table.select(schema.names)
+    if not normalise_schema(chosen.schema).equals(schema):
+        raise SchemaError(
+            f"the events are {_types(chosen.schema)}, and the query was made for "
+            f"{_types(schema)}; cast them first"
+        )
+    chosen = chosen.cast(schema)
+    times = chosen.column(time)
+    if times.null_count:
+        raise SchemaError(f"{times.null_count} events have no time; filter them out first")
+    values = to_int64(times, name=time).to_numpy()
+    if not is_ascending(values) or (
+        last_time is not None and len(values) and values[0] < last_time
+    ):
+        raise SchemaError(
+            f"the events go back in time in column '{time}'; an online query takes them in order "
+            "of time"
+        )
+    return chosen
+
+
+def _types(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

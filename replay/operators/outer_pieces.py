@@ -1,0 +1,275 @@
+"""The outer query over rows that come piece by piece, kept only as far as they may still count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from replay.language.bound import (
+    Attribute,
+    Call,
+    DataType,
+    Expression,
+    Literal,
+    Outer,
+    SortKey,
+)
+from replay.operators.columns import Columns
+from replay.operators.evaluate import evaluate
+from replay.operators.outer import apply_outer
+from replay.operators.scalars import Faults
+
+_LITERALS = frozenset(DataType) - {DataType.NULL, DataType.BOOLEAN}
+
+KEPT_ROWS_MIN = 1 << 16
+"""Rows that pile up at least before those that cannot count any more are dropped."""
+
+
+class Operator(Protocol):
+    """Rows in, in order; rows of the answer out as soon as they are certain."""
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no row to come can change the answer any more."""
+        ...
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Take the next rows."""
+        ...
+
+    def finish(self) -> Iterator[pa.Table]:
+        """End the input."""
+        ...
+
+
+def run_through(operator: Operator, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield what an operator makes of tables, asking for no more of them than it needs."""
+    for table in tables:
+        yield from operator.push(table)
+        if operator.is_done:
+            break
+    yield from operator.finish()
+
+
+class OuterOperator:
+    """SELECT, WHERE, GROUP BY, HAVING, DISTINCT, ORDER BY and LIMIT over rows that come in pieces.
+
+    Row by row, and for DISTINCT, rows go out as they come. ORDER BY gives none before the end; with
+    LIMIT it keeps about twice the rows asked for, without it all. GROUP BY keeps all.
+
+    Parameters
+    ----------
+    outer
+        The bound outer query.
+    """
+
+    def __init__(self, outer: Outer) -> None:
+        self._faults = Faults()
+        self._rows: _RowByRow | _Distinct | _Ordered | _Whole
+        if outer.is_row_by_row:
+            self._rows = _RowByRow(outer, self._faults)
+        elif outer.group_by is not None or outer.having is not None:
+            self._rows = _Whole(outer, self._faults)
+        elif not outer.order_by:
+            self._rows = _Distinct(outer, self._faults)
+        elif outer.limit is not None and not outer.distinct:
+            self._rows = _Ordered(outer, self._faults, outer.offset + outer.limit)
+        else:
+            self._rows = _Whole(outer, self._faults)
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far: divisions by zero, overflows and the like that gave NULL."""
+        return self._faults.count
+
+    @property
+    def is_done(self) -> bool:
+        """Whether LIMIT has enough."""
+        return self._rows.is_done
+
+    @property
+    def needs_end(self) -> bool:
+        """Whether no row goes out before the input ends."""
+        return isinstance(self._rows, _Ordered | _Whole)
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Take the next rows; yield those of the answer that are certain now."""
+        return self._rows.push(table)
+
+    def finish(self) -> Iterator[pa.Table]:
+        """End the input and yield the rest of the answer."""
+        return self._rows.finish()
+
+
+class _Cut:
+    """OFFSET and LIMIT, counted off as rows go out."""
+
+    def __init__(self, outer: Outer) -> None:
+        self._offset = outer.offset
+        self._left = outer.limit
+
+    @property
+    def is_done(self) -> bool:
+        return self._left == 0
+
+    def cut(self, table: pa.Table) -> pa.Table:
+        kept = table.slice(self._offset, self._left)
+        self._offset = max(0, self._offset - table.num_rows)
+        if self._left is not None:
+            self._left -= kept.num_rows
+        return kept
+
+
+class _RowByRow:
+    """Rows of which each tells by itself what becomes of it."""
+
+    def __init__(self, outer: Outer, faults: Faults) -> None:
+        self._plain = replace(outer, limit=None, offset=0)
+        self._cut = _Cut(outer)
+        self._faults = faults
+        self._is_new = True
+
+    @property
+    def is_done(self) -> bool:
+        return self._cut.is_done
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        if self._is_new or not self.is_done:  # LIMIT 0 gives a table too, without rows
+            self._is_new = False
+            yield self._cut.cut(apply_outer(table, self._plain, self._faults))
+
+    def finish(self) -> Iterator[pa.Table]:
+        return iter(())
+
+
+class _Distinct:
+    """Rows of which the first of those that are alike goes out.
+
+    What has gone out is kept; new rows are compared with it each time they are as many.
+    """
+
+    def __init__(self, outer: Outer, faults: Faults) -> None:
+        self._plain = replace(outer, distinct=False, limit=None, offset=0)
+        items = tuple((name, Attribute(name, expression.type)) for name, expression in outer.items)
+        self._alike = Outer(items, distinct=True)
+        self._cut = _Cut(outer)
+        self._faults = faults
+        self._kept: list[pa.Table] = []
+        self._n_kept = 0
+        self._waiting: list[pa.Table] = []
+        self._n_waiting = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self._cut.is_done
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        if self._kept and self.is_done:  # LIMIT 0 gives a table too, without rows
+            return
+        rows = apply_outer(table, self._plain, self._faults)
+        self._waiting.append(rows)
+        self._n_waiting += rows.num_rows
+        if self._n_waiting >= self._n_kept:
+            yield self._compared()
+
+    def finish(self) -> Iterator[pa.Table]:
+        if self._waiting:
+            yield self._compared()
+
+    def _compared(self) -> pa.Table:
+        rows = pa.concat_tables([*self._kept, *self._waiting])
+        rows = apply_outer(rows, self._alike, Faults())
+        new = rows.slice(self._n_kept)
+        self._kept, self._n_kept = [rows], rows.num_rows
+        self._waiting, self._n_waiting = [], 0
+        return self._cut.cut(new)
+
+
+class _Ordered:
+    """The first rows of an order: what has enough before it is dropped now and then.
+
+    Once that has been done, rows behind the last one kept by the first key alone do not come in.
+    """
+
+    def __init__(self, outer: Outer, faults: Faults, n_wanted: int) -> None:
+        self._filter = outer.where
+        self._outer = replace(outer, where=None)
+        self._faults = faults
+        self._n_wanted = n_wanted
+        self._rows: list[pa.Table] = []
+        self._n_rows = 0
+        self._before_last: Expression | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._n_wanted == 0
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        if self._filter is not None:
+            table = apply_outer(table, _all_of(table, self._filter), self._faults)
+        if self._before_last is not None:
+            table = apply_outer(table, _all_of(table, self._before_last), Faults())
+        self._rows.append(table)
+        self._n_rows += table.num_rows
+        if self._n_rows >= max(2 * self._n_wanted, KEPT_ROWS_MIN):
+            # Rows that come later lose against those alike that came before.
+            first = replace(
+                _all_of(table, None), order_by=self._outer.order_by, limit=self._n_wanted
+            )
+            rows = apply_outer(pa.concat_tables(self._rows), first, Faults())
+            self._rows, self._n_rows = [rows], rows.num_rows
+            self._before_last = _not_behind(self._outer.order_by[0], rows.slice(rows.num_rows - 1))
+        yield from ()
+
+    def finish(self) -> Iterator[pa.Table]:
+        if self._rows:
+            yield apply_outer(pa.concat_tables(self._rows), self._outer, self._faults)
+
+
+def _not_behind(key: SortKey, row: pa.Table) -> Expression | None:
+    """Return what must hold of a row that is not behind this one; None if any may be before it."""
+    if key.nulls_first or key.expression.type not in _LITERALS:
+        return None
+    data, valid = evaluate(key.expression, Columns(row), Faults())
+    value = data[0].as_py() if isinstance(data, pa.Array | pa.ChunkedArray) else data[0].item()
+    is_null = value is None or (valid is not None and not valid[0])
+    if is_null or (isinstance(value, float) and math.isnan(value)):
+        return None
+    last = Literal(value, key.expression.type)
+    return Call(">=" if key.descending else "<=", (key.expression, last), DataType.BOOLEAN)
+
+
+def _all_of(table: pa.Table, where: Expression | None) -> Outer:
+    """Return the outer query that filters and gives all columns as they are."""
+    items = tuple((name, Attribute(name, DataType.NULL)) for name in table.column_names)
+    return Outer(items, where=where)
+
+
+class _Whole:
+    """Rows that are wanted all together."""
+
+    def __init__(self, outer: Outer, faults: Faults) -> None:
+        self._outer = outer
+        self._faults = faults
+        self._rows: list[pa.Table] = []
+
+    @property
+    def is_done(self) -> bool:
+        return False
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        self._rows.append(table)
+        yield from ()
+
+    def finish(self) -> Iterator[pa.Table]:
+        if self._rows:
+            yield apply_outer(pa.concat_tables(self._rows), self._outer, self._faults)

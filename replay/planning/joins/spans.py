@@ -1,0 +1,143 @@
+"""Spans of time around events of one side of a join, in which all their partners lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.language.bound_select import JoinRelation, JoinWindow
+from replay.planning.block_ranges import mask_of, ranges_of
+from replay.planning.coarse_map import saturating_add
+from replay.planning.statistics import IntArray, Leaves
+
+END_OF_TIME = (1 << 62) - 1
+"""No event is later, and none is before its negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reaches:
+    """How far from an event of the driving side its partners can be.
+
+    Attributes
+    ----------
+    back
+        Window over the other side, which the event sees; None: the latest event alone (ASOF).
+    ahead
+        Window over the driving side, in which the event is seen; None: it is not.
+    strict
+        Of the latest event alone: whether it is earlier.
+    """
+
+    back: JoinWindow | None
+    ahead: JoinWindow | None
+    strict: bool = False
+
+    @classmethod
+    def of(cls, join: JoinRelation, *, left_drives: bool) -> Reaches:
+        """Return the reaches of a join from one side."""
+        if left_drives:
+            return cls(join.right_window, join.left_window, join.asof_strict)
+        return cls(join.left_window, join.right_window)
+
+    @property
+    def count_rows(self) -> bool:
+        """Whether a window counts rows, so that none of its side may be left out within a span."""
+        windows = (self.back, self.ahead)
+        return any(window is not None and window.in_rows for window in windows)
+
+
+def spans_around(
+    first: IntArray, last: IntArray, reaches: Reaches, driver: Leaves, other: Leaves
+) -> IntArray:
+    """Return the spans in which all partners of events of the driving side lie. Pure.
+
+    Parameters
+    ----------
+    first, last
+        Between which times, inclusive, some events of the driving side lie; both ascending.
+    reaches
+        Of the join from that side.
+    driver, other
+        Leaves of both sides.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, 2)
+        First and last time of each span, inclusive; ascending, disjoint, and around the events
+        themselves. Wherever windows count rows, the rows that count lie in the span as well.
+
+    Notes
+    -----
+    By thesis Def. 2.9 the window active at T begins after ``T - size - slide + 1``, or that many
+    rows before those that have come by T.
+    """
+    low = _begins(first, reaches, other)
+    high = last if reaches.ahead is None else _ends(last, reaches.ahead, driver)
+    return unite(np.minimum(low, first), np.maximum(high, last))
+
+
+def _begins(first: IntArray, reaches: Reaches, other: Leaves) -> IntArray:
+    window = reaches.back
+    if window is not None and not window.in_rows:
+        return saturating_add(first, -(window.size + window.slide - 2))
+    if len(other.t_min) == 0:
+        return first
+    if window is None:
+        # The block begins with an event that is early enough, so the latest such is in it.
+        block = np.searchsorted(other.t_min, first - reaches.strict, side="right") - 1
+    else:
+        # All rows of the blocks before have come.
+        n_come = other.base[np.searchsorted(other.t_max, first, side="left")]
+        row = np.maximum(n_come - window.size - window.slide + 1, 0)
+        block = np.searchsorted(other.base[1:], row, side="right")
+        block = np.minimum(block, len(other.t_min) - 1)
+    return np.where(block < 0, first, other.t_min[np.maximum(block, 0)])
+
+
+def _ends(last: IntArray, window: JoinWindow, driver: Leaves) -> IntArray:
+    if not window.in_rows:
+        return saturating_add(last, window.size + window.slide - 2)
+    # Positions of the events are before those of the first block that is later.
+    row = driver.base[np.searchsorted(driver.t_min, last, side="right")] - 1
+    row = saturating_add(row, window.size + window.slide - 1)
+    block = np.searchsorted(driver.base[1:], row, side="right")
+    there = block < len(driver.t_max)
+    if not len(driver.t_max):
+        return last
+    ends = driver.t_max[np.minimum(block, len(driver.t_max) - 1)]
+    return np.where(there, ends, END_OF_TIME)
+
+
+def unite(low: IntArray, high: IntArray) -> IntArray:
+    """Return the union of inclusive spans, whose begins and ends both ascend, as (n, 2)."""
+    if len(low) == 0:
+        return np.empty((0, 2), np.int64)
+    apart = low[1:] > high[:-1]
+    begins = low[np.concatenate(([True], apart))]
+    ends = high[np.concatenate((apart, [True]))]
+    return np.stack((begins, ends), axis=1)
+
+
+def blocks_within(spans: IntArray, leaves: Leaves) -> IntArray:
+    """Return the blocks that have an event in a span, span by span, half-open, shape (n, 2)."""
+    first = np.searchsorted(leaves.t_max, spans[:, 0], side="left")
+    last = np.searchsorted(leaves.t_min, spans[:, 1], side="right")
+    return np.stack((first, np.maximum(first, last)), axis=1)
+
+
+def stretches_within(spans: IntArray, leaves: Leaves, allowed: IntArray | None) -> IntArray:
+    """Return all these blocks as stretches: ascending, disjoint, non-adjacent.
+
+    Parameters
+    ----------
+    spans, leaves
+        As for `blocks_within`.
+    allowed
+        Stretches outside of which no block matters; None: all blocks may.
+    """
+    n_blocks = len(leaves.t_min)
+    mask = mask_of(blocks_within(spans, leaves), n_blocks)
+    if allowed is not None:
+        mask &= mask_of(allowed, n_blocks)
+    return ranges_of(mask)

@@ -1,0 +1,174 @@
+"""Subqueries that only filter and project, made one with the query around them. Pure.
+
+What is left reads a stream itself, so that its tree and its indexes can be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from replay.language.bound import (
+    Aggregate,
+    Attribute,
+    BoundPatternQuery,
+    Call,
+    DataType,
+    Expression,
+    Outer,
+)
+from replay.language.bound_select import (
+    BoundQuery,
+    BoundSelect,
+    JoinRelation,
+    Relation,
+    RowWindows,
+    SessionWindows,
+    StreamRelation,
+    SubqueryRelation,
+)
+
+Columns = Mapping[str, Expression]
+"""What stands for each column of a subquery."""
+
+
+def simplified(query: BoundQuery) -> BoundQuery:
+    """Return a query with the same answer and with fewer subqueries.
+
+    A subquery goes where each of its rows is a row of its own source: it has no DISTINCT, ORDER
+    BY, LIMIT or aggregate. Under windows and patterns it must keep every row, too, since they
+    depend on which rows there are.
+    """
+    if isinstance(query, BoundPatternQuery):
+        return query if query.source is None else _pattern(query, query.source)
+    relation = _relation(query.source)
+    query = replace(query, source=relation)
+    below = _plain_below(query.source)
+    if below is None:
+        return query
+    columns = dict(below.outer.items)
+    if query.windows is not None:
+        return _windowed(query, below, columns)
+    outer = replace(
+        _over(query.outer, columns), where=_both(below.outer.where, query.outer.where, columns)
+    )
+    return replace(query, source=below.source, outer=outer)
+
+
+def without_order(outer: Outer, canonical: Sequence[str]) -> Outer:
+    """Return the outer query without an ORDER BY that asks for the order the rows have anyway.
+
+    Parameters
+    ----------
+    canonical
+        Columns by which the rows ascend, missing values last.
+    """
+    if len(outer.order_by) > len(canonical) or outer.group_by is not None:
+        return outer
+    for key, name in zip(outer.order_by, canonical, strict=False):
+        is_it = isinstance(key.expression, Attribute) and key.expression.name == name
+        if not is_it or key.descending or key.nulls_first:
+            return outer
+    return replace(outer, order_by=())
+
+
+def _relation(relation: Relation) -> Relation:
+    match relation:
+        case SubqueryRelation(inner):
+            return replace(relation, query=simplified(inner))
+        case JoinRelation(_, left, right):
+            return replace(relation, left=_relation(left), right=_relation(right))
+    return relation
+
+
+def _plain_below(relation: Relation) -> BoundSelect | None:
+    """Return the subquery a relation is, if it filters and projects row by row."""
+    if not isinstance(relation, SubqueryRelation) or not isinstance(relation.query, BoundSelect):
+        return None
+    below = relation.query
+    if below.source.time is not None:
+        below = replace(below, outer=without_order(below.outer, (below.source.time,)))
+    outer = below.outer
+    is_plain = outer.is_row_by_row and outer.limit is None and not outer.offset
+    return below if is_plain and below.windows is None else None
+
+
+def _windowed(query: BoundSelect, below: BoundSelect, columns: Columns) -> BoundSelect:
+    """Return windows over the source of a projection, where it keeps every row and the time."""
+    windows = query.windows
+    named = [query.source.time]
+    if isinstance(windows, SessionWindows | RowWindows):
+        named += windows.partition_by
+    renamed = [None if name is None else _column(columns.get(name)) for name in named]
+    is_kept = below.outer.where is None and None not in renamed
+    if not is_kept or renamed[0] != below.source.time:
+        return query
+    if isinstance(windows, SessionWindows | RowWindows):
+        partition_by = tuple(name for name in renamed[1:] if name is not None)
+        windows = replace(windows, partition_by=partition_by)
+    outer = _over(query.outer, columns)
+    return replace(query, source=below.source, outer=outer, windows=windows)
+
+
+def _column(expression: Expression | None) -> str | None:
+    return expression.name if isinstance(expression, Attribute) else None
+
+
+def _pattern(query: BoundPatternQuery, source: Relation) -> BoundPatternQuery:
+    """Return a pattern over the stream itself, where the subquery only selects columns of it."""
+    relation = _relation(source)
+    query = replace(query, source=relation)
+    below = _plain_below(relation)
+    if below is None or below.outer.where is not None:
+        return query
+    keeps_names = all(_column(expression) == name for name, expression in below.outer.items)
+    if not keeps_names or not isinstance(below.source, StreamRelation):
+        return query
+    if below.source.time != query.time:
+        return query
+    return replace(query, source=None, stream=below.source.name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Expressions of the subquery in the place of its columns
+
+
+def _over(outer: Outer, columns: Columns) -> Outer:
+    """Return an outer query over the rows below; its WHERE left as it is."""
+    having = None if outer.having is None else _put(outer.having, columns)
+    group_by = outer.group_by
+    if group_by is not None:
+        group_by = tuple(_put(key, columns) for key in group_by)
+    return replace(
+        outer,
+        items=tuple((name, _put(expression, columns)) for name, expression in outer.items),
+        where=None if outer.where is None else _put(outer.where, columns),
+        group_by=group_by,
+        having=having,
+        order_by=tuple(
+            replace(key, expression=_put(key.expression, columns)) for key in outer.order_by
+        ),
+    )
+
+
+def _both(
+    inner: Expression | None, outer: Expression | None, columns: Columns
+) -> Expression | None:
+    """Return what holds where the subquery's condition does, and then the query's."""
+    if outer is None:
+        return inner
+    outer = _put(outer, columns)
+    if inner is None:
+        return outer
+    return Call("and", (inner, outer), DataType.BOOLEAN)
+
+
+def _put(expression: Expression, columns: Columns) -> Expression:
+    match expression:
+        case Attribute(name):
+            return columns.get(name, expression)
+        case Call(_, args):
+            return replace(expression, args=tuple(_put(part, columns) for part in args))
+        case Aggregate(_, argument) if argument is not None:
+            return replace(expression, argument=_put(argument, columns))
+    return expression

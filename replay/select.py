@@ -1,0 +1,299 @@
+"""From a bound query to the flow that answers it: which plan each part has, what follows what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from chronicle import Snapshot
+from costmodel.parameters import CostParameters
+from replay.catalog import Catalog, TableCatalog
+from replay.engines.joins import JoinRun
+from replay.engines.scan import Reading
+from replay.engines.source import TableSource
+from replay.engines.statistics import SnapshotStatistics, statistics_of
+from replay.engines.window_tree.planning import window_plan
+from replay.errors import PlanError
+from replay.filtered_flow import FilteredPatternFlow
+from replay.flows import Flow, JoinFlow, OperatorFlow, Side, StreamFlow, TableFlow, TreeFlow
+from replay.language.aggregation import to_aggregation
+from replay.language.bound import BoundPatternQuery, Expression, Outer
+from replay.language.bound_select import (
+    BoundQuery,
+    BoundSelect,
+    JoinRelation,
+    Relation,
+    StreamRelation,
+    SubqueryRelation,
+    WindowAggregation,
+)
+from replay.operators.outer_pieces import Operator, OuterOperator
+from replay.planning.filter_query import (
+    in_words_of_filters,
+    of_events,
+    to_pattern_query,
+    to_request,
+)
+from replay.planning.filtered_pattern import to_filtered_pattern
+from replay.planning.plan import Plan, PlanKind
+from replay.planning.planner import choose_plan
+from replay.planning.requests import PREFIX
+from replay.planning.telling import AnyPlan, FlowPlan
+from replay.planning.windows.plan import Way
+from replay.reads import (
+    columns_of_outer,
+    columns_of_query,
+    columns_of_windows,
+    in_stream_order,
+    may_filter_first,
+    pruned,
+)
+from replay.statement import STATEMENTS_CACHED
+from replay.steps import Chain, aggregating, finishing, operators_of
+
+PatternStarter = Callable[[BoundPatternQuery], Flow]
+"""Makes the flow of a row pattern over a stream of the catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Makes flows of the parts of one query.
+
+    Attributes
+    ----------
+    catalog
+        Where its streams come from.
+    requested
+        The plan asked for.
+    pattern
+        Makes the flow of a row pattern over a stream.
+    """
+
+    catalog: Catalog
+    requested: str
+    pattern: PatternStarter
+
+    def open_query(self, query: BoundQuery) -> Flow:
+        """Return the flow of a query's answer."""
+        if isinstance(query, BoundPatternQuery):
+            return self._open_pattern(query)
+        if isinstance(query.source, StreamRelation):
+            what = to_aggregation(query)
+            if what is not None:
+                return self._open_aggregation(query.source, what)
+            return self._open_filter(query.source, query.outer)
+        below = self  # windows over rows are aggregated by replay, whatever is asked
+        if self.requested == "replay" and query.outer.group_by is not None:
+            below = replace(self, requested="auto")
+        inner = below._open_relation(query.source, columns_of_query(query), query.outer.where)
+        return _over(_words_of(query), inner, operators_of(query))
+
+    def _open_pattern(self, query: BoundPatternQuery) -> Flow:
+        """Return the matches of a row pattern over a stream, a filter, or any subquery."""
+        if query.source is None or isinstance(query.source, StreamRelation):
+            return self.pattern(query)
+        filtered = to_filtered_pattern(query) if self.requested != "full" else None
+        if filtered is not None:
+            snapshot = self.catalog.snapshot(filtered.planned.stream)
+            if snapshot is not None:
+                statistics = statistics_of(snapshot)
+                plan = _planned_pattern(
+                    filtered.planned, statistics, self.requested, statistics.parameters
+                )
+                if plan.kind is not PlanKind.FULL:
+                    is_adaptive = self.requested == "auto"
+                    return FilteredPatternFlow(snapshot, statistics, filtered, plan, is_adaptive)
+        inner = self._open_relation(query.source, columns_of_query(query), None)
+        return _over("MATCH_RECOGNIZE over a subquery", inner, operators_of(query))
+
+    def _open_filter(self, stream: StreamRelation, outer: Outer) -> Flow:
+        """Return the events of a stream that pass a WHERE, projected, ordered and cut."""
+        outer, backward = in_stream_order(outer, stream.time)
+        wanted = None
+        if outer.is_row_by_row and outer.limit is not None:
+            wanted = outer.offset + outer.limit
+        columns = columns_of_outer(replace(outer, where=None))
+        reading = Reading(
+            columns=_at_least_one(columns, stream, with_time=backward),
+            where=outer.where,
+            time=stream.time,
+            backward=backward,
+            few=wanted is not None,
+        )
+        inner = self._read(stream, reading, limit=wanted)
+        return OperatorFlow(inner, OuterOperator(replace(outer, where=None)), inner.plan)
+
+    def _open_aggregation(self, source: StreamRelation, what: WindowAggregation) -> Flow:
+        """Return windows of a stream's events, aggregated from its tree or by replay."""
+        snapshot = self.catalog.snapshot(source.name)
+        if snapshot is None:
+            inner = self._open_aggregated(source, what, self.requested)
+            steps = aggregating(_unfiltered(what), span=_span_of_table(inner))
+            return _over("window aggregation by replay", inner, steps)
+        statistics = statistics_of(snapshot)
+        by_blocks = self.requested in ("full", "all") or self.requested.startswith(PREFIX)
+        asked = "replay" if by_blocks else self.requested
+        chosen = window_plan(what, snapshot, asked, parameters=statistics.parameters)
+        if chosen.way is not Way.REPLAY:
+            flow = TreeFlow(snapshot, what, chosen, statistics.faults)
+            return OperatorFlow(flow, Chain(finishing(what)), chosen)
+        inner = self._open_aggregated(source, what, self.requested if by_blocks else "auto")
+        steps = aggregating(_unfiltered(what), span=_span(snapshot))
+        assert inner.plan is not None
+        plan = FlowPlan("window aggregation by replay", (inner.plan,), chosen)
+        return OperatorFlow(inner, Chain(steps), plan)
+
+    def _open_aggregated(
+        self, source: StreamRelation, what: WindowAggregation, requested: str
+    ) -> Flow:
+        """Return the events that are aggregated; where it may be, those that pass WHERE."""
+        rest = _unfiltered(what)
+        where = what.where if rest is not what else None
+        reading = Reading(
+            _at_least_one(columns_of_windows(rest), source),
+            where,
+            time=source.time,
+            encoded=True,
+        )
+        return replace(self, requested=requested)._read(source, reading)
+
+    def _open_relation(
+        self, relation: Relation, columns: tuple[str, ...], where: Expression | None
+    ) -> Flow:
+        """Return the rows of a relation, with at least some columns.
+
+        ``where`` is what is asked of its rows afterwards: a relation may leave out others.
+        """
+        if isinstance(relation, StreamRelation):
+            return self._read(relation, Reading(_at_least_one(columns, relation), where))
+        if isinstance(relation, SubqueryRelation):
+            return self.open_query(pruned(relation, columns).query)
+        return self._open_join(relation, columns, where)
+
+    def _open_join(
+        self, join: JoinRelation, columns: tuple[str, ...], where: Expression | None
+    ) -> Flow:
+        """Return the pairs of a join; sides that are no streams of a store are read in full."""
+        sides: list[Side] = []
+        below = replace(self, requested="full" if self.requested == "full" else "auto")
+
+        def open_side(relation: Relation, names: tuple[str, ...]) -> Side:
+            snapshot = None
+            if isinstance(relation, StreamRelation):
+                snapshot = self.catalog.snapshot(relation.name)
+            statistics = None if snapshot is None else statistics_of(snapshot)
+            sides.append(Side(below._open_relation(relation, names, None), snapshot, statistics))
+            return sides[-1]
+
+        if isinstance(self.catalog, TableCatalog):
+            self._check_full()
+        run = JoinRun(join, open_side, where=where, columns=columns, requested=self.requested)
+        return JoinFlow(run, tuple(sides), _plan_of_join(run, sides))
+
+    def _read(self, stream: StreamRelation, reading: Reading, limit: int | None = None) -> Flow:
+        """Return the events of a stream that pass a condition, by the plan asked for."""
+        snapshot = self.catalog.snapshot(stream.name)
+        if snapshot is None:
+            return self._read_table(stream, reading)
+        statistics = statistics_of(snapshot)
+        request = to_request(self.requested, stream.name)
+        query = to_pattern_query(stream.name, snapshot.settings.time, reading.where, limit=limit)
+        plan = _planned(query, statistics, request, statistics.parameters)
+        is_adaptive = self.requested == "auto"
+        return StreamFlow(snapshot, statistics, query, plan, is_adaptive, reading)
+
+    def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
+        self._check_full()
+        table = self.catalog.table(stream.name)
+        named = {stream.time} - {None} | set(reading.first_columns) | set(reading.columns)
+        columns = [name for name in table.column_names if name in named]
+        return TableFlow(TableSource(table, columns, time=stream.time, name=stream.name), reading)
+
+    def _check_full(self) -> None:
+        if self.requested not in ("auto", "full", "replay"):
+            raise PlanError(
+                f"plan '{self.requested}' needs a store with tree and indexes; a table in memory "
+                "is replayed in full (plan 'auto' or 'full')"
+            )
+
+
+def _unfiltered(what: WindowAggregation) -> WindowAggregation:
+    """Return the aggregation of rows that pass WHERE already, where those are all it needs."""
+    return replace(what, where=None) if may_filter_first(what) and what.where else what
+
+
+def _plan_of_join(run: JoinRun, sides: Sequence[Side]) -> AnyPlan | None:
+    """Return the plan of a join with those below it; None where all is in memory."""
+    stored = [side for side in sides if side.snapshot is not None]
+    below = [side.flow.plan for side in sides if side.snapshot is None]
+    plans = [plan for plan in below if plan is not None]
+    if not stored and not plans:
+        return None
+    return FlowPlan("join", tuple(plans), run.plan) if plans else run.plan
+
+
+def _words_of(query: BoundSelect) -> str:
+    below = "a join" if isinstance(query.source, JoinRelation) else "a subquery"
+    if query.outer.group_by is None:
+        return f"SELECT over {below}"
+    return f"{'aggregates' if query.windows is None else 'windows'} over {below}"
+
+
+def _over(operator: str, inner: Flow, operators: Sequence[Operator]) -> Flow:
+    """Return rows that pass through operators, and the plan that says so."""
+    plan = None if inner.plan is None else FlowPlan(operator, (inner.plan,))
+    return OperatorFlow(inner, Chain(operators), plan)
+
+
+@lru_cache(STATEMENTS_CACHED)
+def _planned(
+    query: BoundPatternQuery,
+    statistics: SnapshotStatistics,
+    requested: str,
+    parameters: CostParameters,
+) -> Plan:
+    try:
+        plan = choose_plan(query, statistics, requested=requested, parameters=parameters)
+    except PlanError as error:
+        raise PlanError(of_events(str(error))) from None
+    return in_words_of_filters(plan)
+
+
+@lru_cache(STATEMENTS_CACHED)
+def _planned_pattern(
+    query: BoundPatternQuery,
+    statistics: SnapshotStatistics,
+    requested: str,
+    parameters: CostParameters,
+) -> Plan:
+    # No sample: its events would have to be marked by the filter first.
+    return choose_plan(query, statistics, requested=requested, parameters=parameters, sample=False)
+
+
+def clear_planned() -> None:
+    """Forget plans of filters and of patterns over them."""
+    _planned.cache_clear()
+    _planned_pattern.cache_clear()
+
+
+def _at_least_one(
+    columns: tuple[str, ...], stream: StreamRelation, *, with_time: bool = False
+) -> tuple[str, ...]:
+    """Return the columns to read: one at least, since they carry how many rows there are."""
+    if with_time or not columns:
+        time = stream.time or next((name for name, _ in stream.columns), None)
+        if time is not None:
+            return tuple(sorted({*columns, time}))
+    return columns
+
+
+def _span(snapshot: Snapshot) -> tuple[int, int] | None:
+    """Return first and last time of a stream; None without events."""
+    if snapshot.t_min is None or snapshot.t_max is None:
+        return None
+    return snapshot.t_min, snapshot.t_max
+
+
+def _span_of_table(flow: Flow) -> tuple[int, int] | None:
+    return flow.span if isinstance(flow, TableFlow) else None

@@ -1,0 +1,262 @@
+"""Operators of a query one after the other, over rows that are pushed: offline and online alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from chronicle.time import is_ascending, to_int64
+from replay.errors import NotSupportedError, QueryError
+from replay.language.aggregation import to_aggregation
+from replay.language.bound import BoundPatternQuery
+from replay.language.bound_select import (
+    WINDOW_END,
+    WINDOW_START,
+    BoundQuery,
+    JoinRelation,
+    SubqueryRelation,
+    WholeRange,
+    WindowAggregation,
+)
+from replay.online_query import OnlineQuery
+from replay.operators.outer_pieces import Operator, OuterOperator, run_through
+from replay.operators.program import compile_program
+from replay.operators.windows.aggregator import WindowAggregator
+from replay.planning.simplify import without_order
+from replay.reads import columns_of_query, in_stream_order, pruned
+from replay.statement import Statement
+
+
+def operators_of(query: BoundQuery, *, eager: bool = False) -> list[Operator]:
+    """Return what the rows of a query's source pass through to become its answer.
+
+    ``eager`` has windows told as soon as they are over, as one wants it online.
+    """
+    checks = _checks(query)
+    if isinstance(query, BoundPatternQuery):
+        return [*checks, *matching(query)]
+    what = to_aggregation(query)
+    if what is not None:
+        return [*checks, *aggregating(what, eager=eager)]
+    outer, backward = in_stream_order(query.outer, query.source.time)
+    return [*checks, OuterOperator(query.outer if backward else outer)]
+
+
+def _checks(query: BoundQuery) -> list[Operator]:
+    """Return a check of the time of a subquery's rows, where something depends on it."""
+    if not isinstance(query.source, SubqueryRelation):
+        return []
+    if isinstance(query, BoundPatternQuery):
+        return [TimeCheck(query.time)]
+    time = query.source.time
+    needs_time = query.windows is not None or bool(query.outer.order_by)
+    return [TimeCheck(time)] if time is not None and needs_time else []
+
+
+def stages(query: BoundQuery) -> list[BoundQuery]:
+    """Return the subqueries below a query, from the one that reads a stream on, and the query.
+
+    Raises
+    ------
+    NotSupportedError
+        If streams are joined.
+    """
+    source = query.source
+    if isinstance(source, JoinRelation):
+        raise NotSupportedError(
+            "a join of streams takes events of both, and an online query those of one; use "
+            "replay.query"
+        )
+    if not isinstance(source, SubqueryRelation):
+        return [query]
+    return [*stages(pruned(source, columns_of_query(query)).query), query]
+
+
+def aggregating(
+    what: WindowAggregation, *, span: tuple[int, int] | None = None, eager: bool = False
+) -> list[Operator]:
+    """Return the operators of a window aggregation and of what is done with its rows.
+
+    ``span`` holds first and last time of the stream where they are known.
+    """
+    return [Aggregating(what, span, eager=eager), *finishing(what)]
+
+
+def finishing(what: WindowAggregation) -> list[Operator]:
+    """Return what is done with the rows of a window aggregation."""
+    borders = () if isinstance(what.windows, WholeRange) else (WINDOW_START, WINDOW_END)
+    return [OuterOperator(without_order(what.rest, (*borders, *what.key_names)))]
+
+
+def matching(query: BoundPatternQuery) -> list[Operator]:
+    """Return the operators of a row pattern and of the outer query around it."""
+    inner = Matching(replace(query, outer=None))
+    return [inner] if query.outer is None else [inner, OuterOperator(query.outer)]
+
+
+class TimeCheck:
+    """Rows of a subquery, handed on as long as their time is there and does not go back."""
+
+    n_faults = 0
+    is_done = False
+
+    def __init__(self, time: str) -> None:
+        self._time = time
+        self._last: int | None = None
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Check the next rows and yield them.
+
+        Raises
+        ------
+        QueryError
+            If a time is missing or goes back.
+        """
+        times = table.column(self._time)
+        if times.null_count:
+            raise QueryError(
+                f"the subquery gives a row without a time in column '{self._time}'; leave such "
+                f"rows out: WHERE {self._time} IS NOT NULL"
+            )
+        values = to_int64(times, name=self._time).to_numpy()
+        if len(values):
+            if not is_ascending(values) or (self._last is not None and values[0] < self._last):
+                raise QueryError(
+                    f"the rows of the subquery go back in time in column '{self._time}'; write "
+                    f"ORDER BY {self._time} in it"
+                )
+            self._last = int(values[-1])
+        yield table
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield nothing: no row waits."""
+        return iter(())
+
+
+class Aggregating:
+    """Window aggregation of rows that are pushed.
+
+    Parameters
+    ----------
+    what
+        What is computed.
+    span
+        First and last time of the stream, where they are known beforehand.
+    eager
+        Whether windows are told as soon as they are over.
+    """
+
+    def __init__(
+        self, what: WindowAggregation, span: tuple[int, int] | None, *, eager: bool
+    ) -> None:
+        self._what = what
+        self._span = span
+        self._eager = eager
+        self._aggregator: WindowAggregator | None = None
+        self._n_pushed = 0
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far."""
+        return 0 if self._aggregator is None else self._aggregator.n_faults
+
+    @property
+    def is_done(self) -> bool:
+        """Return False: every row counts."""
+        return False
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Take the next rows and yield the windows that are over."""
+        if self._aggregator is None:
+            self._aggregator = WindowAggregator(
+                self._what, table.schema, span=self._span, eager=self._eager
+            )
+            yield self._aggregator.schema.empty_table()
+        if table.num_rows:
+            yield from self._aggregator.push(table, self._n_pushed)
+            self._n_pushed += table.num_rows
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield the windows that are still open."""
+        if self._aggregator is not None:
+            yield from self._aggregator.finish()
+
+
+class Matching:
+    """A row pattern over rows that are pushed.
+
+    Parameters
+    ----------
+    query
+        Without an outer query.
+    """
+
+    def __init__(self, query: BoundPatternQuery) -> None:
+        self._statement = Statement(query, compile_program(query))
+        self._online: OnlineQuery | None = None
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far."""
+        return 0 if self._online is None else self._online.n_faults
+
+    @property
+    def is_done(self) -> bool:
+        """Whether LIMIT has enough."""
+        return self._online is not None and self._online.is_done
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Take the next rows and yield the matches that are certain."""
+        if self._online is None:
+            self._online = OnlineQuery(self._statement, table.schema)
+        yield self._online.push(table)
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield the rest of the matches."""
+        if self._online is not None:
+            yield self._online.finish()
+
+
+class Chain:
+    """Operators one after the other, as one."""
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        self._operators = tuple(operators)
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far, of all of them."""
+        return sum(operator.n_faults for operator in self._operators)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no row to come can change the answer any more."""
+        return any(operator.is_done for operator in self._operators)
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Take the next rows and yield what comes out at the other end."""
+        return _pushed([table], self._operators)
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield the rest."""
+        for place, operator in enumerate(self._operators):
+            rest = self._operators[place + 1 :]
+            if not any(later.is_done for later in rest):
+                yield from _pushed(operator.finish(), rest)
+
+
+def _pushed(tables: Iterable[pa.Table], operators: Sequence[Operator]) -> Iterator[pa.Table]:
+    if not operators:
+        yield from tables
+        return
+    for table in tables:
+        yield from _pushed(operators[0].push(table), operators[1:])
+        if operators[0].is_done:
+            return
+
+
+def answer_schema(operators: Sequence[Operator], schema: pa.Schema) -> pa.Schema:
+    """Return the columns of what fresh operators make of rows; they are used up by it."""
+    return next(run_through(Chain(operators), [schema.empty_table()])).schema

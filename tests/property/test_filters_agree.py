@@ -1,0 +1,205 @@
+"""Filters and what is composed of them: every plan gives the answer of a naive outer query."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+import replay
+from chronicle import Store, create_store
+from replay.errors import PlanError
+from replay.language import bind_query, parse_query
+from replay.language.bound import Outer
+from replay.language.bound_select import BoundSelect
+from replay.operators.outer import apply_outer
+from replay.operators.outer_pieces import OuterOperator, run_through
+from replay.operators.scalars import Faults
+from tests.filter_cases import conditions, filters, plain_filters
+from tests.helpers import fill_stream
+from tests.oracles.matcher import match_rows
+from tests.oracles.outer import outer_rows
+from tests.property.test_plans_agree import INDEXED, answer, comparable
+from tests.strategies import SmallStream, queries, streams
+
+PLANS = ("auto", "full", "tree", "all", "indexes=a", "indexes=s.x,s.s")
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def outer_of(sql: str, schema: pa.Schema) -> Outer:
+    """Return the clauses of a filter, bound to a stream."""
+    bound = bind_query(parse_query(sql), lambda _: (schema, "t"), text=sql)
+    assert isinstance(bound, BoundSelect)
+    return bound.outer
+
+
+def rows_of(stream: SmallStream) -> list[dict[str, Any]]:
+    """Return the rows with all columns, also the one no condition names."""
+    return [{name: row.get(name) for name in stream.schema.names} for row in stream.rows]
+
+
+@contextmanager
+def filled(stream: SmallStream, indexes: set[str]) -> Iterator[Store]:
+    """Lend a store with the stream ``s``."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = create_store(Path(folder) / "store")
+        fill_stream(store, "s", stream, index=tuple(sorted(indexes)))
+        yield store
+
+
+def assert_every_plan_gives(
+    expected: list[dict[str, Any]], store: Store, sql: str, plans: tuple[str, ...] = PLANS
+) -> None:
+    for plan in plans:
+        try:
+            result = replay.query(store, sql, plan=plan)
+        except PlanError:
+            assert plan not in ("auto", "full")
+            continue
+        read = result.actual.blocks_read
+        event(f"{plan}: {'skips' if read < result.actual.blocks_total else 'reads all'}")
+        assert answer(result.table) == comparable(expected), plan
+
+
+@given(stream=streams(), sql=filters(), indexes=st.sets(st.sampled_from(INDEXED)))
+@SLOW
+def test_every_plan_of_a_filter_gives_the_answer_of_the_oracle(
+    stream: SmallStream, sql: str, indexes: set[str]
+) -> None:
+    expected = outer_rows(rows_of(stream), outer_of(sql, stream.schema))
+    event(f"rows: {min(len(expected), 3)}")
+    with filled(stream, indexes) as store:
+        assert_every_plan_gives(expected, store, sql)
+        pieces = replay.batches(store, sql).read_all()
+        assert answer(pieces) == comparable(expected)
+
+
+@given(stream=streams(), sql=filters())
+def test_a_filter_of_a_table_in_memory_gives_the_answer_of_the_oracle(
+    stream: SmallStream, sql: str
+) -> None:
+    expected = outer_rows(rows_of(stream), outer_of(sql, stream.schema))
+    assert answer(replay.query({"s": stream.table}, sql).table) == comparable(expected)
+
+
+@given(stream=streams(), sql=filters(), data=st.data())
+def test_rows_in_pieces_give_the_answer_of_all_at_once(
+    stream: SmallStream, sql: str, data: st.DataObject
+) -> None:
+    outer = outer_of(sql, stream.schema)
+    n = len(stream.rows)
+    cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=5)))
+    borders = [0, *cuts, n]
+    pieces = [stream.table.slice(a, b - a) for a, b in pairwise(borders)]
+    found = pa.concat_tables(run_through(OuterOperator(outer), pieces))
+    whole = apply_outer(stream.table, outer, Faults())
+    assert comparable(found.to_pylist()) == comparable(whole.to_pylist())
+
+
+@given(
+    stream=streams(),
+    inner=st.one_of(filters(), plain_filters()),
+    outer=st.sampled_from(
+        (
+            "SELECT t, a FROM ({}) AS A WHERE a > 1",
+            "SELECT t FROM ({}) ORDER BY t DESC LIMIT 3",
+            "SELECT DISTINCT a FROM ({})",
+            "SELECT COUNT(*) AS n, MIN(t) AS low, MAX(t) AS high FROM ({}) WHERE t IS NOT NULL",
+            "SELECT a, COUNT(*) AS n FROM ({}) WHERE a < 4 GROUP BY a ORDER BY a DESC",
+        )
+    ),
+    indexes=st.sets(st.sampled_from(INDEXED)),
+)
+@SLOW
+def test_a_query_over_a_subquery_gives_the_answer_of_both_oracles(
+    stream: SmallStream, inner: str, outer: str, indexes: set[str]
+) -> None:
+    sql = outer.format(inner)
+    below = outer_of(inner, stream.schema)
+    if not {"t", "a"} <= {name for name, _ in below.items}:
+        return
+    bound = bind_query(parse_query(sql), lambda _: (stream.schema, "t"), text=sql)
+    assert isinstance(bound, BoundSelect)
+    expected = outer_rows(outer_rows(rows_of(stream), below), bound.outer)
+    if bound.outer.group_by and not bound.outer.order_by:
+        expected.sort(key=repr)
+    with filled(stream, indexes) as store:
+        assert_every_plan_gives(expected, store, sql, ("auto", "full", "tree"))
+
+
+@given(stream=streams(), inner=plain_filters(), data=st.data())
+@SLOW
+def test_a_pattern_over_a_subquery_gives_the_answer_of_both_oracles(
+    stream: SmallStream, inner: str, data: st.DataObject
+) -> None:
+    pattern = data.draw(queries(timestamps=stream.has_timestamps))
+    sql = pattern.replace("FROM s ", f"FROM ({inner}) ", 1)
+    rows = outer_rows(rows_of(stream), outer_of(inner, stream.schema))
+    bound = bind_query(parse_query(pattern), lambda _: (stream.schema, "t"), text=pattern)
+    expected = match_rows(rows, bound)
+    event(f"matches: {min(len(expected), 3)}")
+    with filled(stream, {"a", "x"}) as store:
+        assert_every_plan_gives(expected, store, sql, ("auto", "full", "tree", "all"))
+
+
+@given(stream=streams(), sql=st.one_of(filters(), plain_filters()), data=st.data())
+def test_a_filter_online_gives_the_answer_over_history(
+    stream: SmallStream, sql: str, data: st.DataObject
+) -> None:
+    try:
+        operator = replay.online(sql, stream.schema, time="t")
+    except replay.NotSupportedError:
+        assert "ORDER BY" in sql
+        return
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream.rows)), max_size=4)))
+    borders = [0, *cuts, len(stream.rows)]
+    pieces = [operator.push(stream.table.slice(a, b - a)) for a, b in pairwise(borders)]
+    table = pa.concat_tables([*pieces, operator.finish()])
+    assert table.schema == operator.schema
+    expected = outer_rows(rows_of(stream), outer_of(sql, stream.schema))
+    assert answer(table) == comparable(expected)
+
+
+SIDES = "SELECT l.t AS t, r.t AS u, r.x AS x FROM ({}) AS l"
+JOINS = (
+    f"{SIDES} JOIN ({{}}) AS r WITHIN {{}} ON l.k = r.k",
+    f"{SIDES} JOIN ({{}}) AS r WITHIN {{}} WHERE l.a > 1",
+    f"{SIDES} LEFT JOIN ({{}}) AS r WITHIN {{}} ON l.k = r.k",
+    f"{SIDES} ASOF LEFT JOIN ({{}}) AS r ON l.k = r.k AND l.t >= r.t WITHIN {{}}",
+    f"{SIDES} JOIN ({{}}) AS r WITHIN ({{}}, 2 ROWS)",
+    f"{SIDES} JOIN ({{}}) AS r WITHIN {{}} SLIDE {{}}",
+)
+"""Joins of two subqueries, and lengths of time to be put in."""
+
+
+@given(
+    stream=streams(rows_max=24),
+    join=st.sampled_from(JOINS),
+    sides=st.tuples(*[conditions().map(lambda c: f"SELECT * FROM s AS A WHERE {c}")] * 2),
+)
+@SLOW
+def test_a_join_of_filters_is_that_of_the_rows_they_leave(
+    stream: SmallStream, join: str, sides: tuple[str, str]
+) -> None:
+    unit = " SECOND" if stream.has_timestamps else ""
+    lengths = [f"3{unit}", f"2{unit}"][: join.count("{}") - 2]
+    left, right = (outer_rows(rows_of(stream), outer_of(side, stream.schema)) for side in sides)
+    with filled(stream, {"a"}) as store:
+        fill_stream(store, "l", replace(stream, rows=left, cuts=()))
+        fill_stream(store, "r", replace(stream, rows=right, cuts=()))
+        expected = replay.query(store, join.format("SELECT * FROM l", "SELECT * FROM r", *lengths))
+        for plan in ("auto", "full", "tree"):
+            try:
+                found = replay.query(store, join.format(*sides, *lengths), plan=plan)
+            except PlanError:
+                assert plan == "tree"
+                continue
+            assert answer(found.table) == answer(expected.table), plan

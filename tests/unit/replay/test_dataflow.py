@@ -1,0 +1,163 @@
+"""Dataflows in Python compose SQL, and give its answer."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle import Store, create_store
+from chronicle.errors import StreamNotFoundError
+from replay.errors import PlanError, QueryError
+from tests.helpers import fill_stream
+from tests.strategies import SmallStream
+
+N_EVENTS = 60
+
+
+def rows() -> list[dict[str, Any]]:
+    return [
+        {"t": t, "a": t % 7, "x": t / 2, "s": f"s{t % 3}", "f": None, "k": t % 2}
+        for t in range(N_EVENTS)
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = create_store(tmp_path / "store")
+    fill_stream(store, "s", SmallStream(rows(), 4, 16, 2, cuts=()), index=("a",))
+    return store
+
+
+def test_steps_are_sql_around_the_step_before(store: Store) -> None:
+    flow = (
+        replay.stream(store, "s")
+        .filter("a > :low")
+        .select("t", twice="2 * x")
+        .window(size=10, slide=5)
+        .aggregate(n="COUNT(*)", top="MAX(twice)")
+    )
+
+    assert " ".join(flow.sql.split()) == (
+        "SELECT window_start, window_end, COUNT(*) AS n, MAX(twice) AS top FROM TABLE(HOP(TABLE ( "
+        "SELECT t, 2 * x AS twice FROM ( SELECT * FROM s WHERE a > :low ) ), DESCRIPTOR(t), 5, 10))"
+        " GROUP BY window_start, window_end"
+    )
+    params = {"low": 4}
+    kept = [t for t in range(N_EVENTS) if t % 7 > 4]
+    starts = range(kept[0] - 5, kept[-1] + 1, 5)
+    inside = [[t for t in kept if low <= t < low + 10] for low in starts]
+    expected = [
+        {"window_start": low, "window_end": low + 10, "n": len(ts), "top": max(map(float, ts))}
+        for low, ts in zip(starts, inside, strict=True)
+    ]
+    assert flow.run(params=params).table.to_pylist() == expected
+    assert flow.batches(params=params).read_all().to_pylist() == expected
+    assert "windows over a subquery" in str(flow.explain(params=params))
+
+
+@pytest.mark.parametrize(
+    ("window", "text"),
+    [
+        ({"size": 10}, "TUMBLE(TABLE s, DESCRIPTOR(t), 10)"),
+        ({"size": "1 HOUR", "slide": "1 MINUTE"}, "HOP(TABLE s, DESCRIPTOR(t), 1 MINUTE, 1 HOUR)"),
+        (
+            {"size": dt.timedelta(seconds=2), "origin": 7},
+            "TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '2000000' MICROSECOND, ORIGIN => 7)",
+        ),
+        ({"size": 10, "step": 2}, "CUMULATE(TABLE s, DESCRIPTOR(t), 2, 10)"),
+        ({"gap": 3, "partition_by": ("k",)}, "SESSION(TABLE s PARTITION BY (k), DESCRIPTOR(t), 3)"),
+        ({"rows": 5}, "TUMBLE_ROWS(TABLE s, DESCRIPTOR(t), 5)"),
+        ({"rows": 5, "slide_rows": 2}, "HOP_ROWS(TABLE s, DESCRIPTOR(t), 2, 5)"),
+    ],
+)
+def test_every_window_has_its_function(store: Store, window: dict[str, Any], text: str) -> None:
+    assert f"FROM TABLE({text})" in replay.stream(store, "s").window(**window).aggregate(n="1").sql
+
+
+def test_the_same_answer_by_sql_by_python_and_online(store: Store) -> None:
+    flow = (
+        replay.stream(store, "s")
+        .filter("a <> 3")
+        .window(size=4)
+        .aggregate(total="SUM(a)")
+        .match("MEASURES A.window_start AS began, B.total AS total PATTERN (A B) "
+               "DEFINE B AS B.total > A.total", time="began")
+    )  # fmt: skip
+    sql = """SELECT * FROM (
+      SELECT window_start, window_end, SUM(a) AS total
+      FROM TABLE(TUMBLE(TABLE (SELECT * FROM s WHERE a <> 3), DESCRIPTOR(t), 4))
+      GROUP BY window_start, window_end
+    ) MATCH_RECOGNIZE (
+      ORDER BY window_start MEASURES A.window_start AS began, B.total AS total
+      PATTERN (A B) DEFINE B AS B.total > A.total)"""
+    expected = replay.query(store, sql).table
+    assert expected.num_rows > 3
+
+    assert flow.run().table.equals(expected)
+    operator = flow.online()
+    assert operator.columns == ("a", "t")
+    table = pa.Table.from_pylist(rows(), schema=store.stream("s").schema)
+    pieces = [operator.push(table.slice(at, 7)) for at in range(0, N_EVENTS, 7)]
+    assert any(piece.num_rows for piece in pieces)
+    assert pa.concat_tables([*pieces, operator.finish()]).equals(expected)
+    in_memory = replay.stream({"s": table}, "s", time="t").filter("a <> 3").window(size=4)
+    assert in_memory.aggregate(total="SUM(a)").run().table.column("total").to_pylist() == (
+        replay.stream(store, "s").filter("a <> 3").window(size=4).aggregate(total="SUM(a)")
+        .run().table.column("total").to_pylist()
+    )  # fmt: skip
+
+
+def test_aggregates_of_keys_order_and_limit(store: Store) -> None:
+    flow = replay.stream(store, "s").aggregate(by=("k",), n="COUNT(*)", low="MIN(x)")
+    assert flow.order_by("k DESC").limit(1).run().table.to_pylist() == [
+        {"k": 1, "n": 30, "low": 0.5}
+    ]
+
+
+def test_joins_pair_with_another_dataflow(store: Store) -> None:
+    left = replay.stream(store, "s").filter("a = 6")
+    right = replay.stream(store, "s").filter("a = 5")
+
+    near = left.join(right, within=2, on="l.k <> r.k").select("join_time").run()
+    assert near.table.column("join_time").to_pylist() == list(range(6, N_EVENTS, 7))
+    last = left.asof_join(right, on="l.t >= r.t", left=True)
+    counted = last.window(size=100).aggregate(n="COUNT(*)").run()
+    assert counted.table.column("n").to_pylist() == [len(range(6, N_EVENTS, 7))]
+
+
+def test_the_answer_can_be_kept_as_a_stream(store: Store) -> None:
+    replay.stream(store, "s").filter("a = 6").select("t", "x").create("sixes")
+
+    kept = replay.stream(store, "sixes").run().table.column("t").to_pylist()
+    assert kept == list(range(6, N_EVENTS, 7))
+    assert store.stream("sixes").lineage is not None
+
+
+def test_names_are_quoted_where_they_must_be() -> None:
+    tables = {"my table": pa.table({"t": [1], "select": [2]})}
+    flow = replay.stream(tables, "my table", time="t").select("t", "select", order='"select" + 1')
+    assert flow.run().table.to_pylist() == [{"t": 1, "select": 2, "order": 3}]
+
+
+def test_what_cannot_be_composed_is_said_at_once(store: Store) -> None:
+    flow = replay.stream(store, "s")
+    with pytest.raises(QueryError, match="a size, a gap, or rows"):
+        flow.window(size=3, gap=2)
+    with pytest.raises(QueryError, match="which column is the time"):
+        flow.select("a").window(size=3)
+    with pytest.raises(QueryError, match="at least one aggregate"):
+        flow.window(size=3).aggregate()
+    with pytest.raises(QueryError, match="at least one column"):
+        flow.select()
+    with pytest.raises(StreamNotFoundError):
+        replay.stream({}, "s")
+    other = replay.stream({"s": pa.table({"t": [1]})}, "s", time="t")
+    with pytest.raises(QueryError, match="streams of one store"):
+        flow.join(other, within=3)
+    with pytest.raises(PlanError, match="needs a store"):
+        other.explain()

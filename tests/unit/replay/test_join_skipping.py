@@ -1,0 +1,190 @@
+"""A selective join reads of the other side only what lies around the events it finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle import Store, create_store
+from replay.errors import PlanError
+from tests.helpers import fill_stream
+from tests.strategies import SmallStream
+
+TRADES, QUOTES = 2000, 40_000
+RARE_AT = (300, 900, 1555)
+"""Trades with size 1000; all others are smaller."""
+
+QUOTES_BLOCKS = QUOTES // 100
+TRADES_BLOCKS = TRADES // 10
+
+TRADE = pa.schema([("t", pa.int64()), ("sym", pa.string()), ("size", pa.int64())])
+QUOTE = pa.schema([("t", pa.int64()), ("sym", pa.string()), ("bid", pa.float64())])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A trade every 20 units and a quote every unit, of three symbols each."""
+    rng = np.random.default_rng(7)
+    names = ("A", "B", "C")
+    trades = [
+        {"t": 20 * i, "sym": names[rng.integers(3)], "size": int(rng.integers(1, 900))}
+        for i in range(TRADES)
+    ]
+    for at in RARE_AT:
+        trades[at]["size"] = 1000
+    quotes = [
+        {"t": i, "sym": names[rng.integers(3)], "bid": float(rng.integers(50))}
+        for i in range(QUOTES)
+    ]
+    store = create_store(tmp_path_factory.mktemp("joins") / "store")
+    fill_stream(store, "trades", SmallStream(trades, 10, 500, 4, (), TRADE), index=("size",))
+    fill_stream(store, "quotes", SmallStream(quotes, 100, 9000, 4, (), QUOTE), index=("bid",))
+    return store
+
+
+SELECT = "SELECT a.t, b.t AS u, a.size, bid FROM trades AS a"
+
+JOINS = {
+    "time": f"{SELECT} JOIN quotes AS b WITHIN 30 ON a.sym = b.sym",
+    "two sizes": f"{SELECT} JOIN quotes AS b WITHIN (5, 60) ON a.sym = b.sym",
+    "slides": f"{SELECT} JOIN quotes AS b WITHIN 60 SLIDE 20 ON a.sym = b.sym",
+    "rows": f"{SELECT} JOIN quotes AS b WITHIN (2 ROWS, 50 ROWS) ON a.sym = b.sym",
+    "rows that slide": f"{SELECT} JOIN quotes AS b WITHIN (4 ROWS SLIDE 3, 50 ROWS SLIDE 30)",
+    "range": f"{SELECT} JOIN quotes AS b WITHIN 30 ON a.sym = b.sym AND b.bid < a.size / 40",
+    "left": f"{SELECT} LEFT JOIN quotes AS b WITHIN 2 ON a.sym = b.sym AND b.bid > 40",
+    "asof": f"{SELECT} ASOF JOIN quotes AS b ON a.t >= b.t",
+    "asof, before": f"{SELECT} ASOF JOIN quotes AS b ON a.t > b.t",
+    "asof by key": f"{SELECT} ASOF JOIN quotes AS b ON a.sym = b.sym AND a.t >= b.t",
+    "asof within": f"{SELECT} ASOF LEFT JOIN quotes AS b ON a.sym = b.sym AND a.t > b.t WITHIN 2",
+}
+
+
+@pytest.mark.parametrize("plan", ["auto", "indexes=size", "tree", "all"])
+@pytest.mark.parametrize("name", JOINS)
+def test_a_selective_join_reads_less_than_5_percent_of_the_other_side(
+    store: Store, name: str, plan: str
+) -> None:
+    sql = f"{JOINS[name]} WHERE a.size = 1000"
+    result = replay.query(store, sql, plan=plan)
+    full = replay.query(store, sql, plan="full")
+    assert full.table.num_rows
+    assert result.table.equals(full.table)
+    assert full.actual.blocks_total == QUOTES_BLOCKS + TRADES_BLOCKS
+    # Each rare trade lies in one block of trades, which is found first and read again; "rows" reads
+    # on to the end of the block that holds the trade after the next.
+    of_trades = 4 * len(RARE_AT)
+    assert result.actual.blocks_read - of_trades < 0.05 * QUOTES_BLOCKS
+
+
+def test_the_right_may_drive_a_join(store: Store) -> None:
+    sql = f"{JOINS['time']} WHERE bid = 49 AND b.t < 2000"
+    result = replay.query(store, sql)
+    assert result.table.equals(replay.query(store, sql, plan="full").table)
+    assert result.actual.blocks_read < 0.2 * result.actual.blocks_total
+
+
+def test_what_is_asked_of_a_key_holds_for_both_sides(store: Store) -> None:
+    # 300 trades in one span of time; its quotes are found by their own key.
+    sql = f"{SELECT} JOIN quotes AS b WITHIN 30 ON a.t = b.t WHERE a.t BETWEEN 1000 AND 1200"
+    result = replay.query(store, sql)
+    assert result.table.num_rows == 11
+    assert result.actual.blocks_read <= 10
+
+
+def test_a_join_that_leaves_nothing_out_is_read_in_full(store: Store) -> None:
+    result = replay.query(store, JOINS["asof"])
+    assert result.stats["plan"] == "full"
+    assert result.actual.blocks_read == result.actual.blocks_total
+
+
+def test_estimates_that_err_end_in_reading_all(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = f"{JOINS['time']} WHERE a.size >= 899"
+    expected = replay.query(store, sql, plan="full").table
+    monkeypatch.setattr("replay.engines.joins.COVERED_MAX", 0.0)
+    result = replay.query(store, sql)
+    assert "reads all" in str(result.actual.switched)
+    assert result.table.equals(expected)
+    monkeypatch.setattr("replay.engines.joins.HITS_MAX", 1)
+    result = replay.query(store, sql)
+    assert "more than 1 events" in str(result.actual.switched)
+    assert result.table.equals(expected)
+
+
+def test_a_key_that_is_not_found_on_the_way_back_ends_in_reading_all(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = f"{JOINS['asof by key']} WHERE a.size = 1000"
+    expected = replay.query(store, sql, plan="full").table
+    monkeypatch.setattr("replay.engines.joins.BACK_MAX", 0.0)
+    result = replay.query(store, sql)
+    assert "on the way back" in str(result.actual.switched)
+    assert result.table.equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        ("indexes=price", "the join has no column 'price'"),
+        ("indexes=size,bid", "names columns of both sides"),
+        ("tree", "neither WHERE nor ON asks anything of one side alone"),
+    ],
+)
+def test_a_plan_that_cannot_apply_says_why(store: Store, plan: str, says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        replay.query(store, JOINS["time"], plan=plan)
+
+
+def test_explain_tells_which_side_is_found_first(store: Store) -> None:
+    text = str(replay.explain(store, f"{JOINS['time']} WHERE a.size = 1000"))
+    assert "left      its events are found first" in text
+    assert "right     only around the events of the other side" in text
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "(SELECT * FROM quotes WHERE bid > 20)",
+        "(SELECT sym, bid, t AS t FROM (SELECT * FROM quotes WHERE bid > 20) WHERE bid < 45)",
+    ],
+)
+@pytest.mark.parametrize("kind", ["ASOF JOIN", "ASOF LEFT JOIN"])
+def test_indexes_reach_through_filters_and_projections(store: Store, kind: str, right: str) -> None:
+    trades = "(SELECT t AS at, sym AS s, size FROM trades WHERE size = 1000)"
+    on = "a.s = b.sym AND a.at >= b.t"
+    sql = f"SELECT a.at, b.t, bid FROM {trades} AS a {kind} {right} AS b ON {on}"
+    result = replay.query(store, sql)
+    tables = {name: store.stream(name).snapshot() for name in ("trades", "quotes")}
+    whole = {
+        name: snapshot.read_blocks(np.arange(snapshot.n_blocks), snapshot.schema.names)
+        for name, snapshot in tables.items()
+    }
+    trade_rows = [row for row in whole["trades"].to_pylist() if row["size"] == 1000]
+    at_most = 45 if "< 45" in right else 50
+    quote_rows = [row for row in whole["quotes"].to_pylist() if 20 < row["bid"] < at_most]
+    expected = []
+    for trade in trade_rows:
+        before = [q for q in quote_rows if q["sym"] == trade["sym"] and q["t"] <= trade["t"]]
+        expected.append({"at": trade["t"], "t": before[-1]["t"], "bid": before[-1]["bid"]})
+    assert result.table.to_pylist() == expected
+    assert result.actual.blocks_read < 0.05 * result.actual.blocks_total
+
+
+@pytest.mark.parametrize("within", ["10", "9 ROWS", "12 SLIDE 7"])
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_windows_over_a_subquery_are_over_its_events(store: Store, kind: str, within: str) -> None:
+    trades = "(SELECT t AS at, sym, size FROM trades WHERE size > 880)"
+    select = f"SELECT a.at, a.size, b.t, bid FROM {trades} AS a {kind}"
+    on = f"WITHIN {within} ON a.sym = b.sym"
+    found = replay.query(store, f"{select} (SELECT * FROM quotes WHERE bid > 40) AS b {on}").table
+    tables = {
+        "trades": replay.query(store, "SELECT * FROM trades").table,
+        "some": replay.query(store, "SELECT * FROM quotes WHERE bid > 40").table,
+    }
+    in_memory = select.replace(trades, f"{trades[:-1]} ORDER BY t)")
+    expected = replay.query(tables, f"{in_memory} (SELECT * FROM some ORDER BY t) AS b {on}").table
+    assert expected.num_rows
+    assert found.to_pylist() == expected.to_pylist()

@@ -1,0 +1,159 @@
+"""Filters, windows and compositions while their events come in: the answer over history."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle.errors import SchemaError
+from replay.errors import NotSupportedError, QueryError
+
+SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64()), ("x", pa.float64()), ("k", pa.string())])
+N_EVENTS = 120
+
+
+def events(seed: int = 1) -> pa.Table:
+    drawn = random.Random(seed)
+    t, rows = 0, []
+    for _ in range(N_EVENTS):
+        t += drawn.choice((0, 0, 1, 1, 2, 9))
+        rows.append(
+            {
+                "t": t,
+                "a": drawn.choice((None, 0, 1, 2, 3)),
+                "x": drawn.choice((0.5, 1.0, -2.0, None)),
+                "k": drawn.choice(("u", "v", None)),
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+HOP = "TABLE(HOP(TABLE {}, DESCRIPTOR(t), 3, 8))"
+QUERIES = (
+    "SELECT t, a + 1 AS b FROM s WHERE x > 0 ORDER BY t",
+    "SELECT DISTINCT a FROM s",
+    (
+        f"SELECT window_start, COUNT(*) AS n, SUM(a) AS total FROM {HOP.format('s')} "
+        "GROUP BY window_start, window_end"
+    ),
+    (
+        f"SELECT window_start, k, AVG(x) AS mean FROM {HOP.format('s')} WHERE a > 0 "
+        "GROUP BY window_start, window_end, k ORDER BY window_start LIMIT 20"
+    ),
+    (
+        "SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(SESSION(TABLE s PARTITION BY k, "
+        "DESCRIPTOR(t), 5)) GROUP BY window_start, window_end, k"
+    ),
+    (
+        "SELECT window_start, MAX(x) AS top FROM TABLE(HOP_ROWS(TABLE s, DESCRIPTOR(t), 2, 5)) "
+        "GROUP BY window_start, window_end"
+    ),
+    "SELECT COUNT(*) AS n, MIN(a) AS low FROM s WHERE a > 1",
+    (
+        f"SELECT MAX(n) AS most FROM (SELECT window_start, COUNT(*) AS n FROM {HOP.format('s')} "
+        "GROUP BY window_start, window_end) WHERE n > 1"
+    ),
+    (
+        f"SELECT * FROM (SELECT window_start, COUNT(*) AS n FROM {HOP.format('(SELECT t FROM s)')} "
+        "GROUP BY window_start, window_end) MATCH_RECOGNIZE (ORDER BY window_start MEASURES "
+        "A.window_start AS began, LAST(B.n) AS n PATTERN (A B+) DEFINE B AS n > PREV(n))"
+    ),
+    (
+        "SELECT * FROM (SELECT * FROM s WHERE a > 0 ORDER BY t) MATCH_RECOGNIZE (ORDER BY t "
+        "MEASURES A.t AS t, B.a AS b PATTERN (A B) WITHIN 5 DEFINE B AS B.a > A.a) LIMIT 6"
+    ),
+)
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+@pytest.mark.parametrize("each", [1, 7, N_EVENTS])
+def test_pieces_of_a_stream_give_the_answer_over_history(sql: str, each: int) -> None:
+    table = events()
+    expected = replay.query({"s": table}, with_time(sql)).table
+    operator = replay.online(sql, SCHEMA, time="t")
+
+    pieces = [operator.push(table.slice(at, each)) for at in range(0, N_EVENTS, each)]
+    found = pa.concat_tables([*pieces, operator.finish()])
+
+    assert found.schema == operator.schema
+    assert found.to_pylist() == expected.to_pylist()
+    if each == 1 and "GROUP BY window_start" in sql and "MAX(n)" not in sql:
+        assert sum(piece.num_rows for piece in pieces) > 0.7 * found.num_rows
+
+
+def with_time(sql: str) -> str:
+    """Return the query with ORDER BY in its subqueries, since nobody names a table's time."""
+    return sql.replace("(SELECT t FROM s)", "(SELECT t FROM s ORDER BY t)")
+
+
+def test_only_the_columns_that_are_read_are_asked_for() -> None:
+    operator = replay.online(QUERIES[3], SCHEMA, time="t")
+    assert operator.columns == ("a", "k", "t", "x")
+    narrow = replay.online("SELECT a FROM (SELECT * FROM s) WHERE a > 1", SCHEMA, time="t")
+    assert narrow.columns == ("a", "t")
+    assert narrow.push(pa.table({"t": [1, 2], "a": [1, 2]})).to_pylist() == [{"a": 2}]
+
+
+def test_no_events_have_an_answer_too() -> None:
+    count = replay.online("SELECT COUNT(*) AS n FROM s", SCHEMA, time="t")
+    assert count.finish().to_pylist() == [{"n": 0}]
+    windows = replay.online(QUERIES[2], SCHEMA, time="t")
+    assert windows.finish().equals(windows.schema.empty_table())
+
+
+def test_a_limit_is_done_when_it_has_enough() -> None:
+    operator = replay.online("SELECT t FROM s LIMIT 2", SCHEMA, time="t")
+    assert not operator.is_done
+    assert operator.push(events()).num_rows == 2
+    assert operator.is_done
+    assert operator.push(events().slice(N_EVENTS - 1)).num_rows == 0
+    assert operator.finish().num_rows == 0
+
+
+def test_faults_of_rows_are_counted() -> None:
+    operator = replay.online("SELECT 1 / a AS q FROM s", SCHEMA, time="t")
+    table = events()
+    operator.push(table)
+    assert operator.n_faults == table.column("a").to_pylist().count(0)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t FROM s ORDER BY x",
+        "SELECT t FROM s ORDER BY t DESC",
+        (
+            f"SELECT window_start FROM {HOP.format('s')} GROUP BY window_start, window_end "
+            "ORDER BY COUNT(*)"
+        ),
+    ],
+)
+def test_what_needs_the_whole_answer_is_refused(sql: str) -> None:
+    with pytest.raises(NotSupportedError, match="need the whole answer"):
+        replay.online(sql, SCHEMA, time="t")
+
+
+def test_a_join_is_refused_and_a_time_is_asked_for() -> None:
+    with pytest.raises(NotSupportedError, match="takes events of both"):
+        replay.online("SELECT a.t FROM s AS a JOIN s AS b WITHIN 3", SCHEMA, time="t")
+    with pytest.raises(QueryError, match="which column is the time"):
+        replay.online("SELECT a FROM s", SCHEMA)
+
+
+def test_events_out_of_order_are_refused() -> None:
+    operator = replay.online("SELECT a FROM s", SCHEMA, time="t")
+    first: dict[str, Any] = {"a": [1], "t": [5]}
+    operator.push(pa.table(first))
+    with pytest.raises(SchemaError, match="go back in time"):
+        operator.push(pa.table({"a": [1], "t": [4]}))
+    with pytest.raises(SchemaError, match="no column 'a'"):
+        operator.push(pa.table({"t": [6]}))
+    operator.finish()
+    with pytest.raises(QueryError, match="is finished"):
+        operator.push(pa.table(first))
+    with pytest.raises(QueryError, match="is finished"):
+        operator.finish()
