@@ -66,6 +66,7 @@ bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="-
 	@$(BIN)/python -m benchmarks.many_appends $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.ingest $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.memory $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.paced_replay $(BENCH_ARGS)
 
 docs: prerequisites .venv/.installed-dev ## write docs/cli.md anew from the commands' own help
 	@$(BIN)/python scripts/write_cli_reference.py

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from chronicle.errors import ChronicleError
-from cli import ask, calibrate, indexes, take, tend
+from cli import ask, calibrate, indexes, replay_events, stats, take, tend
 from cli.show import say
 
 _INTERRUPTED = 130
@@ -36,7 +36,9 @@ for command in (
     ask.streams,
     ask.describe,
     ask.history,
+    stats.stats,
     ask.query,
+    replay_events.replay,
     calibrate.calibrate,
     tend.compact,
     tend.vacuum,

@@ -13,6 +13,7 @@ from replay.errors import (
 )
 from replay.online import OnlineFlow, online
 from replay.online_query import OnlineQuery
+from replay.pacing.events import PacedReplay, events
 from replay.query import Explanation, batches, clear_caches, explain, query
 from replay.result import Result
 
@@ -23,6 +24,7 @@ __all__ = [
     "NotSupportedError",
     "OnlineFlow",
     "OnlineQuery",
+    "PacedReplay",
     "PatternSyntaxError",
     "PlanError",
     "QueryError",
@@ -33,6 +35,7 @@ __all__ = [
     "Windowed",
     "batches",
     "clear_caches",
+    "events",
     "explain",
     "online",
     "query",

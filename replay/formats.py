@@ -38,11 +38,11 @@ def write_answer(table: pa.Table, output_format: str, stream: BinaryIO) -> None:
     elif output_format == "csv":
         import pyarrow.csv as pa_csv
 
-        pa_csv.write_csv(_bytes_to_digits(_intervals_to_seconds(table)), stream)
+        pa_csv.write_csv(bytes_to_digits(intervals_to_seconds(table)), stream)
     elif output_format == "parquet":
         import pyarrow.parquet as pq
 
-        pq.write_table(_intervals_to_seconds(table), stream)
+        pq.write_table(intervals_to_seconds(table), stream)
     elif output_format == "arrow":
         with pa.ipc.new_stream(stream, table.schema) as writer:
             writer.write_table(table)
@@ -50,7 +50,7 @@ def write_answer(table: pa.Table, output_format: str, stream: BinaryIO) -> None:
         raise ValueError(f"unknown format '{output_format}'; use one of {MACHINE_FORMATS}")
 
 
-def _intervals_to_seconds(table: pa.Table) -> pa.Table:
+def intervals_to_seconds(table: pa.Table) -> pa.Table:
     """Return the table with intervals as seconds, since CSV and Parquet have no such type."""
     for index, field in enumerate(table.schema):
         if pa.types.is_duration(field.type):
@@ -60,7 +60,7 @@ def _intervals_to_seconds(table: pa.Table) -> pa.Table:
     return table
 
 
-def _bytes_to_digits(table: pa.Table) -> pa.Table:
+def bytes_to_digits(table: pa.Table) -> pa.Table:
     """Return the table with bytes as hexadecimal digits, since CSV is text."""
     for index, field in enumerate(table.schema):
         if pa.types.is_binary(field.type):
@@ -70,11 +70,14 @@ def _bytes_to_digits(table: pa.Table) -> pa.Table:
 
 
 def _to_json(table: pa.Table) -> str:
-    rows = [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
-    if not rows:
-        return "[]\n"
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
-    return f"[\n{lines}\n]\n"
+    rows = to_json_rows(table)
+    return "[\n{}\n]\n".format(",\n".join(rows)) if rows else "[]\n"
+
+
+def to_json_rows(table: pa.Table) -> list[str]:
+    """Return each row as a JSON object on one line, with what `write_answer` says of its values."""
+    rows = ({name: _json_value(v) for name, v in row.items()} for row in table.to_pylist())
+    return [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
 
 
 def _json_value(value: Any) -> Any:

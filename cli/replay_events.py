@@ -1,0 +1,194 @@
+"""The command that hands out a stretch of history at a pace."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cli.ask import check_target, parameters
+from cli.options import StoreOption, StreamArgument, names, store_of
+from cli.show import say
+from cli.startup import keep_heavy_libraries_out
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chronicle import StreamSettings
+    from replay.pacing.outlets import Outlet
+
+STANDARD_OUTPUT = Path("-")
+_INTERRUPTED = 130
+
+
+def replay(
+    stream: StreamArgument,
+    store: StoreOption,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Time of the first event; else the stream's.")
+    ] = None,
+    stop: Annotated[
+        str | None, typer.Option("--to", help="Time before which to stop; else after the last.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option("--where", help="Only events that satisfy this condition.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Only these columns, as a,b.")
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", help="Value of :name, as name=value.")
+    ] = None,
+    speed: Annotated[
+        str,
+        typer.Option("--speed", help="Stream time in a second, as 60: a minute; or max."),
+    ] = "max",
+    loop: Annotated[str, typer.Option("--loop", help="How many times; or forever.")] = "1",
+    query: Annotated[
+        str | None,
+        typer.Option("--query", help="Answer this query as events come; its rows are the output."),
+    ] = None,
+    output_format: Annotated[
+        Literal["json", "csv", "arrow"],
+        typer.Option("--format", help="json (one object a line), csv or arrow."),
+    ] = "json",
+    out: Annotated[
+        Path, typer.Option("--out", help="File to write to; - is standard output.")
+    ] = STANDARD_OUTPUT,
+    to_kafka: Annotated[
+        str | None, typer.Option("--to-kafka", help="Topic to send each row to, as JSON.")
+    ] = None,
+    kafka: Annotated[
+        list[str] | None,
+        typer.Option("--kafka", help="Setting of the producer, as bootstrap.servers=host:9092."),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", help="Version of the stream: its number or a time."),
+    ] = None,
+) -> None:
+    """Hand out a stretch of a stream in order, at the pace it had or any other.
+
+    Example: chronicle replay crimes --store data --from 2015-06-01 --to 2015-06-02 --speed 3600
+    """
+    keep_heavy_libraries_out()
+    if to_kafka is not None and (output_format != "json" or out != STANDARD_OUTPUT):
+        raise typer.BadParameter("topics take JSON, and no file", param_hint="--to-kafka")
+    if to_kafka is None and kafka:
+        raise typer.BadParameter("name the topic with --to-kafka", param_hint="--kafka")
+    if query is not None and columns is not None:
+        raise typer.BadParameter("a query names its columns itself", param_hint="--columns")
+    if out != STANDARD_OUTPUT:
+        check_target(out)
+    from replay import events, online
+    from replay.statement import unused_parameters
+
+    opened = store_of(store)
+    values = parameters(param or [])
+    for unused in unused_parameters(f"{where or ''}\n{query or ''}", values):
+        raise typer.BadParameter(
+            f"neither condition nor query has a parameter {unused}", param_hint="--param"
+        )
+    snapshot = opened.stream(stream).snapshot(as_of)
+    settings = snapshot.settings
+    attached = None
+    if query is not None:
+        attached = online(query, snapshot.schema, time=settings.time, params=values)
+    paced = events(
+        opened,
+        stream,
+        start=start,
+        stop=stop,
+        where=where,
+        columns=names(columns) if attached is None else attached.columns,
+        params=values,
+        speed=_speed(speed),
+        loop=_loop(loop),
+        as_of=snapshot.version,
+    )
+    schema = paced.schema if attached is None else attached.schema
+    began, n_events = time.monotonic(), 0
+    with _outlet(output_format, out, to_kafka, kafka or [], schema, settings) as outlet:
+        try:
+            for table in paced:
+                n_events += table.num_rows
+                _write(outlet, table if attached is None else attached.push(table))
+            if attached is not None:
+                _write(outlet, attached.finish())
+        except KeyboardInterrupt:
+            say(f"interrupted after {n_events:,} events, the next at {paced.position}")
+            raise typer.Exit(_INTERRUPTED) from None
+    say(f"{n_events:,} events in {time.monotonic() - began:.1f} s")
+
+
+def _write(outlet: Outlet, table: pa.Table) -> None:
+    if table.num_rows:
+        outlet.write(table)
+
+
+@contextmanager
+def _outlet(
+    output_format: str,
+    out: Path,
+    topic: str | None,
+    kafka: list[str],
+    schema: pa.Schema,
+    settings: StreamSettings,
+) -> Iterator[Outlet]:
+    """Open where rows go, and end it properly whatever happens."""
+    from replay.pacing.outlets import KafkaOutlet, open_outlet
+
+    with ExitStack() as stack:
+        outlet: Outlet
+        if topic is not None:
+            time_column = settings.time if settings.time in schema.names else None
+            key = settings.key if settings.key in schema.names else None
+            outlet = KafkaOutlet(topic, _settings(kafka), time=time_column, key=key)
+        elif out == STANDARD_OUTPUT:
+            outlet = open_outlet(output_format, sys.stdout.buffer, schema)
+        else:
+            outlet = open_outlet(output_format, stack.enter_context(out.open("wb")), schema)
+        stack.callback(outlet.close)
+        yield outlet
+
+
+def _settings(given: list[str]) -> dict[str, str]:
+    """Read ``name=value`` settings of the producer."""
+    settings: dict[str, str] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"'{pair}' is not name=value", param_hint="--kafka")
+        settings[name] = value
+    return settings
+
+
+def _speed(text: str) -> float:
+    """Read a speed: a number, or max."""
+    if text.strip().lower() == "max":
+        return math.inf
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is no number; write 60 for a minute in a second, or max",
+            param_hint="--speed",
+        ) from None
+
+
+def _loop(text: str) -> int | None:
+    """Read how many times: a whole number, or forever."""
+    if text.strip().lower() == "forever":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is no whole number; write 2 for twice, or forever", param_hint="--loop"
+        ) from None

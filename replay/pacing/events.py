@@ -1,0 +1,358 @@
+"""Replay a stretch of history at any pace."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from chronicle import Snapshot, Store
+from chronicle.errors import SchemaError, did_you_mean
+from replay.arguments import AsOf
+from replay.errors import QueryError
+from replay.pacing.source import EventRange, Moment
+from replay.pacing.timeline import Timeline
+from replay.statement import Parameters
+
+AT_ONCE_MAX = 1 << 16
+"""Most events handed out in one piece."""
+
+SHORTEST_WAIT_S = 0.001
+"""Events that fall due closer together are handed out together."""
+
+
+def events(  # noqa: PLR0913 -- what is handed out, and how
+    store: Store,
+    stream: str,
+    *,
+    start: Moment | None = None,
+    stop: Moment | None = None,
+    where: str | None = None,
+    columns: Sequence[str] | None = None,
+    params: Parameters | None = None,
+    speed: float = math.inf,
+    loop: int | None = 1,
+    as_of: AsOf | None = None,
+) -> PacedReplay:
+    """Replay a stretch of a stream in order, at the pace it had or any other.
+
+    Parameters
+    ----------
+    store, stream
+        Where the events are.
+    start, stop
+        The stretch, half-open; None is unbounded. Before ``start`` no block is read but the one
+        it lies in.
+    where
+        A condition in SQL; only events that satisfy it are handed out. Indexes and the tree find
+        them where that is cheaper than reading all.
+    columns
+        Columns handed out, in this order; all by default.
+    params
+        Values of ``:name`` in ``where``.
+    speed
+        Stream time in one second of the clock: 1 is the pace of the past, 3600 an hour in a
+        second; where time is an integer, units of it in a second. Infinite, the default: as fast
+        as events can be read.
+    loop
+        How many times; None: without end.
+    as_of
+        Version of the stream, as in ``replay.query``.
+
+    Returns
+    -------
+    PacedReplay
+        To be iterated over, and steered meanwhile.
+
+    Raises
+    ------
+    QueryError
+        If the speed or the number of times makes no sense. A condition that cannot be read or
+        bound is an error where the iteration begins.
+    SchemaError
+        If there is no such column, or a time is none of this stream.
+    StorageError
+        If there is no such stream or version.
+    """
+    if loop is not None and loop < 1:
+        raise QueryError(f"loop={loop} replays nothing; give 1 or more, or None for no end")
+    opened = store.stream(stream)
+    version = opened.version_of(as_of)
+    snapshot = opened.snapshot(version)
+    source = EventRange(
+        store,
+        stream,
+        snapshot.settings.time,
+        snapshot.schema,
+        columns=_checked_columns(snapshot, columns),
+        where=where,
+        params=dict(params or {}),
+        version=version,
+    )
+    begin = None if start is None else source.to_internal(start)
+    end = None if stop is None else source.to_internal(stop)
+    if begin is not None and end is not None and begin >= end:
+        raise QueryError(f"nothing lies from {start} to before {stop}")
+    return PacedReplay(source, begin, end, speed=speed, loop=loop)
+
+
+def _checked_columns(snapshot: Snapshot, columns: Sequence[str] | None) -> tuple[str, ...]:
+    names = snapshot.schema.names
+    for name in columns or ():
+        if name not in names:
+            raise SchemaError(
+                f"stream '{snapshot.name}' has no column '{name}'{did_you_mean(name, names)}"
+            )
+    return tuple(columns or names)
+
+
+class Clock(Protocol):
+    """What tells the time, in seconds since any instant."""
+
+    def now(self) -> float:
+        """Return the time."""
+        ...
+
+    def wait(self, condition: threading.Condition, seconds: float | None) -> None:
+        """Wait on a condition that is held, so long at most; None: until it is notified."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine that nobody sets back."""
+
+    def now(self) -> float:
+        """Return the time."""
+        return time.monotonic()
+
+    def wait(self, condition: threading.Condition, seconds: float | None) -> None:
+        """Wait on a condition that is held, so long at most."""
+        condition.wait(seconds)
+
+
+class PacedReplay:
+    """Events handed out when they are due; `events` makes it.
+
+    Iterating gives tables of at least one event each, in stream order: all that are due by then.
+    The time between two events is that between them in the stream, divided by the speed, and
+    begins to count at ``start``, or else with the first event. Each is due at an instant that
+    follows from that beginning, so delays do not add up; whoever takes tables too slowly gets
+    them late, and larger ones, until the replay has caught up. A further time round begins when
+    ``stop`` would be due, or where there is no such time, with the last event.
+
+    `pause`, `resume`, `seek`, `close` and ``speed`` may be used from other threads. One iteration
+    at a time.
+
+    Parameters
+    ----------
+    source
+        The events.
+    start, stop
+        Internal times, half-open; None is unbounded.
+    speed, loop
+        As in `events`.
+    clock
+        What tells the time.
+    """
+
+    def __init__(
+        self,
+        source: EventRange,
+        start: int | None,
+        stop: int | None,
+        *,
+        speed: float,
+        loop: int | None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._source = source
+        self._start, self._stop = start, stop
+        self._rate = self._to_rate(speed)
+        self._loop = loop
+        self._clock = clock or SystemClock()
+        self._changed = threading.Condition()
+        self._timeline: Timeline | None = None
+        self._paused_at: float | None = None
+        self._target: int | None = None
+        self._next = start
+        self._is_closed = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the tables."""
+        return self._source.schema
+
+    @property
+    def time(self) -> str:
+        """Name of the stream's time column, which need not be among those handed out."""
+        return self._source.time
+
+    @property
+    def position(self) -> int | dt.datetime | None:
+        """Time of the next event; None while it is not known."""
+        time = self._next
+        return None if time is None else self._source.to_moment(time)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it waits for `resume`."""
+        return self._paused_at is not None
+
+    @property
+    def speed(self) -> float:
+        """Stream time in one second, as in `events`; can be set at any time."""
+        return self._rate / self._source.units_per_second
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        rate = self._to_rate(speed)
+        with self._changed:
+            self._go_on(self._paused_at, rate)
+
+    def pause(self) -> None:
+        """Hand out nothing more until `resume`; the time in between does not count."""
+        with self._changed:
+            if self._paused_at is None:
+                self._paused_at = self._clock.now()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        with self._changed:
+            paused_at, self._paused_at = self._paused_at, None
+            if paused_at is not None:
+                self._go_on(paused_at, self._rate)
+                if self._timeline is not None:
+                    self._timeline = replace(self._timeline, clock=self._clock.now())
+
+    def seek(self, moment: Moment) -> None:
+        """Go on with the first event at or after a time, back or forth; it is due at once.
+
+        Raises
+        ------
+        SchemaError
+            If it is no time of this stream.
+        QueryError
+            If it lies outside of the stretch.
+        """
+        target = self._source.to_internal(moment)
+        is_early = self._start is not None and target < self._start
+        if is_early or (self._stop is not None and target >= self._stop):
+            raise QueryError(f"{moment} is outside of the stretch that is replayed")
+        with self._changed:
+            self._target = self._next = target
+            self._timeline = None
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """End the iteration, also one that waits in another thread."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def __enter__(self) -> PacedReplay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for _ in count() if self._loop is None else range(self._loop):
+            self._begin_lap()
+            n_events = 0
+            for table in self._lap():
+                n_events += table.num_rows
+                yield table
+            if self._is_closed or not n_events:
+                return
+
+    def _begin_lap(self) -> None:
+        with self._changed:
+            before, self._timeline = self._timeline, None
+            if self._start is None:
+                return
+            clock = self._clock.now()
+            if before is not None and self._stop is not None and not math.isinf(before.rate):
+                clock = before.clock_of(self._stop)
+            self._timeline = Timeline(self._start, clock, self._rate)
+
+    def _lap(self) -> Iterator[pa.Table]:
+        """Go through the stretch once, and on from elsewhere whenever `seek` says so."""
+        begin = self._taken_target(self._start)
+        while not self._is_closed:
+            for batch in self._source.open(begin, self._stop):
+                yield from self._pieces(pa.Table.from_batches([batch]))
+                if self._is_interrupted:
+                    break
+            if self._target is None:
+                return
+            begin = self._taken_target(begin)
+
+    def _taken_target(self, otherwise: int | None) -> int | None:
+        """Return where `seek` says to go on, if it was called since; nobody else goes there."""
+        with self._changed:
+            if self._target is None:
+                return otherwise
+            target, self._target = self._target, None
+            self._timeline = None
+            return target
+
+    @property
+    def _is_interrupted(self) -> bool:
+        return self._is_closed or self._target is not None
+
+    def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Hand out a batch as it falls due; the rest of it not at all after `seek` or `close`."""
+        times = self._source.times(table)
+        wanted = table.select(list(self._source.columns)).cast(self.schema)
+        first, n = 0, len(times)
+        while first < n:
+            n_due = self._wait_for(times[first : first + AT_ONCE_MAX])
+            if n_due == 0:
+                return
+            yield wanted.slice(first, n_due)
+            first += n_due
+
+    def _wait_for(self, times: npt.NDArray[np.int64]) -> int:
+        """Wait until the first event is due, and return how many are; 0: go elsewhere."""
+        with self._changed:
+            self._next = int(times[0])
+            while not self._is_interrupted:
+                if self._paused_at is not None:
+                    self._clock.wait(self._changed, None)
+                    continue
+                now = self._clock.now()
+                if self._timeline is None:
+                    self._timeline = Timeline(int(times[0]), now, self._rate)
+                elapsed = self._timeline.elapsed(now)
+                n_due = int(np.searchsorted(times - self._timeline.at, elapsed, "right"))
+                if n_due:
+                    return n_due
+                missing = self._timeline.clock_of(int(times[0])) - now
+                self._clock.wait(self._changed, max(missing, SHORTEST_WAIT_S))
+        return 0
+
+    def _go_on(self, clock: float | None, rate: float) -> None:
+        """Change the rate, from an instant on (None: now); the lock is held."""
+        self._rate = rate
+        if self._timeline is not None:
+            at = self._clock.now() if clock is None else clock
+            position = self._timeline.at if self._next is None else self._next
+            self._timeline = self._timeline.at_rate(rate, at, position=position)
+        self._changed.notify_all()
+
+    def _to_rate(self, speed: float) -> float:
+        if not speed > 0:
+            raise QueryError(
+                f"a replay at speed {speed} does not go forward; give a number above 0, such as "
+                "1 for the pace of the past, or math.inf for as fast as possible"
+            )
+        return speed * self._source.units_per_second

@@ -1,0 +1,115 @@
+"""``chronicle replay``: a stretch of history on standard output, in a file, in a topic."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle import open_store
+from tests.cli.commands import Commands, assert_refused
+
+
+def rows_of(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_every_event_comes_as_a_line_of_json(command: Commands) -> None:
+    done = command("replay", "s")
+    assert done.code == 0
+    assert [row["t"] for row in rows_of(done.out)] == list(range(40))
+    assert done.err.startswith("40 events in ")
+
+
+def test_a_stretch_and_a_condition_narrow_it(command: Commands) -> None:
+    done = command("replay", "s", "--from", "10", "--to", "30", "--where", "a = :a",
+                   "--param", "a=2", "--columns", "x,t")  # fmt: skip
+    assert rows_of(done.out) == [{"x": t / 4, "t": t} for t in (12, 17, 22, 27)]
+
+
+def test_the_time_need_not_be_among_the_columns(command: Commands) -> None:
+    done = command("replay", "s", "--columns", "a", "--to", "3", "--speed", "1000")
+    assert rows_of(done.out) == [{"a": 0}, {"a": 1}, {"a": 2}]
+
+
+def test_it_can_go_round_more_than_once(command: Commands) -> None:
+    done = command("replay", "s", "--to", "2", "--loop", "3", "--columns", "t")
+    assert [row["t"] for row in rows_of(done.out)] == [0, 1, 0, 1, 0, 1]
+
+
+def test_a_file_gets_the_rows_as_csv(command: Commands, tmp_path: Path) -> None:
+    out = tmp_path / "events.csv"
+    done = command("replay", "s", "--columns", "t,s", "--to", "2", "--format", "csv", "--out", out)
+    assert (done.code, done.out) == (0, "")
+    assert out.read_text() == '"t","s"\n0,"quiet"\n1,"quiet"\n'
+
+
+def test_an_arrow_stream_has_the_types_of_the_stream(command: Commands, tmp_path: Path) -> None:
+    out = tmp_path / "events.arrow"
+    command("replay", "s", "--format", "arrow", "--out", out)
+    table = pa.ipc.open_stream(io.BytesIO(out.read_bytes())).read_all()
+    snapshot = open_store(command.store).stream("s").snapshot()
+    assert table.schema == snapshot.schema
+    assert table.column("t").to_pylist() == list(range(40))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        """SELECT window_start, COUNT(*) AS n, SUM(x) AS total
+        FROM TABLE(HOP(TABLE s, DESCRIPTOR(t), 3, 7)) WHERE a <> 1
+        GROUP BY window_start, window_end""",
+        "SELECT t, x FROM s WHERE x > 4 AND a = 3",
+        """SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a, B.t AS b
+        PATTERN (A Z* B) WITHIN 6 DEFINE A AS a = 1, B AS a = 4)""",
+    ],
+)
+def test_a_query_attached_gives_the_answer_it_gives_over_history(
+    command: Commands, sql: str
+) -> None:
+    done = command("replay", "s", "--query", sql)
+    expected = replay.query(open_store(command.store), sql).table.to_pylist()
+    assert rows_of(done.out) == expected
+    assert expected
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--from", "noon"], "'noon' is no time of this stream"),
+        (["--from", "5", "--to", "5"], "nothing lies from 5 to before 5"),
+        (["--columns", "q"], "has no column 'q'"),
+        (["--where", "q = 1"], "no attribute 'q'"),
+        (["--speed", "0"], "does not go forward"),
+        (["--loop", "0"], "replays nothing"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(command: Commands, options: list[str], said: str) -> None:
+    done = command("replay", "s", *options)
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--speed", "fast"],
+        ["--loop", "often"],
+        ["--to-kafka", "t", "--format", "csv"],
+        ["--kafka", "a=b"],
+        ["--to-kafka", "t", "--kafka", "nothing"],
+        ["--query", "SELECT t FROM s", "--columns", "t"],
+        ["--param", "a=1"],
+    ],
+)
+def test_options_that_do_not_fit_are_a_usage_error(command: Commands, options: list[str]) -> None:
+    done = command("replay", "s", *options)
+    assert (done.code, done.out) == (2, "")
+
+
+def test_a_stream_that_is_not_there_is_named(command: Commands) -> None:
+    assert_refused(command("replay", "nope"), "nope")
