@@ -7,6 +7,8 @@ SHELL := /bin/sh
 PYTHON ?=
 BIN := .venv/bin
 PYTEST_ARGS ?=
+# Processes that run tests. Each that meets a test of ingest starts a JVM.
+WORKERS ?= 2
 BENCH_ARGS ?=
 
 # Both names: pip 25.3 stopped applying the first to what packages are built with.
@@ -29,7 +31,7 @@ demo: prerequisites .venv/.installed ## set up, ingest twelve years of crime rep
 	@$(BIN)/chronicle demo
 
 test: prerequisites .venv/.installed-dev ## set up, run the test suite
-	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) $(PYTEST_ARGS)
 
 test-slow: prerequisites .venv/.installed-dev ## run the long campaigns too
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
