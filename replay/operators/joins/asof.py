@@ -11,7 +11,7 @@ import pyarrow as pa
 from replay.errors import NotSupportedError
 from replay.language.bound_select import JoinKind, JoinRelation
 from replay.language.join_conditions import JoinConditions
-from replay.operators.joins.intake import SideIntake, behind
+from replay.operators.joins.intake import behind, intakes_of
 from replay.operators.joins.kernels import NONE, OUT, find_latest, note_latest
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.joins.layout import JoinLayout
@@ -63,24 +63,7 @@ class AsofJoin:
         self._bound = np.array([join.asof_strict, size], np.int64)
         self._keys = KeyNumbers(len(join.equal))
         self._faults = Faults()
-        self._sides = (
-            SideIntake(
-                left,
-                time=join.left_time,
-                keys=tuple(one for one, _ in join.equal),
-                counted=conditions.left_rows,
-                partners=conditions.left_partners,
-                what="left side",
-            ),
-            SideIntake(
-                right,
-                time=join.right_time,
-                keys=tuple(other for _, other in join.equal),
-                counted=None,
-                partners=conditions.right_partners,
-                what="right side",
-            ),
-        )
+        self._sides = intakes_of(join, left, right, conditions)
         self._left, self._right = (side.kept for side in self._sides)
         self._latest = np.full(1, NONE, np.int64)
         self._seen = np.zeros(1, np.int64)

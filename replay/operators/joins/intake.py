@@ -10,6 +10,8 @@ import pyarrow as pa
 from chronicle.errors import SchemaError
 from chronicle.time import is_ascending, to_int64
 from replay.language.bound import Expression
+from replay.language.bound_select import JoinRelation
+from replay.language.join_conditions import JoinConditions
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
 from replay.operators.joins.kernels import NONE, OUT
@@ -111,4 +113,38 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
             pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
             for f in schema
         ]
+    )
+
+
+def intakes_of(
+    join: JoinRelation, left: pa.Schema, right: pa.Schema, conditions: JoinConditions
+) -> tuple[SideIntake, SideIntake]:
+    """Return what takes the rows of each side of a join.
+
+    Parameters
+    ----------
+    join
+        The join.
+    left, right
+        Columns of the sides, at least those that are read.
+    conditions
+        What ON and WHERE ask of each side.
+    """
+    return (
+        SideIntake(
+            left,
+            time=join.left_time,
+            keys=tuple(one for one, _ in join.equal),
+            counted=conditions.left_rows,
+            partners=conditions.left_partners,
+            what="left side",
+        ),
+        SideIntake(
+            right,
+            time=join.right_time,
+            keys=tuple(other for _, other in join.equal),
+            counted=None,
+            partners=conditions.right_partners,
+            what="right side",
+        ),
     )

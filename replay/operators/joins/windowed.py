@@ -13,7 +13,7 @@ from replay.language.bound_select import JoinKind, JoinRelation
 from replay.language.join_conditions import JoinConditions
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
-from replay.operators.joins.intake import SideIntake, behind
+from replay.operators.joins.intake import behind, intakes_of
 from replay.operators.joins.kernels import NONE, ORIGIN
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.joins.layout import JoinLayout
@@ -77,24 +77,7 @@ class WindowJoin:
         self._windows = np.stack([to_window(join.left_window), to_window(join.right_window)])
         self._keys = KeyNumbers(len(join.equal))
         self._faults = Faults()
-        self._sides = (
-            SideIntake(
-                left,
-                time=join.left_time,
-                keys=tuple(one for one, _ in join.equal),
-                counted=conditions.left_rows,
-                partners=conditions.left_partners,
-                what="left side",
-            ),
-            SideIntake(
-                right,
-                time=join.right_time,
-                keys=tuple(other for _, other in join.equal),
-                counted=None,
-                partners=conditions.right_partners,
-                what="right side",
-            ),
-        )
+        self._sides = intakes_of(join, left, right, conditions)
         self._left, self._right = (side.kept for side in self._sides)
         self._search = PairSearch(self._left, self._right, self._windows)
         is_left = join.kind is JoinKind.LEFT
