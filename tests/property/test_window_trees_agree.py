@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
@@ -43,6 +44,8 @@ MERGEABLE = tuple(
     and part.function not in ("first", "last", "percentile")
     and not (isinstance(part.argument, Call) and part.argument.op == "*")
 )
+NANOSECONDS = 1_700_000_000 * 10**9 + 1
+"""A time of our days, beyond what a double tells apart."""
 DECLARED = ("by(x)", "by(i)", "by(k)", "by(b)", "by(d)", "by(s)")
 
 
@@ -50,29 +53,34 @@ def compared(op: str, value: int) -> Expression:
     return Call(op, (T, Literal(value, INT)), BOOL)
 
 
-def some_where(random: Random) -> Expression | None:
+def some_where(random: Random, far: int) -> Expression | None:
     """A range of time now and then, a hole in it, conditions that some blocks wholly satisfy."""
     parts: list[Expression] = []
     if random.random() < 0.4:
-        parts.append(compared(random.choice((">=", ">")), random.randint(-60, 120)))
+        parts.append(compared(random.choice((">=", ">")), far + random.randint(-60, 120)))
     if random.random() < 0.4:
-        parts.append(compared(random.choice(("<", "<=")), random.randint(-60, 200)))
+        parts.append(compared(random.choice(("<", "<=")), far + random.randint(-60, 200)))
     if random.random() < 0.1:
-        parts.append(compared(random.choice(("<>", "=")), random.randint(-60, 60)))
+        parts.append(compared(random.choice(("<>", "=")), far + random.randint(-60, 60)))
     condition = random.choice(CONDITIONS)
     if condition is not None:
         parts.append(condition)
     return Call("and", tuple(parts), BOOL) if len(parts) > 1 else parts[0] if parts else None
 
 
-def some_case(random: Random) -> WindowAggregation:
+def some_case(random: Random, far: int) -> WindowAggregation:
     aggregates = [COUNT, *random.sample(MERGEABLE[1:], random.randint(0, 3))]
     return aggregation(
         some_windows(random),
         *dict.fromkeys(aggregates),
         keys=random.choice(((), (), (S,))),
-        where=some_where(random),
+        where=some_where(random, far),
     )
+
+
+def moved(table: pa.Table, far: int) -> pa.Table:
+    """Return events whose times are so much later."""
+    return table.set_column(0, "t", pc.add(table.column("t"), far))
 
 
 def snapshot_of(folder: Path, table: pa.Table, random: Random) -> Snapshot:
@@ -116,12 +124,13 @@ def test_windows_of_the_tree_are_those_of_the_oracle(
     at_once = random.choice((1, 3, 1 << 15))
     monkeypatch.setattr(tree_run, "WINDOWS_AT_ONCE", at_once)
     monkeypatch.setattr(tree_run, "NAIVE_AT_ONCE", at_once)
-    table = some_table(random)
+    far = random.choice((0, 0, NANOSECONDS))
+    table = moved(some_table(random), far)
     rows = events(table)
     with tempfile.TemporaryDirectory() as folder:
         snapshot = snapshot_of(Path(folder), table, random)
         for _ in range(2):
-            what = some_case(random)
+            what = some_case(random, far)
             plan = window_plan(what, snapshot)
             if len(plan.rivals) == 0:
                 event("by replay only")
@@ -139,7 +148,7 @@ def test_without_where_no_block_is_read_twice(random: Random) -> None:
     table = some_table(random)
     with tempfile.TemporaryDirectory() as folder:
         snapshot = snapshot_of(Path(folder), table, random)
-        what = replace(some_case(random), where=None, keys=(), key_names=())
+        what = replace(some_case(random, 0), where=None, keys=(), key_names=())
         plan = window_plan(what, snapshot)
         if len(plan.rivals) == 0:
             return

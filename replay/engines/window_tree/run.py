@@ -150,7 +150,8 @@ class TreeRun:
     def _borders(self, low: int | None, high: int) -> Ints:
         """Return the positions in (low, high] where entries must begin or end."""
         ends = [end for end in (self._where.start, self._where.stop) if end is not None]
-        found = np.append(self._windows.borders(low, high), ends).astype(np.int64)
+        # An array of no ends would be one of doubles, which late times do not fit.
+        found = np.append(self._windows.borders(low, high), np.array(ends, np.int64))
         found = distinct(self._where.clip(found))
         begin = 0 if low is None else int(np.searchsorted(found, low, "right"))
         return found[begin : np.searchsorted(found, high, "right")]
