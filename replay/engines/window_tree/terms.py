@@ -14,9 +14,7 @@ from replay.language.bound_select import (
     WholeRange,
     WindowAggregation,
 )
-from replay.operators.windows.results import is_mergeable, summarised_attribute
-
-SPREADS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
+from replay.operators.windows.results import SPREADS, is_mergeable, summarised_attribute
 
 
 def plain_counts(what: WindowAggregation) -> WindowAggregation:

@@ -17,11 +17,10 @@ from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.measures import to_arrow
 from replay.operators.windows.kernels import summarise_floats, summarise_integers
 from replay.operators.windows.merging import merge_counts, merge_windows
-from replay.operators.windows.results import is_mergeable
+from replay.operators.windows.results import SPREADS, is_mergeable
 
 _ALL_VALID = np.zeros(0, np.bool_)
 _NO_NUMBERS = np.zeros(0)
-_SPREADS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
 
 KINDS = {
     DataType.INTEGER: Kind.INTEGER,
@@ -78,7 +77,7 @@ def _needs(argument: Expression, aggregates: Sequence[Aggregate]) -> Needs:
             raise NotSupportedError(
                 f"{part.function.upper()}(DISTINCT …) over windows is not supported yet"
             )
-    return Needs(argument, kind, bool(merged & _SPREADS), edges, values)
+    return Needs(argument, kind, bool(merged & SPREADS), edges, values)
 
 
 class Rows(NamedTuple):

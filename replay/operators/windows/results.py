@@ -28,9 +28,10 @@ SUM_MAX = 2.0**1023
 """What a sum of doubles stays below whatever the order of its terms; half of the largest double,
 for the roundings on the way."""
 
-MERGEABLE = frozenset(
-    {"count", "sum", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
-)
+SPREADS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
+"""Aggregates that need second moments."""
+
+MERGEABLE = SPREADS | {"count", "sum", "avg", "min", "max"}
 """Aggregates that merged summaries give, unless they are DISTINCT."""
 
 
@@ -53,10 +54,11 @@ def summarised_attribute(part: Aggregate) -> str | None:
     """Return the attribute whose summary gives a mergeable aggregate.
 
     None for ``COUNT(*)`` and for arguments that are not just an attribute. The conversion to
-    DOUBLE that variances put around integers is looked through.
+    DOUBLE that variances put around integers is looked through; that of other aggregates is not,
+    since a sum of doubles is another one than that of the integers.
     """
     argument = part.argument
-    if isinstance(argument, Call) and argument.op == "cast" and argument.type is DataType.DOUBLE:
+    if part.function in SPREADS and isinstance(argument, Call) and argument.op == "cast":
         inner = argument.args[0]
         argument = inner if inner.type is DataType.INTEGER else argument
     return argument.name if isinstance(argument, Attribute) and argument.offset == 0 else None

@@ -224,3 +224,14 @@ def test_a_key_without_events_in_some_windows_has_them_empty(store: Store) -> No
         (0, 1, 0.0), (10_000, 0, None), (20_000, 0, None), (30_000, 1, 1999.8),
     ]  # fmt: skip
     assert rows == replay.query(store, sql, plan="replay").table.to_pylist()
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG", "MIN", "MAX", "COUNT"])
+def test_an_aggregate_of_whole_numbers_as_doubles_is_no_aggregate_of_whole_numbers(
+    store: Store, function: str
+) -> None:
+    sql = hop(10_000, 5000, of=f"{function}(CAST(n AS DOUBLE)) AS a")
+    replayed = replay.query(store, sql, plan="replay").table
+    assert replay.query(store, sql).table.equals(replayed)
+    with pytest.raises(PlanError, match="is of an expression"):
+        replay.query(store, sql, plan="tree")
