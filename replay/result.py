@@ -46,8 +46,8 @@ class Actual:
 
     @property
     def alpha(self) -> float:
-        """Fraction of the stream that was replayed."""
-        return self.rows_replayed / self.rows_total if self.rows_total else 0.0
+        """Fraction of the stream that was replayed; 1 where events were read again and again."""
+        return min(self.rows_replayed / self.rows_total, 1.0) if self.rows_total else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ``actual`` part of the analysis, with its stable keys."""

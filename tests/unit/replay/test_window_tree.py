@@ -235,3 +235,10 @@ def test_an_aggregate_of_whole_numbers_as_doubles_is_no_aggregate_of_whole_numbe
     assert replay.query(store, sql).table.equals(replayed)
     with pytest.raises(PlanError, match="is of an expression"):
         replay.query(store, sql, plan="tree")
+
+
+def test_a_stream_read_more_than_once_is_said_to_be_replayed_as_a_whole(store: Store) -> None:
+    result = replay.query(store, hop(49, 7), plan="tree-naive")
+    assert result.actual.rows_replayed > result.actual.rows_total
+    assert result.actual.alpha == 1.0
+    assert violations(result.stats, SCHEMA) == []
