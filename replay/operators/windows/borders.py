@@ -29,7 +29,7 @@ class TimeGrid:
     """
 
     origin: int
-    """The last start that is not after the stream's first event."""
+    """The first start that is not before time 0."""
     slide: int
     n_ends: int
     least: int
@@ -101,8 +101,8 @@ def grid_of(windows: TimeWindows | CumulateWindows, first: int) -> TimeGrid:
         )
     slide = windows.slide if isinstance(windows, TimeWindows) else windows.size
     origin = first if windows.origin is None else windows.origin
-    # The start next to the first event: multiples of the slide from there stay in int64.
-    origin = first - (first - origin) % slide
+    # The start next to time 0: from there no time is so far that a difference leaves int64.
+    origin %= slide
     if isinstance(windows, TimeWindows):
         return TimeGrid(origin, slide, 1, windows.size, 0)
     return TimeGrid(origin, slide, windows.size // windows.step, windows.step, windows.step)

@@ -103,6 +103,24 @@ def test_windows_at_the_ends_of_time_do_not_wrap() -> None:
     assert starts[-1] <= TIME_LIMIT - 1 < ends[-1]
 
 
+@pytest.mark.parametrize(
+    "windows",
+    [
+        TimeWindows(SIZE_MAX, SIZE_MAX // 2 + 3, 2**63 - 1),
+        TimeWindows(SIZE_MAX, SIZE_MAX // 2 + 3, -(2**63)),
+        CumulateWindows(SIZE_MAX // 4, SIZE_MAX, -7),
+    ],
+)
+def test_windows_of_many_times_at_once_are_those_of_each(
+    windows: TimeWindows | CumulateWindows,
+) -> None:
+    times = [-TIME_LIMIT + 1, 0, TIME_LIMIT - 1]
+    grid = grid_of(windows, times[0])
+
+    assert grid.ending_after(np.array(times)).tolist() == [grid.ending_after(t) for t in times]
+    assert grid.starting_after(np.array(times)).tolist() == [grid.starting_after(t) for t in times]
+
+
 def test_a_window_longer_than_half_of_time_is_refused() -> None:
     with pytest.raises(QueryError, match="longer than half of all time"):
         grid_of(TimeWindows(SIZE_MAX + 1, 1), 0)
