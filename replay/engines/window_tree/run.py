@@ -72,7 +72,8 @@ class TreeRun:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer in canonical order, at least one table.
 
-        Memory is bounded by the windows that overlap and by `WINDOWS_AT_ONCE`.
+        Memory is bounded by the windows that overlap, those that begin or end in one block, and
+        `WINDOWS_AT_ONCE`.
 
         Raises
         ------

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from chronicle.time import TIME_LIMIT
 from indexing.key_range import KeyRanges
 from replay.language.bound import Attribute, Call, Expression, Literal, attributes
 from replay.language.bound import DataType as T
@@ -188,6 +189,11 @@ def _time_range(condition: Expression, time: str) -> tuple[int | None, int | Non
     only = inside.ranges[0]
     if isinstance(only.low, float) or isinstance(only.high, float):
         return None
-    low = None if only.low is None else int(only.low) + (not only.low_closed)
-    high = None if only.high is None else int(only.high) + only.high_closed
+    low = None if only.low is None else _within(int(only.low) + (not only.low_closed))
+    high = None if only.high is None else _within(int(only.high) + only.high_closed)
     return low, high
+
+
+def _within(time: int) -> int:
+    """Return a time moved to where events can be, or just beyond; it fits int64."""
+    return max(-TIME_LIMIT, min(time, TIME_LIMIT))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from chronicle.time import TIME_LIMIT
 from replay.language import bind, parse_query
 from replay.language.bound import Expression
 from replay.planning.windows.where import (
@@ -101,6 +102,9 @@ def test_without_conditions_nothing_is_said() -> None:
         pytest.param("t = 7", 7, 8, 0, id="one moment"),
         pytest.param("NOT t < 5", 5, None, 0, id="negated"),
         pytest.param("t >= 5 AND t >= 7 AND a = 1", 7, None, 1, id="the tighter bound"),
+        pytest.param("t > 9223372036854775807", TIME_LIMIT, None, 0, id="after all time"),
+        pytest.param("t <= 9223372036854775807", None, TIME_LIMIT, 0, id="all time"),
+        pytest.param("t < -9223372036854775807", None, -TIME_LIMIT, 0, id="before all time"),
         pytest.param("t < 5 OR t > 9", None, None, 1, id="two ranges"),
         pytest.param("t <> 5", None, None, 1, id="a hole"),
         pytest.param("t > a", None, None, 1, id="another column"),
