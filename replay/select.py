@@ -86,7 +86,9 @@ class Opener:
         below = self  # windows over rows are aggregated by replay, whatever is asked
         if self.requested == "replay" and query.outer.group_by is not None:
             below = replace(self, requested="auto")
-        inner = below._open_relation(query.source, columns_of_query(query), query.outer.where)
+        # Windows are formed by all rows, those that fail WHERE among them.
+        where = query.outer.where if query.windows is None else None
+        inner = below._open_relation(query.source, columns_of_query(query), where)
         return _over(_words_of(query), inner, operators_of(query))
 
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:

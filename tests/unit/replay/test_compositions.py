@@ -76,6 +76,30 @@ def test_windows_over_a_filter_begin_where_its_rows_do(store: Store) -> None:
         assert [(row["window_start"], row["n"]) for row in found] == [(3, 8), (11, 1)]
 
 
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        # Pairs at the times 0 to 4, of which those at 3 and 4 pass.
+        ("TUMBLE(TABLE pairs, DESCRIPTOR(at), 2)", [(0, 2, 0), (2, 4, 1), (4, 6, 1)]),
+        ("TUMBLE_ROWS(TABLE pairs, DESCRIPTOR(at), 2)", [(0, 1, 0), (2, 3, 1)]),
+        ("SESSION(TABLE pairs, DESCRIPTOR(at), 2)", [(0, 6, 2)]),
+    ],
+)
+@pytest.mark.parametrize("plan", ["auto", "full"])
+def test_windows_over_a_join_are_formed_before_where(
+    windows: str, expected: list[tuple[int, int, int]], plan: str
+) -> None:
+    events = pa.table({"t": [0, 1, 2, 3, 4], "x": [0, 1, 2, 3, 4]})
+    sql = f"""
+    WITH pairs AS (SELECT join_time AS at, l.x AS x FROM (SELECT t, x FROM s ORDER BY t) l
+                   JOIN (SELECT t FROM s ORDER BY t) r WITHIN 1)
+    SELECT window_start, window_end, COUNT(*) AS n FROM TABLE({windows})
+    WHERE x > 2 GROUP BY window_start, window_end
+    """
+    found = replay.query({"s": events}, sql, plan=plan).table.to_pylist()
+    assert [tuple(row.values()) for row in found] == expected
+
+
 def test_a_subquery_reads_no_column_that_nobody_asks_for(store: Store) -> None:
     inner = "SELECT * FROM s WHERE t >= 3"
     wide = replay.query(store, inner, plan="full")
