@@ -136,7 +136,7 @@ class SystemClock:
 
     def wait(self, condition: threading.Condition, seconds: float | None) -> None:
         """Wait on a condition that is held, so long at most."""
-        condition.wait(seconds)
+        condition.wait(None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
 
 
 class PacedReplay:
@@ -150,7 +150,7 @@ class PacedReplay:
     ``stop`` would be due, or where there is no such time, with the last event.
 
     `pause`, `resume`, `seek`, `close` and ``speed`` may be used from other threads. One iteration
-    at a time.
+    at a time; each begins the stretch, and its time, anew.
 
     Parameters
     ----------
@@ -184,6 +184,7 @@ class PacedReplay:
         self._paused_at: float | None = None
         self._target: int | None = None
         self._next = start
+        self._was_sought = False
         self._is_closed = False
 
     @property
@@ -265,13 +266,17 @@ class PacedReplay:
         self.close()
 
     def __iter__(self) -> Iterator[pa.Table]:
+        with self._changed:
+            self._timeline = None
+            if self._paused_at is not None:
+                self._paused_at = self._clock.now()
         for _ in count() if self._loop is None else range(self._loop):
             self._begin_lap()
             n_events = 0
             for table in self._lap():
                 n_events += table.num_rows
                 yield table
-            if self._is_closed or not n_events:
+            if self._is_closed or (not n_events and not self._was_sought):
                 return
 
     def _begin_lap(self) -> None:
@@ -286,6 +291,7 @@ class PacedReplay:
 
     def _lap(self) -> Iterator[pa.Table]:
         """Go through the stretch once, and on from elsewhere whenever `seek` says so."""
+        self._was_sought = self._target is not None
         begin = self._taken_target(self._start)
         while not self._is_closed:
             for batch in self._source.open(begin, self._stop):
@@ -294,6 +300,7 @@ class PacedReplay:
                     break
             if self._target is None:
                 return
+            self._was_sought = True
             begin = self._taken_target(begin)
 
     def _taken_target(self, otherwise: int | None) -> int | None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.errors import QueryError
-from replay.pacing.events import AT_ONCE_MAX, SHORTEST_WAIT_S, PacedReplay
+from replay.pacing.events import AT_ONCE_MAX, SHORTEST_WAIT_S, PacedReplay, SystemClock
 from replay.pacing.source import EventRange
 from replay.pacing.timeline import Timeline
 
@@ -241,6 +241,49 @@ def test_seek_outside_of_the_stretch_is_refused() -> None:
     for outside in (-1, 10):
         with pytest.raises(QueryError, match="outside of the stretch"):
             replay.seek(outside)
+
+
+def test_each_iteration_keeps_the_pace_from_its_own_beginning() -> None:
+    replay, clock, _ = paced([10, 13], start=10, stop=20)
+    assert next(iter(replay))["t"].to_pylist() == [10]  # and left there
+    begun = []
+    for waited in (50, 0):
+        clock.at += waited
+        began = clock.at
+        begun.append([(clock.at - began, t) for table in replay for t in table["t"].to_pylist()])
+    assert begun == [[(0, 10), (3, 13)]] * 2
+
+
+def test_what_is_paused_before_it_begins_begins_when_it_goes_on() -> None:
+    replay, clock, _ = paced([10, 13], start=10)
+    replay.pause()
+    clock.at += 50
+
+    def steer(n_waits: int) -> None:
+        if n_waits == 1:
+            clock.at += 7
+            replay.resume()
+
+    clock.on_wait = steer
+    assert handed_out(replay, clock) == [(57, 10), (60, 13)]
+
+
+def test_a_loop_goes_on_after_a_seek_to_where_nothing_is() -> None:
+    replay, _, _ = paced([10, 13], start=10, stop=20, speed=math.inf, loop=3)
+    replay.seek(15)
+    assert [table["t"].to_pylist() for table in replay] == [[10, 13], [10, 13]]
+
+
+def test_an_event_due_in_longer_than_a_thread_can_wait_is_waited_for() -> None:
+    clock, condition = SystemClock(), threading.Condition()
+    with condition:
+        threading.Thread(target=_notify, args=(condition,)).start()
+        clock.wait(condition, 1e18)
+
+
+def _notify(condition: threading.Condition) -> None:
+    with condition:
+        condition.notify_all()
 
 
 def test_close_ends_one_who_waits_in_another_thread() -> None:
