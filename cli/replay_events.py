@@ -119,6 +119,8 @@ def replay(
             for table in paced:
                 n_events += table.num_rows
                 _write(outlet, table if attached is None else attached.push(table))
+                if attached is not None and attached.is_done:
+                    break
             if attached is not None:
                 _write(outlet, attached.finish())
         except KeyboardInterrupt:

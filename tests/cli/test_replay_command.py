@@ -77,6 +77,13 @@ def test_a_query_attached_gives_the_answer_it_gives_over_history(
     assert expected
 
 
+def test_a_replay_ends_when_the_query_attached_has_enough(command: Commands) -> None:
+    # The 40 events take 39 s at this pace, and round and round for ever.
+    sql = "SELECT t FROM s WHERE a = 1 LIMIT 1"
+    done = command("replay", "s", "--query", sql, "--speed", "1", "--loop", "forever")
+    assert (done.code, rows_of(done.out)) == (0, [{"t": 1}])
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
