@@ -95,6 +95,24 @@ def _by_key_names(needed: Sequence[Needed], snapshot: Snapshot) -> list[str]:
     return [by_key.source for by_key in declared if by_key is not None][:1]
 
 
+def n_blocks_of_ends(groups: KeyGroups, may: npt.NDArray[np.bool_]) -> int:
+    """Return how many blocks are read for `key_spans`, if WHERE passes an event in each it may.
+
+    Parameters
+    ----------
+    groups
+        The keys.
+    may
+        Blocks with events that WHERE may let pass, shape (n_blocks,).
+    """
+    holds = (groups.rows > 0) & may
+    holds = holds[holds.any(axis=1)]
+    if not len(holds):
+        return 0
+    ends = (holds.argmax(axis=1), holds[:, ::-1].argmax(axis=1))
+    return sum(len(np.unique(places)) for places in ends)
+
+
 def key_spans(
     snapshot: Snapshot, where: BlockWhere, groups: KeyGroups, work: Work
 ) -> list[Span | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from chronicle.summary import Ints
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.windows import WindowFeatures, break_even_slide, with_slide
 from replay.engines.window_tree.axis import axis_of, series_of
-from replay.engines.window_tree.keyed import why_no_groups
+from replay.engines.window_tree.keyed import groups_of, n_blocks_of_ends, why_no_groups
 from replay.engines.window_tree.terms import columns_read, needed_of, plain_counts, why_not_tree
 from replay.language.bound import Call, Expression
 from replay.language.bound import DataType as T
@@ -69,9 +70,14 @@ def window_plan(
     if what.where is not None and not isinstance(what.windows, RowWindows | SessionWindows):
         passes = may_pass(where, leaves.t_min, leaves.t_max)
     why_not = why_not_tree(what, snapshot.schema)
-    if why_not is None and what.keys:
-        why_not = why_no_groups(what, needed_of(plain_counts(what), snapshot.schema), snapshot)
     features = _features(what, snapshot, where, passes)
+    if why_not is None and what.keys:
+        needed = needed_of(plain_counts(what), snapshot.schema)
+        why_not = why_no_groups(what, needed, snapshot)
+        if why_not is None and not isinstance(what.windows, WholeRange):
+            may = may_pass(where, leaves.t_min, leaves.t_max)
+            n_ends = n_blocks_of_ends(groups_of(needed, snapshot), may)
+            features = replace(features, read_blocks=features.read_blocks + n_ends)
     way, reason = choose_way(features, requested, why_not, parameters)
     estimates = estimate_ways(features, parameters, by_tree=why_not is None)
     return WindowPlan(

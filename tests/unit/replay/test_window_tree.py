@@ -134,7 +134,9 @@ def test_keys_come_from_summaries_by_key(store: Store) -> None:
         "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 5000)) GROUP BY window_start, window_end, k"
     )
     # No border cuts a block: only the first and the last event of each key are looked for.
-    assert blocks_read(store, sql) <= 4
+    assert blocks_read(store, sql) == 2
+    told = replay.explain(store, sql, plan="tree").to_dict()
+    assert told["estimated"]["blocks"] == 2
 
 
 @pytest.mark.parametrize(
