@@ -7,9 +7,11 @@ import math
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from chronicle.summary import AttributeSummary, Ints, Kind, kind_of
 from replay.errors import QueryError
 from replay.language.bound import Aggregate, Attribute, Call, DataType, Expression, Literal, Outer
 from replay.language.bound_select import (
@@ -21,7 +23,9 @@ from replay.language.bound_select import (
     WindowAggregation,
     Windows,
 )
+from replay.operators.columns import Values, to_arrays
 from replay.operators.windows.aggregator import WindowAggregator
+from replay.operators.windows.entries import summarise_rows
 from tests.oracles.windows import TOO_LARGE, agrees
 
 BOOL, INT, DOUBLE, STRING = DataType.BOOLEAN, DataType.INTEGER, DataType.DOUBLE, DataType.STRING
@@ -107,6 +111,17 @@ def run(
     except QueryError as error:
         return rows, str(error)
     return rows, ""
+
+
+def summarise_panes(
+    column: pa.ChunkedArray, lengths: Ints, *, squares: bool = True
+) -> AttributeSummary:
+    """Summarise a column over consecutive panes of any lengths, each at least 1."""
+    begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    kind = kind_of(column.type)
+    if kind in (Kind.STRING, Kind.OPAQUE):
+        return summarise_rows(Values(column.combine_chunks(), None), kind, begins, squares=False)
+    return summarise_rows(to_arrays(column), kind, begins, squares=squares)
 
 
 def to_rows(table: pa.Table) -> list[tuple[Any, ...]]:

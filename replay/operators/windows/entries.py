@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import AttributeSummary, Ints, Kind, kind_of
+from chronicle.summary import AttributeSummary, Ints, Kind
 from replay.errors import NotSupportedError
 from replay.language.bound import Aggregate, DataType, Expression
-from replay.operators.columns import Values, to_arrays
+from replay.operators.columns import Values
 from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.measures import to_arrow
 from replay.operators.windows.kernels import summarise_floats, summarise_integers
@@ -75,7 +75,7 @@ def _needs(argument: Expression, aggregates: Sequence[Aggregate]) -> Needs:
             values = True
         else:
             raise NotSupportedError(
-                f"{part.function.upper()}(DISTINCT …) over windows is not supported yet"
+                f"{part.function.upper()}(DISTINCT …) of events is not supported yet; COUNT is"
             )
     return Needs(argument, kind, bool(merged & SPREADS), edges, values)
 
@@ -294,29 +294,6 @@ def summarise_rows(values: Values, kind: Kind, begins: Ints, *, squares: bool) -
         sums = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
     n_values, nulls = tallies
     return AttributeSummary(kind, n_values, nulls, none, whole[0], whole[1], *sums)
-
-
-def summarise_panes(
-    column: pa.ChunkedArray, lengths: Ints, *, squares: bool = True
-) -> AttributeSummary:
-    """Summarise a column over consecutive panes of any lengths.
-
-    Unlike `chronicle.summarise.summarise` it takes no time for each run of equal lengths.
-
-    Parameters
-    ----------
-    column
-        An attribute, of a type that a stream stores.
-    lengths
-        Events of each pane, each at least 1; they add up to the length of the column.
-    squares
-        Whether second moments are wanted; there are none otherwise.
-    """
-    begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    kind = kind_of(column.type)
-    if kind in (Kind.STRING, Kind.OPAQUE):
-        return summarise_rows(Values(column.combine_chunks(), None), kind, begins, squares=False)
-    return summarise_rows(to_arrays(column), kind, begins, squares=squares)
 
 
 def _nulls(values: Values, begins: Ints) -> Ints:

@@ -258,7 +258,7 @@ def test_a_missing_time_is_an_error() -> None:
 def test_sums_of_distinct_values_are_refused_by_name() -> None:
     what = aggregation(TimeWindows(5, 5), agg("sum", X, distinct=True))
 
-    with pytest.raises(NotSupportedError, match=r"SUM\(DISTINCT …\) over windows"):
+    with pytest.raises(NotSupportedError, match=r"SUM\(DISTINCT …\) of events"):
         WindowAggregator(what, stream().schema)
 
 

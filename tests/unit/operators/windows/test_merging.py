@@ -14,9 +14,8 @@ from hypothesis import given
 
 from chronicle.summarise import summarise
 from chronicle.summary import AttributeSummary, Kind, integer_sums
-from replay.operators.windows.entries import summarise_panes
 from replay.operators.windows.merging import merge_counts, merge_windows
-from tests.window_cases import DOUBLES, INTEGERS, STRINGS, seeds
+from tests.window_cases import DOUBLES, INTEGERS, STRINGS, seeds, summarise_panes
 
 VALUES: dict[pa.DataType, tuple[Any, ...]] = {
     pa.float64(): (*DOUBLES[:8], math.nan, math.inf),

@@ -12,7 +12,6 @@ import pytest
 from replay.errors import QueryError
 from replay.language.bound import Call, Outer
 from replay.language.bound_select import TimeWindows, WholeRange, WindowAggregation
-from replay.operators.windows.entries import summarise_panes
 from replay.operators.windows.results import (
     answer_schema,
     summarised_attribute,
@@ -32,6 +31,7 @@ from tests.window_cases import (
     X,
     agg,
     aggregation,
+    summarise_panes,
 )
 
 INF, NAN = math.inf, math.nan
