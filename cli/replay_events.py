@@ -84,6 +84,10 @@ def replay(
         raise typer.BadParameter("name the topic with --to-kafka", param_hint="--kafka")
     if query is not None and columns is not None:
         raise typer.BadParameter("a query names its columns itself", param_hint="--columns")
+    if query is not None and _loop(loop) != 1:
+        raise typer.BadParameter(
+            "a query takes events in order of time, so once", param_hint="--loop"
+        )
     if out != STANDARD_OUTPUT:
         check_target(out)
     from replay import events, online

@@ -21,7 +21,7 @@ from replay.arguments import AsOf
 from replay.errors import QueryError
 from replay.pacing.source import EventRange, Moment
 from replay.pacing.timeline import Timeline
-from replay.statement import Parameters
+from replay.statement import Parameters, parse
 
 AT_ONCE_MAX = 1 << 16
 """Most events handed out in one piece."""
@@ -76,8 +76,8 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     Raises
     ------
     QueryError
-        If the speed or the number of times makes no sense. A condition that cannot be read or
-        bound is an error where the iteration begins.
+        If the speed or the number of times makes no sense, or the condition cannot be read. One
+        that cannot be bound is an error where the iteration begins.
     SchemaError
         If there is no such column, or a time is none of this stream.
     StorageError
@@ -85,6 +85,8 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     """
     if loop is not None and loop < 1:
         raise QueryError(f"loop={loop} replays nothing; give 1 or more, or None for no end")
+    if where is not None:  # one that closes more parentheses than it opens would undo the stretch
+        parse(f"SELECT * FROM events WHERE {where}")
     opened = store.stream(stream)
     version = opened.version_of(as_of)
     snapshot = opened.snapshot(version)
