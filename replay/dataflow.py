@@ -53,10 +53,11 @@ def stream(source: Store | Tables, name: str, *, time: str | None = None) -> Dat
 {'window_start': 5, 'window_end': 9, 'n': 2, 'top': 8.0}]
     """
     if isinstance(source, Store):
-        return Dataflow(source, name, source.stream(name).settings.time)
+        time = source.stream(name).settings.time
+        return Dataflow(source, name, time, first_time=time)
     if name not in source:
         raise StreamNotFoundError(name, candidates=source)
-    flow = Dataflow(source, name, time)
+    flow = Dataflow(source, name, time, first_time=time)
     return flow if time is None else flow.order_by(_name(time))
 
 
@@ -75,6 +76,8 @@ class Dataflow:
     """The column that carries time on; None if that is not known."""
     query: str | None = None
     """Its SQL; None before the first step."""
+    first_time: str | None = None
+    """Time column of the stream it begins with; None if that is not known."""
 
     @property
     def sql(self) -> str:
@@ -134,7 +137,10 @@ class Dataflow:
         kinds = [name for name, value in given.items() if value is not None]
         if len(kinds) != 1:
             raise QueryError("a window has a size, a gap, or rows; give one of them")
-        lengths: list[Length | None] = [gap or size]
+        _check_goes_with("slide", slide, "size", size if step is None else None)
+        _check_goes_with("step", step, "size", size)
+        _check_goes_with("slide_rows", slide_rows, "rows", rows)
+        lengths: list[Length | None] = [size if gap is None else gap]
         function = "SESSION" if gap is not None else "TUMBLE"
         if rows is not None:
             function = "TUMBLE_ROWS" if slide_rows is None else "HOP_ROWS"
@@ -268,9 +274,10 @@ class Dataflow:
     def online(self, *, params: Parameters | None = None) -> OnlineQuery | OnlineFlow:
         """Return the operator that answers it while events come in; see ``replay.online``."""
         if isinstance(self.source, Store):
-            begun = self.source.stream(self.name)
-            return online(self.sql, begun.schema, time=begun.settings.time, params=params)
-        return online(self.sql, self.source[self.name].schema, time=self.time, params=params)
+            schema = self.source.stream(self.name).schema
+        else:
+            schema = self.source[self.name].schema
+        return online(self.sql, schema, time=self.first_time, params=params)
 
     def _store(self, what: str) -> Store:
         if not isinstance(self.source, Store):
@@ -324,6 +331,11 @@ class Windowed:
         if having is not None:
             text += f"\nHAVING {having}"
         return replace(self.flow, query=text, time="window_start")
+
+
+def _check_goes_with(name: str, value: object, other: str, needed: object) -> None:
+    if value is not None and needed is None:
+        raise QueryError(f"{name} goes with {other}, and slide and step not with each other")
 
 
 def _named(named: Mapping[str, str]) -> list[str]:

@@ -112,6 +112,16 @@ def test_the_same_answer_by_sql_by_python_and_online(store: Store) -> None:
     )  # fmt: skip
 
 
+def test_tables_in_memory_give_the_same_answer_online() -> None:
+    table = pa.table({"at": [0, 1, 5, 6], "x": [1.0, 2.0, 4.0, 8.0]})
+    begun = replay.stream({"s": table}, "s", time="at").filter("x > 1")
+    windows = begun.window(size=4).aggregate(n="COUNT(*)")
+    for flow in (begun.select("x"), windows, windows.filter("n > 1")):
+        operator = flow.online()
+        pieces = [operator.push(table.slice(at, 1)) for at in range(len(table))]
+        assert pa.concat_tables([*pieces, operator.finish()]).equals(flow.run().table)
+
+
 def test_aggregates_of_keys_order_and_limit(store: Store) -> None:
     flow = replay.stream(store, "s").aggregate(by=("k",), n="COUNT(*)", low="MIN(x)")
     assert flow.order_by("k DESC").limit(1).run().table.to_pylist() == [
@@ -148,6 +158,15 @@ def test_what_cannot_be_composed_is_said_at_once(store: Store) -> None:
     flow = replay.stream(store, "s")
     with pytest.raises(QueryError, match="a size, a gap, or rows"):
         flow.window(size=3, gap=2)
+    for nonsense in (
+        {"size": 6, "slide": 2, "step": 3},
+        {"gap": 2, "slide": 1},
+        {"gap": 2, "step": 1},
+        {"rows": 2, "slide": 1},
+        {"size": 2, "slide_rows": 1},
+    ):
+        with pytest.raises(QueryError, match="goes with"):
+            flow.window(**nonsense)
     with pytest.raises(QueryError, match="which column is the time"):
         flow.select("a").window(size=3)
     with pytest.raises(QueryError, match="at least one aggregate"):
