@@ -186,6 +186,7 @@ class PacedReplay:
         self._paused_at: float | None = None
         self._target: int | None = None
         self._next = start
+        self._last: int | None = None
         self._was_sought = False
         self._is_closed = False
 
@@ -201,7 +202,7 @@ class PacedReplay:
 
     @property
     def position(self) -> int | dt.datetime | None:
-        """Time of the next event; None while it is not known."""
+        """Time of the next event, or of the last as long as that is not known; None before both."""
         time = self._next
         return None if time is None else self._source.to_moment(time)
 
@@ -252,7 +253,7 @@ class PacedReplay:
             raise QueryError(f"{moment} is outside of the stretch that is replayed")
         with self._changed:
             self._target = self._next = target
-            self._timeline = None
+            self._timeline = self._last = None
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -284,6 +285,7 @@ class PacedReplay:
     def _begin_lap(self) -> None:
         with self._changed:
             before, self._timeline = self._timeline, None
+            self._last = None
             if self._start is None:
                 return
             clock = self._clock.now()
@@ -327,8 +329,13 @@ class PacedReplay:
             n_due = self._wait_for(times[first : first + AT_ONCE_MAX])
             if n_due == 0:
                 return
+            after = first + n_due
+            with self._changed:
+                if not self._is_interrupted:
+                    self._last = int(times[after - 1])
+                    self._next = int(times[after]) if after < n else self._last
             yield wanted.slice(first, n_due)
-            first += n_due
+            first = after
 
     def _wait_for(self, times: npt.NDArray[np.int64]) -> int:
         """Wait until the first event is due, and return how many are; 0: go elsewhere."""
@@ -354,7 +361,7 @@ class PacedReplay:
         self._rate = rate
         if self._timeline is not None:
             at = self._clock.now() if clock is None else clock
-            position = self._timeline.at if self._next is None else self._next
+            position = self._timeline.at if self._last is None else self._last
             self._timeline = self._timeline.at_rate(rate, at, position=position)
         self._changed.notify_all()
 

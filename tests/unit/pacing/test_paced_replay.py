@@ -186,14 +186,21 @@ def test_the_speed_can_change_on_the_way() -> None:
     assert replay.speed == 5
 
 
-def test_from_no_pace_to_a_pace_time_goes_on_from_the_next_event() -> None:
-    replay, clock, _ = paced([0, 10, 20, 30], speed=math.inf, batch=1)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_from_no_pace_to_a_pace_time_goes_on_from_the_last_event(batch: int) -> None:
+    replay, clock, _ = paced([0, 10, 20, 30], speed=math.inf, batch=batch)
     came = []
     for table in replay:
-        came.append((clock.at - 100, table["t"][0].as_py()))
+        came += [(clock.at - 100, t) for t in table["t"].to_pylist()]
         if len(came) == 2:
             replay.speed = 1
     assert came == [(0, 0), (0, 10), (10, 20), (20, 30)]
+
+
+def test_the_position_is_the_next_event_or_the_last_until_that_is_known() -> None:
+    replay, _, _ = paced([0, 10, 20, 30], batch=3)
+    assert replay.position is None
+    assert [replay.position for _ in replay] == [10, 20, 20, 30]
 
 
 @pytest.mark.parametrize("target", [0, 15, 29])
