@@ -350,26 +350,36 @@ class FlowRun:
 
     def to_result(self, table: pa.Table) -> Result:
         """Return a result that says what happened until now."""
-        ended = perf_counter()
-        work = self.flow.work()
-        actual = Actual(
-            blocks_read=work.n_blocks,
-            blocks_total=work.n_blocks_total,
-            entries_read=work.n_entries,
-            rows_replayed=work.n_rows,
-            rows_total=work.n_rows_total,
-            candidates=work.n_candidates,
-            intervals=work.n_intervals,
-            faults=work.n_faults,
-            warnings=(*self.warnings, *work.warnings),
-            switched=work.switched,
-            seconds=Seconds(
-                plan=self.planned - self.started,
-                index=work.index_s,
-                read=work.read_s,
-                match=max(0.0, ended - self.planned - work.index_s - work.read_s),
-                total=ended - self.started,
-            ),
-            count_bytes=lambda: sum(count() for count in work.byte_counters),
-        )
-        return Result(table, self.flow.plan, actual)
+        work = Work(warnings=self.warnings) + self.flow.work()
+        return to_result(table, self.flow.plan, work, started=self.started, planned=self.planned)
+
+
+def to_result(
+    table: pa.Table, plan: AnyPlan | None, work: Work, *, started: float, planned: float
+) -> Result:
+    """Return a result that says what was done until now.
+
+    ``started`` and ``planned`` are the instants at which the query came and was planned.
+    """
+    ended = perf_counter()
+    actual = Actual(
+        blocks_read=work.n_blocks,
+        blocks_total=work.n_blocks_total,
+        entries_read=work.n_entries,
+        rows_replayed=work.n_rows,
+        rows_total=work.n_rows_total,
+        candidates=work.n_candidates,
+        intervals=work.n_intervals,
+        faults=work.n_faults,
+        warnings=work.warnings,
+        switched=work.switched,
+        seconds=Seconds(
+            plan=planned - started,
+            index=work.index_s,
+            read=work.read_s,
+            match=max(0.0, ended - planned - work.index_s - work.read_s),
+            total=ended - started,
+        ),
+        count_bytes=lambda: sum(count() for count in work.byte_counters),
+    )
+    return Result(table, plan, actual)

@@ -34,7 +34,7 @@ from replay.engines.statistics import (
     statistics_of,
 )
 from replay.errors import NotSupportedError, PlanError, QueryError
-from replay.flows import Flow, FlowRun, StartedFlow, Work
+from replay.flows import Flow, FlowRun, StartedFlow, Work, to_result
 from replay.language.bound import BoundPatternQuery
 from replay.language.bound_select import BoundCreate
 from replay.language.select_syntax import streams_of
@@ -46,7 +46,7 @@ from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
 from replay.planning.safety import find_stretches
 from replay.planning.telling import AnyPlan, to_json, to_text
-from replay.result import Actual, Result, Seconds
+from replay.result import Result
 from replay.select import Opener, clear_planned
 from replay.statement import (
     STATEMENTS_CACHED,
@@ -304,28 +304,7 @@ class _Run:
     def result(self) -> Result:
         """Replay, and return all rows with what happened."""
         table = pa.concat_tables(self.answering.tables())
-        replayed, ended = self.answering.replayed, perf_counter()
-        actual = Actual(
-            blocks_read=replayed.n_blocks,
-            blocks_total=self.source.n_blocks,
-            entries_read=self.n_entries_read,
-            rows_replayed=replayed.n_rows,
-            rows_total=self.source.n_events,
-            candidates=self.n_candidates,
-            intervals=self.n_intervals,
-            faults=self.answering.n_faults,
-            warnings=self.warnings,
-            switched=self.switched,
-            seconds=Seconds(
-                plan=self.planned - self.started,
-                index=self.looked_up - self.planned,
-                read=replayed.seconds_read,
-                match=ended - self.looked_up - replayed.seconds_read,
-                total=ended - self.started,
-            ),
-            count_bytes=self.count_bytes,
-        )
-        return Result(table, self.plan, actual)
+        return to_result(table, self.plan, self.work(), started=self.started, planned=self.planned)
 
 
 def _run_on_snapshot(snapshot: Snapshot, asked: _Asked, lost: tuple[str, ...]) -> _Run:
