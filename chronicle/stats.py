@@ -45,7 +45,7 @@ class AttributeStats:
             "max": shown_value(found.maximum, self.data_type),
             "sum": _finite(found.sum),
             "mean": _finite(found.mean),
-            "stddev": None if variance is None else _finite(math.sqrt(variance)),
+            "stddev_pop": None if variance is None else _finite(math.sqrt(variance)),
         }
 
 

@@ -74,7 +74,7 @@ def stats(
         print(json.dumps(shown, indent=2))
         return
     print(f"{whole.n_events:,} events" + ("" if ends[0] is None else f", {ends[0]} to {ends[1]}"))
-    heads = ("column", "values", "nulls", "nans", "min", "max", "sum", "mean", "stddev")
+    heads = ("column", "values", "nulls", "nans", "min", "max", "sum", "mean", "stddev_pop")
     print_table(heads, [(name, *map(_cell, row.values())) for name, row in rows.items()])
     if drawn is not None:
         _draw(drawn, snapshot)
@@ -114,7 +114,7 @@ def _draw(drawn: Histogram, snapshot: Snapshot) -> None:
     """Print a bar for each stretch of time."""
     from chronicle.time import show_time
 
-    values = drawn.n_events if drawn.mean is None else drawn.mean
+    values = drawn.n_events.round() if drawn.mean is None else drawn.mean
     known = [value for value in values.tolist() if not math.isnan(value)]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     # Of events, a bar is their number; of means, what is above the least, so that changes are seen.

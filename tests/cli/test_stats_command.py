@@ -55,6 +55,12 @@ def test_a_named_column_is_drawn_by_its_means(command: Commands) -> None:
     assert command("stats", "s", "--histogram", "--attribute", "s").out.count("events") == 2
 
 
+def test_a_bar_of_less_than_half_an_event_is_empty(command: Commands) -> None:
+    done = command("stats", "s", "--histogram", "--to", "1970-01-01T00:00:00.000001")
+    assert done.out.startswith("1 events")
+    assert "█" not in done.out
+
+
 def test_a_column_that_is_not_there_is_said(command: Commands) -> None:
     assert_refused(command("stats", "s", "--attribute", "y"), "'y'")
 
