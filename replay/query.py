@@ -81,7 +81,8 @@ def query(
     params
         Values of the query's parameters (``:name``).
     plan
-        ``auto``, ``full``, ``tree``, ``all``, or ``indexes=A.price,C``.
+        ``auto``, ``full``, ``tree``, ``all``, or ``indexes=A.price,C``; of windows ``replay`` and
+        ``tree-naive``, too.
     engine
         ``local``; no other yet.
     as_of
