@@ -7,12 +7,7 @@ import pytest
 
 from replay.language import bind_query, parse_query
 from replay.language.bound import BoundPatternQuery, attributes
-from replay.language.bound_select import (
-    BoundSelect,
-    JoinRelation,
-    StreamRelation,
-    SubqueryRelation,
-)
+from replay.language.bound_select import BoundSelect, StreamRelation, SubqueryRelation
 from replay.planning.filtered_pattern import PASSES, to_filtered_pattern
 from replay.planning.simplify import simplified
 
@@ -136,43 +131,3 @@ def test_a_pattern_that_cannot_be_pruned_is_matched_over_the_rows_it_gets(
     query = simple(MATCH.format(inner, pattern))
     assert isinstance(query, BoundPatternQuery)
     assert to_filtered_pattern(query) is None
-
-
-SIDES = "FROM (SELECT * FROM s WHERE a > 1) AS l {} (SELECT t, k FROM s WHERE a > 2) AS r {}"
-
-
-@pytest.mark.parametrize(
-    ("join", "is_left_moved"),
-    [
-        (("JOIN", "WITHIN 5"), True),
-        (("LEFT JOIN", "WITHIN 5 ON l.k = r.k"), True),
-        (("ASOF JOIN", "ON l.k = r.k AND l.t >= r.t"), True),
-        (("JOIN", "WITHIN 5 SLIDE 2"), False),
-        (("JOIN", "WITHIN 4 ROWS"), False),
-        (("JOIN", "WITHIN (4 ROWS, 5)"), False),
-        (("JOIN", "WITHIN (5, 4 ROWS)"), True),
-    ],
-)
-def test_a_filter_moves_out_of_a_join_where_no_other_row_depends_on_it(
-    join: tuple[str, str], is_left_moved: bool
-) -> None:
-    query = simple(f"SELECT l.t AS t {SIDES.format(*join)}")
-    assert isinstance(query, BoundSelect)
-    assert isinstance(query.source, JoinRelation)
-    assert isinstance(query.source.left, StreamRelation) == is_left_moved
-    # The right's condition reads a column that it does not select.
-    assert isinstance(query.source.right, SubqueryRelation)
-    assert (query.outer.where is not None) == is_left_moved
-
-
-def test_the_right_of_an_inner_join_moves_too_and_is_asked_by_its_name_there() -> None:
-    query = simple(
-        "SELECT l.t AS t FROM s AS l JOIN (SELECT t, a AS b FROM s WHERE a > 2) AS r WITHIN 5 "
-        "WHERE l.x > 1"
-    )
-    assert isinstance(query, BoundSelect)
-    assert isinstance(query.source, JoinRelation)
-    assert isinstance(query.source.right, StreamRelation)
-    assert query.source.right_names == ("t", "a")
-    assert query.outer.where is not None
-    assert sorted(part.name for part in attributes(query.outer.where)) == ["b", "x"]
