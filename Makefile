@@ -31,7 +31,7 @@ demo: prerequisites .venv/.installed ## set up, ingest twelve years of crime rep
 	@$(BIN)/chronicle demo
 
 test: prerequisites .venv/.installed-dev ## set up, run the test suite
-	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: prerequisites .venv/.installed-dev ## run the long campaigns too
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
