@@ -124,6 +124,10 @@ def check_stream_name(name: str) -> None:
         raise StorageError(
             f"stream name '{name}' cannot be used; take letters, digits, '_' and '-'"
         )
+    if name == "_delta_log":
+        raise StorageError(
+            "stream name '_delta_log' cannot be used: it is that of the log of a Delta table"
+        )
 
 
 class Store:

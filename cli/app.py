@@ -14,6 +14,12 @@ from cli.show import say
 _INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""
 
+_ENDED_EARLY = {
+    "calibrate": "interrupted; the weights are as they were",
+    "replay": None,
+}
+"""What is said of commands that commit nothing; None where they have said it themselves."""
+
 app = typer.Typer(
     name="chronicle",
     help="Keep event streams, and ask what happened in which order, without reading them whole.",
@@ -85,5 +91,10 @@ def main() -> None:
     except SystemExit as ended:
         # Typer makes this of Ctrl-C, and says nothing.
         if ended.code == _INTERRUPTED:
-            say("interrupted; every commit is whole or not there, 'chronicle history' lists them")
+            usual = (
+                "interrupted; every commit is whole or not there, 'chronicle history' lists them"
+            )
+            said = _ENDED_EARLY.get(next(iter(sys.argv[1:]), ""), usual)
+            if said is not None:
+                say(said)
         raise

@@ -128,7 +128,7 @@ def replay(
             if attached is not None:
                 _write(outlet, attached.finish())
         except KeyboardInterrupt:
-            say(f"interrupted after {n_events:,} events, the next at {paced.position}")
+            say(f"interrupted after {n_events:,} events, at {paced.position}")
             raise typer.Exit(_INTERRUPTED) from None
     say(f"{n_events:,} events in {time.monotonic() - began:.1f} s")
 

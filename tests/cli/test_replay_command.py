@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -122,3 +123,16 @@ def test_options_that_do_not_fit_are_a_usage_error(command: Commands, options: l
 
 def test_a_stream_that_is_not_there_is_named(command: Commands) -> None:
     assert_refused(command("replay", "nope"), "nope")
+
+
+def test_ctrl_c_says_where_it_was_and_nothing_of_commits(command: Commands) -> None:
+    taken = []
+
+    def write(_: object, table: pa.Table) -> None:
+        taken.append(table.num_rows)
+        raise KeyboardInterrupt
+
+    with patch("cli.replay_events._write", write):
+        done = command("replay", "s")
+    assert done.code == 130
+    assert done.err == f"interrupted after {taken[0]} events, at {taken[0] - 1}\n"

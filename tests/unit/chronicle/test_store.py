@@ -89,7 +89,7 @@ def test_stream_is_created_once(tmp_path: Path):
         store.create_stream("x", SCHEMA, StreamSettings("t"))
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "a b", "-x"])
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "a b", "-x", "_delta_log"])
 def test_stream_names_are_folder_names(tmp_path: Path, name: str):
     with pytest.raises(StorageError, match="cannot be used"):
         create_store(tmp_path / "s").create_stream(name, SCHEMA, StreamSettings("t"))
