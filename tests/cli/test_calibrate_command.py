@@ -15,7 +15,7 @@ from replay.engines.weights import load_weights
 from tests.cli.commands import Commands, assert_refused
 from tests.strategies import SCHEMA
 
-SHORT = ("--seconds", "0.3")
+SHORT = ("--seconds", "2")
 
 
 def stored(command: Commands) -> Path:
@@ -25,7 +25,7 @@ def stored(command: Commands) -> Path:
 def test_weights_are_printed_stored_and_used(command: Commands) -> None:
     done = command("calibrate", *SHORT)
     assert done.code == 0, done.err
-    assert "measuring on stream 's' for about 0.3 s" in done.err
+    assert "measuring on stream 's' for about 2 s" in done.err
     assert "measured 50 %" in done.err
     assert "its weights tell little of larger streams" in done.err
     assert "calibration.json" in done.err
@@ -75,6 +75,8 @@ def test_ctrl_c_leaves_the_weights_that_were_there(command: Commands, where: str
     with patch(f"replay.calibration.{where}", side_effect=KeyboardInterrupt):
         done = command("calibrate", *SHORT, "--report")
     assert done.code == 130
+    assert done.err.endswith("interrupted; the weights are as they were\n")
+    assert "history" not in done.err
     assert stored(command).read_text() == "before"
     assert sorted(path.name for path in command.store.iterdir()) == [
         "calibration.json",

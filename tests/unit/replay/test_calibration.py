@@ -96,7 +96,7 @@ def test_calibration_measures_every_weight_where_there_are_indexes(indexed: Stre
 
 
 def test_without_indexes_lookups_keep_their_defaults(tmp_path: Path) -> None:
-    done = calibrate(filled(tmp_path / "store", 10_000), seconds=0.5)
+    done = calibrate(filled(tmp_path / "store", 10_000), seconds=2)
     assert set(WEIGHTS) - set(done.fit.fitted) == LOOKUP_WEIGHTS
     assert done.fit.parameters.entry_s == DEFAULT_PARAMETERS.entry_s
     assert ["has no index" in note for note in done.notes] == [True]
@@ -105,7 +105,7 @@ def test_without_indexes_lookups_keep_their_defaults(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n", [2, 40])
 def test_tiny_stream_is_measured_and_said_to_be_tiny(tmp_path: Path, n: int) -> None:
-    done = calibrate(filled(tmp_path / "store", n, ("x",), block_events=20), seconds=0.5)
+    done = calibrate(filled(tmp_path / "store", n, ("x",), block_events=20), seconds=2)
     assert any("blocks: its weights tell little" in note for note in done.notes)
     assert np.isfinite(done.fit.estimated).all()
 
