@@ -9,10 +9,7 @@ import typer
 
 from chronicle.errors import ChronicleError
 from cli import ask, calibrate, indexes, replay_events, stats, take, tend
-from cli.show import say
-
-_INTERRUPTED = 130
-"""Exit code of a command that Ctrl-C ended."""
+from cli.show import INTERRUPTED, say
 
 _ENDED_EARLY = {
     "calibrate": "interrupted; the weights are as they were",
@@ -90,7 +87,7 @@ def main() -> None:
         sys.exit(1)
     except SystemExit as ended:
         # Typer makes this of Ctrl-C, and says nothing.
-        if ended.code == _INTERRUPTED:
+        if ended.code == INTERRUPTED:
             usual = (
                 "interrupted; every commit is whole or not there, 'chronicle history' lists them"
             )

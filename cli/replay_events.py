@@ -14,7 +14,7 @@ import typer
 
 from cli.ask import check_target, parameters
 from cli.options import StoreOption, StreamArgument, names, store_of
-from cli.show import say
+from cli.show import INTERRUPTED, say
 from cli.startup import keep_heavy_libraries_out
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from replay.pacing.outlets import Outlet
 
 STANDARD_OUTPUT = Path("-")
-_INTERRUPTED = 130
 
 
 def replay(
@@ -129,7 +128,7 @@ def replay(
                 _write(outlet, attached.finish())
         except KeyboardInterrupt:
             say(f"interrupted after {n_events:,} events, at {paced.position}")
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
     say(f"{n_events:,} events in {time.monotonic() - began:.1f} s")
 
 

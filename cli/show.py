@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from replay import Result
 
 
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended."""
+
+
 def say(text: str) -> None:
     """Write words for a person to stderr."""
     print(text, file=sys.stderr, flush=True)
