@@ -44,7 +44,9 @@ def window_plan(
     *,
     parameters: CostParameters = DEFAULT_PARAMETERS,
 ) -> WindowPlan:
-    """Choose how a windowed aggregation of a stream is answered; reads no event.
+    """Choose how a windowed aggregation of a stream is answered.
+
+    Reads summaries, and events of those data files alone whose tree files lack declared ones.
 
     Parameters
     ----------
