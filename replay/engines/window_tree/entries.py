@@ -9,17 +9,14 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
-from chronicle import Snapshot
 from chronicle.summary import AttributeSummary, Ints, Kind, all_null
 from replay.engines.ahead import read_ahead
 from replay.engines.local import INLINE_EVENTS
-from replay.engines.window_tree.axis import Axis
 from replay.engines.window_tree.keyed import KeyGroups
 from replay.engines.window_tree.pieces import NO_INTS, PieceReader, Pieces, Series, cut_units
 from replay.engines.window_tree.terms import Needed
 from replay.engines.window_tree.work import Work
-from replay.language.bound import Expression
-from replay.planning.windows.where import ALL_PASS, MUST_READ, NONE_PASS, BlockClasses
+from replay.planning.windows.where import ALL_PASS, MUST_READ, NONE_PASS
 
 Bools = npt.NDArray[np.bool_]
 
@@ -62,23 +59,10 @@ class Entries:
 
 
 class EntryMaker:
-    """Makes entries for stretches of blocks; parameters as for `PieceReader`."""
+    """Makes entries for stretches of blocks; ``reader`` reads those that must be."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        axis: Axis,
-        needed: Sequence[Needed],
-        classes: BlockClasses | None,
-        condition: Expression | None,
-        groups: KeyGroups | None,
-    ) -> None:
-        self._snapshot = snapshot
-        self._axis = axis
-        self._needed = tuple(needed)
-        self._classes = classes
-        self._groups = groups
-        self._reader = PieceReader(snapshot, axis, needed, classes, condition, groups)
+    def __init__(self, reader: PieceReader) -> None:
+        self._reader = reader
 
     def make(
         self, first: int, stop: int, borders: Ints, work: Work, *, in_threads: bool
@@ -96,16 +80,18 @@ class EntryMaker:
         in_threads
             Whether blocks may be read in threads.
         """
-        block, cuts = self._axis.place(borders)
-        if self._classes is not None and not self._axis.in_rows:
+        block, cuts = self._reader.axis.place(borders)
+        if self._reader.classes is not None and not self._reader.axis.in_rows:
             # Where none of a cut block's events passes, it does not matter where it is cut. Where
             # rows are counted it does: its events tell the times at which windows begin and end.
-            cuts[cuts] = self._classes[block[cuts]] != NONE_PASS
+            cuts[cuts] = self._reader.classes[block[cuts]] != NONE_PASS
         read = self._blocks_to_read(first, stop, block[cuts])
         pieces = self._read(read, block[cuts], borders[cuts], work, in_threads=in_threads)
-        border_seq = self._snapshot.bases[block]
+        border_seq = self._reader.snapshot.bases[block]
         border_seq[cuts] = _joined([piece.border_seq for piece in pieces])
-        times = self._border_times(block, cuts, pieces) if self._axis.in_rows else (NO_INTS,) * 2
+        times = (
+            self._border_times(block, cuts, pieces) if self._reader.axis.in_rows else (NO_INTS,) * 2
+        )
         whole = self._whole_blocks(first, stop, read)
         nodes = self._summaries_of(whole, first, block[~cuts], work)
         series = tuple(
@@ -118,7 +104,7 @@ class EntryMaker:
         self, read: Ints, border_block: Ints, borders: Ints, work: Work, *, in_threads: bool
     ) -> list[Pieces]:
         """Return the pieces of all blocks that must be read, in order."""
-        counts = self._snapshot.leaves.count[read]
+        counts = self._reader.snapshot.leaves.count[read]
         units = cut_units(read, counts, border_block, borders)
         threads = in_threads and int(counts.sum()) > INLINE_EVENTS
         pieces: list[Pieces] = []
@@ -134,25 +120,25 @@ class EntryMaker:
         """Return the blocks that are cut, or whose rows pass in part."""
         must = np.zeros(stop - first, np.bool_)
         must[cut - first] = True
-        if self._classes is not None:
-            must |= self._classes[first:stop] == MUST_READ
+        if self._reader.classes is not None:
+            must |= self._reader.classes[first:stop] == MUST_READ
         return np.flatnonzero(must) + first
 
     def _whole_blocks(self, first: int, stop: int, read: Ints) -> Bools:
         """Return the blocks of which summaries are taken as they are."""
         whole = np.ones(stop - first, np.bool_)
         whole[read - first] = False
-        if self._classes is not None:
-            whole &= self._classes[first:stop] == ALL_PASS
+        if self._reader.classes is not None:
+            whole &= self._reader.classes[first:stop] == ALL_PASS
         return whole
 
     def _summaries_of(
         self, whole: Bools, first: int, aligned: Ints, work: Work
     ) -> tuple[Series | None, ...]:
         """Return what is stored of whole blocks, for each key or for all events together."""
-        if self._groups is not None:
-            return self._leaves_by_key(self._groups, np.flatnonzero(whole) + first, work)
-        if self._classes is None and not self._needed:
+        if self._reader.groups is not None:
+            return self._leaves_by_key(self._reader.groups, np.flatnonzero(whole) + first, work)
+        if self._reader.classes is None and not self._reader.needed:
             return (None,)  # borders alone tell how many events lie between them
         return (self._nodes(whole, first, aligned, work),)
 
@@ -161,14 +147,14 @@ class EntryMaker:
         ranges = ranges_between(whole, first, aligned)
         if not len(ranges):
             return None
-        tree = self._snapshot.tree
+        tree = self._reader.snapshot.tree
         nodes = tree.nodes_of_ranges(ranges[:, 0], ranges[:, 1])
         work.n_nodes += len(nodes)
         summaries = {
             needed.name: _trimmed(tree.attribute_of_entries(nodes, needed.name), needed)
-            for needed in self._needed
+            for needed in self._reader.needed
         }
-        seq = np.repeat(self._snapshot.bases[ranges[:, 0]], np.diff(nodes.offsets))
+        seq = np.repeat(self._reader.snapshot.bases[ranges[:, 0]], np.diff(nodes.offsets))
         return Series(seq, tree.counts_of_entries(nodes), summaries)
 
     def _leaves_by_key(self, groups: KeyGroups, blocks: Ints, work: Work) -> tuple[Series, ...]:
@@ -179,16 +165,16 @@ class EntryMaker:
             work.n_nodes += len(own)
             summaries = {
                 needed.name: _trimmed(groups.summaries[needed.name].values[key].take(own), needed)
-                for needed in self._needed
+                for needed in self._reader.needed
             }
-            found.append(Series(self._snapshot.bases[own], groups.rows[key, own], summaries))
+            found.append(Series(self._reader.snapshot.bases[own], groups.rows[key, own], summaries))
         return tuple(found)
 
     def _in_order(self, nodes: Series | None, pieces: Sequence[Series]) -> Series:
         """Put nodes and pieces in the order of the stream."""
         parts = [*pieces] if nodes is None else [nodes, *pieces]
         if not parts:
-            none = {needed.name: all_null(needed.kind, NO_INTS) for needed in self._needed}
+            none = {needed.name: all_null(needed.kind, NO_INTS) for needed in self._reader.needed}
             return Series(NO_INTS, NO_INTS, none)
         whole = _concat(parts)
         order = np.argsort(whole.seq, kind="stable")
@@ -199,7 +185,7 @@ class EntryMaker:
         self, block: Ints, cuts: Bools, pieces: Sequence[Pieces]
     ) -> tuple[Ints, Ints]:
         """Return the times at the borders of windows of rows, and before them."""
-        leaves = self._snapshot.leaves
+        leaves = self._reader.snapshot.leaves
         at = np.append(leaves.t_min, 0)[block]
         before = np.append(0, leaves.t_max)[block]
         at[cuts] = _joined([piece.border_times[0] for piece in pieces])

@@ -117,18 +117,18 @@ class PieceReader:
         condition: Expression | None,
         groups: KeyGroups | None,
     ) -> None:
-        self._snapshot = snapshot
-        self._axis = axis
-        self._needed = tuple(needed)
-        self._classes = classes
+        self.snapshot = snapshot
+        self.axis = axis
+        self.needed = tuple(needed)
+        self.classes = classes
         self._condition = condition
-        self._groups = groups
+        self.groups = groups
         self._time = snapshot.settings.time
 
     def read(self, unit: Unit) -> Pieces:
         """Return the pieces of a unit that are not empty."""
-        snapshot, blocks = self._snapshot, unit.blocks
-        filters = self._classes is not None and (self._classes[blocks] != ALL_PASS).any()
+        snapshot, blocks = self.snapshot, unit.blocks
+        filters = self.classes is not None and (self.classes[blocks] != ALL_PASS).any()
         condition = self._condition if filters else None
         names = self._columns(condition, with_time=len(unit.borders) > 0)
         table = snapshot.read_blocks(blocks, names)
@@ -150,18 +150,18 @@ class PieceReader:
             series=self._series(table, seq, lengths[kept]),
             border_seq=base[at] + offsets - starts[at],
             border_times=(times[offsets], times[offsets - 1])
-            if self._axis.in_rows
+            if self.axis.in_rows
             else (NO_INTS, NO_INTS),
             columns=tuple(names),
             n_faults=faults.count,
         )
 
     def _columns(self, condition: Expression | None, *, with_time: bool) -> list[str]:
-        names = dict.fromkeys(needed.name for needed in self._needed)
+        names = dict.fromkeys(needed.name for needed in self.needed)
         if with_time:
             names[self._time] = None
-        if self._groups is not None:
-            names[self._groups.column] = None
+        if self.groups is not None:
+            names[self.groups.column] = None
         return list(names | dict.fromkeys(sorted(a.name for a in attributes(condition))))
 
     def _offsets(
@@ -171,17 +171,17 @@ class PieceReader:
         if not len(borders):
             return NO_INTS, NO_INTS
         times = np.asarray(to_int64(table.column(self._time), name=self._time).to_numpy(), np.int64)
-        if not self._axis.in_rows:
+        if not self.axis.in_rows:
             return np.searchsorted(times, borders, "left"), times
         at = np.searchsorted(base, borders, "right") - 1
         return starts[at] + borders - base[at], times
 
     def _series(self, table: pa.Table, seq: Ints, lengths: Ints) -> tuple[Series, ...]:
         """Return the pieces of each key, or of all; ``lengths`` are their rows in the table."""
-        if self._groups is None:
+        if self.groups is None:
             return (Series(seq, lengths, self._summaries(table, lengths)),)
-        n_keys, n_pieces = len(self._groups), len(seq)
-        numbers = self._groups.numbers(table)
+        n_keys, n_pieces = len(self.groups), len(seq)
+        numbers = self.groups.numbers(table)
         piece = np.repeat(np.arange(n_pieces), lengths)
         counts = np.bincount(numbers * n_pieces + piece, minlength=n_keys * n_pieces)
         groups = np.flatnonzero(counts)
@@ -206,7 +206,7 @@ class PieceReader:
                 begins,
                 squares=needed.squares,
             )
-            for needed in self._needed
+            for needed in self.needed
         }
 
 

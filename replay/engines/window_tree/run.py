@@ -14,6 +14,7 @@ from replay.engines.ahead import read_ahead
 from replay.engines.window_tree.axis import axis_of, distinct, series_of
 from replay.engines.window_tree.entries import Entries, EntryMaker
 from replay.engines.window_tree.keyed import Span, groups_of, key_spans
+from replay.engines.window_tree.pieces import PieceReader
 from replay.engines.window_tree.terms import needed_of, plain_counts
 from replay.engines.window_tree.work import Work
 from replay.language.bound_select import WholeRange, WindowAggregation
@@ -58,9 +59,10 @@ class TreeRun:
         needed = needed_of(self._what, snapshot.schema)
         self._squares = {column.name: column.squares for column in needed}
         self._groups = groups_of(needed, snapshot) if what.keys else None
-        self._maker = EntryMaker(
+        reader = PieceReader(
             snapshot, self._axis, needed, plan.where.classes, plan.where.condition, self._groups
         )
+        self._maker = EntryMaker(reader)
         self._spans: list[Span | None] = []
         self.work = Work()
         self.schema = answer_schema(self._what, snapshot.schema)
