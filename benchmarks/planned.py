@@ -27,7 +27,7 @@ from replay.planning.intervals import replay_stretches
 from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, plan_name
 from replay.planning.planner import choose_plan
 from replay.planning.requests import PREFIX, index_conditions
-from replay.statement import parse, prepare
+from replay.running.statement import parse, prepare
 
 IntArray = npt.NDArray[np.int64]
 

@@ -67,7 +67,7 @@ def query(
     keep_heavy_libraries_out()
     import replay
     from chronicle import open_store
-    from replay.statement import creates_stream, unused_parameters
+    from replay.running.statement import creates_stream, unused_parameters
 
     text = _query_text(sql, file)
     if output_format not in FORMATS:

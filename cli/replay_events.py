@@ -90,7 +90,7 @@ def replay(
     if out != STANDARD_OUTPUT:
         check_target(out)
     from replay import events, online
-    from replay.statement import unused_parameters
+    from replay.running.statement import unused_parameters
 
     opened = store_of(store)
     values = parameters(param or [])

@@ -12,10 +12,10 @@ from replay.errors import (
     UnknownNameError,
 )
 from replay.online import OnlineFlow, online
-from replay.online_query import OnlineQuery
 from replay.pacing.events import PacedReplay, events
 from replay.query import Explanation, batches, clear_caches, explain, query
 from replay.result import Result
+from replay.running.online_query import OnlineQuery
 
 __all__ = [
     "BindError",

@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from chronicle import Store
 from chronicle.errors import StreamNotFoundError
-from replay.arguments import AsOf, Tables
 from replay.errors import PlanError, QueryError
 from replay.language.cursor import RESERVED
 from replay.online import OnlineFlow, online
-from replay.online_query import OnlineQuery
 from replay.query import Explanation, batches, explain, query
 from replay.result import Result
-from replay.statement import Parameters
+from replay.running.arguments import AsOf, Tables
+from replay.running.online_query import OnlineQuery
+from replay.running.statement import Parameters
 
 Length = str | int | dt.timedelta
 """A length of time: SQL (``1 HOUR``), a ``timedelta``, or a number in the time column's unit."""

@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from chronicle.schema import normalise_schema
 from chronicle.time import to_int64
-from replay.binding import bind_over
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import BoundPatternQuery, Outer
 from replay.language.bound_select import BoundCreate, BoundQuery
 from replay.language.syntax import Identifier, PatternQuery
-from replay.online_query import OnlineQuery, checked
 from replay.operators.outer_pieces import OuterOperator
-from replay.reads import columns_of_query
-from replay.statement import Parameters, parse, prepare
-from replay.steps import Chain, answer_schema, operators_of, stages
+from replay.running.binding import bind_over
+from replay.running.online_query import OnlineQuery, checked
+from replay.running.reads import columns_of_query
+from replay.running.statement import Parameters, parse, prepare
+from replay.running.steps import Chain, answer_schema, operators_of, stages
 
 
 def online(

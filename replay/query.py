@@ -18,10 +18,6 @@ from chronicle.errors import CorruptBlockError, StreamNotFoundError
 from chronicle.lost import check_not_vacuumed, lost_file
 from costmodel.parameters import CostParameters
 from indexing import clear_answers
-from replay.arguments import AsOf, Tables, check_arguments, check_engine, check_unversioned
-from replay.binding import bind_over, clear_bound
-from replay.catalog import Catalog, StoreCatalog, TableCatalog, catalog_of_store
-from replay.creation import create_stream, lineage_of
 from replay.engines.answer import Answering
 from replay.engines.key_filter import KeyFilter
 from replay.engines.local import kept_if_small
@@ -34,7 +30,6 @@ from replay.engines.statistics import (
     statistics_of,
 )
 from replay.errors import NotSupportedError, PlanError, QueryError
-from replay.flows import Flow, FlowRun, StartedFlow, Work, to_result
 from replay.language.bound import BoundPatternQuery
 from replay.language.bound_select import BoundCreate
 from replay.language.select_syntax import streams_of
@@ -47,8 +42,13 @@ from replay.planning.planner import choose_plan
 from replay.planning.safety import find_stretches
 from replay.planning.telling import AnyPlan, to_json, to_text
 from replay.result import Result
-from replay.select import Opener, clear_planned
-from replay.statement import (
+from replay.running.arguments import AsOf, Tables, check_arguments, check_engine, check_unversioned
+from replay.running.binding import bind_over, clear_bound
+from replay.running.catalog import Catalog, StoreCatalog, TableCatalog, catalog_of_store
+from replay.running.creation import create_stream, lineage_of
+from replay.running.flows import Flow, FlowRun, StartedFlow, Work, to_result
+from replay.running.select import Opener, clear_planned
+from replay.running.statement import (
     STATEMENTS_CACHED,
     Parameters,
     Statement,

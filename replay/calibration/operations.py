@@ -24,7 +24,7 @@ from replay.planning.block_ranges import count_blocks, count_events
 from replay.planning.planner import choose_plan
 from replay.planning.safety import find_stretches
 from replay.planning.statistics import IntArray
-from replay.statement import Statement, prepare
+from replay.running.statement import Statement, prepare
 
 STEP: Final = 4
 """Sizes go up by this factor."""

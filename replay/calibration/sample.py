@@ -20,7 +20,7 @@ from replay.engines.ahead import thread_count
 from replay.engines.statistics import statistics_of
 from replay.planning.planner import choose_plan
 from replay.query import query
-from replay.statement import prepare
+from replay.running.statement import prepare
 
 QUERIES: Final = 12
 """Queries of a report."""

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from chronicle import Snapshot, Store
 from chronicle.errors import SchemaError, did_you_mean
-from replay.arguments import AsOf
 from replay.errors import QueryError
 from replay.pacing.source import EventRange, Moment
 from replay.pacing.timeline import Timeline
-from replay.statement import Parameters, parse
+from replay.running.arguments import AsOf
+from replay.running.statement import Parameters, parse
 
 AT_ONCE_MAX = 1 << 16
 """Most events handed out in one piece."""

@@ -14,7 +14,7 @@ from chronicle import Store
 from chronicle.local.text_times import to_internal_time
 from chronicle.time import TimeType, time_type, to_int64
 from replay.query import batches
-from replay.statement import Parameters
+from replay.running.statement import Parameters
 
 Moment = int | dt.datetime | str
 """A time of a stream: a number where its times are integers, else a ``datetime`` or ISO 8601."""

@@ -15,7 +15,7 @@ from chronicle import Snapshot, create_store
 from replay import query
 from replay.calibration.facts import Facts, look_at, quoted
 from replay.calibration.probes import draw_query, lookup_probes, replay_probes
-from replay.statement import prepare
+from replay.running.statement import prepare
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream, streams
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from replay.operators.outer_pieces import run_through
-from replay.steps import Chain
+from replay.running.steps import Chain
 
 
 class Counting:

@@ -24,7 +24,7 @@ from replay.operators.matchers import certain_matches, new_matcher
 from replay.operators.matches import Matches
 from replay.operators.measures import answer_parts
 from replay.operators.scalars import Faults
-from replay.statement import Statement
+from replay.running.statement import Statement
 
 IntArray = npt.NDArray[np.int64]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from replay.catalog import Described
 from replay.language import bind_query
 from replay.language.bound_select import BoundCreate, BoundQuery
 from replay.language.select_syntax import streams_of
 from replay.planning.simplify import simplified
-from replay.statement import STATEMENTS_CACHED, Given, Parameters, given_of, parse
+from replay.running.catalog import Described
+from replay.running.statement import STATEMENTS_CACHED, Given, Parameters, given_of, parse
 
 
 def bind_over(

@@ -16,13 +16,13 @@ from replay.engines.marked import MarkedSource
 from replay.engines.scan import blocks_of
 from replay.engines.source import EventSource, OnceRead, columns_read
 from replay.engines.statistics import SnapshotStatistics
-from replay.flows import Work
 from replay.language.bound import attributes
 from replay.operators.program import compile_program
 from replay.planning.block_ranges import count_events
 from replay.planning.filtered_pattern import PASSES, FilteredPattern
 from replay.planning.plan import Plan
 from replay.planning.safety import find_stretches
+from replay.running.flows import Work
 
 
 @dataclass(slots=True, eq=False)

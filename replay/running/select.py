@@ -8,15 +8,12 @@ from functools import lru_cache
 
 from chronicle import Snapshot
 from costmodel.parameters import CostParameters
-from replay.catalog import Catalog, TableCatalog
 from replay.engines.joins import JoinRun
 from replay.engines.scan import Reading
 from replay.engines.source import TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.engines.window_tree.planning import window_plan
 from replay.errors import PlanError
-from replay.filtered_flow import FilteredPatternFlow
-from replay.flows import Flow, JoinFlow, OperatorFlow, Side, StreamFlow, TableFlow, TreeFlow
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import BoundPatternQuery, Expression, Outer
 from replay.language.bound_select import (
@@ -41,7 +38,10 @@ from replay.planning.planner import choose_plan
 from replay.planning.requests import PREFIX
 from replay.planning.telling import AnyPlan, FlowPlan
 from replay.planning.windows.plan import Way
-from replay.reads import (
+from replay.running.catalog import Catalog, TableCatalog
+from replay.running.filtered_flow import FilteredPatternFlow
+from replay.running.flows import Flow, JoinFlow, OperatorFlow, Side, StreamFlow, TableFlow, TreeFlow
+from replay.running.reads import (
     columns_of_outer,
     columns_of_query,
     columns_of_windows,
@@ -49,8 +49,8 @@ from replay.reads import (
     may_filter_first,
     pruned,
 )
-from replay.statement import STATEMENTS_CACHED
-from replay.steps import Chain, aggregating, finishing, operators_of
+from replay.running.statement import STATEMENTS_CACHED
+from replay.running.steps import Chain, aggregating, finishing, operators_of
 
 PatternStarter = Callable[[BoundPatternQuery], Flow]
 """Makes the flow of a row pattern over a stream of the catalog."""

@@ -10,9 +10,9 @@ from chronicle import StreamSettings
 from chronicle.lineage import Lineage
 from chronicle.materialise import materialise
 from chronicle.schema import normalise_schema
-from replay.catalog import StoreCatalog
-from replay.flows import FlowRun
-from replay.statement import Parameters
+from replay.running.catalog import StoreCatalog
+from replay.running.flows import FlowRun
+from replay.running.statement import Parameters
 
 
 def create_stream(
