@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -19,9 +19,9 @@ from chronicle.lost import check_not_vacuumed, lost_file
 from costmodel.parameters import CostParameters
 from indexing import clear_answers
 from replay.engines.answer import Answering
+from replay.engines.found import Found, bytes_of, look_up
 from replay.engines.key_filter import KeyFilter
 from replay.engines.local import kept_if_small
-from replay.engines.lookups import Lookups
 from replay.engines.ordered import OrderedSource
 from replay.engines.source import EventSource, TableSource, columns_read
 from replay.engines.statistics import (
@@ -29,24 +29,23 @@ from replay.engines.statistics import (
     clear_statistics,
     statistics_of,
 )
+from replay.engines.work import Work
 from replay.errors import NotSupportedError, PlanError, QueryError
 from replay.language.bound import BoundPatternQuery
 from replay.language.bound_select import BoundCreate
 from replay.language.select_syntax import streams_of
 from replay.language.syntax import Identifier, PatternQuery
-from replay.operators.program import MatchProgram, compile_program
+from replay.operators.program import compile_program
 from replay.planning.block_ranges import all_blocks, count_events
-from replay.planning.intervals import Stretches
 from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
-from replay.planning.safety import find_stretches
 from replay.planning.telling import AnyPlan, to_json, to_text
 from replay.result import Result
 from replay.running.arguments import AsOf, Tables, check_arguments, check_engine, check_unversioned
 from replay.running.binding import bind_over, clear_bound
 from replay.running.catalog import Catalog, StoreCatalog, TableCatalog, catalog_of_store
 from replay.running.creation import create_stream, lineage_of
-from replay.running.flows import Flow, FlowRun, StartedFlow, Work, to_result
+from replay.running.flows import Flow, FlowRun, StartedFlow, to_result
 from replay.running.select import Opener, clear_planned
 from replay.running.statement import (
     STATEMENTS_CACHED,
@@ -269,15 +268,10 @@ class _Run:
     answering: Answering
     source: EventSource
     plan: Plan | None
-    n_entries_read: int
-    n_candidates: int
-    n_intervals: int
-    switched: str | None
+    looked_up: Work
     warnings: tuple[str, ...]
     started: float
     planned: float
-    looked_up: float
-    count_bytes: Callable[[], int]
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer as they are found, at least one table."""
@@ -286,20 +280,14 @@ class _Run:
     def work(self) -> Work:
         """Return what was read so far, as a part of a larger query."""
         replayed = self.answering.replayed
-        return Work(
+        return self.looked_up + Work(
             n_blocks=replayed.n_blocks,
             n_blocks_total=self.source.n_blocks,
             n_rows=replayed.n_rows,
             n_rows_total=self.source.n_events,
-            n_entries=self.n_entries_read,
-            n_candidates=self.n_candidates,
-            n_intervals=self.n_intervals,
             n_faults=self.answering.n_faults,
-            switched=self.switched,
             warnings=self.warnings,
-            index_s=self.looked_up - self.planned,
             read_s=replayed.seconds_read,
-            byte_counters=(self.count_bytes,),
         )
 
     def result(self) -> Result:
@@ -320,33 +308,27 @@ def _run_statement(
     statistics = statistics_of(snapshot)
     chosen = _plan(statement, statistics, asked.plan)
     planned = perf_counter()
-    lookups = Lookups(chosen, statistics)
-    settled = find_stretches(chosen, bound, statistics, lookups, is_adaptive=asked.plan == "auto")
-    found = settled.stretches
-    looked_up = perf_counter()
-    source = _source_of(snapshot, statement, found.blocks)
+    found = look_up(chosen, bound, statistics, is_adaptive=asked.plan == "auto")
+    blocks = found.stretches.blocks
+    source = _source_of(snapshot, statement, blocks)
     return _Run(
-        Answering(source, bound, program, found.blocks, _key_filter(found, bound, lookups)),
+        Answering(source, bound, program, blocks, _key_filter(found, bound)),
         source,
         chosen,
-        n_entries_read=lookups.n_entries_read,
-        n_candidates=found.n_candidates,
-        n_intervals=found.n_intervals,
-        switched=settled.switched,
+        looked_up=found.work + bytes_of(snapshot, blocks, program.columns),
         warnings=(*lost, *statistics.faults),
         started=asked.started,
         planned=planned,
-        looked_up=looked_up,
-        count_bytes=_byte_counter(snapshot, found.blocks, program, lookups),
     )
 
 
-def _key_filter(found: Stretches, bound: BoundPatternQuery, lookups: Lookups) -> KeyFilter | None:
+def _key_filter(found: Found, bound: BoundPatternQuery) -> KeyFilter | None:
     """Return what tells the rows of candidates' keys from others, where candidates have one."""
-    if found.spans is None:
+    spans = found.stretches.spans
+    if spans is None:
         return None
-    column, values = lookups.keys_at(found.spans.examples)
-    return KeyFilter(column, values, found.spans, bound.time)
+    column, values = found.lookups.keys_at(spans.examples)
+    return KeyFilter(column, values, spans, bound.time)
 
 
 def _source_of(
@@ -360,17 +342,6 @@ def _source_of(
         source = OrderedSource(snapshot, leaves, time=bound.time, order_by=bound.order_by)
     n_events = count_events(stretches, snapshot.bases)
     return kept_if_small(source, bound, statement.program, n_events)
-
-
-def _byte_counter(
-    snapshot: Snapshot, stretches: np.ndarray[Any, Any], program: MatchProgram, lookups: Lookups
-) -> Callable[[], int]:
-    def count() -> int:
-        ranges = [np.arange(first, last) for first, last in stretches.tolist()]
-        blocks = np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
-        return snapshot.block_bytes(blocks, list(program.columns)) + lookups.n_bytes_read
-
-    return count
 
 
 def _run_on_table(tables: Tables, name: str, asked: _Asked) -> _Run:
@@ -398,15 +369,10 @@ def _run_statement_on_table(
         Answering(source, bound, statement.program, all_blocks(source.n_blocks)),
         source,
         None,
-        n_entries_read=0,
-        n_candidates=0,
-        n_intervals=0,
-        switched=None,
+        looked_up=Work(),
         warnings=(),
         started=asked.started,
         planned=planned,
-        looked_up=planned,
-        count_bytes=lambda: 0,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from time import perf_counter
 from typing import Protocol
 
@@ -12,11 +13,12 @@ import pyarrow as pa
 
 from chronicle import Snapshot
 from chronicle.time import to_int64
+from replay.engines.found import look_up
 from replay.engines.latest import Sought, stretches_back
-from replay.engines.lookups import Lookups
 from replay.engines.scan import Reading, Scan, blocks_of
 from replay.engines.spans import Piece, SpanReader
 from replay.engines.statistics import SnapshotStatistics
+from replay.engines.work import Work
 from replay.language.bound import Expression
 from replay.language.bound_select import JoinKind, JoinRelation, Relation
 from replay.language.join_conditions import JoinConditions, split_conditions
@@ -30,7 +32,6 @@ from replay.planning.filter_query import to_pattern_query
 from replay.planning.joins.plan import JoinPlan, SidePlan, choose_join_plan, seeks_back
 from replay.planning.joins.spans import Reaches, spans_around, stretches_within
 from replay.planning.plan import PlanKind
-from replay.planning.safety import find_stretches
 
 IntArray = npt.NDArray[np.int64]
 
@@ -94,14 +95,6 @@ class JoinRun:
     ----------
     plan
         How its sides are read.
-    n_entries
-        Index entries read.
-    n_candidates, n_intervals
-        Events of the driving side, and spans of time around them.
-    switched
-        What was done otherwise than planned, and why; None: nothing.
-    index_s
-        Seconds that lookups took.
     """
 
     def __init__(
@@ -132,57 +125,43 @@ class JoinRun:
         self._scans: list[Scan] = []
         self._span_readers: list[SpanReader] = []
         self._reads: list[tuple[int, IntArray, tuple[str, ...]]] = []
-        self._n_index_bytes = self._n_blocks_back = 0
+        self._n_blocks_back = 0
         self._numbers = KeyNumbers(len(join.equal) if seeks_back(join) else 0)
-        self.n_entries = self.n_candidates = self.n_intervals = 0
-        self.switched: str | None = None
-        self.index_s = 0.0
+        self._looked_up = Work()
 
     @property
     def schema(self) -> pa.Schema:
         """Columns of the answer."""
         return self._operator.schema
 
-    @property
-    def n_faults(self) -> int:
-        """Faults of rows in conditions so far."""
-        return self._operator.n_faults + sum(scan.n_faults for scan in self._scans)
+    def work(self) -> Work:
+        """Return what was done so far.
 
-    @property
-    def n_blocks(self) -> int:
-        """Blocks read so far of streams of a store, those read twice twice."""
-        return self._n_blocks_back + sum(reader.n_blocks for reader in self._readers())
-
-    @property
-    def n_rows(self) -> int:
-        """Events in them."""
-        return sum(reader.n_rows for reader in self._readers())
-
-    @property
-    def read_s(self) -> float:
-        """Seconds spent waiting for them."""
-        return sum(reader.seconds_read for reader in self._readers())
-
-    def _readers(self) -> list[Scan | SpanReader]:
-        return [*self._scans, *self._span_readers]
-
-    def count_bytes(self) -> int:
-        """Return the compressed bytes of what was read: columns of blocks, and indexes."""
-        blocks = sum(
-            self._snapshot(place).block_bytes(np.unique(blocks_of(stretches)), columns)
-            for place, stretches, columns in self._reads
+        Blocks read twice count twice. Candidates are the driving side's events, and intervals the
+        spans of time around them.
+        """
+        readers: list[Scan | SpanReader] = [*self._scans, *self._span_readers]
+        return self._looked_up + Work(
+            n_blocks=self._n_blocks_back + sum(reader.n_blocks for reader in readers),
+            n_blocks_total=self._n_blocks_total,
+            n_rows=sum(reader.n_rows for reader in readers),
+            n_rows_total=sum(s.snapshot.n_events for s in self._sides if s.snapshot is not None),
+            n_faults=self._operator.n_faults + sum(scan.n_faults for scan in self._scans),
+            read_s=sum(reader.seconds_read for reader in readers),
+            byte_counters=(self._count_bytes,),
         )
-        return blocks + self._n_index_bytes
 
     @property
-    def blocks_total(self) -> int:
+    def _n_blocks_total(self) -> int:
         """Blocks of the streams of a store that are joined."""
         return sum(side.snapshot.n_blocks for side in self._sides if side.snapshot is not None)
 
-    @property
-    def rows_total(self) -> int:
-        """Events of these streams."""
-        return sum(side.snapshot.n_events for side in self._sides if side.snapshot is not None)
+    def _count_bytes(self) -> int:
+        """Return the compressed bytes of the columns of blocks that were read."""
+        return sum(
+            self._snapshot(place).block_bytes(np.unique(blocks_of(stretches)), columns)
+            for place, stretches, columns in self._reads
+        )
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the answer in canonical order, at least one table; may be asked once.
@@ -215,24 +194,16 @@ class JoinRun:
         """Look up what the plan of a side says, and return the blocks to read."""
         side = self._sides[place]
         assert side.statistics is not None
-        began = perf_counter()
-        lookups = Lookups(planned.plan, side.statistics)
         time = (self._join.left_time, self._join.right_time)[place]
-        settled = find_stretches(
-            planned.plan,
-            to_pattern_query(planned.stream, time, planned.condition),
-            side.statistics,
-            lookups,
-            is_adaptive=self.plan.is_adaptive,
-        )
-        self.index_s += perf_counter() - began
-        self.n_entries += lookups.n_entries_read
-        self._n_index_bytes += lookups.n_bytes_read
-        self._switch(settled.switched)
-        return settled.stretches.blocks
+        query = to_pattern_query(planned.stream, time, planned.condition)
+        is_adaptive = self.plan.is_adaptive
+        found = look_up(planned.plan, query, side.statistics, is_adaptive=is_adaptive)
+        # Candidates of a join are the events that are read around.
+        self._looked_up += replace(found.work, n_candidates=0, n_intervals=0)
+        return found.stretches.blocks
 
-    def _switch(self, why: str | None) -> None:
-        self.switched = "; ".join(text for text in (self.switched, why) if text) or None
+    def _switch(self, why: str) -> None:
+        self._looked_up += Work(switched=why)
 
     def _scan(
         self, place: int, stretches: IntArray, reading: Reading | None = None
@@ -240,8 +211,7 @@ class JoinRun:
         """Read blocks of a side."""
         reading = reading or Reading(self._columns[place])
         scan = Scan(self._snapshot(place), stretches, reading)
-        columns = dict.fromkeys((*reading.first_columns, *reading.columns))
-        self._reads.append((place, stretches, tuple(columns)))
+        self._reads.append((place, stretches, tuple(reading.all_columns)))
         self._scans.append(scan)
         return scan.tables()
 
@@ -316,7 +286,7 @@ class JoinRun:
             if n > HITS_MAX:
                 self._switch(f"more than {HITS_MAX:,} events were found to read around: reads all")
                 return None
-        self.n_candidates = n
+        self._looked_up += Work(n_candidates=n)
         return np.concatenate(times), np.concatenate(codes)
 
     def _back_from(self, times: IntArray, codes: IntArray) -> IntArray | None:
@@ -332,7 +302,7 @@ class JoinRun:
         back, n_read = stretches_back(
             snapshot, sought, (times, codes), self._numbers, blocks, n_blocks_max=most
         )
-        self.index_s += perf_counter() - began
+        self._looked_up += Work(index_s=perf_counter() - began)
         self._n_blocks_back += n_read
         if back is None:
             self._switch(f"not all keys were found in {n_read:,} blocks on the way back: reads all")
@@ -343,11 +313,12 @@ class JoinRun:
         leaves = [self._snapshot(side).leaves for side in (0, 1)]
         reaches = Reaches.of(self._join, left_drives=place == 0)
         spans = spans_around(times, times, reaches, leaves[place], leaves[1 - place])
-        self.n_intervals = len(spans)
+        self._looked_up += Work(n_intervals=len(spans))
         covered = sum(count_blocks(stretches_within(spans, of, None)) for of in leaves)
-        if self.plan.is_adaptive and covered > COVERED_MAX * self.blocks_total:
+        n_total = self._n_blocks_total
+        if self.plan.is_adaptive and covered > COVERED_MAX * n_total:
             self._switch(
-                f"{covered:,} of {self.blocks_total:,} blocks lie around the {len(times):,} events "
+                f"{covered:,} of {n_total:,} blocks lie around the {len(times):,} events "
                 "found: reads all"
             )
             return None

@@ -58,6 +58,11 @@ class Reading:
         read = sorted({attribute.name for attribute in attributes(self.where)})
         return read or list(self.columns)
 
+    @property
+    def all_columns(self) -> list[str]:
+        """All that is read of events that pass, each column once."""
+        return list(dict.fromkeys((*self.first_columns, *self.columns)))
+
 
 @dataclass(frozen=True, slots=True)
 class _Read:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from time import perf_counter
 
 import pyarrow as pa
 
 from chronicle import Snapshot
 from replay.engines.answer import Answering
+from replay.engines.found import bytes_of, look_up
 from replay.engines.local import INLINE_EVENTS
-from replay.engines.lookups import Lookups
 from replay.engines.marked import MarkedSource
-from replay.engines.scan import blocks_of
 from replay.engines.source import EventSource, OnceRead, columns_read
 from replay.engines.statistics import SnapshotStatistics
+from replay.engines.work import Work
 from replay.language.bound import attributes
 from replay.operators.program import compile_program
 from replay.planning.block_ranges import count_events
 from replay.planning.filtered_pattern import PASSES, FilteredPattern
 from replay.planning.plan import Plan
-from replay.planning.safety import find_stretches
-from replay.running.flows import Work
 
 
 @dataclass(slots=True, eq=False)
@@ -52,36 +49,20 @@ class FilteredPatternFlow:
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows of the answer."""
-        began = perf_counter()
-        lookups = Lookups(self.plan, self.statistics)
-        settled = find_stretches(
-            self.plan,
-            self.pattern.planned,
-            self.statistics,
-            lookups,
-            is_adaptive=self.is_adaptive,
+        found = look_up(
+            self.plan, self.pattern.planned, self.statistics, is_adaptive=self.is_adaptive
         )
-        found = settled.stretches
+        blocks = found.stretches.blocks
         query = self.pattern.carried_out
         program = compile_program(query)
         self._marked = MarkedSource(self.snapshot, self.pattern.where, PASSES)
         source: EventSource = self._marked
-        if count_events(found.blocks, self.snapshot.bases) <= INLINE_EVENTS:
+        if count_events(blocks, self.snapshot.bases) <= INLINE_EVENTS:
             source = OnceRead(source, columns_read(query))
         named = {attribute.name for attribute in attributes(self.pattern.where)}
         columns = sorted({*program.columns, *named} - {PASSES})
-        blocks = blocks_of(found.blocks)
-        self._found = Work(
-            n_entries=lookups.n_entries_read,
-            n_candidates=found.n_candidates,
-            n_intervals=found.n_intervals,
-            switched=settled.switched,
-            index_s=perf_counter() - began,
-            byte_counters=(
-                lambda: self.snapshot.block_bytes(blocks, columns) + lookups.n_bytes_read,
-            ),
-        )
-        self._answering = Answering(source, query, program, found.blocks)
+        self._found = found.work + bytes_of(self.snapshot, blocks, columns)
+        self._answering = Answering(source, query, program, blocks)
         yield from self._answering.tables()
 
     def work(self) -> Work:

@@ -8,68 +8,24 @@ from itertools import chain
 from time import perf_counter
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle import Snapshot
+from replay.engines.found import bytes_of, look_up
 from replay.engines.joins import JoinRun
-from replay.engines.lookups import Lookups
-from replay.engines.scan import Reading, Scan, blocks_of
+from replay.engines.scan import Reading, Scan
 from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.window_tree.run import TreeRun
+from replay.engines.work import Work
 from replay.language.bound import BoundPatternQuery
 from replay.language.bound_select import BoundCreate, WindowAggregation
 from replay.operators.outer_pieces import Operator, run_through
 from replay.planning.block_ranges import all_blocks
 from replay.planning.plan import Plan
-from replay.planning.safety import find_stretches
 from replay.planning.telling import AnyPlan
 from replay.planning.windows.plan import WindowPlan
 from replay.result import Actual, Result, Seconds
-
-IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What was read and done; that of the parts of a query adds up."""
-
-    n_blocks: int = 0
-    n_blocks_total: int = 0
-    n_rows: int = 0
-    n_rows_total: int = 0
-    n_entries: int = 0
-    n_candidates: int = 0
-    n_intervals: int = 0
-    n_faults: int = 0
-    switched: str | None = None
-    warnings: tuple[str, ...] = ()
-    index_s: float = 0.0
-    """Seconds that lookups took."""
-    read_s: float = 0.0
-    """Seconds spent waiting for events."""
-    byte_counters: tuple[Callable[[], int], ...] = ()
-
-    def __add__(self, other: Work) -> Work:
-        """Return the work of both."""
-        switched = "; ".join(text for text in (self.switched, other.switched) if text)
-        return Work(
-            self.n_blocks + other.n_blocks,
-            self.n_blocks_total + other.n_blocks_total,
-            self.n_rows + other.n_rows,
-            self.n_rows_total + other.n_rows_total,
-            self.n_entries + other.n_entries,
-            self.n_candidates + other.n_candidates,
-            self.n_intervals + other.n_intervals,
-            self.n_faults + other.n_faults,
-            switched or None,
-            tuple(dict.fromkeys((*self.warnings, *other.warnings))),
-            self.index_s + other.index_s,
-            self.read_s + other.read_s,
-            (*self.byte_counters, *other.byte_counters),
-        )
 
 
 class Flow(Protocol):
@@ -142,25 +98,10 @@ class StreamFlow:
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows that pass."""
-        began = perf_counter()
-        lookups = Lookups(self.plan, self.statistics)
-        settled = find_stretches(
-            self.plan, self.query, self.statistics, lookups, is_adaptive=self.is_adaptive
-        )
-        found = settled.stretches
-        columns = list(dict.fromkeys((*self.reading.first_columns, *self.reading.columns)))
-        blocks = blocks_of(found.blocks)
-        self._found = Work(
-            n_entries=lookups.n_entries_read,
-            n_candidates=found.n_candidates,
-            n_intervals=found.n_intervals,
-            switched=settled.switched,
-            index_s=perf_counter() - began,
-            byte_counters=(
-                lambda: self.snapshot.block_bytes(blocks, columns) + lookups.n_bytes_read,
-            ),
-        )
-        self._scan = Scan(self.snapshot, found.blocks, self.reading)
+        found = look_up(self.plan, self.query, self.statistics, is_adaptive=self.is_adaptive)
+        blocks = found.stretches.blocks
+        self._found = found.work + bytes_of(self.snapshot, blocks, self.reading.all_columns)
+        self._scan = Scan(self.snapshot, blocks, self.reading)
         yield from self._scan.tables()
 
     def work(self) -> Work:
@@ -269,21 +210,7 @@ class JoinFlow:
 
     def work(self) -> Work:
         """Return what was done so far, by the join and below it."""
-        run = self.run
-        own = Work(
-            n_blocks=run.n_blocks,
-            n_blocks_total=run.blocks_total,
-            n_rows=run.n_rows,
-            n_rows_total=run.rows_total,
-            n_entries=run.n_entries,
-            n_candidates=run.n_candidates,
-            n_intervals=run.n_intervals,
-            n_faults=run.n_faults,
-            switched=run.switched,
-            index_s=run.index_s,
-            read_s=run.read_s,
-            byte_counters=(run.count_bytes,),
-        )
+        own = self.run.work()
         for side in self.sides:
             if side.snapshot is None:
                 own += side.flow.work()

@@ -1,0 +1,47 @@
+"""What carrying out a plan took, in numbers that add up over the parts of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was read and done; that of the parts of a query adds up."""
+
+    n_blocks: int = 0
+    n_blocks_total: int = 0
+    n_rows: int = 0
+    n_rows_total: int = 0
+    n_entries: int = 0
+    n_candidates: int = 0
+    n_intervals: int = 0
+    n_faults: int = 0
+    switched: str | None = None
+    warnings: tuple[str, ...] = ()
+    index_s: float = 0.0
+    """Seconds that lookups took."""
+    read_s: float = 0.0
+    """Seconds spent waiting for events."""
+    byte_counters: tuple[Callable[[], int], ...] = ()
+    """Each counts the compressed bytes of something that was read, once it is asked for."""
+
+    def __add__(self, other: Work) -> Work:
+        """Return the work of both."""
+        switched = "; ".join(text for text in (self.switched, other.switched) if text)
+        return Work(
+            self.n_blocks + other.n_blocks,
+            self.n_blocks_total + other.n_blocks_total,
+            self.n_rows + other.n_rows,
+            self.n_rows_total + other.n_rows_total,
+            self.n_entries + other.n_entries,
+            self.n_candidates + other.n_candidates,
+            self.n_intervals + other.n_intervals,
+            self.n_faults + other.n_faults,
+            switched or None,
+            tuple(dict.fromkeys((*self.warnings, *other.warnings))),
+            self.index_s + other.index_s,
+            self.read_s + other.read_s,
+            (*self.byte_counters, *other.byte_counters),
+        )
