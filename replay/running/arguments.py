@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
@@ -44,3 +44,12 @@ def check_unversioned(as_of: AsOf | None) -> None:
     """Refuse a version of what has none."""
     if as_of is not None:
         raise PlanError("as_of names a version of a store; tables in memory have none")
+
+
+def check_replayed(plan: str, allowed: Collection[str]) -> None:
+    """Refuse a plan that is not among those of a table in memory."""
+    if plan not in allowed:
+        raise PlanError(
+            f"plan '{plan}' needs a store with tree and indexes; a table in memory is replayed in "
+            "full (plan 'auto' or 'full')"
+        )

@@ -10,14 +10,14 @@ from chronicle import StreamSettings
 from chronicle.lineage import Lineage
 from chronicle.materialise import materialise
 from chronicle.schema import normalise_schema
-from replay.running.catalog import StoreCatalog
-from replay.running.flows import FlowRun
-from replay.running.statement import Parameters
+from replay.errors import QueryError
+from replay.language.bound_select import BoundCreate
+from replay.result import Result
+from replay.running.catalog import Catalog, StoreCatalog
+from replay.running.run import Asked, Run
 
 
-def create_stream(
-    catalog: StoreCatalog, run: FlowRun, name: str, time: str, lineage: Lineage
-) -> pa.Table:
+def create_stream(catalog: Catalog, run: Run, create: BoundCreate, asked: Asked) -> Result:
     """Run a query and keep its answer as a new stream; nothing is left behind where it fails.
 
     Parameters
@@ -26,33 +26,43 @@ def create_stream(
         The store, and where the query reads.
     run
         The query.
-    name, time
-        Of the new stream: its name and its time column.
-    lineage
-        What it is made from.
+    create
+        The new stream.
+    asked
+        The query as it was asked, for the stream's lineage.
 
     Returns
     -------
-    pyarrow.Table
+    Result
         One row: the stream, how many events it has, and its version.
+
+    Raises
+    ------
+    QueryError
+        If there is no store to keep it in.
     """
+    if not isinstance(catalog, StoreCatalog):
+        raise QueryError(
+            "CREATE STREAM makes a stream of a store, and these are tables in memory; open or "
+            "create a store and append them to it"
+        )
     tables = run.tables()
     first = next(tables)
     batches = (batch for table in chain([first], tables) for batch in table.to_batches())
     stream = materialise(
         catalog.store,
-        name,
+        create.name,
         batches,
         schema=normalise_schema(first.schema),
-        settings=StreamSettings(time=time),
-        lineage=lineage,
+        settings=StreamSettings(time=create.time),
+        lineage=_lineage_of(asked, catalog),
     )
     snapshot = stream.snapshot()
-    row = {"stream": name, "events": snapshot.n_events, "version": snapshot.version}
-    return pa.Table.from_pylist([row])
+    row = {"stream": create.name, "events": snapshot.n_events, "version": snapshot.version}
+    return run.to_result(pa.Table.from_pylist([row]))
 
 
-def lineage_of(sql: str, catalog: StoreCatalog, params: Parameters) -> Lineage:
+def _lineage_of(asked: Asked, catalog: StoreCatalog) -> Lineage:
     """Return what an answer is made from: the text, the versions read, the parameters."""
-    texts = {name: str(value) for name, value in params.items()}
-    return Lineage(sql.strip().rstrip(";"), dict(catalog.versions), texts)
+    texts = {name: str(value) for name, value in asked.params.items()}
+    return Lineage(asked.sql.strip().rstrip(";"), dict(catalog.versions), texts)

@@ -20,6 +20,7 @@ from replay.operators.program import compile_program
 from replay.planning.block_ranges import count_events
 from replay.planning.filtered_pattern import PASSES, FilteredPattern
 from replay.planning.plan import Plan
+from replay.running.pattern_flow import answered
 
 
 @dataclass(slots=True, eq=False)
@@ -67,18 +68,6 @@ class FilteredPatternFlow:
 
     def work(self) -> Work:
         """Return what was done so far."""
-        total = Work(
-            n_blocks_total=self.snapshot.n_blocks,
-            n_rows_total=self.snapshot.n_events,
-            warnings=self.statistics.faults,
-        )
-        if self._answering is None or self._marked is None:
-            return total
-        replayed = self._answering.replayed
-        done = Work(
-            n_blocks=replayed.n_blocks,
-            n_rows=replayed.n_rows,
-            n_faults=self._answering.n_faults + self._marked.n_faults,
-            read_s=replayed.seconds_read,
-        )
-        return total + self._found + done
+        n_faults = 0 if self._marked is None else self._marked.n_faults
+        total = Work(n_faults=n_faults, warnings=self.statistics.faults)
+        return total + self._found + answered(self.snapshot, self._answering)

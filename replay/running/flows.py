@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from time import perf_counter
 from typing import Protocol
 
 import pyarrow as pa
@@ -19,13 +18,12 @@ from replay.engines.statistics import SnapshotStatistics
 from replay.engines.window_tree.run import TreeRun
 from replay.engines.work import Work
 from replay.language.bound import BoundPatternQuery
-from replay.language.bound_select import BoundCreate, WindowAggregation
+from replay.language.bound_select import WindowAggregation
 from replay.operators.outer_pieces import Operator, run_through
 from replay.planning.block_ranges import all_blocks
 from replay.planning.plan import Plan
 from replay.planning.telling import AnyPlan
 from replay.planning.windows.plan import WindowPlan
-from replay.result import Actual, Result, Seconds
 
 
 class Flow(Protocol):
@@ -217,96 +215,3 @@ class JoinFlow:
             elif side.statistics is not None:
                 own += Work(warnings=side.statistics.faults)
         return own
-
-
-class Started(Protocol):
-    """A query over a stream that was planned and looked up, as ``replay.query`` makes it."""
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the rows of the answer."""
-        ...
-
-    def work(self) -> Work:
-        """Return what was done so far."""
-        ...
-
-
-@dataclass(slots=True, eq=False)
-class StartedFlow:
-    """A row pattern over a stream, begun when its rows are asked for."""
-
-    start: Callable[[], Started]
-    plan: AnyPlan | None
-    _started: Started | None = field(default=None, init=False)
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Look up, and yield the rows of the answer."""
-        self._started = self.start()
-        yield from self._started.tables()
-
-    def work(self) -> Work:
-        """Return what was done so far."""
-        return Work() if self._started is None else self._started.work()
-
-
-@dataclass(frozen=True, slots=True)
-class FlowRun:
-    """A query that is ready to run."""
-
-    flow: Flow
-    warnings: tuple[str, ...]
-    """What was left out of its streams."""
-    started: float
-    planned: float
-    create: BoundCreate | None
-    """The stream its answer is to become; None: it is given back."""
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the rows of the answer as they are found, at least one table."""
-        return self.flow.tables()
-
-    @property
-    def plan_of_store(self) -> AnyPlan:
-        """The plan; only a table in memory has none."""
-        assert self.flow.plan is not None
-        return self.flow.plan
-
-    def result(self) -> Result:
-        """Run, and return all rows with what happened."""
-        return self.to_result(pa.concat_tables(self.flow.tables()))
-
-    def to_result(self, table: pa.Table) -> Result:
-        """Return a result that says what happened until now."""
-        work = Work(warnings=self.warnings) + self.flow.work()
-        return to_result(table, self.flow.plan, work, started=self.started, planned=self.planned)
-
-
-def to_result(
-    table: pa.Table, plan: AnyPlan | None, work: Work, *, started: float, planned: float
-) -> Result:
-    """Return a result that says what was done until now.
-
-    ``started`` and ``planned`` are the instants at which the query came and was planned.
-    """
-    ended = perf_counter()
-    actual = Actual(
-        blocks_read=work.n_blocks,
-        blocks_total=work.n_blocks_total,
-        entries_read=work.n_entries,
-        rows_replayed=work.n_rows,
-        rows_total=work.n_rows_total,
-        candidates=work.n_candidates,
-        intervals=work.n_intervals,
-        faults=work.n_faults,
-        warnings=work.warnings,
-        switched=work.switched,
-        seconds=Seconds(
-            plan=planned - started,
-            index=work.index_s,
-            read=work.read_s,
-            match=max(0.0, ended - planned - work.index_s - work.read_s),
-            total=ended - started,
-        ),
-        count_bytes=lambda: sum(count() for count in work.byte_counters),
-    )
-    return Result(table, plan, actual)

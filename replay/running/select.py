@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -26,6 +26,7 @@ from replay.language.bound_select import (
     WindowAggregation,
 )
 from replay.operators.outer_pieces import Operator, OuterOperator
+from replay.operators.program import compile_program
 from replay.planning.filter_query import (
     in_words_of_filters,
     of_events,
@@ -38,9 +39,11 @@ from replay.planning.planner import choose_plan
 from replay.planning.requests import PREFIX
 from replay.planning.telling import AnyPlan, FlowPlan
 from replay.planning.windows.plan import Way
+from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog, TableCatalog
 from replay.running.filtered_flow import FilteredPatternFlow
 from replay.running.flows import Flow, JoinFlow, OperatorFlow, Side, StreamFlow, TableFlow, TreeFlow
+from replay.running.pattern_flow import clear_planned_patterns, open_pattern
 from replay.running.reads import (
     columns_of_outer,
     columns_of_query,
@@ -49,11 +52,11 @@ from replay.running.reads import (
     may_filter_first,
     pruned,
 )
-from replay.running.statement import STATEMENTS_CACHED
+from replay.running.statement import STATEMENTS_CACHED, Statement
 from replay.running.steps import Chain, aggregating, finishing, operators_of
 
-PatternStarter = Callable[[BoundPatternQuery], Flow]
-"""Makes the flow of a row pattern over a stream of the catalog."""
+TABLE_PLANS = ("auto", "full", "replay")
+"""Plans of a table in memory, which is always replayed in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,10 @@ class Opener:
         Where its streams come from.
     requested
         The plan asked for.
-    pattern
-        Makes the flow of a row pattern over a stream.
     """
 
     catalog: Catalog
     requested: str
-    pattern: PatternStarter
 
     def open_query(self, query: BoundQuery) -> Flow:
         """Return the flow of a query's answer."""
@@ -94,7 +94,8 @@ class Opener:
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""
         if query.source is None or isinstance(query.source, StreamRelation):
-            return self.pattern(query)
+            statement = Statement(query, compile_program(query))
+            return open_pattern(self.catalog, statement, self.requested)
         filtered = to_filtered_pattern(query) if self.requested != "full" else None
         if filtered is not None:
             snapshot = self.catalog.snapshot(filtered.planned.stream)
@@ -189,7 +190,7 @@ class Opener:
             return sides[-1]
 
         if isinstance(self.catalog, TableCatalog):
-            self._check_full()
+            check_replayed(self.requested, TABLE_PLANS)
         run = JoinRun(join, open_side, where=where, columns=columns, requested=self.requested)
         return JoinFlow(run, tuple(sides), _plan_of_join(run, sides))
 
@@ -206,18 +207,11 @@ class Opener:
         return StreamFlow(snapshot, statistics, query, plan, is_adaptive, reading)
 
     def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
-        self._check_full()
+        check_replayed(self.requested, TABLE_PLANS)
         table = self.catalog.table(stream.name)
         named = {stream.time} - {None} | set(reading.first_columns) | set(reading.columns)
         columns = [name for name in table.column_names if name in named]
         return TableFlow(TableSource(table, columns, time=stream.time, name=stream.name), reading)
-
-    def _check_full(self) -> None:
-        if self.requested not in ("auto", "full", "replay"):
-            raise PlanError(
-                f"plan '{self.requested}' needs a store with tree and indexes; a table in memory "
-                "is replayed in full (plan 'auto' or 'full')"
-            )
 
 
 def _unfiltered(what: WindowAggregation) -> WindowAggregation:
@@ -274,7 +268,8 @@ def _planned_pattern(
 
 
 def clear_planned() -> None:
-    """Forget plans of filters and of patterns over them."""
+    """Forget plans of patterns, of filters, and of patterns over them."""
+    clear_planned_patterns()
     _planned.cache_clear()
     _planned_pattern.cache_clear()
 

@@ -1,0 +1,182 @@
+"""A row pattern over a stream on its way: its replay intervals looked up, read and matched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import pyarrow as pa
+
+from chronicle import Snapshot
+from costmodel.parameters import CostParameters
+from replay.engines.answer import Answering
+from replay.engines.found import Found, bytes_of, look_up
+from replay.engines.key_filter import KeyFilter
+from replay.engines.local import kept_if_small
+from replay.engines.ordered import OrderedSource
+from replay.engines.source import EventSource, TableSource, columns_read
+from replay.engines.statistics import SnapshotStatistics, statistics_of
+from replay.engines.work import Work
+from replay.planning.block_ranges import all_blocks, count_events
+from replay.planning.plan import Plan
+from replay.planning.planner import choose_plan
+from replay.planning.statistics import IntArray
+from replay.running.arguments import check_replayed
+from replay.running.catalog import Catalog
+from replay.running.statement import STATEMENTS_CACHED, Statement
+
+
+def open_pattern(catalog: Catalog, statement: Statement, requested: str) -> AnyPatternFlow:
+    """Return the flow of a row pattern over a stream of a catalog.
+
+    Parameters
+    ----------
+    catalog
+        Where the stream comes from.
+    statement
+        The pattern.
+    requested
+        The plan asked for.
+
+    Raises
+    ------
+    PlanError
+        If the plan cannot apply to it.
+    """
+    name = statement.bound.stream
+    snapshot = catalog.snapshot(name)
+    if snapshot is None:
+        check_replayed(requested, ("auto", "full"))
+        return TablePatternFlow(catalog.table(name), name, statement)
+    statistics = statistics_of(snapshot)
+    plan = _planned(statement, statistics, requested, statistics.parameters)
+    return PatternFlow(snapshot, statistics, statement, plan, is_adaptive=requested == "auto")
+
+
+@lru_cache(STATEMENTS_CACHED)
+def _planned(
+    statement: Statement,
+    statistics: SnapshotStatistics,
+    requested: str,
+    parameters: CostParameters,
+) -> Plan:
+    return choose_plan(statement.bound, statistics, requested=requested, parameters=parameters)
+
+
+def clear_planned_patterns() -> None:
+    """Forget plans of patterns over streams."""
+    _planned.cache_clear()
+
+
+@dataclass(slots=True, eq=False)
+class PatternFlow:
+    """A row pattern over a version of a stream.
+
+    Attributes
+    ----------
+    snapshot, statistics
+        What is read, and what planning knows of it.
+    statement
+        The pattern.
+    plan
+        How its candidates are found.
+    is_adaptive
+        Whether the plan may be left where lookups find it wrong.
+    """
+
+    snapshot: Snapshot
+    statistics: SnapshotStatistics
+    statement: Statement
+    plan: Plan
+    is_adaptive: bool
+    _answering: Answering | None = field(default=None, init=False)
+    _found: Work = field(default_factory=Work, init=False)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Look up what the plan says, and yield the rows of the answer as they are found."""
+        bound, program = self.statement.bound, self.statement.program
+        found = look_up(self.plan, bound, self.statistics, is_adaptive=self.is_adaptive)
+        blocks = found.stretches.blocks
+        self._found = found.work + bytes_of(self.snapshot, blocks, program.columns)
+        source, keys = self._source_of(blocks), self._key_filter(found)
+        self._answering = Answering(source, bound, program, blocks, keys)
+        yield from self._answering.tables()
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        total = Work(warnings=self.statistics.faults)
+        return total + self._found + answered(self.snapshot, self._answering)
+
+    def _source_of(self, stretches: IntArray) -> EventSource:
+        """Return where to read: small replays keep what they read for the measures."""
+        snapshot, bound = self.snapshot, self.statement.bound
+        source: EventSource = snapshot
+        if bound.order_by:
+            leaves = snapshot.leaves
+            source = OrderedSource(snapshot, leaves, time=bound.time, order_by=bound.order_by)
+        n_events = count_events(stretches, snapshot.bases)
+        return kept_if_small(source, bound, self.statement.program, n_events)
+
+    def _key_filter(self, found: Found) -> KeyFilter | None:
+        """Return what tells the rows of candidates' keys from others, where candidates have one."""
+        spans = found.stretches.spans
+        if spans is None:
+            return None
+        column, values = found.lookups.keys_at(spans.examples)
+        return KeyFilter(column, values, spans, self.statement.bound.time)
+
+
+@dataclass(slots=True, eq=False)
+class TablePatternFlow:
+    """A row pattern over a table in memory.
+
+    Attributes
+    ----------
+    table, name
+        What is matched, and what it is called in messages.
+    statement
+        The pattern.
+    """
+
+    table: pa.Table
+    name: str
+    statement: Statement
+    plan: None = None
+    _source: TableSource | None = field(default=None, init=False)
+    _answering: Answering | None = field(default=None, init=False)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of the answer as they are found."""
+        bound = self.statement.bound
+        self._source = source = TableSource(
+            self.table,
+            columns_read(bound),
+            time=bound.time,
+            name=self.name,
+            order_by=bound.order_by,
+        )
+        blocks = all_blocks(source.n_blocks)
+        self._answering = Answering(source, bound, self.statement.program, blocks)
+        yield from self._answering.tables()
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        return Work() if self._source is None else answered(self._source, self._answering)
+
+
+AnyPatternFlow = PatternFlow | TablePatternFlow
+
+
+def answered(source: EventSource, answering: Answering | None) -> Work:
+    """Return what reading and matching took so far, of all there is; None: they have not begun."""
+    total = Work(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
+    if answering is None:
+        return total
+    replayed = answering.replayed
+    return total + Work(
+        n_blocks=replayed.n_blocks,
+        n_rows=replayed.n_rows,
+        n_faults=answering.n_faults,
+        read_s=replayed.seconds_read,
+    )

@@ -1,0 +1,123 @@
+"""A query opened where its streams are, ready to run; what it gives, and what that took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter
+
+import pyarrow as pa
+
+from chronicle import Store
+from replay.engines.work import Work
+from replay.language.bound_select import BoundCreate
+from replay.language.select_syntax import streams_of
+from replay.language.syntax import Identifier, PatternQuery
+from replay.planning.telling import AnyPlan
+from replay.result import Actual, Result, Seconds
+from replay.running.arguments import AsOf, Tables, check_unversioned
+from replay.running.binding import bind_over
+from replay.running.catalog import Catalog, TableCatalog, catalog_of_store
+from replay.running.flows import Flow
+from replay.running.pattern_flow import open_pattern
+from replay.running.select import Opener
+from replay.running.statement import Parameters, parse, prepare
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query as it was asked, and when."""
+
+    sql: str
+    params: Parameters
+    plan: str
+    started: float
+
+
+def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalog:
+    """Return the streams of a query, of a store each at one version.
+
+    Raises
+    ------
+    StreamNotFoundError
+        If a store has none of a name.
+    PlanError
+        If a version is asked of what has none, or one number of more than one stream.
+    """
+    if isinstance(source, Store):
+        return catalog_of_store(source, streams_of(parse(sql)), as_of)
+    check_unversioned(as_of)
+    return TableCatalog(source)
+
+
+def open_run(catalog: Catalog, asked: Asked) -> Run:
+    """Bind and plan a query."""
+    parsed = parse(asked.sql)
+    if isinstance(parsed, PatternQuery) and isinstance(parsed.source, Identifier):
+        described = catalog.describe(parsed.source.name)
+        statement = prepare(asked.sql, *described, asked.params)
+        return _started(open_pattern(catalog, statement, asked.plan), catalog, asked)
+    bound = bind_over(asked.sql, catalog.describe, asked.params)
+    create = bound if isinstance(bound, BoundCreate) else None
+    query = bound.query if isinstance(bound, BoundCreate) else bound
+    flow = Opener(catalog, asked.plan).open_query(query)
+    return _started(flow, catalog, asked, create)
+
+
+def _started(flow: Flow, catalog: Catalog, asked: Asked, create: BoundCreate | None = None) -> Run:
+    return Run(flow, catalog.warnings, asked.started, perf_counter(), create)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A query that is ready to run."""
+
+    flow: Flow
+    warnings: tuple[str, ...]
+    """What was left out of its streams."""
+    started: float
+    """The instant at which it came."""
+    planned: float
+    """The instant at which it was planned."""
+    create: BoundCreate | None
+    """The stream its answer is to become; None: it is given back."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of the answer as they are found, at least one table."""
+        return self.flow.tables()
+
+    @property
+    def plan_of_store(self) -> AnyPlan:
+        """The plan; only a table in memory has none."""
+        assert self.flow.plan is not None
+        return self.flow.plan
+
+    def result(self) -> Result:
+        """Run, and return all rows with what happened."""
+        return self.to_result(pa.concat_tables(self.flow.tables()))
+
+    def to_result(self, table: pa.Table) -> Result:
+        """Return a result that says what was done until now."""
+        work = Work(warnings=self.warnings) + self.flow.work()
+        ended = perf_counter()
+        actual = Actual(
+            blocks_read=work.n_blocks,
+            blocks_total=work.n_blocks_total,
+            entries_read=work.n_entries,
+            rows_replayed=work.n_rows,
+            rows_total=work.n_rows_total,
+            candidates=work.n_candidates,
+            intervals=work.n_intervals,
+            faults=work.n_faults,
+            warnings=work.warnings,
+            switched=work.switched,
+            seconds=Seconds(
+                plan=self.planned - self.started,
+                index=work.index_s,
+                read=work.read_s,
+                match=max(0.0, ended - self.planned - work.index_s - work.read_s),
+                total=ended - self.started,
+            ),
+            count_bytes=lambda: sum(count() for count in work.byte_counters),
+        )
+        return Result(table, self.flow.plan, actual)
