@@ -14,9 +14,9 @@ from replay.language.bound import BoundPatternQuery, Outer
 from replay.language.bound_select import BoundCreate, BoundQuery
 from replay.language.syntax import Identifier, PatternQuery
 from replay.operators.outer_pieces import OuterOperator
+from replay.planning.reads import columns_of_query
 from replay.running.binding import bind_over
 from replay.running.online_query import OnlineQuery, checked
-from replay.running.reads import columns_of_query
 from replay.running.statement import Parameters, parse, prepare
 from replay.running.steps import Chain, answer_schema, operators_of, stages
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from replay.engines.ahead import read_ahead
 from replay.engines.key_filter import KeyFilter, select_rows
-from replay.engines.source import EventSource, OnceRead, columns_read
+from replay.engines.source import EventSource, OnceRead
 from replay.errors import SkipError
 from replay.language.bound import BoundPatternQuery
 from replay.operators.matchers import certain_matches, new_counter, new_matcher
@@ -24,6 +24,7 @@ from replay.operators.matches import Matches
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
 from replay.planning.block_ranges import count_events
+from replay.planning.reads import columns_of_pattern
 
 if TYPE_CHECKING:
     from replay.operators.matchers import Matcher
@@ -46,7 +47,7 @@ def kept_if_small(
     Measures then need no second read. Columns that only they read are read of all these events,
     which pays for few; where the matcher reads all columns anyway, a whole unit is kept.
     """
-    columns = columns_read(query)
+    columns = columns_of_pattern(query)
     n_most = UNIT_EVENTS if set(columns) <= set(program.columns) else INLINE_EVENTS
     return OnceRead(source, columns) if n_events <= n_most else source
 

@@ -13,7 +13,6 @@ from chronicle.errors import SchemaError
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
 from replay.engines.order import in_order
-from replay.language.bound import BoundPatternQuery, attributes
 
 IntArray = npt.NDArray[np.int64]
 
@@ -175,15 +174,6 @@ class OnceRead:
         chosen = self._table.select(columns)
         slices = [chosen.slice(starts[p], counts[p]) for p in places.tolist()]
         return pa.concat_tables(slices) if slices else chosen.slice(0, 0)
-
-
-def columns_read(query: BoundPatternQuery) -> list[str]:
-    """Return every column of the stream a query reads, the time column among them."""
-    measures = {measure.name: measure.expression for measure in query.measures}
-    expressions = [*query.defines, *measures.values()]
-    named = {attribute.name for expression in expressions for attribute in attributes(expression)}
-    shown = {source for source, _ in query.output if source not in measures}
-    return sorted({*named, *shown, *query.partition_by, *query.order_by, query.time})
 
 
 def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.Table:

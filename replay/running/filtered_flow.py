@@ -12,7 +12,7 @@ from replay.engines.answer import Answering
 from replay.engines.found import bytes_of, look_up
 from replay.engines.local import INLINE_EVENTS
 from replay.engines.marked import MarkedSource
-from replay.engines.source import EventSource, OnceRead, columns_read
+from replay.engines.source import EventSource, OnceRead
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
 from replay.language.bound import attributes
@@ -20,6 +20,7 @@ from replay.operators.program import compile_program
 from replay.planning.block_ranges import count_events
 from replay.planning.filtered_pattern import PASSES, FilteredPattern
 from replay.planning.plan import Plan
+from replay.planning.reads import columns_of_pattern
 from replay.running.pattern_flow import answered
 
 
@@ -59,7 +60,7 @@ class FilteredPatternFlow:
         self._marked = MarkedSource(self.snapshot, self.pattern.where, PASSES)
         source: EventSource = self._marked
         if count_events(blocks, self.snapshot.bases) <= INLINE_EVENTS:
-            source = OnceRead(source, columns_read(query))
+            source = OnceRead(source, columns_of_pattern(query))
         named = {attribute.name for attribute in attributes(self.pattern.where)}
         columns = sorted({*program.columns, *named} - {PASSES})
         self._found = found.work + bytes_of(self.snapshot, blocks, columns)

@@ -17,13 +17,14 @@ from chronicle.time import is_ascending, to_int64
 from replay.engines.answer import to_rows, wanted_parts
 from replay.engines.arrivals import Arrivals
 from replay.engines.packing import pack, unpack
-from replay.engines.source import columns_read, encode_strings
+from replay.engines.source import encode_strings
 from replay.errors import QueryError, SkipError
 from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
 from replay.operators.matchers import certain_matches, new_matcher
 from replay.operators.matches import Matches
 from replay.operators.measures import answer_parts
 from replay.operators.scalars import Faults
+from replay.planning.reads import columns_of_pattern
 from replay.running.statement import Statement
 
 IntArray = npt.NDArray[np.int64]
@@ -45,7 +46,8 @@ class OnlineQuery:
         self._query = statement.bound
         self._program = statement.program
         self._matcher = new_matcher(statement.program)
-        normal = normalise_schema(pa.schema([schema.field(n) for n in columns_read(self._query)]))
+        read = columns_of_pattern(self._query)
+        normal = normalise_schema(pa.schema([schema.field(name) for name in read]))
         self._schema = normal
         self._digest = hashlib.sha256(repr((self._query, str(normal))).encode()).hexdigest()
         self._before, self._after = _reach(self._query)

@@ -15,12 +15,13 @@ from replay.engines.found import Found, bytes_of, look_up
 from replay.engines.key_filter import KeyFilter
 from replay.engines.local import kept_if_small
 from replay.engines.ordered import OrderedSource
-from replay.engines.source import EventSource, TableSource, columns_read
+from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.engines.work import Work
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
+from replay.planning.reads import columns_of_pattern
 from replay.planning.statistics import IntArray
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog
@@ -151,7 +152,7 @@ class TablePatternFlow:
         bound = self.statement.bound
         self._source = source = TableSource(
             self.table,
-            columns_read(bound),
+            columns_of_pattern(bound),
             time=bound.time,
             name=self.name,
             order_by=bound.order_by,

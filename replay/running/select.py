@@ -36,6 +36,14 @@ from replay.planning.filter_query import (
 from replay.planning.filtered_pattern import to_filtered_pattern
 from replay.planning.plan import Plan, PlanKind
 from replay.planning.planner import choose_plan
+from replay.planning.reads import (
+    columns_of_outer,
+    columns_of_query,
+    columns_of_windows,
+    in_stream_order,
+    may_filter_first,
+    pruned,
+)
 from replay.planning.requests import PREFIX
 from replay.planning.telling import AnyPlan, FlowPlan
 from replay.planning.windows.plan import Way
@@ -44,14 +52,6 @@ from replay.running.catalog import Catalog, TableCatalog
 from replay.running.filtered_flow import FilteredPatternFlow
 from replay.running.flows import Flow, JoinFlow, OperatorFlow, Side, StreamFlow, TableFlow, TreeFlow
 from replay.running.pattern_flow import clear_planned_patterns, open_pattern
-from replay.running.reads import (
-    columns_of_outer,
-    columns_of_query,
-    columns_of_windows,
-    in_stream_order,
-    may_filter_first,
-    pruned,
-)
 from replay.running.statement import STATEMENTS_CACHED, Statement
 from replay.running.steps import Chain, aggregating, finishing, operators_of
 

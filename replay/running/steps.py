@@ -23,9 +23,9 @@ from replay.language.bound_select import (
 from replay.operators.outer_pieces import Operator, OuterOperator, run_through
 from replay.operators.program import compile_program
 from replay.operators.windows.aggregator import WindowAggregator
+from replay.planning.reads import columns_of_query, in_stream_order, pruned
 from replay.planning.simplify import without_order
 from replay.running.online_query import OnlineQuery
-from replay.running.reads import columns_of_query, in_stream_order, pruned
 from replay.running.statement import Statement
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from replay.engines.source import columns_read
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import Attribute, BoundPatternQuery, Expression, Outer, attributes
 from replay.language.bound_select import (
@@ -43,23 +42,30 @@ def may_filter_first(what: WindowAggregation) -> bool:
 def columns_of_query(query: BoundQuery) -> tuple[str, ...]:
     """Return the columns a query reads of what stands after its FROM."""
     if isinstance(query, BoundPatternQuery):
-        return tuple(columns_read(query))
+        return tuple(columns_of_pattern(query))
     what = to_aggregation(query)
     return columns_of_outer(query.outer) if what is None else columns_of_windows(what)
 
 
+def columns_of_pattern(query: BoundPatternQuery) -> list[str]:
+    """Return every column of the stream that a pattern reads, the time column among them."""
+    measures = {measure.name: measure.expression for measure in query.measures}
+    named = _names([*query.defines, *measures.values()])
+    shown = {source for source, _ in query.output if source not in measures}
+    return sorted({*named, *shown, *query.partition_by, *query.order_by, query.time})
+
+
 def columns_of_outer(outer: Outer) -> tuple[str, ...]:
     """Return the columns an outer query names."""
-    conditions = [part for part in (outer.where, outer.having) if part is not None]
     keys = [key.expression for key in outer.order_by]
-    return _names([*(e for _, e in outer.items), *(outer.group_by or ()), *conditions, *keys])
+    items = [expression for _, expression in outer.items]
+    return _names([*items, *(outer.group_by or ()), outer.where, outer.having, *keys])
 
 
 def columns_of_windows(what: WindowAggregation) -> tuple[str, ...]:
     """Return the columns of its source that a window aggregation reads."""
-    arguments = [part.argument for part in what.aggregates if part.argument is not None]
-    conditions = [] if what.where is None else [what.where]
-    names = set(_names([*what.keys, *arguments, *conditions]))
+    arguments = [part.argument for part in what.aggregates]
+    names = set(_names([*what.keys, *arguments, what.where]))
     if isinstance(what.windows, SessionWindows | RowWindows):
         names.update(what.windows.partition_by)
     if what.time:
@@ -83,5 +89,5 @@ def pruned(relation: SubqueryRelation, needed: Iterable[str]) -> SubqueryRelatio
     return replace(relation, query=replace(query, outer=outer), columns=columns)
 
 
-def _names(expressions: Iterable[Expression]) -> tuple[str, ...]:
+def _names(expressions: Iterable[Expression | None]) -> tuple[str, ...]:
     return tuple(sorted({a.name for expression in expressions for a in attributes(expression)}))
