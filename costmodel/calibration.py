@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from costmodel.features import BoolArray, FloatArray
+from costmodel.arrays import BoolArray, FloatArray
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 
 OF_WINDOWS: Final = frozenset({"fold_s", "pane_s", "cut_s", "merge_s", "node_s", "ask_s"})

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.features import BoolArray, FloatArray
+from costmodel.arrays import BoolArray, FloatArray
 
 GUARD_SHARE: Final = 0.05
 """Share of the full replay's cost that lookups may take without a further question: where they find

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.features import BoolArray, FloatArray, PlanFeatures
+from costmodel.arrays import BoolArray, FloatArray
+from costmodel.features import PlanFeatures
 from costmodel.waiting import POINTS, ComplexArray, invert
 
 Index = NDArray[np.intp]

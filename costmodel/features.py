@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from costmodel.arrays import FloatArray, IntArray
 from costmodel.matching import match_steps
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)  # without slots, to keep what follows from the fields
@@ -79,7 +75,13 @@ class PlanFeatures:
     @cached_property
     def steps(self) -> FloatArray:
         """The matcher's steps per event in each segment, shape (S,); see `match_steps`."""
-        return match_steps(self)
+        return match_steps(
+            self.block_density,
+            self.window_events,
+            self.segment_events,
+            closes_early=self.closes_early,
+            n_keys=self.n_keys,
+        )
 
     @property
     def remaining_events(self) -> float:

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.features import BoolArray, FloatArray, IntArray, PlanFeatures
+from costmodel.arrays import BoolArray, FloatArray, IntArray
+from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimates, estimate, lookup_costs
 

@@ -41,7 +41,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from costmodel.features import FloatArray
+from costmodel.arrays import FloatArray
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int32]]
 

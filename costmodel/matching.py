@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from costmodel.arrays import FloatArray
 from costmodel.waiting import POINTS, invert
-
-if TYPE_CHECKING:
-    from costmodel.features import FloatArray, PlanFeatures
 
 AWAKE_STEPS: Final = 5.0
 """Steps an event costs where any search is open behind a gap, against one where none is: measured
@@ -22,7 +20,14 @@ _DENSITY_MIN: Final = 1e-15
 _DENSITY_MAX: Final = 1.0 - 1e-12
 
 
-def match_steps(features: PlanFeatures) -> FloatArray:
+def match_steps(
+    block_density: FloatArray,
+    window_events: FloatArray,
+    segment_events: FloatArray,
+    *,
+    closes_early: bool,
+    n_keys: float,
+) -> FloatArray:
     """Return the matcher's steps per event in each segment, shape (n_segments,).
 
     One step for the event itself. Where a window bounds matches, further steps for each gap between
@@ -32,8 +37,8 @@ def match_steps(features: PlanFeatures) -> FloatArray:
 
     Parameters
     ----------
-    features
-        ``block_density``, ``window_events``, ``closes_early`` and ``n_keys`` are used.
+    block_density, window_events, segment_events, closes_early, n_keys
+        As in `costmodel.features.PlanFeatures`.
 
     Returns
     -------
@@ -46,15 +51,15 @@ def match_steps(features: PlanFeatures) -> FloatArray:
     for the blocks in reverse order add up as they do looking forward. A search closes when its
     window ends or, with ``closes_early``, when the next block comes.
     """
-    density = np.clip(features.block_density, _DENSITY_MIN, _DENSITY_MAX)
-    begun = np.where(features.block_density >= 1.0, UNKNOWN_DENSITY, density)[:, :-1]
-    window = np.minimum(features.window_events, np.maximum(features.segment_events, 1.0))
-    window = window[:, None] / features.n_keys  # an event is tried on the searches of its own key
+    density = np.clip(block_density, _DENSITY_MIN, _DENSITY_MAX)
+    begun = np.where(block_density >= 1.0, UNKNOWN_DENSITY, density)[:, :-1]
+    window = np.minimum(window_events, np.maximum(segment_events, 1.0))
+    window = window[:, None] / n_keys  # an event is tried on the searches of its own key
     x = (-np.log1p(-density[:, :-1]) * window)[..., None]
     product = np.multiply.accumulate(x / (x + POINTS), axis=1)
     reached = np.clip(invert(product / POINTS), 0.0, 1.0)
     before = np.concatenate((np.ones((len(reached), 1)), reached), axis=1)[:, :-1]
-    waiting = np.minimum(window, 1.0 / density[:, 1:]) if features.closes_early else window
+    waiting = np.minimum(window, 1.0 / density[:, 1:]) if closes_early else window
     steps = AWAKE_STEPS * reached + begun * waiting * before
-    bounded = np.isfinite(features.window_events)
+    bounded = np.isfinite(window_events)
     return np.asarray(1.0 + np.where(bounded, steps.sum(axis=1), 0.0))

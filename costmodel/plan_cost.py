@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from costmodel.arrays import BoolArray, FloatArray
 from costmodel.coverage import estimate_coverage
-from costmodel.features import BoolArray, FloatArray, PlanFeatures
+from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
 
 

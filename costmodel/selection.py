@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.features import BoolArray, FloatArray, PlanFeatures
+from costmodel.arrays import BoolArray, FloatArray
+from costmodel.features import PlanFeatures
 from costmodel.frontier import Weighed, printed_frontiers, search
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimates, estimate

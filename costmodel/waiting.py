@@ -21,13 +21,12 @@ References
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from costmodel.features import FloatArray
+from costmodel.arrays import FloatArray
 
 ComplexArray = NDArray[np.complex128]
 

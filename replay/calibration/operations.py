@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from chronicle import Snapshot
+from costmodel.arrays import FloatArray
 from costmodel.calibration import units_of_work
-from costmodel.features import FloatArray, PlanFeatures
+from costmodel.features import PlanFeatures
 from costmodel.parameters import DEFAULT_PARAMETERS
 from costmodel.plan_cost import lookup_costs, replay_cost
 from indexing import clear_answers

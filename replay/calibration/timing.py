@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.features import FloatArray
+from costmodel.arrays import FloatArray
 
 QUANTILE: Final = 0.4
 """Of the times of one operation: interference only adds, so a little below the middle."""

@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.features import BoolArray, FloatArray, IntArray, PlanFeatures
+from costmodel.arrays import BoolArray, FloatArray, IntArray
+from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimates, replay_cost
 from replay.planning.hits import BlockHits, by_place, join_block

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from costmodel.features import BoolArray, FloatArray, PlanFeatures
+from costmodel.arrays import BoolArray, FloatArray
+from costmodel.features import PlanFeatures
 from replay.planning.plan import Condition, Lookup
 from replay.planning.statistics import IntArray
 

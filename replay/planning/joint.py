@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.features import BoolArray, FloatArray, IntArray, PlanFeatures
+from costmodel.arrays import BoolArray, FloatArray, IntArray
+from costmodel.features import PlanFeatures
 from replay.planning.plan import Condition
 from replay.planning.sampling import SampleEvents
 

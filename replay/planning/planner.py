@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from chronicle.errors import StorageError
+from costmodel.arrays import FloatArray
 from costmodel.choice import Choice, choose
 from costmodel.coverage import estimate_coverage
-from costmodel.features import FloatArray, PlanFeatures
+from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full
 from costmodel.selection import Strategy, select, shortlist

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from costmodel.features import FloatArray
+from costmodel.arrays import FloatArray
 from indexing.bounds import to_bounds
 from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind, Keys, as_int64, key_kind, to_keys

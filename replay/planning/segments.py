@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.features import FloatArray
+from costmodel.arrays import FloatArray
 from replay.planning.statistics import BoolArray, IntArray, Leaves
 
 SEGMENTS_MAX: Final = 16

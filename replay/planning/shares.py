@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from costmodel.features import FloatArray
+from costmodel.arrays import FloatArray
 from indexing.key_range import KeyRange, KeyRanges
 from replay.planning.coarse_map import TimeBounds
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray

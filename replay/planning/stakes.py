@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from costmodel.arrays import BoolArray, FloatArray
 from costmodel.choice import GUARD_SECONDS, GUARD_SHARE, LOSS_SECONDS, LOSS_SHARE
-from costmodel.features import BoolArray, FloatArray
 from costmodel.plan_cost import Estimates
 from replay.planning.plan import Lookup
 from replay.planning.sampling import BUCKETS_MIN, CORE_BLOCKS

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from costmodel.features import FloatArray, PlanFeatures, whole_stream
-from costmodel.matching import match_steps
+from costmodel.arrays import FloatArray
+from costmodel.features import PlanFeatures, whole_stream
 from replay.language.bound import (
     BoundPatternQuery,
     Call,
@@ -377,7 +377,7 @@ class _Rates:
             window_events=np.array([self.left_out_window]),
             block_density=np.minimum(together, 1.0),
         )
-        return float(match_steps(there)[0])
+        return float(there.steps[0])
 
 
 def _mean_window(parts: FloatArray, window: FloatArray) -> FloatArray:

@@ -7,12 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from costmodel.matching import match_steps
 from tests.unit.costmodel.cases import features
 
 
 def steps(density, window, **given):
-    return match_steps(features(density=density, window=window, **given)).tolist()
+    return features(density=density, window=window, **given).steps.tolist()
 
 
 def test_pattern_without_gaps_takes_one_step():
@@ -50,4 +49,4 @@ def test_each_segment_has_its_own_steps_and_nothing_known_counts_as_a_tenth():
         features(density=[[0.5, 0.5]] * 2, window=10),
         block_density=np.array([[1.0, 0.5], [1e-12, 0.5]]),
     )
-    assert match_steps(unknown) == pytest.approx([1 + 5 + 0.1 * 11, 1.0], rel=1e-4)
+    assert unknown.steps == pytest.approx([1 + 5 + 0.1 * 11, 1.0], rel=1e-4)
