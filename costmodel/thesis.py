@@ -1,16 +1,20 @@
-"""Coverage as the thesis prints it, (3.5)-(3.7): for its figures, and to see where it errs.
+"""Formulas as the thesis prints them: for its figures, and to see where they err.
 
-Planning uses `costmodel.coverage`. The two differ in what ``docs/planning.md`` ("Estimates") names.
+Coverage, (3.5)-(3.7): planning uses `costmodel.coverage`, and the two differ in what
+``docs/planning.md`` ("Estimates") names. Windows, 3.3.2: planning uses `costmodel.windows`, which
+counts seconds where the thesis counts merges.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from costmodel import hypoexponential
+from costmodel.windows import BREAK_EVEN_STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +84,50 @@ def thesis_alpha(
 ) -> float:
     """Return (3.5) alone; parameters and errors are those of `thesis_coverage`."""
     return thesis_coverage(density, window, n_events, starts=starts, ends=ends).alpha
+
+
+def printed_replay(slide: float, rate: float) -> float:
+    """Return the merges of a replay for one slide: thesis 3.3.2, C_replay."""
+    return slide * rate
+
+
+def printed_index(slide: float, rate: float, *, per_leaf: int, fan_out: int, height: int) -> float:
+    """Return the merges of the tree for one slide: thesis 3.3.2, C_index, its level clamped.
+
+    Parameters
+    ----------
+    slide
+        In units of time.
+    rate
+        Events per unit of time.
+    per_leaf, fan_out, height
+        Of the TAB+-tree: B, D and h of Table 3.1.
+
+    Examples
+    --------
+    >>> printed_index(5.0, 100.0, per_leaf=458, fan_out=152, height=4)
+    462.0
+    """
+    leaves = slide * rate / per_leaf
+    split = max(0, math.ceil(math.log(leaves, fan_out))) if leaves > 0 else 0
+    above = height - 1 - split
+    at_split: int = math.ceil(leaves / float(fan_out) ** (split - 1)) if split else 0
+    on_leaves: float = min(1.0, leaves) * per_leaf
+    return above + at_split + max(0, split - 1) * fan_out + on_leaves
+
+
+def printed_break_even(rate: float, *, per_leaf: int, fan_out: int, height: int) -> float:
+    """Return the slide at which C_index falls below C_replay for good.
+
+    Parameters are those of `printed_index`; the slide is in its units of time.
+    """
+    low, high = 0.0, per_leaf / rate * float(fan_out) ** height
+
+    def wins(slide: float) -> bool:
+        index = printed_index(slide, rate, per_leaf=per_leaf, fan_out=fan_out, height=height)
+        return index < printed_replay(slide, rate)
+
+    for _ in range(BREAK_EVEN_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if wins(middle) else (middle, high)
+    return high

@@ -59,3 +59,5 @@ def test_a_small_run_compares_all_ways_and_writes_what_it_saw(tmp_path: Path) ->
         {"replay", "tree", "auto", "duckdb"},
         {"replay", "tree", "auto", "tree-naive", "duckdb"},
     ]
+    assert set(week["break_even"]) == {"predicted_s", "printed_s", "measured_s"}
+    assert week["break_even"]["printed_s"] > 0

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from costmodel.thesis import thesis_alpha, thesis_coverage
+from costmodel.thesis import (
+    printed_break_even,
+    printed_index,
+    printed_replay,
+    thesis_alpha,
+    thesis_coverage,
+)
 from tests.unit.costmodel.cases import features, simulate
 
 N = 1_000_000
@@ -83,3 +89,17 @@ def test_intervals_as_long_as_the_stream_cover_it():
 def test_no_block_is_an_error():
     with pytest.raises(ValueError, match="no basic block is selected"):
         thesis_alpha([], 300, N, starts=True, ends=True)
+
+
+def test_printed_costs_are_those_of_the_formula() -> None:
+    # L = 5 * 100 / 458 = 1.09, ls = ceil(log_152 1.09) = 1: (4 - 1 - 1) + ceil(1.09) + 0 + 458.
+    assert printed_index(5.0, 100.0, per_leaf=458, fan_out=152, height=4) == 2 + 2 + 458
+    # L = 0.022: ls = 0 for -0.76, of which the ceiling is 0: 3 + 0 + 0 + L * B = 10 events.
+    assert printed_index(0.1, 100.0, per_leaf=458, fan_out=152, height=4) == pytest.approx(3 + 10)
+    assert printed_replay(5.0, 100.0) == 500
+
+
+def test_printed_costs_break_even_at_about_a_leaf() -> None:
+    # A slide of one leaf's events merges them all either way; a little more pays for the path.
+    slide = printed_break_even(100.0, per_leaf=458, fan_out=152, height=4)
+    assert 4.58 < slide < 4.7

@@ -1,4 +1,4 @@
-"""Cost of windowed aggregation: the formulas of thesis 3.3.2, and where the ways break even."""
+"""Cost of windowed aggregation: what each takes, and where the ways break even."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from costmodel.windows import (
     estimate_replay,
     estimate_tree,
     merges,
-    printed_break_even,
-    printed_index,
-    printed_replay,
     with_slide,
 )
 
@@ -60,20 +57,6 @@ def test_merges_are_those_of_the_thesis_with_the_level_clamped(
     leaves: float, expected: float
 ) -> None:
     assert merges(leaves, 32, 4) == expected
-
-
-def test_printed_costs_are_those_of_the_formula() -> None:
-    # L = 5 * 100 / 458 = 1.09, ls = ceil(log_152 1.09) = 1: (4 - 1 - 1) + ceil(1.09) + 0 + 458.
-    assert printed_index(5.0, 100.0, per_leaf=458, fan_out=152, height=4) == 2 + 2 + 458
-    # L = 0.022: ls = 0 for -0.76, of which the ceiling is 0: 3 + 0 + 0 + L * B = 10 events.
-    assert printed_index(0.1, 100.0, per_leaf=458, fan_out=152, height=4) == pytest.approx(3 + 10)
-    assert printed_replay(5.0, 100.0) == 500
-
-
-def test_printed_costs_break_even_at_about_a_leaf() -> None:
-    # A slide of one leaf's events merges them all either way; a little more pays for the path.
-    slide = printed_break_even(100.0, per_leaf=458, fan_out=152, height=4)
-    assert 4.58 < slide < 4.7
 
 
 def test_the_tree_reads_the_cut_blocks_and_replay_all() -> None:
