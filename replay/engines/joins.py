@@ -24,6 +24,7 @@ from replay.language.bound_select import JoinKind, JoinRelation, Relation
 from replay.language.join_conditions import JoinConditions, split_conditions
 from replay.language.join_unfold import unfold
 from replay.operators.joins.asof import AsofJoin
+from replay.operators.joins.join import StreamJoin
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.joins.layout import side_columns
 from replay.operators.joins.windowed import WindowJoin
@@ -376,7 +377,7 @@ def _operator_of(
     conditions: JoinConditions,
     sides: tuple[JoinSide, JoinSide],
     columns: Collection[str],
-) -> WindowJoin | AsofJoin:
+) -> StreamJoin:
     schemas = sides[0].schema, sides[1].schema
     if join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT):
         return AsofJoin(join, conditions, *schemas, columns)

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from replay.language.bound_select import JoinKind
 from replay.language.join_conditions import split_conditions
-from replay.operators.joins import asof, windowed
+from replay.operators.joins import asof, join, windowed
 from tests.join_cases import SCHEMA, JoinCase, join_cases, to_table, values_of
 
 
 def operator_of(case: JoinCase) -> Any:
     """The operator of a join of whole rows."""
-    join = case.join
-    is_asof = join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
+    bound = case.join
+    is_asof = bound.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
     make = asof.AsofJoin if is_asof else windowed.WindowJoin
-    columns = [name for name, _ in join.columns]
-    return make(join, split_conditions(join), SCHEMA, SCHEMA, columns)
+    columns = [name for name, _ in bound.columns]
+    return make(bound, split_conditions(bound), SCHEMA, SCHEMA, columns)
 
 
 def pieces(draw: Any, table: pa.Table) -> Iterator[pa.Table]:
@@ -37,9 +37,9 @@ def pieces(draw: Any, table: pa.Table) -> Iterator[pa.Table]:
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the rare cases frequent: full outputs, rows dropped, keys numbered anew."""
     monkeypatch.setattr("replay.operators.joins.search.PAIRS_AT_ONCE", 3)
-    for module in (asof, windowed):
+    for module in (asof, windowed, join):
         monkeypatch.setattr(module, "KEPT_ROWS_MIN", 2)
-        monkeypatch.setattr(module, "KEYS_PER_ROW", 0)
+    monkeypatch.setattr(join, "KEYS_PER_ROW", 0)
     monkeypatch.setattr(asof, "PAIRS_AT_ONCE", 3)
 
 

@@ -11,18 +11,14 @@ import pyarrow as pa
 from replay.errors import NotSupportedError
 from replay.language.bound_select import JoinKind, JoinRelation
 from replay.language.join_conditions import JoinConditions
-from replay.operators.joins.intake import behind, intakes_of
+from replay.operators.joins.join import END_OF_TIME, KEPT_ROWS_MIN, StreamJoin
 from replay.operators.joins.kernels import NONE, OUT, find_latest, note_latest
-from replay.operators.joins.keys import KeyNumbers
-from replay.operators.joins.layout import JoinLayout
 from replay.operators.joins.search import LEFT, PAIRS_AT_ONCE, RIGHT, to_window
-from replay.operators.joins.windowed import END_OF_TIME, KEPT_ROWS_MIN, KEYS_PER_ROW
-from replay.operators.scalars import Faults
 
 IntArray = npt.NDArray[np.int64]
 
 
-class AsofJoin:
+class AsofJoin(StreamJoin):
     """An ASOF join, over rows that are pushed in order of time.
 
     To each row of the left comes the latest row of the right with its key that is not later, or,
@@ -30,10 +26,11 @@ class AsofJoin:
     the right it must be less than its size earlier. A row without one comes alone or, unless LEFT,
     not at all. Rows come in the order of the left.
 
-    Kept are the latest row of each key of the right, without a window for ever, and what waits for
-    the other side.
+    Kept are the latest row of each key of the right, and what waits for the other side. Without a
+    window a key's latest row is kept for ever, since the next row of the left may be its partner
+    however late it comes: memory grows with the keys that were met, not with the rows.
 
-    Parameters are those of `WindowJoin`.
+    Parameters are those of `StreamJoin`.
 
     Raises
     ------
@@ -57,53 +54,20 @@ class AsofJoin:
             )
         if window is not None and (window.in_rows or window.slide != 1):
             raise NotSupportedError("WITHIN of an ASOF JOIN is a time, without ROWS and SLIDE")
-        self._layout = JoinLayout(join, left, right, columns)
+        super().__init__(join, conditions, left, right, columns)
         self._is_left = join.kind is JoinKind.ASOF_LEFT
         size = 0 if window is None else int(to_window(window)[0])
         self._bound = np.array([join.asof_strict, size], np.int64)
-        self._keys = KeyNumbers(len(join.equal))
-        self._faults = Faults()
-        self._sides = intakes_of(join, left, right, conditions)
-        self._left, self._right = (side.kept for side in self._sides)
         self._latest = np.full(1, NONE, np.int64)
         self._seen = np.zeros(1, np.int64)
         """Slot of the first row of the right that no row of the left has looked at."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the answer."""
-        return self._layout.schema
-
-    @property
-    def n_faults(self) -> int:
-        """Faults of rows in conditions so far."""
-        return self._faults.count
-
-    @property
-    def n_kept(self) -> int:
-        """Rows kept of both sides."""
-        return self._left.n_kept + self._right.n_kept
-
-    def push(self, place: int, table: pa.Table, first_seq: int | None = None) -> None:
-        """Take the next rows of a side, 0 for the left, 1 for the right; as `WindowJoin` does."""
-        self._sides[place].push(table, first_seq, self._keys, self._faults)
-
-    def behind(self, left_ended: bool, right_ended: bool) -> int:
-        """Return the side of which rows are needed next."""
-        return behind(self._sides, (left_ended, right_ended))
 
     def is_over(self, left_ended: bool, right_ended: bool) -> bool:
         """Return whether no row to come can change the answer, all of which has been given."""
         return left_ended and (right_ended or not self._left.n_kept)
 
     def certain(self, left_ended: bool, right_ended: bool) -> Iterator[pa.Table]:
-        """Yield the rows of the answer that are certain now; exhaust it before the next push.
-
-        Parameters
-        ----------
-        left_ended, right_ended
-            Whether no further row comes of a side.
-        """
+        """Yield the rows of the answer that are certain now; see `StreamJoin.certain`."""
         until = END_OF_TIME if right_ended else self._sides[RIGHT].complete_until
         if until is None:
             return
@@ -155,10 +119,7 @@ class AsofJoin:
         if n_seen - len(latest) < max(KEPT_ROWS_MIN, self._right.n_kept // 2):
             return
         self._right.keep(np.concatenate((latest, np.arange(n_seen, self._right.n_kept))))
-        if len(self._keys) > KEYS_PER_ROW * self.n_kept + KEPT_ROWS_MIN:
-            self._keys = KeyNumbers(self._keys.n_columns)
-            for side in self._sides:
-                side.renumber(self._keys)
+        self._forget_keys()
         self._latest = np.full(max(1, len(self._keys)), NONE, np.int64)
         self._latest[self._right.codes[: len(latest)]] = np.arange(len(latest))
         self._seen[0] = len(latest)

@@ -13,26 +13,14 @@ from replay.language.bound_select import JoinKind, JoinRelation
 from replay.language.join_conditions import JoinConditions
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
-from replay.operators.joins.intake import behind, intakes_of
+from replay.operators.joins.join import END_OF_TIME, KEPT_ROWS_MIN, StreamJoin
 from replay.operators.joins.kernels import NONE, ORIGIN
-from replay.operators.joins.keys import KeyNumbers
-from replay.operators.joins.layout import JoinLayout
 from replay.operators.joins.search import LEFT, RIGHT, Fates, PairSearch, to_window
-from replay.operators.scalars import Faults
 
 IntArray = npt.NDArray[np.int64]
 
-KEPT_ROWS_MIN = 1 << 12
-"""Rows out of every window that pile up at least before they are dropped."""
 
-KEYS_PER_ROW = 4
-"""With so many times more keys known than rows kept, keys are numbered anew."""
-
-END_OF_TIME = (1 << 62) - 1
-"""No event is later."""
-
-
-class WindowJoin:
+class WindowJoin(StreamJoin):
     """A windowed join, ``JOIN`` or ``LEFT JOIN``, over rows that are pushed in order of time.
 
     The answer has one order, however rows are pushed: by the time of the pair, the later of both;
@@ -46,14 +34,8 @@ class WindowJoin:
 
     Parameters
     ----------
-    join
-        The bound join.
-    conditions
-        Its conditions by side.
-    left, right
-        Columns of each side, at least those that `layout.side_columns` names.
-    columns
-        Columns of the join that are wanted.
+    join, conditions, left, right, columns
+        As in `StreamJoin`.
     origins
         Times of the first events of the streams; None: of the first rows pushed.
     """
@@ -70,59 +52,22 @@ class WindowJoin:
     ) -> None:
         assert join.left_window is not None
         assert join.right_window is not None
-        self._layout = JoinLayout(join, left, right, columns)
+        super().__init__(join, conditions, left, right, columns)
         self._condition = conditions.pairs
         self._condition_columns = sorted({a.name for a in attributes(conditions.pairs)})
         self._origins = origins
         self._windows = np.stack([to_window(join.left_window), to_window(join.right_window)])
-        self._keys = KeyNumbers(len(join.equal))
-        self._faults = Faults()
-        self._sides = intakes_of(join, left, right, conditions)
-        self._left, self._right = (side.kept for side in self._sides)
         self._search = PairSearch(self._left, self._right, self._windows)
         is_left = join.kind is JoinKind.LEFT
         self._fates = Fates(self._left, self._right, self._windows) if is_left else None
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the answer."""
-        return self._layout.schema
-
-    @property
-    def n_faults(self) -> int:
-        """Faults of rows in conditions so far."""
-        return self._faults.count
-
-    @property
-    def n_kept(self) -> int:
-        """Rows kept of both sides."""
-        return self._left.n_kept + self._right.n_kept
-
     def push(self, place: int, table: pa.Table, first_seq: int | None = None) -> None:
-        """Take the next rows of a side.
-
-        Parameters
-        ----------
-        place
-            0 for the left, 1 for the right.
-        table
-            Rows in order of time, none before those pushed last.
-        first_seq
-            Position of the first of them in its stream; None: behind those pushed last.
-
-        Raises
-        ------
-        SchemaError
-            If they have no time or go back in time.
-        """
-        side = self._sides[place]
-        side.push(table, first_seq, self._keys, self._faults)
+        """Take the next rows of a side; see `StreamJoin.push`."""
+        super().push(place, table, first_seq)
         origin = self._origins[place]
-        self._windows[place, ORIGIN] = (side.origin or 0) if origin is None else origin
-
-    def behind(self, left_ended: bool, right_ended: bool) -> int:
-        """Return the side of which rows are needed next; see `intake.behind`."""
-        return behind(self._sides, (left_ended, right_ended))
+        if origin is None:
+            origin = self._sides[place].origin or 0
+        self._windows[place, ORIGIN] = origin
 
     def is_over(self, left_ended: bool, right_ended: bool) -> bool:
         """Return whether no row to come can change the answer, all of which has been given."""
@@ -132,13 +77,7 @@ class WindowJoin:
         return left_over or right_over or (left_ended and right_ended)
 
     def certain(self, left_ended: bool, right_ended: bool) -> Iterator[pa.Table]:
-        """Yield the rows of the answer that are certain now; exhaust it before the next push.
-
-        Parameters
-        ----------
-        left_ended, right_ended
-            Whether no further row comes of a side.
-        """
+        """Yield the rows of the answer that are certain now; see `StreamJoin.certain`."""
         ended = left_ended, right_ended
         untils = [
             END_OF_TIME if is_over else side.complete_until
@@ -202,9 +141,6 @@ class WindowJoin:
             self._fates.drop_before(lows[LEFT])
         self._left.drop_before(lows[LEFT])
         self._right.drop_before(lows[RIGHT])
-        if len(self._keys) > KEYS_PER_ROW * self.n_kept + KEPT_ROWS_MIN:
-            self._keys = KeyNumbers(self._keys.n_columns)
-            for side in self._sides:
-                side.renumber(self._keys)
+        self._forget_keys()
         for search in self._searches():
             search.relink(len(self._keys))

@@ -11,7 +11,7 @@ from replay.errors import NotSupportedError
 from replay.language.bound_select import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from replay.operators.joins.asof import AsofJoin
-from replay.operators.joins.windowed import KEPT_ROWS_MIN
+from replay.operators.joins.join import KEPT_ROWS_MIN
 from tests.join_cases import SCHEMA, Row, call, column, join_of, row, to_table
 
 

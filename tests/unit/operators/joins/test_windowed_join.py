@@ -12,7 +12,8 @@ from replay.errors import QueryError
 from replay.language.bound import Expression
 from replay.language.bound_select import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
-from replay.operators.joins.windowed import KEPT_ROWS_MIN, WindowJoin
+from replay.operators.joins.join import KEPT_ROWS_MIN
+from replay.operators.joins.windowed import WindowJoin
 from tests.join_cases import SCHEMA, Row, call, column, join_of, row, to_table
 
 NARROW = JoinWindow(1)
