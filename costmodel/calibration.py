@@ -11,15 +11,7 @@ import numpy as np
 from costmodel.arrays import BoolArray, FloatArray
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 
-OF_WINDOWS: Final = frozenset({"fold_s", "pane_s", "cut_s", "merge_s", "node_s", "ask_s"})
-"""Weights of windowed aggregation that nothing measures: they keep their defaults. Those of reading
-blocks and values, which windows share with all queries, are measured."""
-
-WEIGHTS: Final = tuple(
-    field.name
-    for field in fields(CostParameters)
-    if field.name.endswith("_s") and field.name not in OF_WINDOWS
-)
+WEIGHTS: Final = tuple(field.name for field in fields(CostParameters) if field.name.endswith("_s"))
 """Names of the weights that are fitted, each in seconds per unit of one kind of work."""
 
 UNITS: Final = {
@@ -30,6 +22,13 @@ UNITS: Final = {
     "entry_s": "s per index entry",
     "sort_s": "s per comparison of sorting entries",
     "seek_s": "s per jump (stretch or lookup)",
+    "fold_s": "s per value added to an aggregate",
+    "pane_s": "s per event brought to its windows",
+    "cut_s": "s per border of windows in the tree",
+    "merge_s": "s per slice or window (x attribute)",
+    "node_s": "s per entry of the tree (x attribute)",
+    "ask_s": "s per window asked for by itself",
+    "join_s": "s per event joined",
 }
 """What a unit of each weight is."""
 

@@ -56,6 +56,9 @@ class CostParameters:
     ask_s: float = 600e-6
     """Asking the tree for one window by itself, besides what is read and merged."""
 
+    join_s: float = 200e-9
+    """Looking for the partners of one event of a join that was read, partners aside."""
+
     full_margin: float = 0.8
     """A plan must be estimated below this share of a full replay to be preferred to it: estimates
     err, and a full replay is the one plan whose price is known."""

@@ -14,6 +14,7 @@ from costmodel.calibration import UNITS, WEIGHTS, Fit, fit_weights
 from costmodel.parameters import DEFAULT_PARAMETERS
 from indexing import open_indexes
 from replay.calibration.facts import look_at
+from replay.calibration.flow_operations import flow_operations
 from replay.calibration.operations import operations_on
 from replay.calibration.timing import Meter, Operation, time_operations
 from replay.engines.ahead import thread_count
@@ -154,7 +155,10 @@ def calibrate(
             "there is nothing to ask of it; calibrate on another stream"
         )
     progress(0.0)
-    operations = list(operations_on(snapshot, facts, seconds=seconds))
+    operations = [
+        *operations_on(snapshot, facts, seconds=seconds),
+        *flow_operations(snapshot, facts, seconds=seconds),
+    ]
     meter = Meter(n_cores=thread_count())
     times = time_operations(operations, seconds=seconds, meter=meter, progress=progress)
     timed = np.flatnonzero(np.isfinite(times) & (times > 0))

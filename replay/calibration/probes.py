@@ -70,6 +70,40 @@ def lookup_probes(facts: Facts, n_events: int) -> list[tuple[Probe, str]]:
     return probes
 
 
+def window_probe(facts: Facts, n_columns: int) -> str:
+    """Return a windowed aggregation of so many columns of numbers, of which there are as many."""
+    return _windows_text(facts, n_columns, f"TUMBLE(TABLE {{}}, {facts.window(1)})")
+
+
+def join_probe(facts: Facts, n_events: float) -> tuple[str, str]:
+    """Return a join of a stream with itself in a window of so many events, and its other column.
+
+    Rows are counted: what is done with partners is no part of looking for them.
+    """
+    column = max(facts.columns, key=lambda one: one.n_distinct).name
+    stream, key = quoted(facts.stream), quoted(column)
+    within = facts.window(n_events)
+    sql = (
+        f"SELECT COUNT(*) AS n FROM {stream} a JOIN {stream} b WITHIN {within} ON a.{key} = b.{key}"
+    )
+    return sql, column
+
+
+def draw_windows(facts: Facts, n_events: int, random: np.random.Generator) -> str | None:
+    """Draw a windowed aggregation as somebody might ask it; None where nothing can be added.
+
+    Slides are even on a logarithmic scale, from a hundred events to a quarter of the stream;
+    windows are one to twenty slides.
+    """
+    numbers = [column for column in facts.columns if column.numbers is not None]
+    if not numbers:
+        return None
+    slide = float(10 ** random.uniform(2, max(np.log10(n_events / 4), 2)))
+    size = facts.window(slide * int(random.integers(1, 21)))
+    n_columns = int(random.integers(1, len(numbers) + 1))
+    return _windows_text(facts, n_columns, f"HOP(TABLE {{}}, {facts.window(slide)}, {size})")
+
+
 def draw_query(facts: Facts, random: np.random.Generator) -> str:
     """Draw a query as somebody might ask it: two to four symbols over random ranges.
 
@@ -119,4 +153,21 @@ def _text(facts: Facts, conditions: Sequence[str], *, gaps: bool, window: float)
     return (
         f"SELECT * FROM {quoted(facts.stream)} MATCH_RECOGNIZE (ORDER BY {time} "
         f"MEASURES S1.{time} AS first_t PATTERN ({pattern}){within} DEFINE {defines})"
+    )
+
+
+def _windows_text(facts: Facts, n_columns: int, windows: str) -> str:
+    """Return the query that aggregates columns of numbers over windows.
+
+    ``windows`` has ``{}`` in the place of the stream and its time.
+    """
+    names = [quoted(column.name) for column in facts.columns if column.numbers is not None]
+    parts = [
+        f"AVG({name}) AS mean_{number}, MAX({name}) AS most_{number}"
+        for number, name in enumerate(names[:n_columns], start=1)
+    ]
+    of = windows.format(f"{quoted(facts.stream)}, DESCRIPTOR({quoted(facts.time)})")
+    return (
+        f"SELECT window_start, COUNT(*) AS n, {', '.join(parts)} FROM TABLE({of}) "
+        "GROUP BY window_start, window_end"
     )

@@ -10,20 +10,29 @@ from typing import Any, Final
 
 import numpy as np
 
-from chronicle import Store, Stream
+from chronicle import Snapshot, Store, Stream
 from costmodel.parameters import CostParameters
+from costmodel.plan_cost import Estimate
 from indexing import clear_answers, open_indexes
 from replay.calibration.facts import look_at
-from replay.calibration.probes import draw_query
+from replay.calibration.probes import draw_query, draw_windows
 from replay.calibration.timing import SEED, Meter, seconds_of
 from replay.engines.ahead import thread_count
 from replay.engines.statistics import statistics_of
+from replay.engines.window_tree.planning import window_plan
+from replay.language.aggregation import to_aggregation
+from replay.language.bound_select import BoundSelect
 from replay.planning.planner import choose_plan
+from replay.planning.windows.plan import Way
 from replay.query import query
+from replay.running.binding import bind_over
 from replay.running.statement import prepare
 
 QUERIES: Final = 12
 """Queries of a report."""
+
+WINDOW_QUERIES: Final = 6
+"""Windowed aggregations of a report."""
 
 RUNS: Final = 3
 """Times each plan is carried out; the middle one counts."""
@@ -71,9 +80,12 @@ def check_estimates(
     parameters: CostParameters,
     *,
     n_queries: int = QUERIES,
+    n_windows: int = WINDOW_QUERIES,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Iterator[Checked]:
     """Draw queries from a stream's data, and carry out the plan chosen and the full replay.
+
+    Row patterns come first, then windows, of which tree and replay are carried out.
 
     Parameters
     ----------
@@ -81,8 +93,8 @@ def check_estimates(
         Where; the stream holds at least one event.
     parameters
         Weights to estimate with.
-    n_queries
-        How many; the same ones each time as long as the stream is the same.
+    n_queries, n_windows
+        How many of each; the same ones each time as long as the stream is the same.
     progress
         Told the share that is done, from 0 to 1.
 
@@ -93,32 +105,68 @@ def check_estimates(
     """
     snapshot = stream.snapshot()
     facts = look_at(snapshot, frozenset(open_indexes(snapshot).attributes))
-    statistics = statistics_of(snapshot)
     random = np.random.default_rng(SEED)
-    meter = Meter(n_cores=thread_count())
-    for number in range(1, n_queries + 1):
-        progress((number - 1) / n_queries)
-        sql = draw_query(facts, random)
+    sample = _Sample(store, snapshot, parameters, Meter(n_cores=thread_count()))
+    for number in range(1, n_queries + n_windows + 1):
+        progress((number - 1) / (n_queries + n_windows))
+        if number <= n_queries:
+            yield from sample.check_pattern(number, draw_query(facts, random))
+            continue
+        windows = draw_windows(facts, snapshot.n_events, random)
+        if windows is None:
+            return
+        yield from sample.check_windows(number, windows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Plans and carries out queries that were drawn."""
+
+    store: Store
+    snapshot: Snapshot
+    parameters: CostParameters
+    meter: Meter
+
+    def check_pattern(self, number: int, sql: str) -> Iterator[Checked]:
+        """Carry out the plan chosen and the full replay."""
+        snapshot, parameters = self.snapshot, self.parameters
+        statistics = statistics_of(snapshot)
         bound = prepare(sql, snapshot.schema, snapshot.settings.time, {}).bound
         chosen = choose_plan(bound, statistics, parameters=parameters)
         for name in dict.fromkeys((chosen.name, "full")):
             plan = choose_plan(bound, statistics, requested=name, parameters=parameters)
-            # Plans and compiled queries are kept, so that from here on no time goes to planning.
-            blocks = query(store, sql, plan=name).actual.blocks_read
-            seconds = []
-            for _ in range(RUNS):
-                clear_answers()
-                seconds.append(seconds_of(partial(query, store, sql, plan=name), meter))
             # A full replay asked for by name is not weighed: of its matches nothing is known.
             weighed = chosen.full_estimate if name == "full" else None
-            estimated = weighed or plan.estimated
-            yield Checked(
-                number,
-                sql,
-                name,
-                name == chosen.name,
-                estimated.cost,
-                median(seconds),
-                estimated.blocks,
-                blocks,
-            )
+            yield self._checked(number, sql, name, weighed or plan.estimated, chosen.name)
+
+    def check_windows(self, number: int, sql: str) -> Iterator[Checked]:
+        """Carry out the plan chosen, and of tree and replay the other one."""
+        bound = bind_over(sql, lambda _: (self.snapshot.schema, self.snapshot.settings.time), {})
+        assert isinstance(bound, BoundSelect)
+        what = to_aggregation(bound)
+        assert what is not None
+        chosen = window_plan(what, self.snapshot, parameters=self.parameters)
+        estimates = {rival.name: rival.estimated for rival in chosen.rivals}
+        estimates[chosen.name] = chosen.estimated
+        for name in dict.fromkeys((chosen.name, Way.TREE.value, Way.REPLAY.value)):
+            yield self._checked(number, sql, name, estimates[name], chosen.name)
+
+    def _checked(
+        self, number: int, sql: str, name: str, estimated: Estimate, chosen: str
+    ) -> Checked:
+        # Plans and compiled queries are kept, so that from here on no time goes to planning.
+        blocks = query(self.store, sql, plan=name).actual.blocks_read
+        seconds = []
+        for _ in range(RUNS):
+            clear_answers()
+            seconds.append(seconds_of(partial(query, self.store, sql, plan=name), self.meter))
+        return Checked(
+            number,
+            sql,
+            name,
+            name == chosen,
+            estimated.cost,
+            median(seconds),
+            estimated.blocks,
+            blocks,
+        )

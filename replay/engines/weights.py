@@ -21,7 +21,10 @@ CALIBRATION_FILE = "calibration.json"
 """File at the root of a store."""
 
 FORMAT = "chronicle-calibration"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+SINCE_VERSION_2 = frozenset({"fold_s", "pane_s", "cut_s", "merge_s", "node_s", "ask_s", "join_s"})
+"""Weights of windows and joins: files of version 1 have none, and defaults count."""
 
 WEIGHT_MAX_S = 10.0
 """A unit of work that takes longer was never measured; the file was written by something else."""
@@ -101,13 +104,15 @@ def parse_weights(content: Any, here: Mapping[str, Any]) -> CostParameters:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError("it is no calibration of Chronicle's")
     version = content.get("format_version")
-    if version != FORMAT_VERSION:
+    if isinstance(version, bool) or version not in (1, FORMAT_VERSION):
         raise ValueError(f"its format is version {version!r}, this one is {FORMAT_VERSION}")
     weights = content.get("weights")
     if not isinstance(weights, dict):
         raise ValueError("it holds no weights")
     found: dict[str, float] = {}
     for name in WEIGHTS:
+        if version == 1 and name in SINCE_VERSION_2:
+            continue
         value = weights.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"weight {name} is {value!r}, no number")

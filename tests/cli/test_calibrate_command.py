@@ -55,8 +55,11 @@ def test_json_holds_weights_residuals_and_the_sample(command: Commands) -> None:
     assert set(shown["weights"]["block_s"]) == {"value", "unit", "default", "measured"}
     assert len(shown["residuals"]) == shown["fit"]["operations"]
     assert shown["fit"]["r2"] <= 1
-    assert {one["query"] for one in shown["sample"]} == set(range(1, 13))
-    assert sum(one["chosen"] for one in shown["sample"]) == 12
+    # Twelve patterns, then six windows by both of their ways.
+    assert {one["query"] for one in shown["sample"]} == set(range(1, 19))
+    assert sum(one["chosen"] for one in shown["sample"]) == 18
+    ways = [one["plan"] for one in shown["sample"] if "TABLE(HOP(" in one["sql"]]
+    assert (ways.count("tree"), ways.count("replay")) == (6, 6)
     assert "nothing was stored" in done.err
     assert not stored(command).exists()
 

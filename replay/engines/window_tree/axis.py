@@ -91,6 +91,11 @@ class WindowSeries:
         end = int(self.bounds(self.first, self.first + 1)[1][0])
         return self._first_beyond(end - 1, 0) - self.first
 
+    def within(self, span: tuple[int, int]) -> WindowSeries:
+        """Return the windows that overlap [first, last]."""
+        first, stop = self.overlapping(span)
+        return WindowSeries(first, max(first, stop), self.bounds)
+
     def overlapping(self, span: tuple[int, int] | None) -> tuple[int, int]:
         """Return the numbers of the windows that overlap [first, last], half-open."""
         if span is None:

@@ -40,6 +40,8 @@ class TreeRun:
         An aggregation that the tree can answer.
     plan
         What `window_plan` chose: by the tree.
+    span
+        Only windows that overlap [first, last] are part of the answer; None: all are.
 
     Attributes
     ----------
@@ -49,13 +51,21 @@ class TreeRun:
         Blocks and events read, nodes merged, faults, seconds of reading.
     """
 
-    def __init__(self, snapshot: Snapshot, what: WindowAggregation, plan: WindowPlan) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        what: WindowAggregation,
+        plan: WindowPlan,
+        *,
+        span: Span | None = None,
+    ) -> None:
         self._snapshot = snapshot
         self._what = plain_counts(what)
         self._naive = plan.way is Way.TREE_NAIVE
         self._where = plan.where
         self._axis = axis_of(snapshot, what.windows)
-        self._windows = series_of(snapshot, what.windows)
+        windows = series_of(snapshot, what.windows)
+        self._windows = windows if span is None else windows.within(span)
         needed = needed_of(self._what, snapshot.schema)
         self._squares = {column.name: column.squares for column in needed}
         self._groups = groups_of(needed, snapshot) if what.keys else None

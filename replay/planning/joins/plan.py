@@ -24,10 +24,6 @@ from replay.planning.statistics import StreamStatistics
 WORTH: Final = 0.8
 """A plan that leaves anything out must be expected to take at most this share of reading all."""
 
-
-JOINED_EVENT_S: Final = 0.2e-6
-"""Seconds an event takes to be joined once it is read, partners aside."""
-
 BLOCKS_BACK: Final = 8.0
 """Blocks that are expected to be looked at on the way back from an event to the latest one of its
 key, twice; where it leads further, it is given up in time."""
@@ -254,7 +250,7 @@ def _full_cost(side: SidePlan | None, statistics: StreamStatistics | None) -> fl
     if side is None or statistics is None:
         return 0.0
     estimated = side.plan.full_estimate or side.plan.estimated
-    return estimated.cost + JOINED_EVENT_S * statistics.n_events
+    return estimated.cost + statistics.parameters.join_s * statistics.n_events
 
 
 def _found_cost(side: SidePlan | None, statistics: StreamStatistics | None) -> float:
@@ -262,7 +258,7 @@ def _found_cost(side: SidePlan | None, statistics: StreamStatistics | None) -> f
     if side is None or statistics is None or side.plan.kind is PlanKind.FULL:
         return _full_cost(side, statistics)
     estimated = side.plan.estimated
-    return estimated.cost + JOINED_EVENT_S * estimated.alpha * statistics.n_events
+    return estimated.cost + statistics.parameters.join_s * estimated.alpha * statistics.n_events
 
 
 def _counts_rows(join: JoinRelation) -> bool:

@@ -15,6 +15,7 @@ from chronicle.store import Stream
 from costmodel.calibration import WEIGHTS
 from costmodel.parameters import DEFAULT_PARAMETERS
 from replay.calibration.facts import look_at
+from replay.calibration.flow_operations import flow_operations
 from replay.calibration.measure import CalibrationError, calibrate, choose_stream
 from replay.calibration.operations import operations_on
 from replay.calibration.sample import check_estimates
@@ -72,10 +73,39 @@ def test_operations_do_the_work_they_say(indexed: Stream) -> None:
     assert {of["seek_s"] for of in lookups} == {1, 2}
 
 
+def test_operations_on_windows_and_joins_do_the_work_they_say(indexed: Stream) -> None:
+    snapshot = indexed.snapshot()
+    facts = look_at(snapshot, frozenset({"a", "x"}))
+    operations = list(flow_operations(snapshot, facts, seconds=100))
+    by_name = {operation.name: units(operation) for operation in operations}
+    # All 200 blocks of 100 events, the time and one column. A slide is a sixteenth of a block,
+    # 6 of the 20,000 times: 3,334 borders, and 7 windows that begin before the first event.
+    replayed = by_name["windows by replay, 1 column: 200 blocks, 3,341 windows"]
+    assert (replayed["block_s"], replayed["value_s"]) == (200, 40_000)
+    assert replayed["fold_s"] == replayed["pane_s"] == 20_000
+    assert replayed["merge_s"] == 3_334 + 3_341
+    tree = by_name["windows by the tree, 1 column: 200 blocks, 3,341 windows"]
+    assert (tree["block_s"], tree["fold_s"], tree["pane_s"]) == (200, 20_000, 0)
+    assert (tree["cut_s"], tree["node_s"]) == (3_334, 0)
+    # Slides of 16 blocks, 1,666 times: 12 borders inside cut a block each.
+    coarse = by_name["windows by the tree, 1 column: 200 blocks, 20 windows"]
+    assert coarse["block_s"] == 12
+    assert coarse["node_s"] > 12
+    naive = by_name["windows one by one, 1 column: 200 blocks, 15 windows"]
+    assert naive["ask_s"] == 15
+    joined = by_name["join of 4,096 events"]
+    assert joined.pop("join_s") == 8_192
+    assert set(joined.values()) == {0}
+
+
 def test_operations_can_be_run_again_and_again(indexed: Stream) -> None:
     snapshot = indexed.snapshot()
     facts = look_at(snapshot, frozenset({"a", "x"}))
-    for operation, _ in itertools.product(operations_on(snapshot, facts, seconds=0.1), range(2)):
+    found = [
+        *operations_on(snapshot, facts, seconds=0.1),
+        *flow_operations(snapshot, facts, seconds=0.1),
+    ]
+    for operation, _ in itertools.product(found, range(2)):
         if operation.before is not None:
             operation.before()
         operation.run()
@@ -136,7 +166,7 @@ def test_sample_carries_out_the_chosen_plan_and_the_full_replay(indexed: Stream)
     store = open_store(indexed.path.parent)
     # Where events are dear, small streams are worth a plan as well.
     dear = replace(DEFAULT_PARAMETERS, value_s=1e-5)
-    checked = list(check_estimates(store, store.stream("s"), dear, n_queries=5))
+    checked = list(check_estimates(store, store.stream("s"), dear, n_queries=5, n_windows=0))
     by_query = {number: list(group) for number, group in itertools.groupby(checked, _number)}
     assert list(by_query) == [1, 2, 3, 4, 5]
     for group in by_query.values():
@@ -146,6 +176,19 @@ def test_sample_carries_out_the_chosen_plan_and_the_full_replay(indexed: Stream)
         assert len(group) == (1 if full.chosen else 2)
     assert len(checked) > 5
     assert all(one.measured_s > 0 and one.estimated_s >= 0 for one in checked)
+
+
+def test_sample_carries_out_windows_by_tree_and_by_replay(indexed: Stream) -> None:
+    store = open_store(indexed.path.parent)
+    checked = list(check_estimates(store, store.stream("s"), DEFAULT_PARAMETERS, n_queries=0))
+    by_query = {number: list(group) for number, group in itertools.groupby(checked, _number)}
+    assert list(by_query) == [1, 2, 3, 4, 5, 6]
+    for group in by_query.values():
+        assert {one.plan for one in group} == {"tree", "replay"}
+        assert [one.chosen for one in group] == [True, False]
+        # Borders are known without events, so the blocks to read are, too.
+        assert all(one.read_blocks == one.estimated_blocks for one in group)
+        assert all(one.measured_s > 0 and one.estimated_s > 0 for one in group)
 
 
 def _number(one: Any) -> int:

@@ -94,7 +94,7 @@ def with_weight(value: Any) -> dict[str, Any]:
         pytest.param(json.dumps(content())[:-30], "no JSON", id="cut off"),
         pytest.param("[]", "no calibration", id="a list"),
         pytest.param('{"weights": {}}', "no calibration", id="foreign"),
-        pytest.param(json.dumps(content(format_version=2)), "version 2", id="later"),
+        pytest.param(json.dumps(content(format_version=3)), "version 3", id="later"),
         pytest.param(json.dumps(content(weights=[1])), "no weights", id="weights are a list"),
         pytest.param(json.dumps(without("match_s")), "match_s is None", id="one is missing"),
         pytest.param(json.dumps(with_weight("1")), "seek_s is '1'", id="text"),
@@ -116,6 +116,26 @@ def test_damaged_file_is_a_warning_and_the_defaults(
     assert loaded.warning is not None
     assert said in loaded.warning
     assert "chronicle calibrate" in loaded.warning
+
+
+def test_a_file_of_before_windows_and_joins_were_measured_keeps_their_defaults(
+    tmp_path: Path,
+) -> None:
+    old = content(format_version=1)
+    for name in ("fold_s", "pane_s", "cut_s", "merge_s", "node_s", "ask_s", "join_s"):
+        del old["weights"][name]
+    store_weights(tmp_path, old)
+    loaded = load_weights(tmp_path)
+    assert loaded.warning is None
+    assert loaded.parameters.block_s == MEASURED.block_s
+    assert loaded.parameters.fold_s == DEFAULT_PARAMETERS.fold_s
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_weight_its_version_has_may_not_be_missing(tmp_path: Path, version: int) -> None:
+    made = without("seek_s" if version == 1 else "merge_s")
+    store_weights(tmp_path, made | {"format_version": version})
+    assert "is None, no number" in str(load_weights(tmp_path).warning)
 
 
 def test_a_folder_in_its_place_is_a_warning(tmp_path: Path) -> None:

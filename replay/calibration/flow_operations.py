@@ -1,0 +1,265 @@
+"""What calibration times of windows and joins, over stretches of a stream's blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from chronicle import Snapshot
+from chronicle.summary import INT_MAX
+from costmodel.calibration import units_of_work
+from costmodel.parameters import CostParameters
+from costmodel.plan_cost import Estimate
+from costmodel.windows import WindowFeatures, estimate_naive, estimate_replay, estimate_tree
+from replay.calibration.facts import Facts
+from replay.calibration.probes import join_probe, window_probe
+from replay.calibration.timing import SEED, Operation
+from replay.engines.scan import Reading, Scan
+from replay.engines.window_tree.axis import series_of
+from replay.engines.window_tree.planning import window_plan
+from replay.engines.window_tree.run import TreeRun
+from replay.engines.window_tree.terms import columns_read
+from replay.language.aggregation import to_aggregation
+from replay.language.bound_select import (
+    BoundCreate,
+    BoundQuery,
+    BoundSelect,
+    TimeWindows,
+    WindowAggregation,
+)
+from replay.operators.outer_pieces import run_through
+from replay.planning.windows.plan import BlockWhere, Way, WindowPlan
+from replay.running.binding import bind_over
+from replay.running.catalog import TableCatalog
+from replay.running.select import Opener
+from replay.running.steps import Chain, aggregating
+
+WIDTHS: Final = (1, 3)
+"""Columns that windows aggregate: what each one adds is told from what there is besides."""
+
+PER_BLOCK: Final = (16.0, 1.0, 1 / 16)
+"""Slides in a block: small ones are all borders, large ones all nodes of the tree."""
+
+OVERLAP: Final = 8
+"""Slides in a window."""
+
+STRETCHES: Final = 2
+STRETCH_STEP: Final = 8
+"""So many lengths of stretches, each so many times the one before."""
+
+EVENTS_MAX: Final = 1 << 21
+"""Events of the longest stretch."""
+
+ASKED: Final = (8, 64)
+"""Windows that are asked for one by one."""
+
+JOIN_EVENTS: Final = (1 << 12, 1 << 15, 1 << 18)
+"""Events of joins, which are in memory."""
+
+JOIN_WINDOW: Final = 8
+"""Events that come in a join's window."""
+
+EVENT_S: Final = 1e-7
+"""Seconds an event takes about, to size stretches before anything is known."""
+
+RUNS: Final = 8
+"""Times that all operations must fit into the time there is."""
+
+Estimator = Callable[[WindowFeatures, CostParameters], Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Blocks, and how long a slide is there."""
+
+    first: int
+    stop: int
+    n_events: int
+    span: tuple[int, int]
+    """Times of the first event and the last."""
+
+    def __len__(self) -> int:
+        return self.stop - self.first
+
+
+def flow_operations(snapshot: Snapshot, facts: Facts, *, seconds: float) -> Iterator[Operation]:
+    """Yield what can be timed of windows and joins; all of it takes about ``seconds``.
+
+    Parameters
+    ----------
+    snapshot
+        Of a stream with at least one event.
+    facts
+        What queries can be made of.
+    seconds
+        How long all of it may take.
+    """
+    numbers = [column for column in facts.columns if column.numbers is not None]
+    widths = [width for width in WIDTHS if width <= len(numbers)]
+    n_runs = max(len(widths), 1) * 2 * len(PER_BLOCK) * RUNS
+    stretches = list(_stretches(snapshot, seconds / n_runs))
+    for width in widths:
+        what = _aggregation(snapshot, window_probe(facts, width))
+        for stretch in stretches:
+            for per_block in PER_BLOCK:
+                n_slides = round(len(stretch) * per_block)
+                if n_slides >= 1:
+                    sliding = _sliding(what, stretch, n_slides)
+                    if per_block != 1.0:
+                        yield _replayed(snapshot, sliding, stretch, width)
+                    yield _by_tree(snapshot, sliding, stretch, width)
+    if widths:
+        what = _aggregation(snapshot, window_probe(facts, 1))
+        for n_windows in ASKED:
+            sliding = _sliding(what, stretches[-1], n_windows)
+            yield _by_tree(snapshot, sliding, stretches[-1], 1, way=Way.TREE_NAIVE)
+    yield from _joins(snapshot, facts)
+
+
+def _stretches(snapshot: Snapshot, seconds: float) -> Iterator[_Stretch]:
+    """Yield stretches of blocks, the shortest first."""
+    per_block = snapshot.n_events / snapshot.n_blocks
+    longest = min(seconds / EVENT_S, EVENTS_MAX) / per_block
+    random = np.random.default_rng(SEED)
+    leaves, bases = snapshot.leaves, snapshot.bases
+    sizes = {
+        int(np.clip(longest / STRETCH_STEP**back, 1, snapshot.n_blocks))
+        for back in range(STRETCHES)
+    }
+    for size in sorted(sizes):
+        first = int(random.integers(snapshot.n_blocks - size + 1))
+        stop = first + size
+        span = (int(leaves.t_min[first]), int(leaves.t_max[stop - 1]))
+        yield _Stretch(first, stop, int(bases[stop] - bases[first]), span)
+
+
+def _aggregation(snapshot: Snapshot, sql: str) -> WindowAggregation:
+    bound = bind_over(sql, lambda _: (snapshot.schema, snapshot.settings.time), {})
+    assert isinstance(bound, BoundSelect)
+    what = to_aggregation(bound)
+    assert what is not None
+    return what
+
+
+def _sliding(what: WindowAggregation, stretch: _Stretch, n_slides: int) -> WindowAggregation:
+    """Return the aggregation with so many slides in a stretch; fewer where time is too coarse."""
+    first, last = stretch.span
+    slide = max((last - first + 1) // n_slides, 1)
+    return replace(what, windows=TimeWindows(slide * OVERLAP, slide, origin=first))
+
+
+def _replayed(
+    snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, width: int
+) -> Operation:
+    columns = columns_read(what)
+    blocks = np.array([[stretch.first, stretch.stop]], np.int64)
+
+    def run() -> int:
+        scan = Scan(snapshot, blocks, Reading(columns, encoded=True))
+        steps = Chain(aggregating(what, span=stretch.span))
+        return sum(table.num_rows for table in run_through(steps, scan.tables()))
+
+    features = _features(snapshot, what, stretch, n_windows=run(), n_read=0)
+    return _operation("windows by replay", stretch, width, features, estimate_replay, run)
+
+
+def _by_tree(
+    snapshot: Snapshot,
+    what: WindowAggregation,
+    stretch: _Stretch,
+    width: int,
+    *,
+    way: Way = Way.TREE,
+) -> Operation:
+    plan = _plan(snapshot, what, stretch, way)
+
+    def run() -> tuple[int, TreeRun]:
+        tree = TreeRun(snapshot, what, plan, span=stretch.span)
+        return sum(table.num_rows for table in tree.tables()), tree
+
+    n_windows, done = run()
+    features = _features(snapshot, what, stretch, n_windows=n_windows, n_read=done.work.n_blocks)
+    if way is Way.TREE:
+        return _operation("windows by the tree", stretch, width, features, estimate_tree, run)
+    # Each window reads its own blocks, which the estimate takes to be two in a slice that is cut.
+    features = replace(features, read_blocks=min(features.read_blocks, features.n_slices))
+    return _operation("windows one by one", stretch, width, features, estimate_naive, run)
+
+
+def _plan(snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, way: Way) -> WindowPlan:
+    """Return the plan of the tree over a stretch alone."""
+    first, last = stretch.span
+    return replace(
+        window_plan(what, snapshot, way.value), where=BlockWhere(start=first, stop=last + 1)
+    )
+
+
+def _features(
+    snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, *, n_windows: int, n_read: int
+) -> WindowFeatures:
+    """Return what the cost model is told; blocks and windows are those there were."""
+    n_columns = len(columns_read(what))
+    where = BlockWhere(start=stretch.span[0], stop=stretch.span[1] + 1)
+    windows = series_of(snapshot, what.windows).within(stretch.span)
+    borders = np.unique(where.clip(windows.borders(None, INT_MAX)))
+    return WindowFeatures(
+        n_events=stretch.n_events,
+        n_blocks=len(stretch),
+        replay_events=stretch.n_events,
+        replay_blocks=len(stretch),
+        read_blocks=n_read,
+        whole_blocks=max(len(stretch) - n_read, 0),
+        n_windows=n_windows,
+        n_slices=max(len(borders) - 1, 1),
+        n_columns=n_columns,
+        n_columns_cut=n_columns,
+        n_attributes=n_columns - 1,
+        n_predicates=0,
+        fan_out=snapshot.settings.fan_out,
+        n_levels=snapshot.tree.n_levels,
+    )
+
+
+def _operation(
+    kind: str,
+    stretch: _Stretch,
+    width: int,
+    features: WindowFeatures,
+    estimate: Estimator,
+    run: Callable[[], object],
+) -> Operation:
+    of = f"{width} {'column' if width == 1 else 'columns'}"
+    name = f"{kind}, {of}: {len(stretch)} blocks, {features.n_windows:,.0f} windows"
+    units = units_of_work(lambda weights: estimate(features, weights).cost)
+    return Operation(name, kind, units, run)
+
+
+def _joins(snapshot: Snapshot, facts: Facts) -> Iterator[Operation]:
+    """Yield joins of events in memory with themselves: reading is none of their price."""
+    sql, column = join_probe(facts, JOIN_WINDOW)
+    time = snapshot.settings.time
+    bound = bind_over(sql, lambda _: (snapshot.schema, time), {})
+    assert not isinstance(bound, BoundCreate)
+    for n_events in JOIN_EVENTS:
+        if n_events > snapshot.n_events and n_events != JOIN_EVENTS[0]:
+            return
+        n_blocks = int(np.searchsorted(snapshot.bases, n_events))
+        blocks = np.arange(min(n_blocks, snapshot.n_blocks))
+        events = snapshot.read_blocks(blocks, [time, column]).slice(0, n_events)
+        yield _joined(bound, snapshot.name, events)
+
+
+def _joined(bound: BoundQuery, stream: str, events: pa.Table) -> Operation:
+    catalog = TableCatalog({stream: events})
+
+    def run() -> int:
+        flow = Opener(catalog, "full").open_query(bound)
+        return sum(table.num_rows for table in flow.tables())
+
+    n_joined = 2 * events.num_rows  # each event is one of the left and one of the right
+    units = units_of_work(lambda weights: weights.join_s * n_joined)
+    return Operation(f"join of {events.num_rows:,} events", "joins in memory", units, run)
