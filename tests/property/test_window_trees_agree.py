@@ -124,6 +124,7 @@ def test_windows_of_the_tree_are_those_of_the_oracle(
     at_once = random.choice((1, 3, 1 << 15))
     monkeypatch.setattr(tree_run, "WINDOWS_AT_ONCE", at_once)
     monkeypatch.setattr(tree_run, "NAIVE_AT_ONCE", at_once)
+    monkeypatch.setattr(tree_run, "BORDERS_AT_ONCE", random.choice((0, 2, 1 << 15)))
     far = random.choice((0, 0, NANOSECONDS))
     table = moved(some_table(random), far)
     rows = events(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,7 +72,9 @@ class WindowSeries:
     """One more than that of the last."""
     bounds: Bounds
 
-    def __len__(self) -> int:
+    @property
+    def n_windows(self) -> int:
+        """How many there are; there may be more than ``len`` can tell."""
         return self.stop - self.first
 
     def borders(self, low: int | None, high: int) -> Ints:
@@ -84,12 +85,12 @@ class WindowSeries:
             found.append(self.bounds(begin, self._first_beyond(high, side))[side])
         return distinct(np.concatenate(found))
 
-    def n_overlapping(self) -> int:
-        """Return how many windows begin before the first one ends."""
-        if not len(self):
-            return 0
-        end = int(self.bounds(self.first, self.first + 1)[1][0])
-        return self._first_beyond(end - 1, 0) - self.first
+    def n_borders(self, low: int, high: int) -> int:
+        """Return how many windows begin and how many end in (low, high], added up."""
+        return sum(
+            max(0, self._first_beyond(high, side) - self._first_beyond(low, side))
+            for side in (0, 1)
+        )
 
     def within(self, span: tuple[int, int]) -> WindowSeries:
         """Return the windows that overlap [first, last]."""
@@ -104,9 +105,14 @@ class WindowSeries:
 
     def _first_beyond(self, position: int, side: int) -> int:
         """Return the number of the first window that begins (0) or ends (1) after a position."""
-        numbers = range(self.first, self.stop)
-        at = bisect_right(numbers, position, key=lambda k: int(self.bounds(k, k + 1)[side][0]))
-        return self.first + at
+        low, high = self.first, self.stop
+        while low < high:
+            middle = (low + high) // 2
+            if int(self.bounds(middle, middle + 1)[side][0]) > position:
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
 
 def series_of(snapshot: Snapshot, windows: Windows) -> WindowSeries:

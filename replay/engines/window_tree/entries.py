@@ -23,7 +23,10 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Entries of a stretch of blocks, and the borders there."""
+    """Entries of a stretch of blocks, and the borders there.
+
+    Of borders that no event lies between, the first may stand for all: see `places`.
+    """
 
     series: tuple[Series, ...]
     """One for each key, or one for all."""
@@ -47,15 +50,42 @@ class Entries:
             ),
         )
 
+    def __len__(self) -> int:
+        return sum(len(series) for series in self.series)
+
+    def places(self, positions: Ints) -> Ints:
+        """Return the index of the border that each position is, or that stands for it.
+
+        Before the first border there is no event that is held.
+        """
+        return np.maximum(np.searchsorted(self.borders, positions, "right") - 1, 0)
+
     def since(self, border: int) -> Entries:
         """Return what lies at or after one of the borders; views."""
-        at = int(np.searchsorted(self.borders, border))
+        at = int(self.places(np.array([border]))[0])
+        seq = int(self.border_seq[at])
         return Entries(
-            tuple(_since(series, int(self.border_seq[at])) for series in self.series),
+            tuple(series.slice(series.first_from(seq), len(series)) for series in self.series),
             self.borders[at:],
             self.border_seq[at:],
             (self.border_times[0][at:], self.border_times[1][at:]),
         )
+
+    def until(self, border: int) -> Entries:
+        """Return the entries before one of the borders, and all borders; views."""
+        seq = int(self.border_seq[self.places(np.array([border]))[0]])
+        return replace(
+            self, series=tuple(series.slice(0, series.first_from(seq)) for series in self.series)
+        )
+
+    def told_apart(self) -> Entries:
+        """Return the same without the borders that another one stands for."""
+        first = np.ones(len(self.borders), np.bool_)
+        first[1:] = self.border_seq[1:] != self.border_seq[:-1]
+        if first.all():
+            return self
+        at, before = (times[first] if len(times) else times for times in self.border_times)
+        return Entries(self.series, self.borders[first], self.border_seq[first], (at, before))
 
 
 class EntryMaker:
@@ -239,12 +269,6 @@ def _concat(parts: Sequence[Series]) -> Series:
             for name in parts[0].summaries
         },
     )
-
-
-def _since(series: Series, seq: int) -> Series:
-    first = int(np.searchsorted(series.seq, seq))
-    summaries = {name: s.slice(first, len(s)) for name, s in series.summaries.items()}
-    return Series(series.seq[first:], series.counts[first:], summaries)
 
 
 def _trimmed(summary: AttributeSummary, needed: Needed) -> AttributeSummary:

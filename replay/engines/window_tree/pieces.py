@@ -44,6 +44,15 @@ class Series:
     def __len__(self) -> int:
         return len(self.seq)
 
+    def first_from(self, seq: int) -> int:
+        """Return the place of the first one that begins at or after a ``seq``."""
+        return int(np.searchsorted(self.seq, seq))
+
+    def slice(self, first: int, stop: int) -> Series:
+        """Return some of them; views."""
+        summaries = {name: of.slice(first, stop) for name, of in self.summaries.items()}
+        return Series(self.seq[first:stop], self.counts[first:stop], summaries)
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:

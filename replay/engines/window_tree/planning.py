@@ -162,7 +162,7 @@ def _cuts(
     none = np.zeros(snapshot.n_blocks, np.bool_)
     if not snapshot.n_blocks or isinstance(what.windows, SessionWindows):
         return none, 1, 1
-    axis, n_windows = axis_of(snapshot, what.windows), len(series_of(snapshot, what.windows))
+    axis, n_windows = axis_of(snapshot, what.windows), series_of(snapshot, what.windows).n_windows
     before = _border_counter(what, snapshot)
     low, high = where.clip(axis.low), where.clip(axis.high)
     cut = before(high) > before(low)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
-from chronicle.summary import INT_MAX, AttributeSummary, Ints
+from chronicle.summary import AttributeSummary, Ints
 from replay.engines.ahead import read_ahead
 from replay.engines.window_tree.axis import axis_of, distinct, series_of
 from replay.engines.window_tree.entries import Entries, EntryMaker
@@ -23,7 +23,11 @@ from replay.operators.windows.results import answer_schema, to_tables
 from replay.planning.windows.plan import Way, WindowPlan
 
 WINDOWS_AT_ONCE = 1 << 15
-"""Windows merged at once; more where more overlap, so that none is merged from scratch often."""
+"""Windows merged at once; more where more entries are held, so that these are not merged often."""
+
+BORDERS_AT_ONCE = 1 << 15
+"""Borders further on in a block, beyond which the block is read anew when their turn comes: events
+may be so far apart that windows without number begin and end between two."""
 
 NAIVE_AT_ONCE = 1 << 10
 """Windows of the naive way that make one table of the answer."""
@@ -84,8 +88,8 @@ class TreeRun:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer in canonical order, at least one table.
 
-        Memory is bounded by the windows that overlap, those that begin or end in one block, and
-        `WINDOWS_AT_ONCE`.
+        Memory is bounded by the events of the windows that overlap, at most one entry for each,
+        by `WINDOWS_AT_ONCE` and by `BORDERS_AT_ONCE`.
 
         Raises
         ------
@@ -111,22 +115,35 @@ class TreeRun:
 
     def _sliding(self) -> Iterator[_Rows]:
         """Merge windows from slices, each made once: "Optimized" of thesis 3.3.1 and 3.3.3."""
-        held: _Held | None = None
-        step = max(WINDOWS_AT_ONCE, self._windows.n_overlapping())
-        for begin in range(self._windows.first, self._windows.stop, step):
-            end = min(begin + step, self._windows.stop)
+        held = _Held()
+        begin = self._windows.first
+        while begin < self._windows.stop:
+            end = min(begin + max(WINDOWS_AT_ONCE, held.n_entries // 2), self._windows.stop)
             low, high = self._clipped(begin, end)
-            block, cuts = self._axis.place(np.append(low[0], high[-1]))
-            if held is None:
-                held = _Held(int(block[0]))
-            stop = int(block[1] + cuts[1])
-            if held.limit is None or stop > held.stop:
-                limit = self._limit(stop)
-                borders = self._borders(held.limit, limit)
-                made = self._maker.make(held.stop, stop, borders, self.work, in_threads=True)
-                held.add(made, stop, limit)
+            if held.limit is None:
+                held.stop = int(self._axis.place(low[:1])[0][0])
+            self._extend(held, int(high[-1]))
             yield self._merge(held.entries, begin, end)
             held.forget(int(low[-1]))
+            begin = end
+
+    def _extend(self, held: _Held, last: int) -> None:
+        """Make the entries up to a border, and up to the end of its block as a rule."""
+        if held.limit is not None and last <= held.limit:
+            return
+        block, cuts = self._axis.place(np.array([last]))
+        stop = int(block[0] + cuts[0])
+        limit = max(last, int(self._axis.high[stop - 1])) if stop else last
+        if self._windows.n_borders(last, limit) > BORDERS_AT_ONCE:
+            limit = last
+        # Where a block was left at a border, it is cut there again.
+        borders = self._borders(held.limit, limit, with_low=held.is_inside)
+        made = self._maker.make(held.stop, stop, borders, self.work, in_threads=True)
+        if held.is_inside:
+            made = made.since(int(borders[0]))
+        is_inside = limit == last and bool(cuts[0])
+        held.add(made.until(last) if is_inside else made, limit)
+        held.stop, held.is_inside = stop - is_inside, is_inside
 
     def _from_scratch(self) -> Iterator[_Rows]:
         """Ask the tree for every window by itself: "Naive" of thesis 3.3.1."""
@@ -141,7 +158,8 @@ class TreeRun:
 
         found: list[_Rows] = []
         numbers = range(self._windows.first, self._windows.stop)
-        for _, (rows, work) in read_ahead(numbers, one, in_threads=len(numbers) > 1):
+        several = self._windows.n_windows > 1
+        for _, (rows, work) in read_ahead(numbers, one, in_threads=several):
             self.work.add(work)
             found.append(rows)
             if len(found) == NAIVE_AT_ONCE:
@@ -155,24 +173,30 @@ class TreeRun:
         low, high = (self._where.clip(side) for side in self._windows.bounds(begin, end))
         return low, high
 
-    def _limit(self, stop: int) -> int:
-        """Return the last position that does not need the block ``stop``."""
-        low = self._axis.low
-        return int(low[stop]) if stop < len(low) else INT_MAX
+    def _borders(self, low: int | None, high: int, *, with_low: bool) -> Ints:
+        """Return the positions in (low, high] where entries must begin or end.
 
-    def _borders(self, low: int | None, high: int) -> Ints:
-        """Return the positions in (low, high] where entries must begin or end."""
+        With ``low`` itself where it is asked for, or is None: then it is the first position that
+        any event is at, which stands for all before.
+        """
+        if low is None:
+            low, with_low = self._first_position(), True
         ends = [end for end in (self._where.start, self._where.stop) if end is not None]
         # An array of no ends would be one of doubles, which late times do not fit.
         found = np.append(self._windows.borders(low, high), np.array(ends, np.int64))
         found = distinct(self._where.clip(found))
-        begin = 0 if low is None else int(np.searchsorted(found, low, "right"))
-        return found[begin : np.searchsorted(found, high, "right")]
+        begin, end = np.searchsorted(found, [low, high], "right").tolist()
+        return np.append(np.array([low] if with_low else [], np.int64), found[begin:end])
+
+    def _first_position(self) -> int:
+        """Return where the first event of a window may be."""
+        first = self._clipped(self._windows.first, self._windows.first + 1)[0]
+        return int(np.append(self._where.clip(self._axis.low[:1]), first).max())
 
     def _merge(self, held: Entries, begin: int, end: int) -> _Rows:
         """Merge the entries of windows, by key or of all events together."""
         low, high = self._clipped(begin, end)
-        low_at, high_at = (np.searchsorted(held.borders, side) for side in (low, high))
+        low_at, high_at = held.places(low), held.places(high)
         begins, ends = held.border_seq[low_at], held.border_seq[high_at]
         windows = self._windows.bounds(begin, end)
         if self._axis.in_rows:
@@ -240,11 +264,13 @@ class _Rows:
 class _Held:
     """Entries made so far that a window still needs."""
 
-    def __init__(self, first: int) -> None:
-        self.stop = first
+    def __init__(self) -> None:
+        self.stop = 0
         """Entries are made of the blocks before this one."""
         self.limit: int | None = None
-        """No border up to this position is missing."""
+        """No border up to this position is missing; None: nothing was made yet."""
+        self.is_inside = False
+        """Whether this position cuts the block ``stop``, of which entries are made up to there."""
         self._entries: Entries | None = None
 
     @property
@@ -253,11 +279,16 @@ class _Held:
         assert self._entries is not None, "nothing was made yet"
         return self._entries
 
-    def add(self, made: Entries, stop: int, limit: int) -> None:
-        """Take the entries of the blocks up to ``stop``."""
+    @property
+    def n_entries(self) -> int:
+        """How many are held."""
+        return 0 if self._entries is None else len(self._entries)
+
+    def add(self, made: Entries, limit: int) -> None:
+        """Take the entries up to ``limit``."""
         held = self._entries
-        self._entries = made if held is None else Entries.concat([held, made])
-        self.stop, self.limit = stop, limit
+        whole = made if held is None else Entries.concat([held, made])
+        self._entries, self.limit = whole.told_apart(), limit
 
     def forget(self, before: int) -> None:
         """Let go of what lies before a border."""

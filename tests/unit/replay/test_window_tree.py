@@ -194,13 +194,52 @@ def test_borders_are_those_of_the_windows_there_are(store: Store) -> None:
     # Windows begin at -20, -10, 0, ... and end 25 later; those that end by 0 are not there.
     assert series.borders(None, 31).tolist() == [-20, -10, 0, 5, 10, 15, 20, 25, 30]
     assert series.borders(20, 31).tolist() == [25, 30]
-    assert series.n_overlapping() == 3  # -20, -10 and 0 begin before 5
+    assert series.n_borders(0, 31) == 3 + 3  # begin: 10, 20, 30; end: 5, 15, 25
 
 
 def test_a_series_without_windows_has_no_borders() -> None:
     series = WindowSeries(0, 0, lambda begin, end: (np.zeros(0, np.int64), np.zeros(0, np.int64)))
     assert series.borders(None, 100).tolist() == []
-    assert series.n_overlapping() == 0
+    assert series.n_borders(0, 100) == 0
+
+
+@pytest.mark.parametrize(
+    ("far", "size"),
+    [
+        pytest.param(10**12, 3, id="short windows"),
+        pytest.param(10**12, 10**11, id="windows that overlap without number"),
+        # As many windows as no len() can tell.
+        pytest.param((1 << 62) - 1, 3, id="all of time"),
+    ],
+)
+def test_windows_without_number_between_two_events_come_piece_by_piece(
+    tmp_path: Path, far: int, size: int
+) -> None:
+    times = [-far, -far + 1, -far + 70_000, far - 5, far]
+    table = pa.table({"t": pa.array(times), "n": pa.array([1, 2, 4, 8, 16])})
+    store = create_store(tmp_path / "store")
+    store.create_stream("s", table.schema, StreamSettings("t")).append(table)
+
+    def first_rows(plan: str) -> pa.Table:
+        batches, rows = replay.batches(store, hop(size, 1), plan=plan), 0
+        found: list[pa.RecordBatch] = []
+        while rows < 100_000:
+            found.append(batches.read_next_batch())
+            rows += found[-1].num_rows
+        return pa.Table.from_batches(found).slice(0, 100_000)
+
+    by_tree = first_rows("tree")
+    assert by_tree.equals(first_rows("replay"))
+    totals = dict(zip(*(by_tree.column(i).to_pylist() for i in (0, 2)), strict=True))
+    # The first window that ends after -far begins size - 1 before; each event is in size of them.
+    assert totals[-far - size + 1] == 1
+    assert totals[-far - size + 2] == 1 + 2
+    if size == 3:
+        assert totals[-far + 69_998] == 4
+        assert totals[-far + 30_000] is None
+    told = replay.explain(store, hop(size, 1)).to_dict()
+    assert told["plan"] == "replay"
+    assert told["windows"]["count"] == 2 * far + size
 
 
 def test_ranges_end_at_borders_and_at_blocks_that_are_not_taken() -> None:
