@@ -44,8 +44,8 @@ def _contour() -> tuple[ComplexArray, ComplexArray]:
     return z, np.exp(z) * slope * (2.0 / (n * 1j))
 
 
-POINTS, _WEIGHTS = _contour()
-"""Where a transform is to be evaluated, shape (8,)."""
+POINTS, WEIGHTS = _contour()
+"""Where a transform is to be evaluated, and what its values are weighed with, each shape (8,)."""
 
 
 def invert(transform: ComplexArray) -> FloatArray:
@@ -60,4 +60,4 @@ def invert(transform: ComplexArray) -> FloatArray:
     -------
     ndarray of float64, shape (...)
     """
-    return np.asarray((transform @ _WEIGHTS).real)
+    return np.asarray((transform @ WEIGHTS).real)

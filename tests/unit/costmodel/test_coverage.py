@@ -218,3 +218,45 @@ def test_candidates_of_one_key_each_agree_with_simulation(density, window):
     assert coverage.candidates[0, 0] == pytest.approx(n_candidates, rel=0.05)
     assert coverage.share[0, 0] == pytest.approx(inside.mean(), rel=0.08)
     assert coverage.touched[0, 0] == pytest.approx(touched, rel=0.08)
+
+
+def drawn_case(seed):
+    """Return features of random queries and as many random plans as is hard on a compiled loop."""
+    random = np.random.default_rng(seed)
+    n_blocks = int(random.integers(1, 5))
+    basic_block = np.sort(random.integers(0, n_blocks, n_blocks + int(random.integers(0, 4))))
+    n_blocks = int(basic_block.max()) + 1
+    n_conditions, n_segments = len(basic_block), int(random.integers(1, 4))
+    case = features(
+        density=(10.0 ** random.uniform(-6, 0, (n_segments, n_conditions))).tolist(),
+        window=float(10.0 ** random.uniform(0, 4)),
+        lengths=tuple(random.integers(1, 4, n_blocks).tolist()),
+        basic_block=basic_block.tolist(),
+        starts_exact=bool(random.integers(2)),
+        ends_exact=bool(random.integers(2)),
+        bridge_blocks=int(random.integers(3)),
+    )
+    sizes = np.bincount(basic_block, minlength=n_blocks)
+    lifts = tuple(random.normal(size=1 << size) for size in sizes.tolist())
+    plans = random.integers(0, 2, (int(random.integers(1, 40)), n_conditions)).astype(bool)
+    return dataclasses.replace(case, lifts=lifts, n_keys=float(random.integers(1, 50))), plans
+
+
+@given(st.integers(0, 10_000))
+def test_a_plan_is_estimated_alike_whatever_others_and_other_segments_are_beside_it(seed):
+    case, plans = drawn_case(seed)
+    together = estimate_coverage(case, plans)
+    for plan in range(len(plans)):
+        for segment in range(len(case.segment_events)):
+            one = np.s_[segment : segment + 1]
+            parts = ("segment_events", "segment_blocks", "segment_stretches", "window_events")
+            alone = dataclasses.replace(
+                case,
+                density=case.density[one],
+                block_density=case.block_density[one],
+                **{name: getattr(case, name)[one] for name in parts},
+            )
+            found = estimate_coverage(alone, plans[plan : plan + 1])
+            for part in ("length", *PARTS):
+                expected = getattr(found, part)[0, 0]
+                assert getattr(together, part)[plan, segment] == pytest.approx(expected, rel=1e-9)

@@ -1,0 +1,256 @@
+"""Compiled leaves of the cost model: coverage of many plans at once."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+DENSITY_MIN = 1e-15
+DENSITY_MAX = 1.0 - 1e-12
+_PROBABILITY_MIN = 1e-200
+_UNUSED = 2.0
+"""Density of a basic block that a plan does not use: never the rarest."""
+
+CANDIDATES, LENGTH, SHARE, TOUCHED, BLOCKS, STRETCHES = range(6)
+"""Rows of what `cover` returns."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rate(density):  # type: ignore[no-untyped-def]
+    return -math.log1p(-min(density, DENSITY_MAX))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _inverse(x, z):  # type: ignore[no-untyped-def]
+    """Return ``1 / (x + z)``, which never overflows here: x is not negative, z of a few tens."""
+    real = x + z.real
+    size = real * real + z.imag * z.imag
+    return complex(real / size, -z.imag / size)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sets(selected, basic_block, n_basic):  # type: ignore[no-untyped-def]
+    """Return for each basic block the number of conditions, and the set each plan uses of them.
+
+    Bit j of a set stands for the block's j-th condition.
+    """
+    n_members = np.zeros(n_basic, np.int64)
+    codes = np.zeros((n_basic, len(selected)), np.int64)
+    for c in range(len(basic_block)):
+        b = basic_block[c]
+        for p in range(len(selected)):
+            if selected[p, c]:
+                codes[b, p] |= np.int64(1) << n_members[b]
+        n_members[b] += 1
+    return n_members, codes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _together(code, b, basic_block, logs):  # type: ignore[no-untyped-def]
+    """Return the logarithm of the density of a set of a block's conditions, were they independent.
+
+    ``logs`` are those of one segment, shape (n_conditions,).
+    """
+    total = 0.0
+    for c in range(len(basic_block)):
+        if basic_block[c] == b:
+            if code & 1:
+                total += logs[c]
+            code >>= 1
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _invert(a, b, weights):  # type: ignore[no-untyped-def]
+    """Return the function at 1 whose transform is the product of two (`costmodel.waiting`)."""
+    total = 0.0
+    for z in range(len(weights)):
+        total += (a[z] * b[z] * weights[z]).real
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _read(clumps, length, n, events, pieces, bridge):  # type: ignore[no-untyped-def]
+    """Return blocks touched, blocks read and stretches of a segment of ``n`` blocks.
+
+    With clumps at random, k neighbouring blocks are all untouched with probability ``c u**k``.
+    """
+    per_block = events / max(n, 1.0)
+    c = math.exp(-clumps * (length - 1.0))
+    u = math.exp(-clumps * per_block)
+    touched = read = -n * math.expm1(-clumps * (length - 1.0 + per_block))
+    power = 1.0
+    for run in range(1, bridge + 1):
+        power *= u
+        read += max(n - run - 1.0, 0.0) * run * c * power * (1.0 - u) ** 2
+    inner = max(n - (bridge + 1) * max(pieces, 1.0), 0.0)
+    unread = c * power * u
+    stretches = inner * unread * (1.0 - u) + pieces * (1.0 - unread)
+    return touched, min(read, n), min(stretches, read)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cover(  # type: ignore[no-untyped-def]
+    selected,
+    basic_block,
+    logs,
+    lifts,
+    lift_start,
+    lengths,
+    exact,
+    n_keys,
+    window_events,
+    segment_events,
+    segment_blocks,
+    segment_stretches,
+    bridge,
+    points,
+    weights,
+):
+    """Return candidates, length, share, blocks touched and read, and stretches.
+
+    See `costmodel.coverage.estimate_coverage`. P plans, S segments, B basic blocks, C conditions.
+
+    Parameters
+    ----------
+    selected, basic_block, lengths
+        As in `PlanFeatures`, shapes (P, C), (C,), (B,).
+    logs
+        Logarithms of densities, shape (S, C).
+    lifts, lift_start
+        ``PlanFeatures.lifts`` one behind the other, and where each block's begin, shape (B + 1,).
+    exact
+        ``starts_exact`` and ``ends_exact``.
+    n_keys, window_events, segment_events, segment_blocks, segment_stretches, bridge
+        As in `PlanFeatures`.
+    points, weights
+        Of the contour, shape (Z,).
+
+    Returns
+    -------
+    ndarray of float64, shape (6, P, S)
+    """
+    n_plans, n_segments, n_basic = len(selected), len(logs), len(lengths)
+    n_members, codes = _sets(selected, basic_block, n_basic)
+    out = np.empty((6, n_plans, n_segments))
+    offset = np.zeros(n_basic + 1, np.int64)
+    offset[1:] = np.cumsum(lengths)
+    # Of each block under each set of its conditions, or under each plan if these are fewer.
+    density = np.empty((n_basic, n_plans))
+    rate = np.empty((n_basic, n_plans))
+    term = np.empty((n_basic, n_plans, len(points)), np.complex128)
+    by_set = np.array([n < 62 and (1 << n) <= n_plans for n in n_members])
+    transform = np.empty(len(points), np.complex128)
+    spent = np.empty((2, len(points)), np.complex128)
+    n_spent = np.empty(2)
+    near = np.empty(len(points), np.complex128)
+    for s in range(n_segments):
+        events = max(segment_events[s], 1.0)
+        window = min(max(window_events[s] - offset[n_basic], 0.0), events) + 1.0
+        # A gap is a geometric number of events from 0 on, taken as an exponential time less half a
+        # step; less where a window is but a few events.
+        half = min(0.5 / window, 1.0 / 16.0)
+        shift = np.exp(half * points)
+        # All is summed up to the window's end, 1 / z, which lies half a step further than whole
+        # steps do; and one block is taken out, 1 + z / x, with its half step.
+        lag = np.exp(-2.0 * half * points)
+        for b in range(n_basic):
+            for row in range(1 << n_members[b] if by_set[b] else n_plans):
+                code = row if by_set[b] else codes[b, row]
+                together = _together(code, b, basic_block, logs[s])
+                if lift_start[b] < lift_start[b + 1]:
+                    together += lifts[lift_start[b] + code]
+                known = min(max(math.exp(together), DENSITY_MIN), DENSITY_MAX)
+                density[b, row] = known if code else _UNUSED
+                rate[b, row] = _rate(known / n_keys) * window
+                for z in range(len(points)):
+                    term[b, row, z] = _inverse(rate[b, row], points[z])
+        for p in range(n_plans):
+            first = rarest = second = -1
+            least = next_least = _UNUSED
+            for b in range(n_basic):
+                here = density[b, codes[b, p] if by_set[b] else p]
+                if here < _UNUSED and first < 0:
+                    first = b
+                if here < least:
+                    second, next_least = rarest, least
+                    rarest, least = b, here
+                elif here < next_least:
+                    second, next_least = b, here
+            if first < 0:
+                n, pieces = segment_blocks[s], segment_stretches[s]
+                out[CANDIDATES, p, s] = 0.0
+                out[LENGTH, p, s] = events
+                out[SHARE, p, s] = 1.0
+                out[TOUCHED, p, s] = n
+                out[BLOCKS, p, s] = n
+                out[STRETCHES, p, s] = pieces
+                continue
+            transform[:] = 1.0
+            spent[:] = 0.0
+            n_spent[:] = 0.0
+            for b in range(n_basic):
+                row = codes[b, p] if by_set[b] else p
+                if density[b, row] == _UNUSED:
+                    continue
+                left = 1.0 if rarest < b else 0.0
+                right = 1.0 if rarest > b else 0.0
+                if rarest != b:
+                    left += 1.0 if b == 0 and exact[0] else 0.0
+                    right += 1.0 if b == n_basic - 1 and exact[1] else 0.0
+                n_spent[0] += left
+                n_spent[1] += right
+                for z in range(len(points)):
+                    transform[z] *= rate[b, row] * term[b, row, z] * shift[z]
+                    spent[0, z] += left * term[b, row, z]
+                    spent[1, z] += right * term[b, row, z]
+            x_first = rate[first, codes[first, p] if by_set[first] else p]
+            x_rarest = rate[rarest, codes[rarest, p] if by_set[rarest] else p]
+            summed = lag / points
+            of_first = _invert(transform, summed + lag / x_first, weights)
+            others = transform * (summed + lag / x_rarest)
+            near[:] = 1.0
+            fits = max(_invert(others, near, weights), _PROBABILITY_MIN)
+            of_first = min(max(of_first, 0.0), 1.0)
+            distinct = 1.0
+            if second < 0:
+                of_first = 1.0
+            else:
+                # Occurrences of the rarest block without one of the next between them have their
+                # candidates in common: only the nearest counts.
+                x_next = rate[second, codes[second, p] if by_set[second] else p]
+                for z in range(len(points)):
+                    near[z] = x_rarest * _inverse(x_next + x_rarest, points[z])
+                distinct = min(max(fits - _invert(others, near, weights), 0.0), 1.0)
+            length = 1.0
+            for side in range(2):
+                end = 0 if side == 0 else n_basic - 1
+                if exact[side] and rarest == end:
+                    length += 0.0 if side == 0 else float(lengths[end] - 1)
+                    continue
+                positions = offset[rarest]
+                if side == 1:
+                    positions = offset[n_basic] - 1 - offset[rarest]
+                lost = min(max(_invert(others, spent[side], weights) / fits, 0.0), 2.0) * window
+                lost -= n_spent[side] * half * window
+                length += max(positions + (window - 1.0) - lost, 0.0)
+            length = min(length, events)
+            clumps = -math.log1p(-min(least * distinct, DENSITY_MAX))
+            first_density = density[first, codes[first, p] if by_set[first] else p]
+            touched, read, pieces = _read(
+                clumps,
+                length,
+                segment_blocks[s],
+                segment_events[s],
+                segment_stretches[s],
+                bridge,
+            )
+            out[CANDIDATES, p, s] = events * first_density * of_first
+            out[LENGTH, p, s] = length
+            out[SHARE, p, s] = -math.expm1(-clumps * length)
+            out[TOUCHED, p, s] = touched
+            out[BLOCKS, p, s] = read
+            out[STRETCHES, p, s] = pieces
+    return out
