@@ -15,7 +15,7 @@ import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, did_you_mean
 from chronicle.summarise import summarise
-from chronicle.summary import AttributeSummary, Ints, Kind, all_null, kind_of
+from chronicle.summary import AttributeSummary, Ints, Kind, all_null, counted, kind_of
 
 KEYS_MAX = 64
 """Most keys of a data file that are summarised each; with more its blocks are read instead.
@@ -229,19 +229,14 @@ def to_entries(
     """Return summaries by key as entries of a tree file, one per block, by name."""
     count = np.asarray(block_counts, np.int64)
     if found is None:
-        return {by_key.name: _counted(np.zeros(len(count), np.int64), count)}
-    entries = {by_key.name: _counted(count, count)}
+        return {by_key.name: counted(np.zeros(len(count), np.int64), count)}
+    entries = {by_key.name: counted(count, np.zeros(len(count), np.int64))}
     for i, key in enumerate(found.keys):
-        entries[rows_of(key)] = _counted(found.rows[i], count)
+        entries[rows_of(key)] = counted(found.rows[i], count - found.rows[i])
         values = found.values[i]
         others = count - found.rows[i]
         entries[by_key.values_of(key)] = replace(values, null_count=values.null_count + others)
     return entries
-
-
-def _counted(n: Ints, count: Ints) -> AttributeSummary:
-    nothing = np.zeros(0)
-    return AttributeSummary(Kind.OPAQUE, n, count - n, np.zeros(len(n), np.int64), *([nothing] * 5))
 
 
 def from_entries(

@@ -17,6 +17,7 @@ from chronicle.check_events import (
     FILES,
     NAMES,
     ORDER,
+    SQUARES,
     TIMES,
     TREE,
     EventsChecker,
@@ -238,6 +239,7 @@ def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedE
         (TIMES, f"{sum(counts.values())} events"),
         (ORDER, files),
         (TREE, f"{len(live)} tree files, {compared}"),
+        (SQUARES, f"{len(live)} tree files"),
     ):
         findings.conclude(invariant, path, what)
     rest = sorted(counts.keys() - set(ordered))

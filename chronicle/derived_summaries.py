@@ -10,7 +10,7 @@ import pyarrow as pa
 from chronicle.by_key import summarise_by_key, to_entries
 from chronicle.derived_attributes import Declared, Delta, extend, parse_declared, split_open
 from chronicle.summarise import summarise
-from chronicle.summary import AttributeSummary, Kind
+from chronicle.summary import AttributeSummary, counted
 
 
 def summarise_derived(
@@ -41,11 +41,7 @@ def summarise_derived(
     n_before = np.concatenate(([0], np.cumsum(is_open, dtype=np.int64)))
     ends = np.cumsum(counts)
     n_open = n_before[ends] - n_before[ends - counts]
-    nothing = np.zeros(0)
-    opened = AttributeSummary(
-        Kind.OPAQUE, counts - n_open, n_open, np.zeros(len(counts), np.int64), nothing, nothing,
-        nothing, nothing, nothing,
-    )  # fmt: skip
+    opened = counted(counts - n_open, n_open)
     return {derived.name: summarise(values, block_counts), derived.open_name: opened}
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from chronicle import config, delta_log
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.check import COMMITTED, LEFTOVERS, LOGS, MARKER, check_stream
+from chronicle.check_events import SQUARES
 from chronicle.commit import OPERATION, complete_derived
 from chronicle.derived import DerivedWriter
 from chronicle.finding import DerivedCheck, Finding, faults_of
@@ -105,7 +106,8 @@ def repair_stream(
     hints = remove_stale_hints(path)
     findings = check_stream(path, deep=deep, derived_checks=derived_checks)
     faults = faults_of(findings)
-    damaged = _damaged_files(path, faults)
+    rounded = [finding for finding in findings if finding.invariant == SQUARES]
+    damaged = _damaged_files(path, [*faults, *rounded])
     left = tuple(fault for fault in faults if fault.file not in damaged)
     if any(_forbids_repair(fault, path) for fault in left):
         return RepairReport((), 0, hints, left)
@@ -146,7 +148,7 @@ def remove_stale_hints(path: Path) -> tuple[str, ...]:
 
 
 def _damaged_files(path: Path, faults: Sequence[Finding]) -> set[str]:
-    """Return the files of derived tables that faults name, relative to the store."""
+    """Return the files of derived tables that findings name, relative to the store."""
     return {
         fault.file
         for fault in faults

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from chronicle.moments import Moments, integer_square_rows, moment_rows
+from chronicle.pairs import Floats
 from chronicle.summary import (
     INT_MAX,
     INT_MIN,
@@ -20,6 +22,7 @@ from chronicle.summary import (
     Kind,
     TimeSummary,
     carry,
+    counted,
     equal_runs,
     kind_of,
     two_sum_rows,
@@ -72,7 +75,7 @@ def summarise(column: pa.Array | pa.ChunkedArray, block_counts: Sequence[int]) -
 
     Notes
     -----
-    Sums of floats are compensated, second moments taken in two passes around the block's mean.
+    Sums of floats and second moments are pairs of doubles: `chronicle.moments.moment_rows`.
     """
     kind = kind_of(column.type)
     array = _in_one_piece(column, kind)
@@ -89,11 +92,9 @@ def summarise(column: pa.Array | pa.ChunkedArray, block_counts: Sequence[int]) -
             present = number if valid is None else number & valid
     n_values = counts - _count_false(present, counts)
     minimum, maximum = _extremes(values, present, kind, counts)
-    empty = np.zeros(0, np.int64) if kind is Kind.INTEGER else _NO_NUMBERS
     summary = AttributeSummary(
-        kind, n_values, nulls, counts - nulls - n_values, minimum, maximum, empty, empty,
-        _NO_NUMBERS,
-    )  # fmt: skip
+        kind, n_values, nulls, counts - nulls - n_values, minimum, maximum, *(_NO_NUMBERS,) * 4
+    )
     return _with_moments(summary, values, present, counts) if kind.has_sum else summary
 
 
@@ -163,23 +164,45 @@ def _with_moments(
     present: npt.NDArray[np.bool_] | None,
     counts: Ints,
 ) -> AttributeSummary:
-    """Add sums, then second moments around the means that follow from them."""
-    sum_rows = two_sum_rows if summary.kind is Kind.FLOAT else _integer_sum_rows
-    if present is not None:
-        values = np.where(present, values, 0)
+    """Add sums and second moments."""
     high, low = np.empty(len(counts), values.dtype), np.empty(len(counts), values.dtype)
+    m2, m2_low = np.empty(len(counts)), np.empty(len(counts))
+    none = summary.n_values == 0
+    least, most = (np.where(none, 0, side) for side in (summary.minimum, summary.maximum))
+    n_values = summary.n_values.astype(np.float64)
     for blocks, events, shape in _pieces(counts):
-        high[blocks], low[blocks] = sum_rows(values[events].reshape(shape))
-    summary = replace(summary, sum_high=high, sum_low=low)
-    mean = summary.mean()[:, np.newaxis]
-    m2 = np.empty(len(counts))
+        matrix = values[events].reshape(shape)
+        here = None if present is None else present[events].reshape(shape)
+        given = (here, n_values[blocks], least[blocks], most[blocks])
+        if summary.kind is Kind.INTEGER:
+            m2[blocks], m2_low[blocks] = integer_square_rows(matrix, *given)
+            added = matrix if here is None else np.where(here, matrix, 0)
+            high[blocks], low[blocks] = _integer_sum_rows(added)
+        else:
+            sums, squares = _float_moments(matrix, *given)
+            (high[blocks], low[blocks]), (m2[blocks], m2_low[blocks]) = sums, squares
+    return replace(summary, sum_high=high, sum_low=low, m2=m2, m2_low=m2_low)
+
+
+def _float_moments(
+    matrix: Floats,
+    here: npt.NDArray[np.bool_] | None,
+    n_values: Floats,
+    least: Floats,
+    most: Floats,
+) -> Moments:
+    """Return moments of doubles; those that are not finite once more as plain sums."""
     with np.errstate(invalid="ignore", over="ignore"):
-        for blocks, events, shape in _pieces(counts):
-            off = values[events].reshape(shape) - mean[blocks]
-            if present is not None:
-                off = np.where(present[events].reshape(shape), off, 0.0)
-            m2[blocks] = np.einsum("ij,ij->i", off, off)
-    return replace(summary, m2=m2)
+        found = moment_rows(matrix, here, n_values, least, most)
+        (high, low), (m2, m2_low) = found
+        odd = ~(np.isfinite(low) & np.isfinite(m2_low))
+        if odd.any():
+            rows = matrix[odd] if here is None else np.where(here[odd], matrix[odd], 0.0)
+            high[odd], low[odd] = two_sum_rows(rows)
+            off = rows - (high[odd] / np.maximum(n_values[odd], 1.0))[:, np.newaxis]
+            off = off if here is None else np.where(here[odd], off, 0.0)
+            m2[odd], m2_low[odd] = np.vecdot(off, off), 0.0
+    return found
 
 
 def _integer_sum_rows(matrix: Ints) -> tuple[Ints, Ints]:
@@ -194,15 +217,14 @@ def _summarise_bytes(
     array: pa.Array | pa.ChunkedArray, kind: Kind, counts: Ints, nulls: Ints
 ) -> AttributeSummary:
     """Summarise strings (extremes too) and opaque values (nulls only)."""
-    minimum = maximum = _NO_NUMBERS
-    if kind is Kind.STRING:
-        ends = np.cumsum(counts)
-        slices = [array.slice(int(e - n), int(n)) for e, n in zip(ends, counts, strict=True)]
-        extremes = [pc.min_max(part).as_py() for part in slices]
-        minimum = pa.array([pair["min"] for pair in extremes], type=pa.string())
-        maximum = pa.array([pair["max"] for pair in extremes], type=pa.string())
+    if kind is Kind.OPAQUE:
+        return counted(counts - nulls, nulls)
+    ends = np.cumsum(counts)
+    slices = [array.slice(int(e - n), int(n)) for e, n in zip(ends, counts, strict=True)]
+    extremes = [pc.min_max(part).as_py() for part in slices]
+    minimum = pa.array([pair["min"] for pair in extremes], type=pa.string())
+    maximum = pa.array([pair["max"] for pair in extremes], type=pa.string())
     zeros = np.zeros(len(counts), np.int64)
     return AttributeSummary(
-        kind, counts - nulls, nulls, zeros, minimum, maximum, _NO_NUMBERS, _NO_NUMBERS,
-        _NO_NUMBERS,
-    )  # fmt: skip
+        kind, counts - nulls, nulls, zeros, minimum, maximum, *(_NO_NUMBERS,) * 4
+    )

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from chronicle.pairs import Pair, add, divide, multiply, times, two_sum
+
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
 
@@ -20,6 +22,7 @@ INT_MAX = np.iinfo(np.int64).max
 INT_MIN = np.iinfo(np.int64).min
 _LOW_BITS = 32
 _LOW_MASK = (1 << _LOW_BITS) - 1
+_HALF = 2.0**_LOW_BITS
 
 
 class Kind(Enum):
@@ -154,6 +157,9 @@ class AttributeSummary:
     m2: npt.NDArray[np.float64]
     """Sum of squared differences from the mean; empty without sum."""
 
+    m2_low: npt.NDArray[np.float64]
+    """What ``m2`` lost to rounding; 0 where it is not finite, empty without sum."""
+
     def __len__(self) -> int:
         return len(self.n_values)
 
@@ -170,7 +176,7 @@ class AttributeSummary:
         """Return the arrays in the order of the fields."""
         return (
             self.n_values, self.null_count, self.nan_count, self.minimum, self.maximum,
-            self.sum_high, self.sum_low, self.m2,
+            self.sum_high, self.sum_low, self.m2, self.m2_low,
         )  # fmt: skip
 
     @classmethod
@@ -196,7 +202,8 @@ class AttributeSummary:
         Notes
         -----
         Second moments are merged by the k-way form of Chan, Golub and LeVeque, "Updating
-        formulae and a pairwise algorithm for computing sample variances" (1979).
+        formulae and a pairwise algorithm for computing sample variances" (1979), in pairs of
+        doubles.
         """
         if len(starts) == 0:
             return self.slice(0, 0)
@@ -224,20 +231,42 @@ class AttributeSummary:
         else:
             high, low = _merge_float_sums(self.sum_high, self.sum_low, starts)
         merged = replace(merged, sum_high=high, sum_low=low)
+        m2, m2_low = self._merge_squares(merged, starts)
+        return replace(merged, m2=m2, m2_low=m2_low)
+
+    def _merge_squares(self, merged: AttributeSummary, starts: Ints) -> Pair:
+        """Return second moments around the means of groups."""
         lengths = _stops(starts, len(self)) - starts
+        n = self.n_values.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            off = np.where(self.n_values > 0, self.mean() - np.repeat(merged.mean(), lengths), 0.0)
-            spread = np.where(self.n_values > 0, self.m2 + self.n_values * off * off, 0.0)
-            return replace(merged, m2=np.add.reduceat(spread, starts))
+            high, low = (np.repeat(part, lengths) for part in merged.sum_pair())
+            of_all = np.repeat(np.maximum(merged.n_values, 1), lengths).astype(np.float64)
+            # The difference of exact products: means would be rounded, and may be large and close.
+            apart = add(times(self.sum_pair(), of_all), times((high, low), -n))
+            off = divide(divide(apart, np.maximum(n, 1.0)), of_all)
+            spread, lost = add((self.m2, self.m2_low), multiply(times(off, n), off))
+            none = self.n_values == 0
+            spread[none] = lost[none] = 0.0
+            plain = ~np.isfinite(lost)
+            if plain.any():
+                off_plain = self.mean() - np.repeat(merged.mean(), lengths)
+                spread[plain] = (self.m2 + n * off_plain * off_plain)[plain]
+                lost[plain] = 0.0
+            return _merge_float_sums(spread, lost, starts)
 
     def mean(self) -> npt.NDArray[np.float64]:
         """Return the means, 0 where there is no value; needs a kind with sums."""
-        divisor = np.maximum(self.n_values, 1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            high, low = self.sum_pair()
+            return np.asarray((high + low) / np.maximum(self.n_values, 1), np.float64)
+
+    def sum_pair(self) -> Pair:
+        """Return the sums as pairs of doubles; those of integers lose nothing below 2**105."""
         if self.kind is Kind.INTEGER:
-            whole = self.sum_high.astype(np.float64) * (_LOW_MASK + 1.0) + self.sum_low
-        else:
-            whole = self.sum_high + self.sum_low
-        return np.asarray(whole / divisor, np.float64)
+            rounded = np.asarray(self.sum_high, np.float64)
+            rest = self.sum_high - rounded.astype(np.int64)
+            return two_sum(rounded * _HALF, rest * _HALF + self.sum_low)
+        return np.asarray(self.sum_high), np.asarray(self.sum_low)
 
 
 def all_null(kind: Kind, count: Ints) -> AttributeSummary:
@@ -263,7 +292,14 @@ def all_null(kind: Kind, count: Ints) -> AttributeSummary:
     sums = np.zeros(n, np.float64 if kind is Kind.FLOAT else np.int64)
     sums = sums if kind.has_sum else np.zeros(0)
     m2 = np.zeros(n if kind.has_sum else 0)
-    return AttributeSummary(kind, none, count, none, low, high, sums, sums, m2)
+    return AttributeSummary(kind, none, count, none, low, high, sums, sums, m2, m2)
+
+
+def counted(n_values: Ints, null_count: Ints) -> AttributeSummary:
+    """Return summaries that count events and tell nothing else of them."""
+    return AttributeSummary(
+        Kind.OPAQUE, n_values, null_count, np.zeros(len(n_values), np.int64), *[np.zeros(0)] * 6
+    )
 
 
 def integer_sums(high: Ints, low: Ints) -> list[int]:

@@ -51,6 +51,9 @@ TREE_TABLE = "tree"
 _TIMES = ("count", "t_min", "t_max", "gap_min", "gap_max")
 _SUM_TYPE = pa.decimal128(38, 0)
 
+_LATER = "m2_rest"
+"""Statistic that files of older versions do not have; it is 0 there."""
+
 _PAGE_MAX = 1 << 30  # bytes and rows: one page per column
 
 _Summary = TypeVar("_Summary", TimeSummary, AttributeSummary)
@@ -76,8 +79,8 @@ def tree_schema(schema: pa.Schema) -> pa.Schema:
     """Return the columns of the tree table for events of a normalised schema.
 
     Column ``a__s`` holds statistic ``s`` of attribute ``a``: ``nulls``, ``nans`` (floats),
-    ``min``, ``max``, ``sum`` (numbers), ``sum_rest`` (floats: what the sum lost to rounding) and
-    ``m2`` (numbers).
+    ``min``, ``max``, ``sum`` (numbers), ``sum_rest`` (floats: what the sum lost to rounding),
+    ``m2`` and ``m2_rest`` (numbers: second moment, and what it lost).
     """
     fields = [pa.field("level", pa.int32()), *(pa.field(name, pa.int64()) for name in _TIMES)]
     for field in schema:
@@ -97,7 +100,7 @@ def _statistics(kind: Kind) -> dict[str, pa.DataType]:
         statistics["sum"] = _SUM_TYPE if kind is Kind.INTEGER else pa.float64()
         if kind is Kind.FLOAT:
             statistics["sum_rest"] = pa.float64()
-        statistics["m2"] = pa.float64()
+        statistics["m2"] = statistics["m2_rest"] = pa.float64()
     return statistics
 
 
@@ -187,6 +190,7 @@ def _to_columns(entries: AttributeSummary) -> dict[str, pa.Array]:
         columns["sum_rest"] = pa.array(entries.sum_low)
     if kind.has_sum:
         columns["m2"] = pa.array(entries.m2)
+        columns["m2_rest"] = pa.array(entries.m2_low)
     return columns
 
 
@@ -281,6 +285,20 @@ class TreeFile:
         end = "__nulls"
         return [name.removesuffix(end) for name in self._positions if name.endswith(end)]
 
+    def rounds_squares(self) -> bool:
+        """Return whether an older version wrote it, which kept second moments as doubles.
+
+        Raises
+        ------
+        CorruptTreeError
+            As for ``times``.
+        """
+        self.times()
+        return any(
+            name.endswith("__m2") and f"{name.removesuffix('m2')}{_LATER}" not in self._positions
+            for name in self._positions
+        )
+
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         """Open the file; what goes wrong with it becomes one error."""
@@ -318,7 +336,7 @@ class TreeFile:
         return list(zip(self._offsets[:-1], self._offsets[1:], strict=True))
 
     def _read_attribute(self, name: str, kind: Kind, count: Ints) -> AttributeSummary | None:
-        statistics = tuple(_statistics(kind))
+        statistics = self._stored(name, kind)
         first = self._positions.get(f"{name}__nulls")
         if first is None:
             return None
@@ -332,6 +350,12 @@ class TreeFile:
                 raise ValueError(f"its entries of '{name}' are of another type")
             pages = self._read(file, first, stop)
             return _to_summary(dict(zip(statistics, pages, strict=True)), kind, count)
+
+    def _stored(self, name: str, kind: Kind) -> tuple[str, ...]:
+        """Return the statistics of an attribute; older versions did not write the last."""
+        statistics = tuple(_statistics(kind))
+        is_old = f"{name}__{_LATER}" not in self._positions
+        return tuple(s for s in statistics if s != _LATER) if is_old else statistics
 
     def _read(self, file: BinaryIO, first: int, stop: int) -> list[bytes]:
         """Read the pages of columns that follow each other in the file."""
@@ -371,5 +395,8 @@ def _to_summary(found: Mapping[str, bytes], kind: Kind, count: Ints) -> Attribut
             numbers_of(found["sum"], n, np.float64),
             numbers_of(found["sum_rest"], n, np.float64),
         )
-    m2 = numbers_of(found["m2"], n, np.float64) if kind.has_sum else nothing
-    return AttributeSummary(kind, n_values, nulls, nans, minimum, maximum, *sums, m2)
+    m2 = m2_low = nothing
+    if kind.has_sum:
+        m2 = numbers_of(found["m2"], n, np.float64)
+        m2_low = numbers_of(found[_LATER], n, np.float64) if _LATER in found else np.zeros(n)
+    return AttributeSummary(kind, n_values, nulls, nans, minimum, maximum, *sums, m2, m2_low)

@@ -14,9 +14,13 @@ import pytest
 import replay
 from chronicle import Snapshot, Store, open_store
 from chronicle.append import append
+from chronicle.check import check_stream
+from chronicle.check_events import SQUARES, TREE
 from chronicle.config import FORMAT_VERSION
+from chronicle.finding import Severity
 from chronicle.history import history
 from chronicle.quarantine import QUARANTINE_TABLE
+from chronicle.repair import repair_stream
 from indexing import open_indexes
 from replay.errors import PlanError
 from scripts.make_store_fixture import SCHEMA, START, STREAM, to_plain
@@ -130,3 +134,23 @@ def test_the_stream_goes_on(tmp_path: Path, store: Store) -> None:
     assert after.n_events == before.n_events + 1
     block = after.read_blocks(np.array([0]), ["arrival"])["arrival"].to_pylist()
     assert block[:2] == [0, -1]  # late, at the time of the first event and after it
+
+
+def test_second_moments_of_the_old_tree_are_mended(tmp_path: Path, store: Store) -> None:
+    folder = tmp_path / "store"
+    shutil.copytree(store.path, folder)
+    stream = open_store(folder).stream(STREAM)
+    sql = f"SELECT VAR_POP(arrival) AS v FROM {STREAM}"
+    by_plan = [replay.query(open_store(folder), sql, plan=plan) for plan in ("replay", "tree")]
+    replayed, from_tree = (result.table["v"][0].as_py() for result in by_plan)
+    assert from_tree == pytest.approx(replayed, rel=1e-12)
+
+    found = [f for f in check_stream(stream.path, deep=True) if f.severity is not Severity.OK]
+    assert {(f.invariant, f.severity) for f in found} == {(SQUARES, Severity.WARNING)}
+    repair_stream(stream.path)
+
+    mended = {f.invariant: f.severity for f in check_stream(stream.path, deep=True)}
+    assert mended[SQUARES] is mended[TREE] is Severity.OK
+    for plan in ("tree", "tree-naive"):
+        result = replay.query(open_store(folder), sql, plan=plan)
+        assert result.table["v"][0].as_py() == replayed

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from replay.language.bound import Aggregate, Attribute, DataType, Expression
+from replay.language.bound import Aggregate, Attribute, Call, DataType, Expression
 from replay.language.bound_select import (
     CumulateWindows,
     RowWindows,
@@ -58,7 +58,8 @@ class Spread:
     """An exact variance, or one whose root is meant."""
 
     exact: Fraction
-    mean: Fraction
+    magnitude: Fraction
+    """Mean of the absolute values."""
     n: int
     root: bool
 
@@ -222,7 +223,7 @@ def _row_windows(
 def _aggregate(part: Aggregate, rows: Sequence[Row]) -> Any:
     if part.argument is None:
         return len(rows)
-    values = [_of(part.argument, row) for row in rows]
+    values = [_of(_exact_argument(part), row) for row in rows]
     if part.function in ("first", "last"):
         return values[0 if part.function == "first" else -1] if values else None
     present = [value for value in values if value is not None]
@@ -238,6 +239,16 @@ def _aggregate(part: Aggregate, rows: Sequence[Row]) -> Any:
     if part.function in ("sum", "avg"):
         return _total(part, present)
     return _spread(part, present)
+
+
+def _exact_argument(part: Aggregate) -> Expression:
+    """Return what is aggregated: of integers their variance is that of no rounded doubles."""
+    argument = part.argument
+    assert argument is not None
+    is_spread = part.function.startswith(("var", "stddev"))
+    if is_spread and isinstance(argument, Call) and argument.op == "cast":
+        return argument.args[0]
+    return argument
 
 
 def percentile(ordered: Sequence[Any], fraction: float) -> float | Between:
@@ -287,7 +298,7 @@ def _special(present: Sequence[float]) -> float | None:
     return infinite.pop() if infinite else None
 
 
-def _spread(part: Aggregate, present: Sequence[float]) -> Any:
+def _spread(part: Aggregate, present: Sequence[float | int]) -> Any:
     n = len(present) - part.function.endswith("_samp")
     if n == 0:
         return None
@@ -298,7 +309,8 @@ def _spread(part: Aggregate, present: Sequence[float]) -> Any:
         return TOO_LARGE
     mean = sum(exact, Fraction()) / len(exact)
     squares = sum(((value - mean) ** 2 for value in exact), Fraction())
-    return Spread(squares / n, mean, len(exact), part.function.startswith("stddev"))
+    magnitude = sum(map(abs, exact), Fraction()) / len(exact)
+    return Spread(squares / n, magnitude, len(exact), part.function.startswith("stddev"))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -317,8 +329,10 @@ def agrees(got: Any, expected: Any) -> bool:
     if isinstance(expected, Spread):
         variance = Fraction(got) ** 2 if expected.root else Fraction(got)
         root = Fraction(math.isqrt(int(expected.exact * 2**200) + 1) + 1) / 2**100
-        bound = Fraction(expected.n) / 2**50 * (expected.exact + abs(expected.mean) * root)
-        return abs(variance - expected.exact) <= bound + Fraction(1, 2**1000)
+        bound = Fraction(expected.n) / 2**95 * (expected.exact + expected.magnitude * root)
+        # Rounded once; of a root, which is rounded again, the square has twice the error.
+        bound += expected.exact * Fraction(4 if expected.root else 1, 2**53) * Fraction(1 + 2**-20)
+        return abs(variance - expected.exact) <= bound + Fraction(1, 2**850)
     if isinstance(expected, Between):
         return abs(Fraction(got) - expected.exact) <= 4 * Fraction(math.ulp(expected.scale))
     if isinstance(expected, float):

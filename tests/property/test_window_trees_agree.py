@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -19,16 +21,22 @@ from replay.engines.window_tree.planning import window_plan
 from replay.engines.window_tree.run import TreeRun
 from replay.errors import QueryError
 from replay.language.bound import Attribute, Call, DataType, Expression, Literal
-from replay.language.bound_select import WindowAggregation
+from replay.language.bound_select import RowWindows, TimeWindows, WholeRange, WindowAggregation
 from tests.oracles.windows import naive_windows
 from tests.window_cases import (
     AGGREGATES,
     CONDITIONS,
     COUNT,
+    SPREADS,
+    WIDE,
+    N,
     S,
+    X,
+    agg,
     aggregation,
     assert_agree,
     events,
+    run,
     seeds,
     some_table,
     some_windows,
@@ -83,7 +91,9 @@ def moved(table: pa.Table, far: int) -> pa.Table:
     return table.set_column(0, "t", pc.add(table.column("t"), far))
 
 
-def snapshot_of(folder: Path, table: pa.Table, random: Random) -> Snapshot:
+def snapshot_of(
+    folder: Path, table: pa.Table, random: Random, derived: tuple[str, ...] = DECLARED
+) -> Snapshot:
     """Write a stream in small blocks, files and commits."""
     chosen = StreamSettings(
         "t",
@@ -91,7 +101,7 @@ def snapshot_of(folder: Path, table: pa.Table, random: Random) -> Snapshot:
         file_events=random.choice((5, 12, 1000)),
         fan_out=random.randint(2, 3),
         key="s",
-        derived=DECLARED,
+        derived=derived,
     )
     stream = create_store(folder / "store").create_stream("s", table.schema, chosen)
     cut = random.randint(0, table.num_rows)
@@ -155,3 +165,57 @@ def test_without_where_no_block_is_read_twice(random: Random) -> None:
             return
         _, run = answer(snapshot, what, "tree")
         assert run.work.n_blocks <= snapshot.n_blocks
+
+
+FAMILIES: tuple[Callable[[Random], float], ...] = (
+    lambda random: random.randint(-(10**7), 10**7) / random.choice((1, 2, 4)),
+    lambda random: random.randint(0, 10**4) / 100,
+    lambda random: 1e9 + random.randint(0, 3) * 2.0**-23,
+    lambda random: random.uniform(-1, 1) * 10.0 ** random.randint(-12, 12),
+    lambda random: random.choice((1.5, -0.0, 1e150, math.nan, math.inf, -math.inf, 3e-310)),
+    lambda random: random.choice((0.1, 0.1, 0.1, 0.3)),
+)
+"""Whole numbers and parts, whose sums of squares may lie between two doubles; cents; values that
+are large and close; of all sizes; special; equal."""
+
+SAME_BITS = (
+    *(agg(f, column) for f in SPREADS for column in (X, WIDE)),
+    *(agg(f, column) for f in ("sum", "avg") for column in (X, N)),
+)
+
+
+def number_table(random: Random) -> pa.Table:
+    """Return a stream of numbers of one family, and of integers of any size."""
+    n = random.choice((1, 7, 64, 200))
+    family, size = random.choice(FAMILIES), random.choice((3, 10**7, 2**55))
+    values = {
+        "t": sorted(random.randint(0, 400) for _ in range(n)),
+        "x": [family(random) if random.random() < 0.95 else None for _ in range(n)],
+        "i": [random.randint(-size, size) if random.random() < 0.95 else None for _ in range(n)],
+        "s": [random.choice("ab") for _ in range(n)],
+    }
+    types = {"t": pa.int64(), "x": pa.float64(), "i": pa.int64(), "s": pa.string()}
+    return pa.table({name: pa.array(values[name], kind) for name, kind in types.items()})
+
+
+@given(seeds)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_every_plan_gives_the_same_bits(random: Random) -> None:
+    table = number_table(random)
+    size = random.choice((40, 64, 300))
+    slide = random.choice((size, size // 3, size))
+    windows = random.choice((TimeWindows(size, slide), RowWindows(size, slide), WholeRange()))
+    keys = () if isinstance(windows, RowWindows) else random.choice(((), (S,)))
+    what = aggregation(windows, *random.sample(SAME_BITS, 4), keys=keys)
+    cuts = tuple(sorted(random.randint(0, table.num_rows) for _ in range(random.randint(0, 3))))
+    replayed = run(what, table, cuts=cuts)
+    with tempfile.TemporaryDirectory() as folder:
+        snapshot = snapshot_of(Path(folder), table, random, ("by(x)", "by(i)"))
+        for way in ("tree", "tree-naive"):
+            got, _ = answer(snapshot, what, way)
+            assert bits(got) == bits(replayed), way
+
+
+def bits(answered: tuple[list[tuple[Any, ...]], str]) -> str:
+    """Return an answer so that NaN equals itself and -0.0 does not equal 0.0."""
+    return repr(answered)

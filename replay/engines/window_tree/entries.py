@@ -9,13 +9,14 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
-from chronicle.summary import AttributeSummary, Ints, Kind, all_null
+from chronicle.summary import AttributeSummary, Ints, Kind, all_null, counted
 from replay.engines.ahead import read_ahead
 from replay.engines.local import INLINE_EVENTS
 from replay.engines.window_tree.keyed import KeyGroups
 from replay.engines.window_tree.pieces import NO_INTS, PieceReader, Pieces, Series, cut_units
 from replay.engines.window_tree.terms import Needed
 from replay.engines.window_tree.work import Work
+from replay.operators.windows.merging import without_squares
 from replay.planning.windows.where import ALL_PASS, MUST_READ, NONE_PASS
 
 Bools = npt.NDArray[np.bool_]
@@ -273,11 +274,6 @@ def _concat(parts: Sequence[Series]) -> Series:
 
 def _trimmed(summary: AttributeSummary, needed: Needed) -> AttributeSummary:
     """Return summaries with no more than is needed, as those of pieces have it."""
-    none = np.zeros(0)
     if needed.kind is Kind.OPAQUE:
-        known = summary.n_values + summary.nan_count
-        no_nan = np.zeros_like(known)
-        return AttributeSummary(
-            Kind.OPAQUE, known, summary.null_count, no_nan, none, none, none, none, none
-        )
-    return summary if needed.squares else replace(summary, m2=none)
+        return counted(summary.n_values + summary.nan_count, summary.null_count)
+    return summary if needed.squares else without_squares(summary)

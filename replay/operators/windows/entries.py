@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import AttributeSummary, Ints, Kind
+from chronicle.summary import AttributeSummary, Ints, Kind, counted
 from replay.errors import NotSupportedError
 from replay.language.bound import Aggregate, DataType, Expression
 from replay.operators.columns import Values
 from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.measures import to_arrow
-from replay.operators.windows.kernels import summarise_floats, summarise_integers
-from replay.operators.windows.merging import merge_counts, merge_windows
-from replay.operators.windows.results import SPREADS, is_mergeable
+from replay.operators.windows.merging import merge_counts, merge_windows, without_squares
+from replay.operators.windows.moments.kernels import summarise_floats, summarise_integers
+from replay.operators.windows.results import SPREADS, is_mergeable, summarised
 
 _ALL_VALID = np.zeros(0, np.bool_)
 _NO_NUMBERS = np.zeros(0)
@@ -55,12 +55,17 @@ def needs_of(aggregates: Sequence[Aggregate]) -> tuple[Needs, ...]:
     NotSupportedError
         If windows have no such aggregate yet.
     """
-    arguments = dict.fromkeys(a.argument for a in aggregates if a.argument is not None)
-    return tuple(_needs(argument, aggregates) for argument in arguments)
+    arguments = dict.fromkeys(map(kept_argument, aggregates))
+    return tuple(_needs(argument, aggregates) for argument in arguments if argument is not None)
+
+
+def kept_argument(part: Aggregate) -> Expression | None:
+    """Return the expression of which something is kept for an aggregate; None for ``COUNT(*)``."""
+    return summarised(part) if is_mergeable(part) else part.argument
 
 
 def _needs(argument: Expression, aggregates: Sequence[Aggregate]) -> Needs:
-    parts = [part for part in aggregates if part.argument == argument]
+    parts = [part for part in aggregates if kept_argument(part) == argument]
     merged = {part.function for part in parts if is_mergeable(part)}
     kind = None
     if merged:  # that a value is there is all that COUNT asks
@@ -275,25 +280,20 @@ def summarise_rows(values: Values, kind: Kind, begins: Ints, *, squares: bool) -
     none = np.zeros(len(counts), np.int64)
     if kind is Kind.OPAQUE:
         nulls = _nulls(values, begins)
-        no = _NO_NUMBERS
-        return AttributeSummary(kind, counts - nulls, nulls, none, no, no, no, no, no)
+        return counted(counts - nulls, nulls)
     known = _ALL_VALID if valid is None else np.ascontiguousarray(valid)
     if kind is Kind.FLOAT:
         with np.errstate(over="ignore", invalid="ignore"):  # infinite values, in plain Python
             tallies, numbers = summarise_floats(np.ascontiguousarray(data), known, begins, squares)
-        n_values, nulls, nans = tallies
-        least, most, high, low, m2 = numbers
-        m2 = m2 if squares else _NO_NUMBERS
-        return AttributeSummary(kind, n_values, nulls, nans, least, most, high, low, m2)
+        found = AttributeSummary(kind, *(*tallies, *numbers))
+        return found if squares else without_squares(found)
     if kind is Kind.STRING:
         return _summarise_strings(data, begins)
     plain = np.ascontiguousarray(data, np.int64)
     tallies, whole, spread = summarise_integers(plain, known, begins, squares)
-    sums = (whole[2], whole[3], spread if squares else _NO_NUMBERS)
-    if kind is Kind.ORDINAL:
-        sums = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
-    n_values, nulls = tallies
-    return AttributeSummary(kind, n_values, nulls, none, whole[0], whole[1], *sums)
+    sums = (_NO_NUMBERS,) * 4 if kind is Kind.ORDINAL else (whole[2], whole[3], *spread)
+    found = AttributeSummary(kind, *(*tallies, none, whole[0], whole[1], *sums))
+    return found if squares else without_squares(found)
 
 
 def _nulls(values: Values, begins: Ints) -> Ints:
@@ -323,5 +323,7 @@ def _summarise_strings(data: pa.Array, begins: Ints) -> AttributeSummary:
     least, most = (
         by_rank.take(pa.array(np.where(missing, 0, side), mask=missing)) for side in whole[:2]
     )
-    none, no = np.zeros(len(missing), np.int64), _NO_NUMBERS
-    return AttributeSummary(Kind.STRING, tallies[0], tallies[1], none, least, most, no, no, no)
+    none = np.zeros(len(missing), np.int64)
+    n_values, nulls = tallies
+    sums = (_NO_NUMBERS,) * 4
+    return AttributeSummary(Kind.STRING, n_values, nulls, none, least, most, *sums)

@@ -11,14 +11,12 @@ import pyarrow as pa
 
 from chronicle.summary import INT_MAX, INT_MIN, AttributeSummary, Ints, Kind, all_null, carry
 from replay.operators.grouping import encode_strings, string_ranks
-from replay.operators.windows.kernels import slide_extremes, slide_moments
+from replay.operators.windows.kernels import slide_extremes
+from replay.operators.windows.moments.kernels import slide_moments
 
 Floats = npt.NDArray[np.float64]
 
 _NO_NUMBERS = np.zeros(0)
-
-_HALF = 4294967296.0
-"""2**32, what ``sum_high`` of integers counts."""
 
 
 def merge_windows(
@@ -46,12 +44,12 @@ def merge_windows(
     Notes
     -----
     Sums of floats are merged as pairs of doubles with a relative error of 3 * 2**-106 a step, so
-    n of them are within n * 2**-104 of the sum of absolute values. Second moments add terms that
-    are not negative, each within a few units in the last place.
+    n of them are within n * 2**-104 of the sum of absolute values. Second moments are pairs, too,
+    and add terms that are not negative, each to some 2**-100 but for what sums are off.
     """
     if len(lo) == 0 or len(summary) == 0:
         nothing = all_null(summary.kind, np.zeros(len(lo), np.int64))
-        return nothing if squares else replace(nothing, m2=_NO_NUMBERS)
+        return nothing if squares else without_squares(nothing)
     merged = replace(
         summary,
         n_values=merge_counts(summary.n_values, lo, hi),
@@ -66,8 +64,8 @@ def merge_windows(
         return _with_integer_squares(merged, summary, lo, hi) if squares else merged
     if summary.kind is Kind.FLOAT:
         sums = (np.asarray(summary.sum_high), np.asarray(summary.sum_low))
-        high, low, m2 = _moments(summary, sums, lo, hi, squares=squares)
-        return replace(merged, sum_high=high, sum_low=low, m2=m2 if squares else _NO_NUMBERS)
+        high, low, m2, m2_low = _moments(summary, sums, lo, hi, squares=squares)
+        return replace(merged, sum_high=high, sum_low=low, m2=m2, m2_low=m2_low)
     return merged
 
 
@@ -77,6 +75,11 @@ def merge_counts(counts: Ints, lo: Ints, hi: Ints) -> Ints:
     np.cumsum(counts, out=before[1:])
     added: Ints = before[np.maximum(lo, hi)] - before[lo]
     return added
+
+
+def without_squares(summary: AttributeSummary) -> AttributeSummary:
+    """Return summaries without second moments."""
+    return replace(summary, m2=_NO_NUMBERS, m2_low=_NO_NUMBERS)
 
 
 def _extremes(summary: AttributeSummary, lo: Ints, hi: Ints) -> tuple[Any, Any]:
@@ -125,25 +128,22 @@ def _with_integer_sums(
         merge_counts(np.asarray(summary.sum_high), lo, hi),
         merge_counts(np.asarray(summary.sum_low), lo, hi),
     )
-    return replace(merged, sum_high=high, sum_low=low, m2=_NO_NUMBERS)
+    return without_squares(replace(merged, sum_high=high, sum_low=low))
 
 
 def _with_integer_squares(
     merged: AttributeSummary, summary: AttributeSummary, lo: Ints, hi: Ints
 ) -> AttributeSummary:
-    # Both halves are doubles without loss; the first entry of a pair holds their rounded sum.
-    upper, lower = summary.sum_high * _HALF, summary.sum_low.astype(np.float64)
-    whole = upper + lower
-    sums = (whole, lower - (whole - upper))
-    return replace(merged, m2=_moments(summary, sums, lo, hi, squares=True)[2])
+    _, _, m2, m2_low = _moments(summary, summary.sum_pair(), lo, hi, squares=True)
+    return replace(merged, m2=m2, m2_low=m2_low)
 
 
 def _moments(
     summary: AttributeSummary, sums: tuple[Floats, Floats], lo: Ints, hi: Ints, *, squares: bool
-) -> tuple[Floats, Floats, Floats]:
-    high, low = sums
+) -> tuple[Floats, Floats, Floats, Floats]:
+    parts = (*sums, summary.m2, summary.m2_low)
     with np.errstate(over="ignore", invalid="ignore"):  # infinite values, in plain Python
-        moments: tuple[Floats, Floats, Floats] = slide_moments(
-            summary.n_values, high.copy(), low.copy(), summary.m2.copy(), lo, hi, squares
+        moments: tuple[Floats, Floats, Floats, Floats] = slide_moments(
+            summary.n_values, *(part.copy() for part in parts), lo, hi, squares
         )
     return moments

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.config import TIME_UNIT
+from chronicle.pairs import divide, snapped
 from chronicle.summary import AttributeSummary, Ints, Kind, integer_sums
 from replay.errors import NotSupportedError, QueryError
-from replay.language.bound import Aggregate, Attribute, Call, DataType
+from replay.language.bound import Aggregate, Attribute, Call, DataType, Expression
 from replay.language.bound_select import WINDOW_END, WINDOW_START, WholeRange, WindowAggregation
 from replay.operators.columns import Values
 from replay.operators.measures import ARROW_TYPES, to_arrow
@@ -50,17 +51,26 @@ def is_mergeable(part: Aggregate) -> bool:
     return part.function in MERGEABLE and not part.distinct
 
 
-def summarised_attribute(part: Aggregate) -> str | None:
-    """Return the attribute whose summary gives a mergeable aggregate.
+def summarised(part: Aggregate) -> Expression | None:
+    """Return the expression whose summary gives a mergeable aggregate; None for ``COUNT(*)``.
 
-    None for ``COUNT(*)`` and for arguments that are not just an attribute. The conversion to
-    DOUBLE that variances put around integers is looked through; that of other aggregates is not,
-    since a sum of doubles is another one than that of the integers.
+    The conversion to DOUBLE that variances put around integers is looked through, so that those
+    beyond 2**53 are not rounded; that of other aggregates is not, since a sum of doubles is
+    another one than that of the integers.
     """
     argument = part.argument
     if part.function in SPREADS and isinstance(argument, Call) and argument.op == "cast":
         inner = argument.args[0]
-        argument = inner if inner.type is DataType.INTEGER else argument
+        return inner if inner.type is DataType.INTEGER else argument
+    return argument
+
+
+def summarised_attribute(part: Aggregate) -> str | None:
+    """Return the attribute whose summary gives a mergeable aggregate.
+
+    None for ``COUNT(*)`` and for what is `summarised` but no attribute.
+    """
+    argument = summarised(part)
     return argument.name if isinstance(argument, Attribute) and argument.offset == 0 else None
 
 
@@ -133,9 +143,13 @@ def to_tables(
     ``SUM(INTEGER)`` is exact. A sum of DOUBLE is the rounding of a number within
     ``n * sum(abs(x)) * 2**-100`` of the exact sum of n values, whatever the plan; ``AVG`` is that
     over n. Where n times the largest magnitude reaches 2**1023 the order of additions could make
-    it overflow, and it is an error. ``VAR_*`` are within ``n * 2**-50 * (v + abs(mean) * sqrt(v))``
-    of the exact v; so is the square of ``STDDEV_*``. Of infinite values, of NaN and where all
-    values are equal they follow from counts and extremes, which are exact. -0.0 is 0.0.
+    it overflow, and it is an error. ``VAR_*`` are the rounding of a number within
+    ``n * 2**-95 * (v + mean(abs(x)) * sqrt(v))`` of the exact v of n values, whatever the plan,
+    where values lie more than 2**-430 apart; ``STDDEV_*`` are their roots. So plans give
+    different doubles of one variance only where the exact one is that near the border of two,
+    and that border is put where no short sum of squares lies (`chronicle.pairs.snapped`). Of
+    infinite values, of NaN and where all values are equal they follow from counts and extremes,
+    which are exact. -0.0 is 0.0.
     """
     finished = [
         finish(part, counts, None if part.argument is None else summaries[_name_of(part)])
@@ -304,6 +318,14 @@ def _is_constant(summary: AttributeSummary) -> Bools:
     return np.asarray((summary.n_values > 0) & (least == most))
 
 
+def _variance(summary: AttributeSummary, over: Ints) -> Floats:
+    """Return second moments divided by numbers, rounded once."""
+    size = np.frexp(summary.m2)[1]  # out of the way: the halves of large doubles overflow
+    with np.errstate(invalid="ignore"):
+        m2 = snapped(np.ldexp(summary.m2, -size), np.ldexp(summary.m2_low, -size))
+        return np.ldexp(divide(m2, over.astype(np.float64))[0], size)
+
+
 def _spread(part: Aggregate, summary: AttributeSummary) -> Finished:
     """Return variances or standard deviations."""
     family, _, kind = part.function.partition("_")
@@ -311,10 +333,9 @@ def _spread(part: Aggregate, summary: AttributeSummary) -> Finished:
         raise NotSupportedError(f"the aggregate '{part.function}' is not supported yet")
     less = 1 if kind == "samp" else 0
     n = summary.n_values + summary.nan_count
-    squares = np.where(_is_constant(summary), 0.0, summary.m2)
     is_nan = (summary.nan_count > 0) | np.isinf(_magnitude(summary))
-    squares = np.where(is_nan, np.nan, squares)
-    variance = squares / np.maximum(n - less, 1)
+    variance = _variance(summary, np.maximum(n - less, 1))
+    variance = np.where(is_nan, np.nan, np.where(_is_constant(summary), 0.0, variance))
     data = np.sqrt(variance) if family == "stddev" else variance
     least, most = (np.asarray(side, np.float64) for side in (summary.minimum, summary.maximum))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -13,7 +13,7 @@ from replay.language.bound import Aggregate
 from replay.language.bound_select import WindowAggregation
 from replay.operators.columns import Values
 from replay.operators.measures import to_arrow
-from replay.operators.windows.entries import Entries, Needs, take_summary
+from replay.operators.windows.entries import Entries, Needs, kept_argument, take_summary
 from replay.operators.windows.merging import merge_counts, merge_windows
 from replay.operators.windows.results import Finished, assemble, finish, is_mergeable
 from replay.operators.windows.values.exact import count_distinct, percentile
@@ -92,7 +92,8 @@ class RowMaker:
     ) -> Finished:
         """Return one aggregate of every row, in canonical order."""
         if part.argument is None or is_mergeable(part):
-            summary = None if part.argument is None else merged[self._place[part.argument]]
+            argument = kept_argument(part)
+            summary = None if argument is None else merged[self._place[argument]]
             if order is None:
                 return finish(part, counts, summary)
             summary = None if summary is None else take_summary(summary, order)

@@ -33,6 +33,7 @@ INVARIANTS = {
     check_events.TIMES,
     check_events.ORDER,
     check_events.TREE,
+    check_events.SQUARES,
     check.COMMITTED,
     check.OLD_TREE,
     check.LEFTOVERS,

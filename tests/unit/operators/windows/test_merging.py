@@ -117,6 +117,24 @@ def test_sums_of_doubles_are_within_the_stated_bound(random: Random) -> None:
     assert abs(got - exact) <= len(values) * magnitude / 2**100
 
 
+@given(seeds)
+def test_second_moments_of_windows_are_within_the_stated_bound(random: Random) -> None:
+    size, least = random.choice((1e-3, 1.0, 1e9)), random.choice((0.0, 1e9, -1e12))
+    values = [least + random.gauss(0, size) for _ in range(800)]
+    lengths = [1, 300, 4, 495]
+
+    summary = summarise_panes(pa.chunked_array([values]), np.array(lengths))
+    merged = merge_windows(summary, np.zeros(1, np.int64), np.full(1, 4))
+
+    exact = list(map(Fraction, values))
+    mean = sum(exact, Fraction()) / 800
+    variance = sum(((value - mean) ** 2 for value in exact), Fraction()) / 800
+    got = (Fraction(merged.m2[0]) + Fraction(merged.m2_low[0])) / 800
+    size_of = sum(map(abs, exact), Fraction()) / 800
+    root = Fraction(math.isqrt(math.ceil(variance * 2**200))) / 2**100
+    assert abs(got - variance) <= 800 * (variance + size_of * root) / 2**100
+
+
 def test_means_that_are_large_and_close_leave_their_squares() -> None:
     # 1e9 and 1e9 + 1 in turn: a variance of 0.25 beside a squared mean of 1e18.
     column = pa.chunked_array([[1e9, 1e9 + 1.0] * 500])

@@ -1,0 +1,1 @@
+"""Sums and second moments of windows, as pairs of doubles."""
