@@ -174,6 +174,8 @@ AGGREGATES = (
     *(agg(f, column) for f in ("min", "max", "first", "last") for column in COLUMNS.values()),
     *(agg(f, column) for f in ("sum", "avg") for column in (X, N, K, TWICE)),
     *(agg(f, column) for f in SPREADS for column in (X, TWICE, WIDE)),
+    *(agg(f, c, distinct=True) for f in ("sum", "avg") for c in (X, N, K)),
+    *(agg(f, c, distinct=True) for f in SPREADS for c in (X, WIDE)),
     *(agg("percentile", c, fraction=p) for c in (X, N) for p in (0.0, 0.25, 0.5, 0.9, 1.0)),
 )
 

@@ -227,8 +227,10 @@ def _aggregate(part: Aggregate, rows: Sequence[Row]) -> Any:
     if part.function in ("first", "last"):
         return values[0 if part.function == "first" else -1] if values else None
     present = [value for value in values if value is not None]
+    if part.distinct:
+        present = distinct(present)
     if part.function == "count":
-        return len(distinct(present) if part.distinct else present)
+        return len(present)
     if part.function in ("min", "max", "percentile"):
         ordered = sorted(value for value in present if not is_nan(value))
         if not ordered or part.function == "percentile":

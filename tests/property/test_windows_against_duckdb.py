@@ -46,6 +46,9 @@ AGGREGATES = (
     agg("min", S, STRING),
     agg("max", S, STRING),
     agg("count", S, distinct=True),
+    agg("sum", N, distinct=True),
+    agg("avg", X, distinct=True),
+    agg("stddev_samp", X, distinct=True),
     agg("first", N),
     agg("last", N),
     agg("percentile", X, fraction=0.5),
@@ -53,7 +56,8 @@ AGGREGATES = (
 )
 SELECTED = """
 count(seq), count(x), sum(x), avg(x), min(x), max(x), var_pop(x), stddev_samp(x), sum(i)::BIGINT,
-min(s), max(s), count(DISTINCT s), arg_min_null(i, seq), arg_max_null(i, seq),
+min(s), max(s), count(DISTINCT s), sum(DISTINCT i)::BIGINT, avg(DISTINCT x),
+stddev_samp(DISTINCT x), arg_min_null(i, seq), arg_max_null(i, seq),
 quantile_cont(x, 0.5), quantile_cont(x, 0.9)
 """
 

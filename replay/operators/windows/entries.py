@@ -17,7 +17,7 @@ from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.measures import to_arrow
 from replay.operators.windows.merging import merge_counts, merge_windows, without_squares
 from replay.operators.windows.moments.kernels import summarise_floats, summarise_integers
-from replay.operators.windows.results import SPREADS, is_mergeable, summarised
+from replay.operators.windows.results import MERGEABLE, SPREADS, is_mergeable, summarised
 
 _ALL_VALID = np.zeros(0, np.bool_)
 _NO_NUMBERS = np.zeros(0)
@@ -55,17 +55,12 @@ def needs_of(aggregates: Sequence[Aggregate]) -> tuple[Needs, ...]:
     NotSupportedError
         If windows have no such aggregate yet.
     """
-    arguments = dict.fromkeys(map(kept_argument, aggregates))
+    arguments = dict.fromkeys(map(summarised, aggregates))
     return tuple(_needs(argument, aggregates) for argument in arguments if argument is not None)
 
 
-def kept_argument(part: Aggregate) -> Expression | None:
-    """Return the expression of which something is kept for an aggregate; None for ``COUNT(*)``."""
-    return summarised(part) if is_mergeable(part) else part.argument
-
-
 def _needs(argument: Expression, aggregates: Sequence[Aggregate]) -> Needs:
-    parts = [part for part in aggregates if kept_argument(part) == argument]
+    parts = [part for part in aggregates if summarised(part) == argument]
     merged = {part.function for part in parts if is_mergeable(part)}
     kind = None
     if merged:  # that a value is there is all that COUNT asks
@@ -76,12 +71,10 @@ def _needs(argument: Expression, aggregates: Sequence[Aggregate]) -> Needs:
             continue
         if part.function in ("first", "last"):
             edges = True
-        elif part.function in ("percentile", "count"):
+        elif part.function == "percentile" or part.function in MERGEABLE:
             values = True
         else:
-            raise NotSupportedError(
-                f"{part.function.upper()}(DISTINCT …) of events is not supported yet; COUNT is"
-            )
+            raise NotSupportedError(f"{part.function.upper()} of events is not supported yet")
     return Needs(argument, kind, bool(merged & SPREADS), edges, values)
 
 

@@ -13,10 +13,18 @@ from replay.language.bound import Aggregate
 from replay.language.bound_select import WindowAggregation
 from replay.operators.columns import Values
 from replay.operators.measures import to_arrow
-from replay.operators.windows.entries import Entries, Needs, kept_argument, take_summary
+from replay.operators.windows.entries import KINDS, Entries, Needs, take_summary
 from replay.operators.windows.merging import merge_counts, merge_windows
-from replay.operators.windows.results import Finished, assemble, finish, is_mergeable
-from replay.operators.windows.values.exact import count_distinct, percentile
+from replay.operators.windows.results import (
+    MERGEABLE,
+    SPREADS,
+    Finished,
+    assemble,
+    finish,
+    is_mergeable,
+    summarised,
+)
+from replay.operators.windows.values.exact import count_distinct, percentile, summarise_distinct
 
 
 class WindowRows(NamedTuple):
@@ -91,9 +99,8 @@ class RowMaker:
         order: Ints | None,
     ) -> Finished:
         """Return one aggregate of every row, in canonical order."""
-        if part.argument is None or is_mergeable(part):
-            argument = kept_argument(part)
-            summary = None if argument is None else merged[self._place[argument]]
+        if part.argument is None or part.function in MERGEABLE - {"count"} or is_mergeable(part):
+            summary = self._summary(part, entries, merged, bounds)
             if order is None:
                 return finish(part, counts, summary)
             summary = None if summary is None else take_summary(summary, order)
@@ -101,10 +108,27 @@ class RowMaker:
         column = self._exact(part, entries, bounds)
         return Finished(column if order is None else column.take(pa.array(order)), None, str)
 
+    def _summary(
+        self,
+        part: Aggregate,
+        entries: Entries,
+        merged: list[AttributeSummary | None],
+        bounds: tuple[Ints, Ints],
+    ) -> AttributeSummary | None:
+        """Return the summary that gives an aggregate; None for ``COUNT(*)``."""
+        argument = summarised(part)
+        if argument is None or is_mergeable(part):
+            return None if argument is None else merged[self._place[argument]]
+        rows = entries.kept[self._place[argument]].rows
+        assert rows is not None
+        squares = part.function in SPREADS
+        return summarise_distinct(rows, *bounds, KINDS[argument.type], squares=squares)
+
     def _exact(self, part: Aggregate, entries: Entries, bounds: tuple[Ints, Ints]) -> pa.Array:
         """Return an aggregate that is told from values themselves."""
-        assert part.argument is not None
-        kept = entries.kept[self._place[part.argument]]
+        argument = summarised(part)
+        assert argument is not None
+        kept = entries.kept[self._place[argument]]
         lo, hi = bounds
         if part.function in ("first", "last"):
             side, at = (kept.first, lo) if part.function == "first" else (kept.last, hi - 1)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import Ints
+from chronicle.summary import AttributeSummary, Ints, Kind
 from replay.operators.columns import Values, to_arrays
 from replay.operators.grouping import group_rows
-from replay.operators.windows.entries import Rows
-from replay.operators.windows.values.kernels import slide_distinct, slide_percentile
+from replay.operators.windows.entries import Rows, summarise_rows
+from replay.operators.windows.values.kernels import (
+    distinct_ranks,
+    slide_distinct,
+    slide_percentile,
+)
+
+_DISTINCT_AT_ONCE = 1 << 18
+"""Rows of windows whose different values are held at once."""
 
 
 def count_distinct(rows: Rows, lo: Ints, hi: Ints) -> Ints:
@@ -27,6 +36,40 @@ def count_distinct(rows: Rows, lo: Ints, hi: Ints) -> Ints:
     groups = group_rows([_values(rows.values)], len(rows.values))
     counts: Ints = slide_distinct(groups.of_row, groups.n_groups, *_row_bounds(rows, lo, hi))
     return counts
+
+
+def summarise_distinct(
+    rows: Rows, lo: Ints, hi: Ints, kind: Kind, *, squares: bool
+) -> AttributeSummary:
+    """Summarise the different values of each window, added up in their order.
+
+    So the order of the rows does not matter, nor how the stream was cut. NaN is one of them, -0.0
+    is 0.0. Takes time in O(n log n) of the n rows of each window, whatever they share.
+
+    Parameters
+    ----------
+    rows
+        Values of the entries: numbers.
+    lo, hi
+        As in `merging.merge_windows`.
+    kind
+        INTEGER or FLOAT.
+    squares
+        Whether second moments are wanted.
+    """
+    data = _values(rows.values).data
+    different, ranks = np.unique(data, return_inverse=True)
+    begins, ends = _row_bounds(rows, lo, hi)
+    ends = np.maximum(begins, ends)
+    batch = np.cumsum(ends - begins) // _DISTINCT_AT_ONCE
+    cuts = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(lo)]
+    parts = []
+    for first, stop in pairwise(cuts):
+        chosen, counts = distinct_ranks(ranks, begins[first:stop], ends[first:stop])
+        borders = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        values = Values(different[chosen], None)
+        parts.append(summarise_rows(values, kind, borders, squares=squares))
+    return AttributeSummary.concat(parts)
 
 
 def percentile(rows: Rows, lo: Ints, hi: Ints, fraction: float) -> Values:

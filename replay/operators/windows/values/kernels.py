@@ -34,6 +34,22 @@ def slide_distinct(codes, n_codes, begins, ends):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
+def distinct_ranks(ranks, begins, ends):  # type: ignore[no-untyped-def]
+    """Return the different ranks of each window's rows, ascending, and how many there are."""
+    out = np.empty((ends - begins).sum(), np.int64)
+    counts = np.zeros(begins.size, np.int64)
+    n = np.int64(0)
+    for window in range(begins.size):
+        ordered = np.sort(ranks[begins[window] : ends[window]])
+        for row in range(ordered.size):
+            if row == 0 or ordered[row] != ordered[row - 1]:
+                out[n] = ordered[row]
+                n += 1
+                counts[window] += 1
+    return out[:n].copy(), counts
+
+
+@njit(cache=True, nogil=True)
 def _change(tree, rank, by):  # type: ignore[no-untyped-def]
     """Add to the count of a rank in a Fenwick tree."""
     at = rank + 1

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
 
 from chronicle.errors import SchemaError
-from replay.errors import NotSupportedError, QueryError
+from replay.errors import QueryError
 from replay.language.bound import Call, Literal
 from replay.language.bound_select import (
     CumulateWindows,
@@ -21,7 +23,19 @@ from replay.language.bound_select import (
 )
 from replay.operators.windows import forming, store
 from replay.operators.windows.aggregator import WindowAggregator
-from tests.window_cases import BOOL, COUNT, DOUBLE, N, S, X, agg, aggregation, run, to_rows
+from tests.window_cases import (
+    BOOL,
+    COUNT,
+    DOUBLE,
+    N,
+    S,
+    X,
+    agg,
+    aggregation,
+    run,
+    seeds,
+    to_rows,
+)
 
 
 def stream(*events: tuple[Any, ...]) -> pa.Table:
@@ -255,11 +269,34 @@ def test_a_missing_time_is_an_error() -> None:
         list(aggregator.push(stream((None, 1.0)), 0))
 
 
-def test_sums_of_distinct_values_are_refused_by_name() -> None:
-    what = aggregation(TimeWindows(5, 5), agg("sum", X, distinct=True))
+def test_different_values_are_added_once_a_window() -> None:
+    # t:  0    1    2  |  5    6    7  |  10: windows of 5; 2.0 is in two of the first.
+    rows = [(0, 2.0), (1, 1.0), (2, 2.0), (5, None), (6, -0.0), (7, 0.0), (10, 5.0)]
+    parts = [agg(f, X, distinct=True) for f in ("sum", "avg", "var_pop", "count")]
 
-    with pytest.raises(NotSupportedError, match=r"SUM\(DISTINCT …\) of events"):
-        WindowAggregator(what, stream().schema)
+    got, error = run(aggregation(TimeWindows(5, 5), *parts), stream(*rows))
+
+    assert error == ""
+    assert [row[2:] for row in got] == [(3.0, 1.5, 0.25, 2), (0.0, 0.0, 0.0, 1), (5.0, 5.0, 0.0, 1)]
+
+
+@given(seeds)
+def test_sums_of_different_values_depend_on_no_order(random: Random) -> None:
+    values = [random.uniform(-1, 1) * 10.0 ** random.randint(-30, 30) for _ in range(40)]
+    what = aggregation(WholeRange(), *(agg(f, X, distinct=True) for f in ("sum", "stddev_samp")))
+    first = run(what, stream(*enumerate(values * 2)))
+    random.shuffle(values)
+
+    assert run(what, stream(*enumerate(values)), cuts=(7, 21)) == first
+
+
+def test_a_sum_of_different_integers_that_does_not_fit_is_an_error() -> None:
+    table = pa.table({"t": [0, 1, 2], "i": [2**63 - 1, 2**63 - 1, 1]})
+
+    got, error = run(aggregation(TimeWindows(1, 1), agg("sum", N, distinct=True)), table)
+    assert (len(got), error) == (3, "")
+    _, error = run(aggregation(TimeWindows(3, 3), agg("sum", N, distinct=True)), table)
+    assert error.startswith("a0 of the window [0, 3) would add up to 9223372036854775808")
 
 
 def test_a_window_too_long_is_refused_at_once_where_the_span_is_known() -> None:
