@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,13 +15,16 @@ import typer
 
 from chronicle.errors import StorageError
 from cli.options import JsonOption, StoreOption, StreamArgument, stream_of
-from cli.show import own_name, print_result, print_table, say
+from cli.show import own_name, print_result, print_rows, print_table, say
 from cli.startup import keep_heavy_libraries_out
 
 if TYPE_CHECKING:
-    from replay import Result
+    import pyarrow as pa
 
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
+
+ROWS_HELD = 1 << 16
+"""Rows of an answer that are found before the first of them is written."""
 
 
 def query(
@@ -67,6 +72,7 @@ def query(
     keep_heavy_libraries_out()
     import replay
     from chronicle import open_store
+    from replay.query import answer_in_pieces
     from replay.running.statement import creates_stream, unused_parameters
 
     text = _query_text(sql, file)
@@ -87,10 +93,11 @@ def query(
         shown = explanation.to_dict()
         print(json.dumps(shown, indent=2) if output_format == "json" else explanation)
         return
-    result = replay.query(
+    answer = answer_in_pieces(
         opened, text, params=params, plan=plan, as_of=as_of, skip_damaged=skip_damaged
     )
-    _write_answer(result, output_format, out)
+    _write_answer(answer.tables, output_format, out)
+    result = answer.told()
     if analyze:
         say(result.analysis())
     else:
@@ -248,16 +255,32 @@ def parameters(given: list[str]) -> dict[str, object]:
     return params
 
 
-def _write_answer(result: Result, output_format: str, out: Path | None) -> None:
+def _write_answer(tables: Iterator[pa.Table], output_format: str, out: Path | None) -> None:
+    """Write an answer as it is found."""
     from replay.formats import write_answer
 
+    if output_format == "table" and out is not None:
+        raise typer.BadParameter("give --format json, csv, parquet or arrow with --out")
+    rows = _first_rows_held(tables)
     if output_format == "table":
-        if out is not None:
-            raise typer.BadParameter("give --format json, csv, parquet or arrow with --out")
-        print_result(result)
+        print_rows(rows)
     elif out is not None:
         with out.open("wb") as stream:
-            write_answer(result.table, output_format, stream)
+            write_answer(rows, output_format, stream)
     else:
-        write_answer(result.table, output_format, sys.stdout.buffer)
+        write_answer(rows, output_format, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+
+def _first_rows_held(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Return the tables, the first of which are found by now.
+
+    So an error among the first `ROWS_HELD` rows leaves nothing written.
+    """
+    held, n_rows = [], 0
+    for table in tables:
+        held.append(table)
+        n_rows += table.num_rows
+        if n_rows >= ROWS_HELD:
+            break
+    return chain(held, tables)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from replay import Result
 
 
@@ -26,15 +28,33 @@ def own_name() -> str:
     return str(typed) if typed.name == "chronicle" else "chronicle"
 
 
-def print_result(result: Result, rows_max: int = 40) -> None:
+def print_result(result: Result) -> None:
     """Print an answer as a table for a person."""
-    shown = result.table.slice(0, rows_max)
+    print_rows([result.table])
+
+
+def print_rows(tables: Iterable[pa.Table], rows_max: int = 40) -> None:
+    """Print the first rows of an answer, at least one table, and how many there are besides."""
+    coming = iter(tables)
+    shown = next(coming)
+    n_rows = shown.num_rows
+    shown = shown.slice(0, rows_max)
+    for table in coming:
+        n_rows += table.num_rows
+        if shown.num_rows < rows_max:
+            shown = _joined(shown, table.slice(0, rows_max - shown.num_rows))
     rows = [tuple(_cell(value) for value in row.values()) for row in shown.to_pylist()]
-    print_table(tuple(result.table.column_names), rows)
-    if len(result) > rows_max:
-        print(f"… {len(result) - rows_max:,} more rows (--format json shows all)")
+    print_table(tuple(shown.column_names), rows)
+    if n_rows > rows_max:
+        print(f"… {n_rows - rows_max:,} more rows (--format json shows all)")
     else:
-        print(f"{len(result):,} {'row' if len(result) == 1 else 'rows'}", flush=True)
+        print(f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}", flush=True)
+
+
+def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables([one, other])
 
 
 def _cell(value: Any) -> str:

@@ -5,22 +5,30 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Any, BinaryIO
+from itertools import chain
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 MACHINE_FORMATS = ("json", "csv", "parquet", "arrow")
 
+JSON_ROWS = 1 << 12
+"""Rows that are objects of Python at once."""
 
-def write_answer(table: pa.Table, output_format: str, stream: BinaryIO) -> None:
-    """Write a table to a binary stream, and nothing else.
+ROW_GROUP_ROWS = 1 << 20
+"""Rows of a row group of Parquet, which is written as a whole."""
+
+
+def write_answer(tables: Iterable[pa.Table], output_format: str, stream: BinaryIO) -> None:
+    """Write tables to a binary stream as they come, and nothing else.
 
     Parameters
     ----------
-    table
-        The answer.
+    tables
+        The answer: at least one table, all of one schema.
     output_format
         ``json`` (one array of row objects; intervals are seconds, times ISO 8601, NaN and the
         infinities null), ``csv`` (with header; intervals are seconds), ``parquet``, or ``arrow``
@@ -33,21 +41,68 @@ def write_answer(table: pa.Table, output_format: str, stream: BinaryIO) -> None:
     ValueError
         If the format is none of these.
     """
-    if output_format == "json":
-        stream.write(_to_json(table).encode())
-    elif output_format == "csv":
-        import pyarrow.csv as pa_csv
-
-        pa_csv.write_csv(bytes_to_digits(intervals_to_seconds(table)), stream)
-    elif output_format == "parquet":
-        import pyarrow.parquet as pq
-
-        pq.write_table(intervals_to_seconds(table), stream)
-    elif output_format == "arrow":
-        with pa.ipc.new_stream(stream, table.schema) as writer:
-            writer.write_table(table)
-    else:
+    if output_format not in _WRITERS:
         raise ValueError(f"unknown format '{output_format}'; use one of {MACHINE_FORMATS}")
+    coming = iter(tables)
+    first = next(coming)
+    _WRITERS[output_format](first.schema, chain([first], coming), stream)
+
+
+def _write_json(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:  # noqa: ARG001
+    before = "[\n"
+    for table in tables:
+        for piece in _pieces(table, JSON_ROWS):
+            stream.write((before + ",\n".join(to_json_rows(piece))).encode())
+            before = ",\n"
+    stream.write(b"[]\n" if before == "[\n" else b"\n]\n")
+
+
+def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
+    import pyarrow.csv as pa_csv
+
+    def as_text(table: pa.Table) -> pa.Table:
+        return bytes_to_digits(intervals_to_seconds(table))
+
+    with pa_csv.CSVWriter(stream, as_text(schema.empty_table()).schema) as writer:
+        for table in tables:
+            writer.write_table(as_text(table))
+
+
+def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(stream, intervals_to_seconds(schema.empty_table()).schema) as writer:
+        for table in _gathered(tables, ROW_GROUP_ROWS):
+            writer.write_table(intervals_to_seconds(table), row_group_size=ROW_GROUP_ROWS)
+
+
+def _write_arrow(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
+    with pa.ipc.new_stream(stream, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+_WRITERS: Final = {
+    "json": _write_json, "csv": _write_csv, "parquet": _write_parquet, "arrow": _write_arrow,
+}  # fmt: skip
+
+
+def _pieces(table: pa.Table, n_rows: int) -> Iterator[pa.Table]:
+    """Yield a table in pieces of so many rows; none of an empty one."""
+    for first in range(0, table.num_rows, n_rows):
+        yield table.slice(first, n_rows)
+
+
+def _gathered(tables: Iterable[pa.Table], n_rows: int) -> Iterator[pa.Table]:
+    """Yield the same rows in tables of at least so many, the last one aside; at least one."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        if sum(map(len, held)) >= n_rows:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
 
 
 def intervals_to_seconds(table: pa.Table) -> pa.Table:
@@ -67,11 +122,6 @@ def bytes_to_digits(table: pa.Table) -> pa.Table:
             digits = [None if v is None else v.hex() for v in table.column(index).to_pylist()]
             table = table.set_column(index, field.name, pa.array(digits, pa.string()))
     return table
-
-
-def _to_json(table: pa.Table) -> str:
-    rows = to_json_rows(table)
-    return "[\n{}\n]\n".format(",\n".join(rows)) if rows else "[]\n"
 
 
 def to_json_rows(table: pa.Table) -> list[str]:

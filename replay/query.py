@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from time import perf_counter
 from typing import Any
@@ -14,10 +15,10 @@ from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError
 from replay.planning.telling import AnyPlan, to_json, to_text
-from replay.result import Result
+from replay.result import Answer, Result
 from replay.running.arguments import AsOf, Tables, check_arguments, check_engine
 from replay.running.binding import clear_bound
-from replay.running.catalog import StoreCatalog
+from replay.running.catalog import Catalog, StoreCatalog
 from replay.running.creation import create_stream
 from replay.running.run import Asked, open_catalog, open_run
 from replay.running.select import clear_planned
@@ -110,13 +111,55 @@ def batches(
     check_arguments(source, sql)
     check_engine(engine)
     asked = Asked(sql, params or {}, plan, perf_counter())
-    run = open_run(open_catalog(source, sql, as_of), asked)
+    catalog = open_catalog(source, sql, as_of)
+    run = open_run(catalog, asked)
     if run.create is not None:
         raise NotSupportedError("CREATE STREAM gives no rows to read; run it by replay.query")
-    tables = run.tables()
+    tables = _told_of_vacuum(run.tables(), catalog)
     first = next(tables)
     pieces = (batch for table in chain([first], tables) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, pieces)
+
+
+def answer_in_pieces(
+    store: Store,
+    sql: str,
+    *,
+    params: Parameters | None = None,
+    plan: str = "auto",
+    as_of: AsOf | None = None,
+    skip_damaged: bool = False,
+) -> Answer:
+    """Answer a query piece by piece, and say afterwards what happened.
+
+    Parameters and errors are those of :func:`query`; errors of matching are raised where its
+    tables are read. With ``skip_damaged`` the whole answer is made first, as a damaged file may
+    be found at its end; and so is a stream that is created.
+    """
+    asked = Asked(sql, params or {}, plan, perf_counter())
+    catalog = open_catalog(store, sql, as_of)
+    run = open_run(catalog, asked)
+    if skip_damaged or run.create is not None:
+        result = query(store, sql, params=params, plan=plan, as_of=as_of, skip_damaged=skip_damaged)
+        return Answer(iter([result.table]), lambda: result)
+    done: list[Result] = []
+
+    def tables() -> Iterator[pa.Table]:
+        for table in _told_of_vacuum(run.tables(), catalog):
+            yield table
+        done.append(run.to_result(table.slice(0, 0)))
+
+    return Answer(tables(), lambda: done[0])
+
+
+def _told_of_vacuum(tables: Iterator[pa.Table], catalog: Catalog) -> Iterator[pa.Table]:
+    """Yield tables; a file that was vacuumed while it was read is called that."""
+    try:
+        yield from tables
+    except CorruptBlockError as error:
+        if isinstance(catalog, StoreCatalog):
+            catalog.leave_out(error, may_skip=False)
+        raise
 
 
 class Explanation:

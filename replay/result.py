@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -73,6 +73,22 @@ class Actual:
                 "total": seconds.total,
             },
         }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The answer of a query, handed on as it is found.
+
+    Attributes
+    ----------
+    tables
+        The rows in canonical order, at least one table; may be taken once.
+    told
+        Says what happened, once all rows were taken: a result that may hold no row.
+    """
+
+    tables: Iterator[pa.Table]
+    told: Callable[[], Result]
 
 
 class Result:

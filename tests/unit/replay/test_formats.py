@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from replay.formats import write_answer
@@ -25,7 +27,7 @@ TABLE = pa.table(
 
 def written(output_format: str) -> str:
     stream = io.BytesIO()
-    write_answer(TABLE, output_format, stream)
+    write_answer([TABLE], output_format, stream)
     return stream.getvalue().decode()
 
 
@@ -47,3 +49,50 @@ def test_csv_has_bytes_as_digits_and_intervals_as_seconds() -> None:
 def test_format_that_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown format 'xml'"):
         written("xml")
+
+
+PIECES = [TABLE.slice(0, 0), TABLE.slice(0, 1), TABLE.slice(0, 0), TABLE.slice(1), TABLE]
+
+
+@pytest.mark.parametrize("output_format", ["json", "csv"])
+def test_pieces_give_the_bytes_of_the_whole(output_format: str) -> None:
+    in_pieces, whole = io.BytesIO(), io.BytesIO()
+    write_answer(iter(PIECES), output_format, in_pieces)
+    write_answer([pa.concat_tables(PIECES)], output_format, whole)
+    assert in_pieces.getvalue() == whole.getvalue()
+    assert in_pieces.getvalue().count(b"61ff") == 2
+
+
+@pytest.mark.parametrize("output_format", ["parquet", "arrow"])
+def test_pieces_give_the_rows_of_the_whole(output_format: str) -> None:
+    stream = io.BytesIO()
+    write_answer(iter(PIECES), output_format, stream)
+    stream.seek(0)
+    read = pq.read_table(stream) if output_format == "parquet" else pa.ipc.open_stream(stream)
+    table = read if isinstance(read, pa.Table) else read.read_all()
+    assert table.num_rows == 4
+    assert table.column("is_late").to_pylist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("output_format", "expected"),
+    [("json", "[]\n"), ("csv", '"raw","price","took","day","is_late"\n')],
+)
+def test_an_answer_without_rows_is_whole(output_format: str, expected: str) -> None:
+    stream = io.BytesIO()
+    write_answer([TABLE.slice(0, 0)], output_format, stream)
+    assert stream.getvalue().decode() == expected
+
+
+@pytest.mark.parametrize("output_format", ["json", "csv", "arrow"])
+def test_rows_are_written_before_the_next_are_asked_for(output_format: str) -> None:
+    stream = io.BytesIO()
+
+    def found() -> Iterator[pa.Table]:
+        yield TABLE
+        assert b"2024-02-29" in stream.getvalue() or output_format == "arrow"
+        assert stream.tell() > 0
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        write_answer(found(), output_format, stream)

@@ -1,0 +1,79 @@
+"""Answers are written as they are found: what an error leaves of them, and what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import cli.ask
+from chronicle import StreamSettings, create_store
+from cli.show import print_rows
+from tests.cli.commands import Commands
+
+N = 100
+SQL = (
+    "SELECT window_start, SUM(a) AS total FROM TABLE(TUMBLE(TABLE big, DESCRIPTOR(t), 1)) "
+    "GROUP BY window_start, window_end"
+)
+
+
+@pytest.fixture
+def overflowing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Commands:
+    """A stream whose last window overflows: two events with the largest number."""
+    times = [*range(N), N - 1]
+    values = [*range(N - 1), (1 << 63) - 1, (1 << 63) - 1]
+    table = pa.table({"t": pa.array(times), "a": pa.array(values)})
+    store = create_store(tmp_path / "store")
+    store.create_stream("big", table.schema, StreamSettings("t")).append(table)
+    return Commands(tmp_path / "store", monkeypatch, capsys)
+
+
+def test_an_error_among_the_first_rows_leaves_nothing_written(
+    overflowing: Commands, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("before")
+    for extra in ((), ("--format", "csv"), ("--format", "csv", "--out", out)):
+        done = overflowing("query", SQL, *extra)
+        assert (done.code, done.out) == (1, "")
+        assert "does not fit 64 bits" in done.err
+    assert out.read_text() == "before"
+
+
+def test_a_later_error_comes_after_the_rows_before_it(
+    overflowing: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli.ask, "ROWS_HELD", 10)
+    out = tmp_path / "out.csv"
+    done = overflowing("query", SQL, "--format", "csv", "--out", out)
+    assert done.code == 1
+    assert "does not fit 64 bits" in done.err
+    assert len(out.read_text().splitlines()) == 1 + (N - 1)
+
+
+def test_what_happened_is_told_of_a_long_answer(
+    overflowing: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli.ask, "ROWS_HELD", 1)
+    done = overflowing("query", "SELECT t FROM big", "--format", "csv", "--analyze")
+    assert done.code == 0
+    assert done.out.splitlines() == ['"t"', *map(str, [*range(N), N - 1])]
+    assert f"{N + 1} of {N + 1}" in done.err
+
+
+def test_a_table_shows_the_first_rows_of_all_pieces(capsys: pytest.CaptureFixture[str]) -> None:
+    pieces = [pa.table({"n": pa.array(range(first, first + 3))}) for first in range(0, 45, 3)]
+
+    def found() -> Iterator[pa.Table]:
+        yield pieces[0].slice(0, 0)
+        yield from pieces
+
+    print_rows(found())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in lines[2:42]] == list(map(str, range(40)))
+    assert lines[-1] == "… 5 more rows (--format json shows all)"
