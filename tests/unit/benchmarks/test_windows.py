@@ -25,15 +25,16 @@ def test_the_break_even_slide_lies_between_the_last_lost_and_the_first_won() -> 
 
 
 def test_digests_tell_rows_counts_and_sums_apart() -> None:
-    def of(total: list[float | None], n: list[int]) -> tuple[int, int, float]:
-        batch = pa.record_batch({"n": pa.array(n), "total": pa.array(total, pa.float64())})
-        return windows.digest(iter([batch]))
+    def of(total: list[float | None], n: list[int]) -> windows.Digest:
+        numbers = {"n": pa.array(n), "total": pa.array(total, pa.float64())}
+        return windows.digest(iter([pa.record_batch(numbers | {"mean": numbers["total"]})]))
 
     one = of([1.0, 2.0, None], [1, 2, 0])
-    assert one == (3, 3, 1.0 * 1 + 2.0 * 2)
+    assert one == (3, 1 * 1 + 2 * 2, 1.0 * 1 + 2.0 * 2, 1.0 * 1 + 2.0 * 2)
     assert windows.alike(one, of([1.0, 2.0 + 1e-12, None], [1, 2, 0]))
     assert not windows.alike(one, of([2.0, 1.0, None], [1, 2, 0]))
-    assert not windows.alike(one, of([1.0, 2.0, None], [2, 2, 0]))
+    assert not windows.alike(one, of([1.0, 2.0, None], [2, 1, 0]))
+    assert not windows.alike(one, one._replace(means=4.0))
 
 
 def test_a_small_run_compares_all_ways_and_writes_what_it_saw(tmp_path: Path) -> None:
