@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain
 
 import pyarrow as pa
 
@@ -18,7 +17,7 @@ from replay.planning.reads import columns_of_query
 from replay.running.binding import bind_over
 from replay.running.online_query import OnlineQuery, checked
 from replay.running.statement import Parameters, parse, prepare
-from replay.running.steps import Chain, answer_schema, operators_of, stages
+from replay.running.steps import Chain, operators_of, stages
 
 
 def online(
@@ -91,9 +90,7 @@ class OnlineFlow:
 
     def __init__(self, query: BoundQuery, schema: pa.Schema) -> None:
         parts = stages(query)
-        operators, fresh = (
-            [step for part in parts for step in operators_of(part, eager=True)] for _ in range(2)
-        )
+        operators = [step for part in parts for step in operators_of(part, eager=True)]
         if any(isinstance(step, OuterOperator) and step.needs_end for step in operators):
             raise NotSupportedError(
                 "ORDER BY, and GROUP BY around MATCH_RECOGNIZE, need the whole answer, which an "
@@ -106,8 +103,9 @@ class OnlineFlow:
             )
         fields = [schema.field(name) for name in sorted({*names, self._time})]
         self._events = normalise_schema(pa.schema(fields))
-        self.schema = answer_schema(fresh, self._events)
         self._chain = Chain(operators)
+        # No events make no difference, and tell the columns of the answer.
+        self.schema = pa.concat_tables(self._chain.push(self._events.empty_table())).schema
         self._last_time: int | None = None
         self._is_finished = False
 
@@ -156,10 +154,7 @@ class OnlineFlow:
         if self._is_finished:
             raise QueryError("this online query is finished already")
         self._is_finished = True
-        # Windows, and an aggregate without any, are part of the answer of no events too.
-        nothing = [self._events.empty_table()] if self._last_time is None else []
-        pushed = (table for events in nothing for table in self._chain.push(events))
-        return self._joined(chain(pushed, self._chain.finish()))
+        return self._joined(self._chain.finish())
 
     def _joined(self, tables: Iterable[pa.Table]) -> pa.Table:
         return pa.concat_tables([self.schema.empty_table(), *tables])

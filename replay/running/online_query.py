@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -39,10 +38,14 @@ class OnlineQuery:
     Rows are kept as long as a match may still need them: those of matches that are undecided, and
     those PREV and NEXT may reach. With PREV or NEXT under PARTITION BY nothing is certain before
     `finish`, and all rows are kept.
+
+    Attributes
+    ----------
+    schema
+        Columns of the answer.
     """
 
     def __init__(self, statement: Statement, schema: pa.Schema) -> None:
-        self._statement = statement
         self._query = statement.bound
         self._program = statement.program
         self._matcher = new_matcher(statement.program)
@@ -55,17 +58,13 @@ class OnlineQuery:
         self._n_matched = 0
         self._is_finished = False
         self._faults = Faults()
+        # No events make no difference, and tell the columns of the answer.
+        self.schema = self._advance().schema
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the events that the query reads."""
         return tuple(self._schema.names)
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """Columns of the answer."""
-        fresh = OnlineQuery(self._statement, self._schema)
-        return fresh.push(self._schema.empty_table()).schema
 
     @property
     def is_done(self) -> bool:

@@ -20,7 +20,7 @@ from replay.language.bound_select import (
     WholeRange,
     WindowAggregation,
 )
-from replay.operators.outer_pieces import Operator, OuterOperator, run_through
+from replay.operators.outer_pieces import Operator, OuterOperator
 from replay.operators.program import compile_program
 from replay.operators.windows.aggregator import WindowAggregator
 from replay.planning.reads import columns_of_query, in_stream_order, pruned
@@ -255,8 +255,3 @@ def _pushed(tables: Iterable[pa.Table], operators: Sequence[Operator]) -> Iterat
         yield from _pushed(operators[0].push(table), operators[1:])
         if operators[0].is_done:
             return
-
-
-def answer_schema(operators: Sequence[Operator], schema: pa.Schema) -> pa.Schema:
-    """Return the columns of what fresh operators make of rows; they are used up by it."""
-    return next(run_through(Chain(operators), [schema.empty_table()])).schema
