@@ -13,9 +13,11 @@ from replay.language.bound import BoundPatternQuery, Outer
 from replay.language.bound_select import BoundCreate, BoundQuery
 from replay.language.syntax import Identifier, PatternQuery
 from replay.operators.outer_pieces import OuterOperator
+from replay.operators.packing import State
 from replay.planning.reads import columns_of_query
 from replay.running.binding import bind_over
 from replay.running.online_query import OnlineQuery, checked
+from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
 from replay.running.statement import Parameters, parse, prepare
 from replay.running.steps import Chain, operators_of, stages
 
@@ -47,7 +49,8 @@ def online(
     -------
     OnlineQuery or OnlineFlow
         The first for a row pattern over the events themselves; both have ``columns`` (which
-        columns of the events it reads), ``schema`` (of the answer), ``push`` and ``finish``.
+        columns of the events it reads), ``schema`` (of the answer), ``push`` and ``finish``, and
+        ``snapshot`` and ``restore`` to go on elsewhere, or after a restart.
 
     Raises
     ------
@@ -106,6 +109,7 @@ class OnlineFlow:
         self._chain = Chain(operators)
         # No events make no difference, and tell the columns of the answer.
         self.schema = pa.concat_tables(self._chain.push(self._events.empty_table())).schema
+        self._digest = digest_of(query, self._events)
         self._last_time: int | None = None
         self._is_finished = False
 
@@ -155,6 +159,27 @@ class OnlineFlow:
             raise QueryError("this online query is finished already")
         self._is_finished = True
         return self._joined(self._chain.finish())
+
+    def snapshot(self) -> bytes:
+        """Return all state, to go on from in an operator made for the same query."""
+        state: State = {
+            "last_time": self._last_time,
+            "is_finished": self._is_finished,
+            "chain": self._chain.state(),
+        }
+        return to_snapshot(self._digest, state)
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a snapshot; what this operator had seen is forgotten.
+
+        Raises
+        ------
+        QueryError
+            If these bytes are no snapshot, or one of another query or another version.
+        """
+        state = from_snapshot(self._digest, data)
+        self._last_time, self._is_finished = state["last_time"], state["is_finished"]
+        self._chain.take_over(state["chain"])
 
     def _joined(self, tables: Iterable[pa.Table]) -> pa.Table:
         return pa.concat_tables([self.schema.empty_table(), *tables])

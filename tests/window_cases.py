@@ -24,6 +24,7 @@ from replay.language.bound_select import (
     Windows,
 )
 from replay.operators.columns import Values, to_arrays
+from replay.operators.packing import pack, unpack
 from replay.operators.windows.aggregator import WindowAggregator
 from replay.operators.windows.entries import summarise_rows
 from tests.oracles.windows import TOO_LARGE, agrees
@@ -96,13 +97,21 @@ def run(
     cuts: tuple[int, ...] = (),
     span: tuple[int, int] | None = None,
     eager: bool = False,
+    moves: bool = False,
 ) -> tuple[list[tuple[Any, ...]], str]:
-    """Return the rows that come out, and the message of the error that ended them."""
+    """Return the rows that come out, and the message of the error that ended them.
+
+    With ``moves``, a new operator goes on from the packed state of the one before at every cut.
+    """
     aggregator = WindowAggregator(what, table.schema, span=span, eager=eager)
     borders = [0, *cuts, table.num_rows]
     rows: list[tuple[Any, ...]] = []
     try:
         for begin, end in itertools.pairwise(borders):
+            if moves:
+                state = pack(aggregator.state())
+                aggregator = WindowAggregator(what, table.schema, span=span, eager=eager)
+                aggregator.take_over(unpack(state))
             for part in aggregator.push(table.slice(begin, end - begin), begin):
                 assert part.schema == aggregator.schema
                 rows += to_rows(part)

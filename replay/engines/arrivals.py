@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.time import to_int64
 from replay.engines.order import in_order
+from replay.operators.packing import State
 
 IntArray = npt.NDArray[np.int64]
 
@@ -95,26 +94,20 @@ class Arrivals:
             # A slice holds on to what it was cut from; copying less than was dropped stays cheap.
             self._placed = _copied(kept) if kept.num_rows <= n_dropped else kept
 
-    def state(self) -> dict[str, Any]:
-        """Return what `restore` needs besides `tables`, as JSON values."""
-        return {"n_placed": self.n_placed, "last_time": self.last_time}
+    def state(self) -> State:
+        """Return what is known and kept."""
+        return {
+            "n_placed": self.n_placed,
+            "last_time": self.last_time,
+            "placed": self._placed,
+            "waiting": self._waiting,
+        }
 
-    def tables(self) -> list[bytes]:
-        """Return the events kept, as Arrow IPC streams."""
-        return [_to_ipc(self._placed), _to_ipc(self._waiting)]
-
-    def restore(self, state: dict[str, Any], tables: list[bytes]) -> None:
-        """Take over what `state` and `tables` gave."""
-        self._placed, self._waiting = (pa.ipc.open_stream(data).read_all() for data in tables)
+    def restore(self, state: State) -> None:
+        """Take over what `state` gave."""
+        self._placed, self._waiting = state["placed"], state["waiting"]
         self.n_placed, self.last_time = state["n_placed"], state["last_time"]
 
 
 def _copied(table: pa.Table) -> pa.Table:
     return table.take(pa.array(np.arange(table.num_rows)))
-
-
-def _to_ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(_copied(table))
-    return bytes(sink.getvalue())

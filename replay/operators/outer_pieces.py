@@ -21,6 +21,7 @@ from replay.language.bound import (
 from replay.operators.columns import Columns
 from replay.operators.evaluate import evaluate
 from replay.operators.outer import apply_outer
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 
 _LITERALS = frozenset(DataType) - {DataType.NULL, DataType.BOOLEAN}
@@ -48,6 +49,17 @@ class Operator(Protocol):
 
     def finish(self) -> Iterator[pa.Table]:
         """End the input."""
+        ...
+
+    def state(self) -> State:
+        """Return all that is known of the rows pushed, for `take_over` of an operator like it.
+
+        It is to be packed before the next push, since arrays may be those at work.
+        """
+        ...
+
+    def take_over(self, state: State) -> None:
+        """Go on from a state; what was pushed to this operator is forgotten."""
         ...
 
 
@@ -109,6 +121,17 @@ class OuterOperator:
         """End the input and yield the rest of the answer."""
         return self._rows.finish()
 
+    def state(self) -> State:
+        """Return what is known and kept; only where rows go out before the end."""
+        assert isinstance(self._rows, _RowByRow | _Distinct), "nobody goes on without the end"
+        return {"n_faults": self._faults.count, "rows": self._rows.state()}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        assert isinstance(self._rows, _RowByRow | _Distinct), "nobody goes on without the end"
+        self._faults.count = state["n_faults"]
+        self._rows.take_over(state["rows"])
+
 
 class _Cut:
     """OFFSET and LIMIT, counted off as rows go out."""
@@ -127,6 +150,12 @@ class _Cut:
         if self._left is not None:
             self._left -= kept.num_rows
         return kept
+
+    def state(self) -> State:
+        return {"offset": self._offset, "left": self._left}
+
+    def take_over(self, state: State) -> None:
+        self._offset, self._left = state["offset"], state["left"]
 
 
 class _RowByRow:
@@ -149,6 +178,13 @@ class _RowByRow:
 
     def finish(self) -> Iterator[pa.Table]:
         return iter(())
+
+    def state(self) -> State:
+        return {"is_new": self._is_new, "cut": self._cut.state()}
+
+    def take_over(self, state: State) -> None:
+        self._is_new = state["is_new"]
+        self._cut.take_over(state["cut"])
 
 
 class _Distinct:
@@ -192,6 +228,15 @@ class _Distinct:
         self._kept, self._n_kept = [rows], rows.num_rows
         self._waiting, self._n_waiting = [], 0
         return self._cut.cut(new)
+
+    def state(self) -> State:
+        return {"kept": self._kept, "waiting": self._waiting, "cut": self._cut.state()}
+
+    def take_over(self, state: State) -> None:
+        self._kept, self._waiting = state["kept"], state["waiting"]
+        self._n_kept = sum(table.num_rows for table in self._kept)
+        self._n_waiting = sum(table.num_rows for table in self._waiting)
+        self._cut.take_over(state["cut"])
 
 
 class _Ordered:

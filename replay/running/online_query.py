@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -15,21 +14,19 @@ from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
 from replay.engines.answer import to_rows, wanted_parts
 from replay.engines.arrivals import Arrivals
-from replay.engines.packing import pack, unpack
 from replay.engines.source import encode_strings
 from replay.errors import QueryError, SkipError
 from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
 from replay.operators.matchers import certain_matches, new_matcher
 from replay.operators.matches import Matches
 from replay.operators.measures import answer_parts
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.planning.reads import columns_of_pattern
+from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
 from replay.running.statement import Statement
 
 IntArray = npt.NDArray[np.int64]
-
-SNAPSHOT_FORMAT = 1
-"""Changes whenever a snapshot of an older version could be read wrongly."""
 
 
 class OnlineQuery:
@@ -52,7 +49,7 @@ class OnlineQuery:
         read = columns_of_pattern(self._query)
         normal = normalise_schema(pa.schema([schema.field(name) for name in read]))
         self._schema = normal
-        self._digest = hashlib.sha256(repr((self._query, str(normal))).encode()).hexdigest()
+        self._digest = digest_of(self._query, normal)
         self._before, self._after = _reach(self._query)
         self._rows = Arrivals(normal, self._query.time, self._query.order_by)
         self._n_matched = 0
@@ -199,19 +196,7 @@ class OnlineQuery:
 
     def snapshot(self) -> bytes:
         """Return all state, to go on from in an operator made for the same query."""
-        outer = self._query.outer
-        state = {
-            "format": SNAPSHOT_FORMAT,
-            "query": self._digest,
-            "n_matched": self._n_matched,
-            "is_finished": self._is_finished,
-            "n_faults": self._faults.count,
-            "limit": self._query.limit,
-            "outer_limit": None if outer is None else outer.limit,
-            "outer_offset": 0 if outer is None else outer.offset,
-            "rows": self._rows.state(),
-        }
-        return pack(state, [self._matcher.snapshot(), *self._rows.tables()])
+        return to_snapshot(self._digest, self.state())
 
     def restore(self, data: bytes) -> None:
         """Go on from a snapshot; what this operator had seen is forgotten.
@@ -221,14 +206,27 @@ class OnlineQuery:
         QueryError
             If these bytes are no snapshot, or one of another query or another version.
         """
-        state, parts = unpack(data)
-        if state.get("format") != SNAPSHOT_FORMAT:
-            raise QueryError("the snapshot was written by another version of Chronicle")
-        if state["query"] != self._digest:
-            raise QueryError("the snapshot is one of another query or of other columns")
+        self.take_over(from_snapshot(self._digest, data))
+
+    def state(self) -> State:
+        """Return all state, for `take_over` of an operator made for the same query."""
+        outer = self._query.outer
+        return {
+            "n_matched": self._n_matched,
+            "is_finished": self._is_finished,
+            "n_faults": self._faults.count,
+            "limit": self._query.limit,
+            "outer_limit": None if outer is None else outer.limit,
+            "outer_offset": 0 if outer is None else outer.offset,
+            "rows": self._rows.state(),
+            "matcher": self._matcher.snapshot(),
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from a state; what this operator had seen is forgotten."""
         self._matcher = new_matcher(self._program)
-        self._matcher.restore(parts[0])
-        self._rows.restore(state["rows"], parts[1:])
+        self._matcher.restore(state["matcher"])
+        self._rows.restore(state["rows"])
         self._n_matched, self._is_finished = state["n_matched"], state["is_finished"]
         self._faults = Faults()
         self._faults.count = state["n_faults"]

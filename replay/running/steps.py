@@ -21,6 +21,7 @@ from replay.language.bound_select import (
     WindowAggregation,
 )
 from replay.operators.outer_pieces import Operator, OuterOperator
+from replay.operators.packing import State
 from replay.operators.program import compile_program
 from replay.operators.windows.aggregator import WindowAggregator
 from replay.planning.reads import columns_of_query, in_stream_order, pruned
@@ -134,6 +135,14 @@ class TimeCheck:
         """Yield nothing: no row waits."""
         return iter(())
 
+    def state(self) -> State:
+        """Return the time of the last row."""
+        return {"last": self._last}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._last = state["last"]
+
 
 class Aggregating:
     """Window aggregation of rows that are pushed.
@@ -183,6 +192,17 @@ class Aggregating:
         if self._aggregator is not None:
             yield from self._aggregator.finish()
 
+    def state(self) -> State:
+        """Return what is known and kept, once a table has told the columns."""
+        assert self._aggregator is not None
+        return {"n_pushed": self._n_pushed, "aggregator": self._aggregator.state()}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave; a table must have told the columns here, too."""
+        assert self._aggregator is not None
+        self._n_pushed = state["n_pushed"]
+        self._aggregator.take_over(state["aggregator"])
+
 
 class Matching:
     """A row pattern over rows that are pushed.
@@ -218,6 +238,16 @@ class Matching:
         if self._online is not None:
             yield self._online.finish()
 
+    def state(self) -> State:
+        """Return what is known and kept, once a table has told the columns."""
+        assert self._online is not None
+        return self._online.state()
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave; a table must have told the columns here, too."""
+        assert self._online is not None
+        self._online.take_over(state)
+
 
 class Chain:
     """Operators one after the other, as one."""
@@ -245,6 +275,15 @@ class Chain:
             rest = self._operators[place + 1 :]
             if not any(later.is_done for later in rest):
                 yield from _pushed(operator.finish(), rest)
+
+    def state(self) -> State:
+        """Return what each of them knows and keeps."""
+        return {"operators": [operator.state() for operator in self._operators]}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        for operator, own in zip(self._operators, state["operators"], strict=True):
+            operator.take_over(own)
 
 
 def _pushed(tables: Iterable[pa.Table], operators: Sequence[Operator]) -> Iterator[pa.Table]:

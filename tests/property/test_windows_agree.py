@@ -21,3 +21,19 @@ def test_windows_are_those_of_the_oracle(random: Random) -> None:
         got = run(what, table, cuts=tuple(cuts), eager=random.random() < 0.5)
 
         assert_agree(got, naive_windows(what, rows))
+
+
+@given(seeds)
+def test_an_operator_that_goes_on_from_a_state_gives_what_one_without_a_break_gives(
+    random: Random,
+) -> None:
+    table = some_table(random)
+    for _ in range(4):
+        what = some_aggregation(random)
+        cuts = tuple(sorted(random.randint(0, table.num_rows) for _ in range(random.randint(0, 5))))
+        eager = random.random() < 0.5
+
+        went_on = run(what, table, cuts=cuts, eager=eager, moves=True)
+
+        # As text, every bit of a number counts, and NaN is equal to itself.
+        assert repr(went_on) == repr(run(what, table, cuts=cuts, eager=eager))

@@ -18,6 +18,7 @@ from replay.language.bound_select import (
 )
 from replay.operators.columns import Columns, Values
 from replay.operators.evaluate import evaluate, truths
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.entries import Entries, keep, needs_of
 from replay.operators.windows.forming import Forming, Placed
@@ -131,6 +132,22 @@ class WindowAggregator:
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rows of all windows that are left, at the end of the stream."""
         yield from self._tables(final=True)
+
+    def state(self) -> State:
+        """Return what is known and kept, for `take_over` of an aggregator of the same windows."""
+        return {
+            "n_faults": self._faults.count,
+            "keys": self._keys.state(),
+            "forming": self._forming.state(),
+            "store": self._store.state(),
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave; what was pushed here is forgotten."""
+        self._faults.count = state["n_faults"]
+        self._keys.take_over(state["keys"])
+        self._forming.take_over(state["forming"])
+        self._store.take_over(state["store"])
 
     def _tables(self, *, final: bool) -> Iterator[pa.Table]:
         for entries, rows in self._forming.rows(self._store, final=final, eager=self._eager):

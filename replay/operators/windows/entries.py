@@ -15,6 +15,7 @@ from replay.language.bound import Aggregate, DataType, Expression
 from replay.operators.columns import Values
 from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.measures import to_arrow
+from replay.operators.packing import State
 from replay.operators.windows.merging import merge_counts, merge_windows, without_squares
 from replay.operators.windows.moments.kernels import summarise_floats, summarise_integers
 from replay.operators.windows.results import MERGEABLE, SPREADS, is_mergeable, summarised
@@ -108,6 +109,27 @@ class Kept(NamedTuple):
     last: pa.Array | None
     rows: Rows | None
 
+    def state(self) -> State:
+        """Return it as it is packed."""
+        summary, rows = self.summary, self.rows
+        return {
+            "summary": None if summary is None else [summary.kind.name, summary.columns()],
+            "first": self.first,
+            "last": self.last,
+            "rows": None if rows is None else [rows.counts, rows.values],
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> Kept:
+        """Return what `state` was asked of."""
+        summary = rows = None
+        if state["summary"] is not None:
+            kind, columns = state["summary"]
+            summary = AttributeSummary(Kind[kind], *columns)
+        if state["rows"] is not None:
+            rows = Rows(*state["rows"])
+        return cls(summary, state["first"], state["last"], rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Entries:
@@ -176,6 +198,21 @@ class Entries:
             for part in self.kept
         )
         return Entries(self.key[lo], self.position[lo], merge_counts(self.counts, lo, hi), kept)
+
+    def state(self) -> State:
+        """Return them as they are packed."""
+        return {
+            "key": self.key,
+            "position": self.position,
+            "counts": self.counts,
+            "kept": [part.state() for part in self.kept],
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> Entries:
+        """Return what `state` was asked of."""
+        kept = tuple(map(Kept.from_state, state["kept"]))
+        return cls(state["key"], state["position"], state["counts"], kept)
 
     @classmethod
     def concat(cls, parts: Sequence[Entries]) -> Entries:

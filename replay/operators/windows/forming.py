@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.summary import Ints
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.entries import Entries
 from replay.operators.windows.rows import WindowRows
@@ -48,6 +49,12 @@ class Forming(Protocol):
         self, store: EntryStore, *, final: bool, eager: bool
     ) -> Iterator[tuple[Entries, WindowRows]]:
         """Yield the rows of windows that are complete, in pieces and in order."""
+
+    def state(self) -> State:
+        """Return what is known of windows; of keys and entries others know."""
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
 
 
 def grown(numbers: Ints, n: int, fill: int) -> Ints:

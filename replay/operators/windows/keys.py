@@ -14,6 +14,7 @@ from replay.operators.columns import Columns, Values
 from replay.operators.evaluate import evaluate
 from replay.operators.grouping import group_rows
 from replay.operators.measures import to_arrow
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.results import key_type
 
@@ -100,6 +101,21 @@ class KeyTable:
                 self._columns[number] = [pa.concat_arrays(parts)]
         return [parts[0].take(wanted) for parts in self._columns]
 
+    def state(self) -> State:
+        """Return the keys met so far."""
+        everything = self.columns(np.arange(len(self), dtype=np.int64))
+        return {"values": [list(value) for value in self._values], "columns": everything}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._values = [
+            tuple(_unpacked(part, kind) for part, kind in zip(value, self._types, strict=True))
+            for value in state["values"]
+        ]
+        self._numbers = {value: number for number, value in enumerate(self._values)}
+        self._columns = [[column] for column in state["columns"]]
+        self._ranks = np.zeros(0, np.int64)
+
     def ranks(self) -> Ints:
         """Return the place of each key in their order: ascending, then NaN, then NULL."""
         if len(self._ranks) != len(self._values):
@@ -145,6 +161,11 @@ def _plain(key: _Key, rows: Ints) -> list[Any]:
     if valid is not None:
         chosen = [v if there else None for v, there in zip(chosen, valid[rows], strict=True)]
     return chosen
+
+
+def _unpacked(value: Any, kind: pa.DataType) -> Any:
+    """Return a part of a key, in which a text among floats is the one that stands for NaN."""
+    return _NAN if isinstance(value, str) and pa.types.is_floating(kind) else value
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[tuple[int, Any], ...]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from chronicle.summary import Ints
 from replay.language.bound_select import RowWindows
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.entries import Entries
 from replay.operators.windows.forming import Placed, grown, pays
@@ -143,6 +144,28 @@ class RowForming:
         untold = np.zeros(len(self._n_rows), np.int64)
         np.maximum.at(untold, windows.partition, (windows.number + 1) * self._windows.slide)
         store.keep(entries.position >= untold[self._partition(entries.key)])
+
+    def state(self) -> State:
+        """Return what is known of windows."""
+        return {
+            "partitions": None if self._partitions is self._keys else self._partitions.state(),
+            "n_rows": self._n_rows,
+            "begun": self._begun,
+            "full": self._full,
+            "partition_of": self._partition_of,
+            "firsts": self._firsts,
+            "lasts": self._lasts,
+            "now": self._now,
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        if self._partitions is not self._keys:
+            self._partitions.take_over(state["partitions"])
+        self._begun, self._full = _Windows(*state["begun"]), _Windows(*state["full"])
+        self._n_rows, self._now = state["n_rows"], state["now"]
+        self._partition_of = state["partition_of"]
+        self._firsts, self._lasts = state["firsts"], state["lasts"]
 
     def _partition(self, keys: Ints) -> Ints:
         return keys if self._partitions is self._keys else self._partition_of[keys]

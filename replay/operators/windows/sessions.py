@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from chronicle.summary import Ints
 from replay.language.bound_select import SessionWindows
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.entries import Entries
 from replay.operators.windows.forming import Placed
@@ -87,6 +88,23 @@ class SessionForming:
         if len(told):
             yield told, self._rows(told, *sessions)
 
+    def state(self) -> State:
+        """Return what is known of sessions."""
+        return {
+            "partitions": self._partitions.state(),
+            "current": self._current,
+            "starts": self._starts,
+            "lasts": self._lasts,
+            "base": self._base,
+            "now": self._now,
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._partitions.take_over(state["partitions"])
+        self._current, self._starts = state["current"], state["starts"]
+        self._lasts, self._base, self._now = state["lasts"], state["base"], state["now"]
+
     def _n_over(self, *, final: bool) -> int:
         """Return how many of the sessions held come before any that could still change."""
         if final or not len(self._starts):
@@ -145,3 +163,10 @@ class WholeForming:
         columns = self._keys.columns(entries.key[lo]) if self._keys.width else []
         if len(lo):
             yield entries, WindowRows(lo, hi, lo, hi, columns, None)
+
+    def state(self) -> State:
+        """Return nothing: keys and entries are all there is."""
+        return {}
+
+    def take_over(self, state: State) -> None:
+        """Go on from nothing."""

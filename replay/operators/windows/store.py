@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.summary import Ints
+from replay.operators.packing import State
 from replay.operators.windows.entries import Entries
 from replay.operators.windows.kernels import order_rows
 
@@ -79,6 +80,20 @@ class EntryStore:
             return
         entries = self.sorted(ranks)
         self._replace(entries.merged(runs_of(entries)))
+
+    def state(self) -> State:
+        """Return the entries and how they came."""
+        entries = Entries.concat(self._parts)
+        return {
+            "entries": entries.state(),
+            "added": self._added,
+            "is_sorted": self._is_sorted,
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._replace(Entries.from_state(state["entries"]))
+        self._added, self._is_sorted = state["added"], state["is_sorted"]
 
     def _replace(self, entries: Entries) -> None:
         self._parts = [entries]

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from chronicle.summary import Ints
 from replay.language.bound_select import CumulateWindows, TimeWindows
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.borders import TimeGrid, grid_of
 from replay.operators.windows.entries import Entries
@@ -119,6 +120,23 @@ class TimeForming:
             if len(rows.lo):
                 yield entries, rows
         store.keep(entries.position >= self._grid.bounds(end, end + 1)[0])
+
+    def state(self) -> State:
+        """Return what is known of windows."""
+        return {
+            "firsts": self._firsts,
+            "lasts": self._lasts,
+            "now": self._now,
+            "next": self._next,
+            "origin": None if self._grid is None else self._grid.origin,
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._firsts, self._lasts = state["firsts"], state["lasts"]
+        self._now, self._next = state["now"], state["next"]
+        origin = state["origin"]
+        self._grid = None if origin is None else grid_of(self._windows, origin)
 
     def _complete(self, grid: TimeGrid, *, final: bool) -> int:
         """Return the number of the first window that more events could change."""

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.engines.arrivals import Arrivals
-from replay.engines.packing import pack, unpack
-from replay.errors import QueryError
+from replay.operators.packing import pack, unpack
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64()), ("n", pa.int64())])
 
@@ -42,7 +40,7 @@ def test_events_are_placed_as_a_sort_of_the_whole_stream_places_them(
         at += n
         if data.draw(st.booleans()):
             copy = Arrivals(SCHEMA, "t", ("a",) if ordered else ())
-            copy.restore(arrivals.state(), arrivals.tables())
+            copy.restore(unpack(pack(arrivals.state())))
             arrivals = copy
         placed = arrivals.between(len(seen), arrivals.n_placed).column("n").to_pylist()
         seen += placed
@@ -64,22 +62,3 @@ def test_only_events_of_the_newest_time_wait_and_dropped_ones_are_gone() -> None
     assert arrivals.between(1, 4).column("n").to_pylist() == [2, 3, 1]
     arrivals.drop_before(3)
     assert (arrivals.n_placed, arrivals.n_kept) == (4, 2)
-
-
-def test_state_and_parts_come_back_as_they_were() -> None:
-    state = {"limit": None, "n": 3, "name": "ß"}
-    parts = [b"", b"\x00\xff", b"abc"]
-    assert unpack(pack(state, parts)) == (state, parts)
-
-
-@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:20], lambda b: b"x" + b[1:]])
-def test_bytes_that_are_no_snapshot_are_refused(damage: Any) -> None:
-    with pytest.raises(QueryError, match="no snapshot"):
-        unpack(damage(pack({}, [b"abc"])))
-
-
-def test_flipped_byte_in_a_snapshot_is_noticed() -> None:
-    data = bytearray(pack({"n": 1}, [b"abc"]))
-    data[-1] ^= 1
-    with pytest.raises(QueryError, match="checksum"):
-        unpack(bytes(data))

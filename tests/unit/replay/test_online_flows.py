@@ -36,6 +36,7 @@ HOP = "TABLE(HOP(TABLE {}, DESCRIPTOR(t), 3, 8))"
 QUERIES = (
     "SELECT t, a + 1 AS b FROM s WHERE x > 0 ORDER BY t",
     "SELECT DISTINCT a FROM s",
+    "SELECT DISTINCT a, k FROM s LIMIT 5 OFFSET 2",
     (
         f"SELECT window_start, COUNT(*) AS n, SUM(a) AS total FROM {HOP.format('s')} "
         "GROUP BY window_start, window_end"
@@ -85,13 +86,55 @@ def test_pieces_of_a_stream_give_the_answer_over_history(sql: str, each: int) ->
         assert sum(piece.num_rows for piece in pieces) > 0.7 * found.num_rows
 
 
+@pytest.mark.parametrize("sql", QUERIES)
+@pytest.mark.parametrize("each", [1, 7])
+def test_a_snapshot_goes_on_where_it_was_taken(sql: str, each: int) -> None:
+    table = events(seed=2)
+    whole, moved = (replay.online(sql, SCHEMA, time="t") for _ in range(2))
+
+    for at in range(0, N_EVENTS, each):
+        state = moved.snapshot()
+        moved = replay.online(sql, SCHEMA, time="t")
+        moved.restore(state)
+        piece = table.slice(at, each)
+        assert moved.push(piece).to_pylist() == whole.push(piece).to_pylist()
+        assert (moved.is_done, moved.n_faults) == (whole.is_done, whole.n_faults)
+    assert moved.finish().to_pylist() == whole.finish().to_pylist()
+    with pytest.raises(QueryError, match="is finished"):
+        moved.push(table)
+
+
+def test_a_snapshot_remembers_the_end_and_the_last_time() -> None:
+    first = replay.online(QUERIES[0], SCHEMA, time="t")
+    first.push(events())
+    other = replay.online(QUERIES[0], SCHEMA, time="t")
+    other.restore(first.snapshot())
+    with pytest.raises(SchemaError, match="go back in time"):
+        other.push(events())
+    first.finish()
+    other.restore(first.snapshot())
+    with pytest.raises(QueryError, match="is finished"):
+        other.push(events())
+
+
+def test_a_snapshot_of_another_query_or_other_columns_is_refused() -> None:
+    state = replay.online(QUERIES[3], SCHEMA, time="t").snapshot()
+    with pytest.raises(QueryError, match="another query"):
+        replay.online(QUERIES[3].replace("SUM(a)", "SUM(x)"), SCHEMA, time="t").restore(state)
+    wider = pa.schema([("t", pa.int64()), ("a", pa.float64())])
+    with pytest.raises(QueryError, match="other columns"):
+        replay.online(QUERIES[3], wider, time="t").restore(state)
+    with pytest.raises(QueryError, match="no snapshot"):
+        replay.online(QUERIES[3], SCHEMA, time="t").restore(b"something else")
+
+
 def with_time(sql: str) -> str:
     """Return the query with ORDER BY in its subqueries, since nobody names a table's time."""
     return sql.replace("(SELECT t FROM s)", "(SELECT t FROM s ORDER BY t)")
 
 
 def test_only_the_columns_that_are_read_are_asked_for() -> None:
-    operator = replay.online(QUERIES[3], SCHEMA, time="t")
+    operator = replay.online(QUERIES[4], SCHEMA, time="t")
     assert operator.columns == ("a", "k", "t", "x")
     narrow = replay.online("SELECT a FROM (SELECT * FROM s) WHERE a > 1", SCHEMA, time="t")
     assert narrow.columns == ("a", "t")
@@ -101,7 +144,7 @@ def test_only_the_columns_that_are_read_are_asked_for() -> None:
 def test_no_events_have_an_answer_too() -> None:
     count = replay.online("SELECT COUNT(*) AS n FROM s", SCHEMA, time="t")
     assert count.finish().to_pylist() == [{"n": 0}]
-    windows = replay.online(QUERIES[2], SCHEMA, time="t")
+    windows = replay.online(QUERIES[3], SCHEMA, time="t")
     assert windows.finish().equals(windows.schema.empty_table())
 
 

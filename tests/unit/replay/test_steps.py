@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pytest
 
+from replay.errors import QueryError
 from replay.operators.outer_pieces import run_through
-from replay.running.steps import Chain
+from replay.running.steps import Chain, TimeCheck
 
 
 class Counting:
@@ -52,3 +54,11 @@ def test_nothing_more_is_asked_of_operators_before_one_that_has_enough() -> None
 
     assert first.calls == ["push", "push"]
     assert last.calls == ["push", "push", "finish"]
+
+
+def test_time_that_goes_back_is_noticed_behind_a_state_too() -> None:
+    before, after = TimeCheck("t"), TimeCheck("t")
+    list(before.push(two_rows()))
+    after.take_over(before.state())
+    with pytest.raises(QueryError, match="go back in time"):
+        list(after.push(two_rows()))

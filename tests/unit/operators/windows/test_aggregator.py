@@ -21,6 +21,7 @@ from replay.language.bound_select import (
     WholeRange,
     Windows,
 )
+from replay.operators.packing import pack, unpack
 from replay.operators.windows import forming, store
 from replay.operators.windows.aggregator import WindowAggregator
 from tests.window_cases import (
@@ -345,3 +346,15 @@ def test_entries_of_one_group_are_merged_while_they_wait(monkeypatch: pytest.Mon
     assert aggregator.n_held <= 2 * 64
     rows = [row for table in aggregator.finish() for row in to_rows(table)]
     assert rows == [("a", 500, 500.0, 1.0, 1.0), ("b", 500, 500.0, 1.0, 1.0)]
+
+
+def test_a_state_keeps_how_much_was_added_since_entries_were_merged() -> None:
+    what = aggregation(SessionWindows(5), agg("sum"))
+    events = pa.table({"t": [0, 1, 2], "x": [1.0, 2.0, 4.0]})
+    before, after = (WindowAggregator(what, events.schema) for _ in range(2))
+    for row in range(3):
+        list(before.push(events.slice(row, 1), row))
+    after.take_over(unpack(pack(before.state())))
+    # When entries are merged decides in which order their sums are added.
+    assert after._store.added == before._store.added == 3
+    assert after.n_held == before.n_held == 3

@@ -1,0 +1,40 @@
+"""Snapshots of online queries: bytes that say which query they are of, and which version wrote."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pyarrow as pa
+
+from replay.errors import QueryError
+from replay.operators.packing import State, pack, unpack
+
+SNAPSHOT_FORMAT = 2
+"""Changes whenever a snapshot of an older version could be read wrongly."""
+
+
+def digest_of(query: object, schema: pa.Schema) -> str:
+    """Return what tells a bound query over events of a schema from others."""
+    return hashlib.sha256(repr((query, str(schema))).encode()).hexdigest()
+
+
+def to_snapshot(digest: str, state: State) -> bytes:
+    """Return the state of the query of a digest as bytes."""
+    return pack({"format": SNAPSHOT_FORMAT, "query": digest, "operator": state})
+
+
+def from_snapshot(digest: str, data: bytes) -> State:
+    """Return the state that `to_snapshot` was given.
+
+    Raises
+    ------
+    QueryError
+        If these bytes are no snapshot, or one of another query or another version.
+    """
+    found = unpack(data)
+    if found.get("format") != SNAPSHOT_FORMAT:
+        raise QueryError("the snapshot was written by another version of Chronicle")
+    if found["query"] != digest:
+        raise QueryError("the snapshot is one of another query or of other columns")
+    state: State = found["operator"]
+    return state
