@@ -20,13 +20,9 @@ from replay.engines.spans import Piece, SpanReader
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
 from replay.language.bound import Expression
-from replay.language.bound_select import JoinKind, JoinRelation, Relation
-from replay.language.join_conditions import JoinConditions, split_conditions
-from replay.language.join_unfold import unfold
-from replay.operators.joins.asof import AsofJoin
-from replay.operators.joins.join import StreamJoin
+from replay.language.bound_select import JoinRelation, Relation
 from replay.operators.joins.keys import KeyNumbers
-from replay.operators.joins.layout import side_columns
+from replay.operators.joins.outline import JoinOutline
 from replay.operators.joins.windowed import WindowJoin
 from replay.planning.block_ranges import all_blocks, count_blocks
 from replay.planning.filter_query import to_pattern_query
@@ -107,13 +103,10 @@ class JoinRun:
         columns: Collection[str] = (),
         requested: str = "auto",
     ) -> None:
-        unfolded = unfold(join)
-        self._join = join = unfolded.join
-        self._conditions = split_conditions(
-            join, where, left=unfolded.left_condition, right=unfolded.right_condition
-        )
-        names = side_columns(join, self._conditions, columns)
-        self._columns = names
+        outline = JoinOutline.of(join, where=where, columns=columns)
+        self._join = join = outline.join
+        self._conditions = outline.conditions
+        self._columns = names = outline.side_columns
         self._sides = open_source(join.left, names[0]), open_source(join.right, names[1])
         left, right = self._sides
         self.plan: JoinPlan = choose_join_plan(
@@ -122,7 +115,8 @@ class JoinRun:
             (left.statistics, right.statistics),
             requested=requested,
         )
-        self._operator = _operator_of(join, self._conditions, self._sides, columns)
+        first = [None if side.snapshot is None else side.snapshot.t_min for side in self._sides]
+        self._operator = outline.operator(left.schema, right.schema, origins=(first[0], first[1]))
         self._scans: list[Scan] = []
         self._span_readers: list[SpanReader] = []
         self._reads: list[tuple[int, IntArray, tuple[str, ...]]] = []
@@ -370,16 +364,3 @@ class _Waiting:
             return None
         self._next = next(self._pieces, None)
         return piece
-
-
-def _operator_of(
-    join: JoinRelation,
-    conditions: JoinConditions,
-    sides: tuple[JoinSide, JoinSide],
-    columns: Collection[str],
-) -> StreamJoin:
-    schemas = sides[0].schema, sides[1].schema
-    if join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT):
-        return AsofJoin(join, conditions, *schemas, columns)
-    first = [None if side.snapshot is None else side.snapshot.t_min for side in sides]
-    return WindowJoin(join, conditions, *schemas, columns, origins=(first[0], first[1]))

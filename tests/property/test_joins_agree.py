@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from replay.language.bound_select import JoinKind
 from replay.language.join_conditions import split_conditions
 from replay.operators.joins import asof, join, windowed
+from replay.operators.packing import pack, unpack
 from tests.join_cases import SCHEMA, JoinCase, join_cases, to_table, values_of
 
 
@@ -43,6 +44,13 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asof, "PAIRS_AT_ONCE", 3)
 
 
+def moved(case: JoinCase, operator: Any) -> Any:
+    """An operator that goes on from the packed state of another."""
+    other = operator_of(case)
+    other.take_over(unpack(pack(operator.state())))
+    return other
+
+
 @given(case=join_cases(), data=st.data())
 def test_a_join_gives_the_answer_of_its_definition(case: JoinCase, data: st.DataObject) -> None:
     operator = operator_of(case)
@@ -58,6 +66,13 @@ def test_a_join_gives_the_answer_of_its_definition(case: JoinCase, data: st.Data
         found += operator.certain(*ended)
         if operator.is_over(*ended):
             break
+        if data.draw(st.booleans()):
+            operator = moved(case, operator)
+        for place in (0, 1):
+            rows = [time for table in waiting[place] for time in table.column("t").to_pylist()]
+            if rows and data.draw(st.booleans()):
+                operator.advance(place, rows[0] - data.draw(st.integers(0, 2)))
+                found += operator.certain(False, False)
     found += operator.certain(True, True)
     answer = values_of(pa.concat_tables(found))
     event(f"{case.join.kind.value}: {min(len(answer), 3)} rows")

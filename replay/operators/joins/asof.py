@@ -14,6 +14,7 @@ from replay.language.join_conditions import JoinConditions
 from replay.operators.joins.join import END_OF_TIME, KEPT_ROWS_MIN, StreamJoin
 from replay.operators.joins.kernels import NONE, OUT, find_latest, note_latest
 from replay.operators.joins.search import LEFT, PAIRS_AT_ONCE, RIGHT, to_window
+from replay.operators.packing import State
 
 IntArray = npt.NDArray[np.int64]
 
@@ -88,6 +89,15 @@ class AsofJoin(StreamJoin):
             row += n
         self._left.drop_before(self._left.first + row)
         self._drop(right, is_over=left_ended and not self._left.n_kept)
+
+    def state(self) -> State:
+        """Return what is known and kept; see `StreamJoin.state`."""
+        return {**super().state(), "latest": self._latest, "seen": self._seen}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave; see `StreamJoin.take_over`."""
+        super().take_over(state)
+        self._latest, self._seen = state["latest"], state["seen"]
 
     def _rows(self, first_slot: int, found: IntArray) -> Iterator[pa.Table]:
         slots = np.arange(first_slot, first_slot + len(found))

@@ -17,6 +17,7 @@ from replay.operators.evaluate import truths
 from replay.operators.joins.kernels import NONE, OUT
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.joins.rows import KeptRows
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 
 
@@ -57,6 +58,7 @@ class SideIntake:
         self.origin: int | None = None
         """Time of the first row that came; None before."""
         self.last_time: int | None = None
+        """Time before which no further row is; None if nothing is known."""
         self._next_seq = 0
 
     @property
@@ -91,6 +93,25 @@ class SideIntake:
                 "takes events in order of time, so order the subquery by it"
             )
         return times
+
+    def advance(self, time: int) -> None:
+        """Take it that no further row is before a time."""
+        self.last_time = time if self.last_time is None else max(self.last_time, time)
+
+    def state(self) -> State:
+        """Return what is known and kept."""
+        return {
+            "origin": self.origin,
+            "last_time": self.last_time,
+            "next_seq": self._next_seq,
+            "kept": self.kept.state(),
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self.origin, self.last_time = state["origin"], state["last_time"]
+        self._next_seq = state["next_seq"]
+        self.kept.take_over(state["kept"])
 
     def renumber(self, keys: KeyNumbers) -> None:
         """Give the keys of the rows kept new numbers; rows without a partner stay so."""

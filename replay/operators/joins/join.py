@@ -12,6 +12,7 @@ from replay.language.join_conditions import JoinConditions
 from replay.operators.joins.intake import behind, intakes_of
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.joins.layout import JoinLayout
+from replay.operators.packing import State
 from replay.operators.scalars import Faults
 
 KEPT_ROWS_MIN = 1 << 12
@@ -89,6 +90,18 @@ class StreamJoin(ABC):
         """
         self._sides[place].push(table, first_seq, self._keys, self._faults)
 
+    def advance(self, place: int, time: int) -> None:
+        """Take it that no further row of a side is before a time.
+
+        Parameters
+        ----------
+        place
+            0 for the left, 1 for the right.
+        time
+            As `chronicle.time.to_int64` has it.
+        """
+        self._sides[place].advance(time)
+
     def behind(self, left_ended: bool, right_ended: bool) -> int:
         """Return the side of which rows are needed next; see `intake.behind`."""
         return behind(self._sides, (left_ended, right_ended))
@@ -106,6 +119,21 @@ class StreamJoin(ABC):
         left_ended, right_ended
             Whether no further row comes of a side.
         """
+
+    def state(self) -> State:
+        """Return what is known and kept, for `take_over` of an operator of the same join."""
+        return {
+            "n_faults": self._faults.count,
+            "keys": self._keys.state(),
+            "sides": [side.state() for side in self._sides],
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave; what was pushed here is forgotten."""
+        self._faults.count = state["n_faults"]
+        self._keys.take_over(state["keys"])
+        for side, own in zip(self._sides, state["sides"], strict=True):
+            side.take_over(own)
 
     def _forget_keys(self) -> None:
         """Forget the keys of rows long gone, once those are most of them, by numbering anew."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from replay.language.bound import Attribute, DataType
 from replay.operators.columns import Columns
 from replay.operators.joins.kernels import NONE, number_values
+from replay.operators.packing import State
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -71,6 +72,22 @@ class KeyNumbers:
             codes = self._pairs[place - 1].number(paired, exists)
         return np.zeros(table.num_rows, np.int64) if codes is None else codes
 
+    def state(self) -> State:
+        """Return the keys by their numbers."""
+        return {
+            "texts": [list(known) for known in self._texts],
+            "values": [numbers.state() for numbers in self._values],
+            "pairs": [numbers.state() for numbers in self._pairs],
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._texts = [{text: number for number, text in enumerate(t)} for t in state["texts"]]
+        for numbers, own in zip(
+            (*self._values, *self._pairs), (*state["values"], *state["pairs"]), strict=True
+        ):
+            numbers.take_over(own)
+
     def _column(self, place: int, rows: Columns, table: pa.Table, name: str) -> IntArray:
         data_type = table.schema.field(name).type
         if pa.types.is_string(data_type) or pa.types.is_dictionary(data_type):
@@ -114,6 +131,14 @@ class _Numbers:
         out = np.empty(len(values), np.int64)
         self._n = self._fill(values, exists, self._n, out)
         return out
+
+    def state(self) -> State:
+        """Return the table."""
+        return {"n": self._n, "keys": self._keys, "numbers": self._numbers}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._n, self._keys, self._numbers = state["n"], state["keys"], state["numbers"]
 
     def _make_room(self, n_more: int) -> None:
         n_slots = len(self._keys)

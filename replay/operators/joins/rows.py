@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from replay.operators.joins.kernels import NONE
+from replay.operators.packing import State
 
 IntArray = npt.NDArray[np.int64]
 
@@ -70,6 +71,19 @@ class KeptRows:
         for column, values in zip(self._columns, (times, seqs, codes), strict=True):
             column[self._n : n] = values
         self._n = n
+
+    def state(self) -> State:
+        """Return the rows kept."""
+        return {
+            "table": self.table,
+            "first": self.first,
+            "columns": self._columns[:, : self._n],
+        }
+
+    def take_over(self, state: State) -> None:
+        """Keep what `state` gave."""
+        self.table, self.first, self._columns = state["table"], state["first"], state["columns"]
+        self._n = self._columns.shape[1]
 
     def take(self, names: Sequence[str], rows: IntArray) -> list[pa.ChunkedArray]:
         """Return columns of some rows that are kept; NULLs for `NONE`."""

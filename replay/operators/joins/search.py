@@ -12,6 +12,7 @@ from replay.language.bound_select import JoinWindow
 from replay.operators.joins import kernels
 from replay.operators.joins.kernels import NONE
 from replay.operators.joins.rows import KeptRows
+from replay.operators.packing import State
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -104,6 +105,20 @@ class PairSearch:
             side = self._side(place, n_keys)
             kernels.link_rows(side, side[0], int(self._state[end]))
 
+    def state(self) -> State:
+        """Return where the search stands; the rows and windows others know."""
+        return {
+            "state": self._state,
+            "following": self._following,
+            "heads": self._heads,
+            "tails": self._tails,
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._state, self._following = state["state"], state["following"]
+        self._heads, self._tails = state["heads"], state["tails"]
+
     def _side(self, place: int, n_keys: int) -> tuple[int, *tuple[IntArray, ...]]:
         """Return the fields of `kernels.Side`."""
         kept = self._kept[place]
@@ -160,6 +175,15 @@ class Fates:
         """Forget rows of the left, before they are dropped."""
         self._grow()
         self._has_partner = self._has_partner[row - self._left.first :].copy()
+
+    def state(self) -> State:
+        """Return where the search stands and what it found."""
+        return {"search": self.search.state(), "has_partner": self._has_partner}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self.search.take_over(state["search"])
+        self._has_partner = state["has_partner"]
 
     def _grow(self) -> None:
         n_more = self._left.n_kept - len(self._has_partner)

@@ -16,6 +16,7 @@ from replay.operators.evaluate import truths
 from replay.operators.joins.join import END_OF_TIME, KEPT_ROWS_MIN, StreamJoin
 from replay.operators.joins.kernels import NONE, ORIGIN
 from replay.operators.joins.search import LEFT, RIGHT, Fates, PairSearch, to_window
+from replay.operators.packing import State
 
 IntArray = npt.NDArray[np.int64]
 
@@ -101,6 +102,23 @@ class WindowJoin(StreamJoin):
         yield from self.certain(True, True)
         for search in self._searches():
             search.skip_to(left_rows, right_rows)
+
+    def state(self) -> State:
+        """Return what is known and kept; see `StreamJoin.state`."""
+        return {
+            **super().state(),
+            "windows": self._windows,
+            "search": self._search.state(),
+            "fates": None if self._fates is None else self._fates.state(),
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave; see `StreamJoin.take_over`."""
+        super().take_over(state)
+        self._windows[:] = state["windows"]
+        self._search.take_over(state["search"])
+        if self._fates is not None:
+            self._fates.take_over(state["fates"])
 
     def _found(self, until: int, *, is_end: bool) -> Iterator[pa.Table]:
         n_keys = len(self._keys)
