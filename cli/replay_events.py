@@ -102,6 +102,7 @@ def replay(
     settings = snapshot.settings
     attached = None
     if query is not None:
+        _check_one_stream(query)
         attached = online(query, snapshot.schema, time=settings.time, params=values)
     paced = events(
         opened,
@@ -130,6 +131,19 @@ def replay(
             say(f"interrupted after {n_events:,} events, at {paced.position}")
             raise typer.Exit(INTERRUPTED) from None
     say(f"{n_events:,} events in {time.monotonic() - began:.1f} s")
+
+
+def _check_one_stream(query: str) -> None:
+    from replay.language.select_syntax import streams_of
+    from replay.running.statement import parse
+
+    read = streams_of(parse(query))
+    if len(read) > 1:
+        raise typer.BadParameter(
+            f"a replay hands out the events of one stream, and the query reads {', '.join(read)}; "
+            "push the events of each to replay.online in Python",
+            param_hint="--query",
+        )
 
 
 def _write(outlet: Outlet, table: pa.Table) -> None:

@@ -14,12 +14,13 @@ from chronicle import Store
 from chronicle.errors import StreamNotFoundError
 from replay.errors import PlanError, QueryError
 from replay.language.cursor import RESERVED
+from replay.language.select_syntax import streams_of
 from replay.online import OnlineFlow, online
 from replay.query import Explanation, batches, explain, query
 from replay.result import Result
 from replay.running.arguments import AsOf, Tables
 from replay.running.online_query import OnlineQuery
-from replay.running.statement import Parameters
+from replay.running.statement import Parameters, parse
 
 Length = str | int | dt.timedelta
 """A length of time: SQL (``1 HOUR``), a ``timedelta``, or a number in the time column's unit."""
@@ -272,12 +273,19 @@ class Dataflow:
         return query(self.source, f"CREATE STREAM {_name(name)} AS {self.sql}", params=params)
 
     def online(self, *, params: Parameters | None = None) -> OnlineQuery | OnlineFlow:
-        """Return the operator that answers it while events come in; see ``replay.online``."""
+        """Return the operator that answers it while events come in; see ``replay.online``.
+
+        Streams that are joined have the names they have in the source.
+        """
+        names = streams_of(parse(self.sql))
         if isinstance(self.source, Store):
-            schema = self.source.stream(self.name).schema
+            streams = {name: self.source.stream(name) for name in names}
+            schemas = {name: stream.schema for name, stream in streams.items()}
+            times = {name: stream.settings.time for name, stream in streams.items()}
         else:
-            schema = self.source[self.name].schema
-        return online(self.sql, schema, time=self.first_time, params=params)
+            schemas = {name: self.source[name].schema for name in names}
+            times = {} if self.first_time is None else {self.name: self.first_time}
+        return online(self.sql, schemas, time=times, params=params)
 
     def _store(self, what: str) -> Store:
         if not isinstance(self.source, Store):

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.schema import normalise_schema
-from chronicle.time import to_int64
+from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
-from replay.language.bound import BoundPatternQuery, Outer
+from replay.language.bound import Outer
 from replay.language.bound_select import BoundCreate, BoundQuery
+from replay.language.select_syntax import streams_of
 from replay.language.syntax import Identifier, PatternQuery
-from replay.operators.outer_pieces import OuterOperator
 from replay.operators.packing import State
-from replay.planning.reads import columns_of_query
+from replay.running.arguments import Moment, to_internal
 from replay.running.binding import bind_over
+from replay.running.catalog import Described
+from replay.running.inlets import Inlet, StreamInlet, open_inlet
 from replay.running.online_query import OnlineQuery, checked
 from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
 from replay.running.statement import Parameters, parse, prepare
-from replay.running.steps import Chain, operators_of, stages
 
 
 def online(
     sql: str,
-    schema: pa.Schema,
+    schema: pa.Schema | Mapping[str, pa.Schema],
     *,
-    time: str | None = None,
+    time: str | Mapping[str, str] | None = None,
     params: Parameters | None = None,
 ) -> OnlineQuery | OnlineFlow:
     """Return an operator that answers a query while its events come in.
@@ -37,11 +40,12 @@ def online(
     Parameters
     ----------
     sql
-        The query; what its FROM names does not matter.
+        The query. Where it reads one stream, what its FROM names does not matter.
     schema
-        Of the events.
+        Of the events; by the streams' names where a join reads more than one.
     time
-        The stream's time column; None: whatever ORDER BY or DESCRIPTOR names.
+        The stream's time column, or that of each by name; None: whatever ORDER BY or DESCRIPTOR
+        names.
     params
         Values of the query's parameters (``:name``).
 
@@ -55,20 +59,63 @@ def online(
     Raises
     ------
     QueryError
-        If the query cannot be read or bound, needs all rows before it can give one (ORDER BY;
-        GROUP BY, DISTINCT or HAVING around MATCH_RECOGNIZE), or joins streams.
+        If the query cannot be read or bound, or needs all rows before it can give one (ORDER BY;
+        GROUP BY, DISTINCT or HAVING around MATCH_RECOGNIZE).
+    StreamNotFoundError
+        If it reads a stream whose schema is not given.
+
+    Examples
+    --------
+    >>> both = "SELECT bid, ask FROM bids JOIN asks WITHIN 2"
+    >>> bids = pa.schema([("t", pa.int64()), ("bid", pa.int64())])
+    >>> asks = pa.schema([("t", pa.int64()), ("ask", pa.int64())])
+    >>> flow = online(both, {"bids": bids, "asks": asks}, time="t")
+    >>> flow.push(pa.table({"t": [1, 3], "bid": [10, 11]}), stream="bids").num_rows
+    0
+    >>> flow.push(pa.table({"t": [2, 4], "ask": [12, 13]}), stream="asks").to_pylist()
+    [{'bid': 10, 'ask': 12}]
+    >>> flow.advance(5, stream="bids").to_pylist()
+    [{'bid': 11, 'ask': 12}]
+    >>> flow.finish().to_pylist()
+    [{'bid': 11, 'ask': 13}]
     """
     parsed = parse(sql)
+    describe = _describer(streams_of(parsed), schema, time)
     if isinstance(parsed, PatternQuery) and isinstance(parsed.source, Identifier):
-        statement = prepare(sql, schema, time, params or {})
+        described = describe(parsed.source.name)
+        statement = prepare(sql, *described, params or {})
         _check_rows_alone(statement.bound.outer)
-        return OnlineQuery(statement, schema)
-    bound = bind_over(sql, lambda _: (schema, time), params or {})
+        return OnlineQuery(statement, described[0])
+    bound = bind_over(sql, describe, params or {})
     if isinstance(bound, BoundCreate):
         raise NotSupportedError(
             "CREATE STREAM takes its rows from history; give its query alone to go online"
         )
-    return OnlineFlow(bound, schema)
+    return OnlineFlow(bound, describe)
+
+
+def _describer(
+    streams: tuple[str, ...],
+    schema: pa.Schema | Mapping[str, pa.Schema],
+    time: str | Mapping[str, str] | None,
+) -> Callable[[str], Described]:
+    """Return what tells columns and time column of a stream of the query."""
+    if isinstance(schema, pa.Schema):
+        if len(streams) > 1:
+            given = ", ".join(f"'{name}': …" for name in streams)
+            raise QueryError(
+                f"the query reads the streams {', '.join(streams)}; give the schema of each: "
+                f"{{{given}}}"
+            )
+        schema = dict.fromkeys(streams, schema)
+    schemas = dict(schema)
+
+    def describe(name: str) -> Described:
+        if name not in schemas:
+            raise StreamNotFoundError(name, candidates=schemas)
+        return schemas[name], time.get(name) if isinstance(time, Mapping) else time
+
+    return describe
 
 
 def _check_rows_alone(outer: Outer | None) -> None:
@@ -79,11 +126,27 @@ def _check_rows_alone(outer: Outer | None) -> None:
         )
 
 
+@dataclass(slots=True)
+class _Stream:
+    """A stream as its events come in."""
+
+    schema: pa.Schema
+    """What the query reads of them."""
+    time: str
+    last_time: int | None = None
+    """Time before which no further event is; None if nothing is known."""
+
+
 class OnlineFlow:
     """A query of any other kind over events that are pushed in order of time; `online` makes it.
 
     Rows are kept as its operators need them: those of open windows, of undecided matches of a
-    pattern over a subquery, and for DISTINCT what has been given.
+    pattern over a subquery, those that may still be joined, and for DISTINCT what has been given.
+
+    A join of two streams takes the events of each in their order, and those of one in any way
+    between those of the other. It gives the rows up to the time that both have reached: what comes
+    of one stream waits until the other has an event at least as late, or `advance` says that it
+    has none.
 
     Attributes
     ----------
@@ -91,81 +154,107 @@ class OnlineFlow:
         Columns of the answer.
     """
 
-    def __init__(self, query: BoundQuery, schema: pa.Schema) -> None:
-        parts = stages(query)
-        operators = [step for part in parts for step in operators_of(part, eager=True)]
-        if any(isinstance(step, OuterOperator) and step.needs_end for step in operators):
-            raise NotSupportedError(
-                "ORDER BY, and GROUP BY around MATCH_RECOGNIZE, need the whole answer, which an "
-                "online query never has; leave them out, or use replay.query"
-            )
-        names, self._time = _reads(parts[0])
-        if self._time is None:
-            raise QueryError(
-                "an online query has to know which column is the time; give it as time='…'"
-            )
-        fields = [schema.field(name) for name in sorted({*names, self._time})]
-        self._events = normalise_schema(pa.schema(fields))
-        self._chain = Chain(operators)
-        # No events make no difference, and tell the columns of the answer.
-        self.schema = pa.concat_tables(self._chain.push(self._events.empty_table())).schema
-        self._digest = digest_of(query, self._events)
-        self._last_time: int | None = None
+    def __init__(self, query: BoundQuery, describe: Callable[[str], Described]) -> None:
+        self._inlet: Inlet = open_inlet(query, lambda name: normalise_schema(describe(name)[0]))
+        self._streams = _streams_of(self._inlet.streams)
+        self.schema = self._inlet.schema
+        read = [(name, str(stream.schema)) for name, stream in self._streams.items()]
+        self._digest = digest_of(query, read)
         self._is_finished = False
 
     @property
+    def streams(self) -> dict[str, tuple[str, ...]]:
+        """Columns of the events that the query reads, by stream."""
+        return {name: tuple(stream.schema.names) for name, stream in self._streams.items()}
+
+    @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the events that the query reads."""
-        return tuple(self._events.names)
+        """Columns of the events that a query over one stream reads; see `streams` for others.
+
+        Raises
+        ------
+        QueryError
+            If the query reads more than one stream.
+        """
+        return self.streams[self._name(None)]
 
     @property
     def is_done(self) -> bool:
         """Whether LIMIT has enough: no event to come changes the answer."""
-        return self._chain.is_done
+        return self._inlet.is_done
 
     @property
     def n_faults(self) -> int:
         """Number of faults of rows so far."""
-        return self._chain.n_faults
+        return self._inlet.n_faults
 
-    def push(self, table: pa.Table) -> pa.Table:
+    def push(self, table: pa.Table, *, stream: str | None = None) -> pa.Table:
         """Take the next events and return the rows of the answer that are certain now.
 
         Parameters
         ----------
         table
             Events with at least the columns the query reads, in order of time and none before
-            those pushed last.
+            those of the stream pushed last.
+        stream
+            Whose events they are; may be left out where the query reads one stream.
 
         Raises
         ------
         SchemaError
             If a column is missing or has another type, or events have no time or go back in time.
         QueryError
-            If a sum does not fit, or the query is finished.
+            If a sum does not fit, the query is finished, or it reads no such stream.
         """
-        if self._is_finished:
-            raise QueryError("this online query is finished; make a new one for more events")
-        assert self._time is not None
-        events = checked(table, self._events, self._time, last_time=self._last_time)
+        name = self._name(stream)
+        self._check_open()
+        known = self._streams[name]
+        events = checked(table, known.schema, known.time, last_time=known.last_time)
         if events.num_rows:
-            last = events.column(self._time).slice(events.num_rows - 1)
-            self._last_time = to_int64(last, name=self._time)[0].as_py()
-        return self._joined(iter(()) if self.is_done else self._chain.push(events))
+            last = events.column(known.time).slice(events.num_rows - 1)
+            known.last_time = to_int64(last, name=known.time)[0].as_py()
+        return self._joined(() if self.is_done else self._inlet.push(name, events))
+
+    def advance(self, to: Moment, *, stream: str | None = None) -> pa.Table:
+        """Promise that no further event of a stream is before a time, and return what is certain.
+
+        A join then goes on although one of its streams is silent; other operators wait for events.
+
+        Parameters
+        ----------
+        to
+            A number where the stream's times are integers, else a ``datetime`` or ISO 8601 text.
+        stream
+            As in `push`.
+
+        Raises
+        ------
+        SchemaError
+            If it is no time of this stream.
+        QueryError
+            If the query is finished, or reads no such stream.
+        """
+        name = self._name(stream)
+        self._check_open()
+        known = self._streams[name]
+        kind = time_type(known.schema.field(known.time).type, column=known.time)
+        time = to_internal(to, kind)
+        known.last_time = time if known.last_time is None else max(known.last_time, time)
+        return self._joined(() if self.is_done else self._inlet.advance(name, time))
 
     def finish(self) -> pa.Table:
-        """End the stream and return the rest of the answer."""
+        """End the streams and return the rest of the answer."""
         if self._is_finished:
             raise QueryError("this online query is finished already")
         self._is_finished = True
-        return self._joined(self._chain.finish())
+        return self._joined(self._inlet.finish())
 
     def snapshot(self) -> bytes:
         """Return all state, to go on from in an operator made for the same query."""
         state: State = {
-            "last_time": self._last_time,
+            "last_times": {name: stream.last_time for name, stream in self._streams.items()},
             "is_finished": self._is_finished,
-            "chain": self._chain.state(),
+            "inlet": self._inlet.state(),
         }
         return to_snapshot(self._digest, state)
 
@@ -178,15 +267,42 @@ class OnlineFlow:
             If these bytes are no snapshot, or one of another query or another version.
         """
         state = from_snapshot(self._digest, data)
-        self._last_time, self._is_finished = state["last_time"], state["is_finished"]
-        self._chain.take_over(state["chain"])
+        for name, stream in self._streams.items():
+            stream.last_time = state["last_times"][name]
+        self._is_finished = state["is_finished"]
+        self._inlet.take_over(state["inlet"])
+
+    def _name(self, stream: str | None) -> str:
+        names = tuple(self._streams)
+        if stream in names:
+            return stream
+        if stream is None and len(names) == 1:
+            return names[0]
+        said = "say which of them: stream=…" if stream is None else f"not '{stream}'"
+        raise QueryError(f"the query reads the streams {', '.join(names)}; {said}")
+
+    def _check_open(self) -> None:
+        if self._is_finished:
+            raise QueryError("this online query is finished; make a new one for more events")
 
     def _joined(self, tables: Iterable[pa.Table]) -> pa.Table:
         return pa.concat_tables([self.schema.empty_table(), *tables])
 
 
-def _reads(query: BoundQuery) -> tuple[tuple[str, ...], str | None]:
-    """Return the columns a query reads of a stream, and which is its time."""
-    if isinstance(query, BoundPatternQuery):
-        return columns_of_query(query), query.time
-    return columns_of_query(query), query.source.time
+def _streams_of(inlets: Iterable[StreamInlet]) -> dict[str, _Stream]:
+    """Return what is read of each stream, wherever it is read."""
+    streams: dict[str, _Stream] = {}
+    for inlet in inlets:
+        if inlet.time is None:
+            raise QueryError(
+                "an online query has to know which column is the time; give it as time='…'"
+            )
+        known = streams.setdefault(inlet.stream, _Stream(inlet.schema, inlet.time))
+        if known.time != inlet.time:
+            raise SchemaError(
+                f"stream '{inlet.stream}' is read in the order of '{known.time}' and of "
+                f"'{inlet.time}'; its events can come in one order only"
+            )
+        fields = {field.name: field for field in (*known.schema, *inlet.schema)}
+        known.schema = pa.schema([fields[name] for name in sorted(fields)])
+    return streams

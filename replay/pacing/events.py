@@ -18,9 +18,9 @@ import pyarrow as pa
 from chronicle import Snapshot, Store
 from chronicle.errors import SchemaError, did_you_mean
 from replay.errors import QueryError
-from replay.pacing.source import EventRange, Moment
+from replay.pacing.source import EventRange
 from replay.pacing.timeline import Timeline
-from replay.running.arguments import AsOf
+from replay.running.arguments import AsOf, Moment
 from replay.running.statement import Parameters, parse
 
 AT_ONCE_MAX = 1 << 16

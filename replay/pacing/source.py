@@ -11,13 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle import Store
-from chronicle.local.text_times import to_internal_time
 from chronicle.time import TimeType, time_type, to_int64
 from replay.query import batches
+from replay.running.arguments import Moment, to_internal
 from replay.running.statement import Parameters
-
-Moment = int | dt.datetime | str
-"""A time of a stream: a number where its times are integers, else a ``datetime`` or ISO 8601."""
 
 _FROM, _TO = "chronicle_from", "chronicle_to"
 """Parameters of the range; a name no user would choose for another."""
@@ -88,8 +85,7 @@ class EventRange:
         SchemaError
             If it is no time of this stream.
         """
-        text = moment.isoformat() if isinstance(moment, dt.datetime) else str(moment)
-        return to_internal_time(text, self._kind)
+        return to_internal(moment, self._kind)
 
     def to_moment(self, time: int) -> int | dt.datetime:
         """Return an internal time as people have it."""

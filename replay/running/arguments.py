@@ -8,11 +8,28 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 
 from chronicle import Store
+from chronicle.local.text_times import to_internal_time
+from chronicle.time import TimeType
 from replay.errors import NotSupportedError, PlanError
 
 Tables = Mapping[str, pa.Table]
 AsOf = int | dt.datetime | str
 """A version of a stream: its number, or a time; see ``chronicle.Stream.snapshot``."""
+
+Moment = int | dt.datetime | str
+"""A time of a stream: a number where its times are integers, else a ``datetime`` or ISO 8601."""
+
+
+def to_internal(moment: Moment, kind: TimeType) -> int:
+    """Return a time of a stream in internal form.
+
+    Raises
+    ------
+    SchemaError
+        If it is no time of this kind.
+    """
+    text = moment.isoformat() if isinstance(moment, dt.datetime) else str(moment)
+    return to_internal_time(text, kind)
 
 
 def check_arguments(source: object, sql: object) -> None:

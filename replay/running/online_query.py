@@ -49,7 +49,7 @@ class OnlineQuery:
         read = columns_of_pattern(self._query)
         normal = normalise_schema(pa.schema([schema.field(name) for name in read]))
         self._schema = normal
-        self._digest = digest_of(self._query, normal)
+        self._digest = digest_of(self._query, str(normal))
         self._before, self._after = _reach(self._query)
         self._rows = Arrivals(normal, self._query.time, self._query.order_by)
         self._n_matched = 0

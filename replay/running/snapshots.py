@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-import pyarrow as pa
-
 from replay.errors import QueryError
 from replay.operators.packing import State, pack, unpack
 
@@ -13,9 +11,9 @@ SNAPSHOT_FORMAT = 2
 """Changes whenever a snapshot of an older version could be read wrongly."""
 
 
-def digest_of(query: object, schema: pa.Schema) -> str:
-    """Return what tells a bound query over events of a schema from others."""
-    return hashlib.sha256(repr((query, str(schema))).encode()).hexdigest()
+def digest_of(query: object, events: object) -> str:
+    """Return what tells a bound query over events of some columns from others."""
+    return hashlib.sha256(repr((query, events)).encode()).hexdigest()
 
 
 def to_snapshot(digest: str, state: State) -> bytes:

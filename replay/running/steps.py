@@ -8,14 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from chronicle.time import is_ascending, to_int64
-from replay.errors import NotSupportedError, QueryError
+from replay.errors import QueryError
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import BoundPatternQuery
 from replay.language.bound_select import (
     WINDOW_END,
     WINDOW_START,
     BoundQuery,
-    JoinRelation,
     SubqueryRelation,
     WholeRange,
     WindowAggregation,
@@ -24,7 +23,7 @@ from replay.operators.outer_pieces import Operator, OuterOperator
 from replay.operators.packing import State
 from replay.operators.program import compile_program
 from replay.operators.windows.aggregator import WindowAggregator
-from replay.planning.reads import columns_of_query, in_stream_order, pruned
+from replay.planning.reads import in_stream_order
 from replay.planning.simplify import without_order
 from replay.running.online_query import OnlineQuery
 from replay.running.statement import Statement
@@ -54,25 +53,6 @@ def _checks(query: BoundQuery) -> list[Operator]:
     time = query.source.time
     needs_time = query.windows is not None or bool(query.outer.order_by)
     return [TimeCheck(time)] if time is not None and needs_time else []
-
-
-def stages(query: BoundQuery) -> list[BoundQuery]:
-    """Return the subqueries below a query, from the one that reads a stream on, and the query.
-
-    Raises
-    ------
-    NotSupportedError
-        If streams are joined.
-    """
-    source = query.source
-    if isinstance(source, JoinRelation):
-        raise NotSupportedError(
-            "a join of streams takes events of both, and an online query those of one; use "
-            "replay.query"
-        )
-    if not isinstance(source, SubqueryRelation):
-        return [query]
-    return [*stages(pruned(source, columns_of_query(query)).query), query]
 
 
 def aggregating(

@@ -67,6 +67,7 @@ def test_an_arrow_stream_has_the_types_of_the_stream(command: Commands, tmp_path
         "SELECT t, x FROM s WHERE x > 4 AND a = 3",
         """SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a, B.t AS b
         PATTERN (A Z* B) WITHIN 6 DEFINE A AS a = 1, B AS a = 4)""",
+        "SELECT l.t, r.t AS u FROM s AS l JOIN s AS r WITHIN 3 ON l.a = r.a - 2",
     ],
 )
 def test_a_query_attached_gives_the_answer_it_gives_over_history(
@@ -119,6 +120,12 @@ def test_what_makes_no_sense_is_refused(command: Commands, options: list[str], s
 def test_options_that_do_not_fit_are_a_usage_error(command: Commands, options: list[str]) -> None:
     done = command("replay", "s", *options)
     assert (done.code, done.out) == (2, "")
+
+
+def test_a_query_over_two_streams_is_refused_by_their_names(command: Commands) -> None:
+    done = command("replay", "s", "--query", "SELECT s.t FROM s JOIN other WITHIN 2")
+    assert (done.code, done.out) == (2, "")
+    assert "reads s, other" in " ".join(done.err.replace("│", " ").split())
 
 
 def test_a_stream_that_is_not_there_is_named(command: Commands) -> None:

@@ -140,6 +140,22 @@ def test_joins_pair_with_another_dataflow(store: Store) -> None:
     assert counted.table.column("n").to_pylist() == [len(range(6, N_EVENTS, 7))]
 
 
+def test_a_join_goes_online_with_the_streams_of_the_source(store: Store) -> None:
+    source = replay.stream(store, "s").filter("a = 6").select("t", "x")
+    source.create("sixes")
+    flow = replay.stream(store, "s").filter("a = 5").join(replay.stream(store, "sixes"), within=3)
+    expected = flow.run().table
+    operator = flow.online()
+    assert isinstance(operator, replay.OnlineFlow)
+    assert set(operator.streams) == {"s", "sixes"}
+    pieces = [
+        operator.push(replay.stream(store, name).run().table, stream=name)
+        for name in ("sixes", "s")
+    ]
+    assert expected.num_rows == len(range(6, N_EVENTS, 7))
+    assert pa.concat_tables([*pieces, operator.finish()]).equals(expected)
+
+
 def test_the_answer_can_be_kept_as_a_stream(store: Store) -> None:
     replay.stream(store, "s").filter("a = 6").select("t", "x").create("sixes")
 
