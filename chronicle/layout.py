@@ -56,9 +56,12 @@ class Leaves:
     """Position of the block in its data file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AttributeBounds:
-    """Least and greatest value of one attribute in each of n blocks, and how values lie between."""
+    """Least and greatest value of one attribute in each of n blocks, and how values lie between.
+
+    Equal only to itself, so that what follows from it can be kept.
+    """
 
     minimum: pa.Array
     """int64 (integers, booleans, timestamps in us, dates in days), float64 or string; null where

@@ -27,6 +27,8 @@ class DataType(Enum):
     INTERVAL = "INTERVAL"  # int64 microseconds
     NULL = "NULL"  # the literal NULL before it takes a type
 
+    __hash__ = object.__hash__  # that of Enum is a call of Python, and expressions are hashed a lot
+
 
 SymbolSet = tuple[int, ...] | None
 """Symbols as ascending indices into ``BoundPatternQuery.symbols``; None: any symbol.
@@ -41,6 +43,8 @@ class AnchorKind(Enum):
     CURRENT = "current"  # the row under test, or the row an aggregate looks at
     FIRST = "first"  # first row mapped to the symbols
     LAST = "last"  # last row mapped to the symbols
+
+    __hash__ = object.__hash__  # as that of DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,12 +371,14 @@ class Outer:
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """Yield the expression and all parts of it, parents first."""
-    yield expression
-    if isinstance(expression, Call):
-        for argument in expression.args:
-            yield from walk(argument)
-    elif isinstance(expression, Aggregate) and expression.argument is not None:
-        yield from walk(expression.argument)
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if isinstance(part, Call):
+            waiting += part.args[::-1]
+        elif isinstance(part, Aggregate) and part.argument is not None:
+            waiting.append(part.argument)
 
 
 def attributes(expression: Expression | None) -> frozenset[Attribute]:

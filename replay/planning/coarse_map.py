@@ -4,104 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from indexing.key_range import KeyRange, KeyRanges
 from replay.planning.block_ranges import all_blocks, no_blocks, ranges_of
 from replay.planning.plan import Condition
 from replay.planning.shape import PatternShape
-from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, Leaves
-
-RANGES_EXACT_MAX: Final = 16
-"""Ranges of one condition that are tested one by one; longer lists by one binary search."""
+from replay.planning.statistics import BoolArray, IntArray, Leaves
 
 LEVEL_WIDTH: Final = 32
 """Buckets put together to one of the level above: the tree's fan-out."""
 
 LEVEL_BLOCKS: Final = 8192
 """Blocks that are looked at one by one at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimeBounds:
-    """The time column's bounds in each bucket, which the tree keeps apart."""
-
-    minimum: IntArray
-    maximum: IntArray
-
-
-def may_contain(ranges: KeyRanges, bounds: AttributeBounds | TimeBounds) -> BoolArray:
-    """Return which buckets may hold a value inside the ranges.
-
-    Parameters
-    ----------
-    ranges
-        Of the attribute's own type.
-    bounds
-        Least and greatest value of n buckets.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True also where nothing is known of the bucket.
-    """
-    if not isinstance(bounds, TimeBounds) and not (bounds.known & (bounds.n_values > 0)).any():
-        return ~bounds.known
-    low, high = _comparable(bounds.minimum), _comparable(bounds.maximum)
-    if len(ranges.ranges) > RANGES_EXACT_MAX:
-        mask = _meets_any(ranges, low, high)
-    else:
-        mask = np.zeros(len(low), dtype=np.bool_)
-        for r in ranges.ranges:
-            mask |= _meets(r, low, high)
-    if isinstance(bounds, TimeBounds):
-        return mask
-    return (mask & (bounds.n_values > 0)) | ~bounds.known
-
-
-def _comparable(values: Any) -> Any:
-    """Return numbers as a NumPy array, strings as an Arrow array."""
-    if isinstance(values, np.ndarray):
-        return values
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        return values.fill_null(0).to_numpy() if values.null_count else values.to_numpy()
-    return values
-
-
-def _meets(r: KeyRange, low: Any, high: Any) -> BoolArray:
-    mask = np.ones(len(low), dtype=np.bool_)
-    if r.low is not None:
-        mask &= _compare("greater_equal" if r.low_closed else "greater", high, r.low)
-    if r.high is not None:
-        mask &= _compare("less_equal" if r.high_closed else "less", low, r.high)
-    return mask
-
-
-def _compare(op: str, values: Any, key: object) -> BoolArray:
-    if isinstance(values, np.ndarray):
-        result: BoolArray = getattr(np, op)(values, key)
-        return result
-    found = getattr(pc, op)(values, pa.scalar(key, values.type))
-    return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-def _meets_any(ranges: KeyRanges, low: Any, high: Any) -> BoolArray:
-    """Return which buckets meet one of many ranges; their bounds count as closed here."""
-    hull = KeyRanges((KeyRange(ranges.ranges[0].low, ranges.ranges[-1].high),))
-    if not isinstance(low, np.ndarray):
-        return _meets(hull.ranges[0], low, high)
-    inner_lows = np.array([r.low for r in ranges.ranges[1:]])
-    inner_highs = np.array([r.high for r in ranges.ranges[:-1]])
-    # The first range that ends at or above the bucket's minimum is the only one to test.
-    first = np.searchsorted(inner_highs, low, side="left")
-    starts_below = np.ones(len(low), dtype=np.bool_)
-    inner = first > 0
-    starts_below[inner] = inner_lows[first[inner] - 1] <= high[inner]
-    return _meets(hull.ranges[0], low, high) & starts_below
 
 
 def position_masks(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Final
 
 import numpy as np
@@ -402,7 +403,7 @@ class _Search:
         """Return about how many blocks a place of a sample has."""
         features = self.weighed.features
         per_block = features.remaining_events / features.remaining_blocks
-        reach = float(np.median(features.window_events)) / per_block
+        reach = float(median(features.window_events.tolist())) / per_block
         if not reach >= 1 / MARGIN_SHARE:
             return CORE_BLOCKS
         return CORE_BLOCKS + 2 * math.ceil(min(reach, SAMPLED_REACH_MAX))

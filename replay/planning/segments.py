@@ -134,7 +134,8 @@ def to_segments(densities: FloatArray, window_events: FloatArray, events: FloatA
     """
     rows = np.vstack((densities, np.minimum(window_events, 2.0**62)))
     octaves = np.log2(np.maximum(rows, DENSITY_MIN))
-    octaves -= np.median(octaves, axis=1, keepdims=True)
+    middle = octaves.shape[1] // 2
+    octaves -= np.partition(octaves, middle, axis=1)[:, middle : middle + 1]
     octaves = octaves[np.abs(octaves).max(axis=1) > CLASS_OCTAVES / 2]
     if len(octaves) == 0:
         return np.zeros(len(events), dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from costmodel.arrays import FloatArray
 from indexing.key_range import KeyRange, KeyRanges
-from replay.planning.coarse_map import TimeBounds
+from replay.planning.extremes import ATTRIBUTES_KEPT, TimeBounds
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
 
 RANGES_MEASURED_MAX: Final = 16
@@ -50,7 +51,9 @@ class Spread:
     @classmethod
     def of(cls, bounds: AttributeBounds | TimeBounds) -> Spread:
         """Return how the values of blocks with these extremes and moments lie."""
-        return cls(bounds, _Numbers.of(bounds) if _has_distances(bounds) else None)
+        if isinstance(bounds, TimeBounds):
+            return cls(bounds, _Numbers.of_times(bounds))
+        return cls(bounds, _numbers_of(bounds))
 
     def measures(self, ranges: KeyRanges) -> bool:
         """Return whether it can be told what part of the values ranges hold: few, of numbers."""
@@ -88,11 +91,15 @@ class Spread:
         return np.where(bounds.known, shares, known)
 
 
-def _has_distances(bounds: AttributeBounds | TimeBounds) -> bool:
-    if isinstance(bounds, TimeBounds):
-        return True
-    type_ = bounds.minimum.type
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+@lru_cache(ATTRIBUTES_KEPT)
+def _numbers_of(bounds: AttributeBounds) -> _Numbers | None:
+    """Return how values lie, told by the bounds' identity; None where they have no distances."""
+    is_whole = pa.types.is_integer(bounds.minimum.type)
+    if not (is_whole or pa.types.is_floating(bounds.minimum.type)):
+        return None
+    step = 1.0 if is_whole else 0.0
+    low, high = _filled(bounds.minimum), _filled(bounds.maximum)
+    return _Numbers(low, high, step, _Shape.of(bounds, low, high, step))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,13 +114,9 @@ class _Numbers:
     """None where values lie evenly."""
 
     @classmethod
-    def of(cls, bounds: AttributeBounds | TimeBounds) -> _Numbers:
-        if isinstance(bounds, TimeBounds):
-            low, high = bounds.minimum.astype(np.float64), bounds.maximum.astype(np.float64)
-            return cls(low, high, 1.0, None)
-        step = 1.0 if pa.types.is_integer(bounds.minimum.type) else 0.0
-        low, high = _filled(bounds.minimum), _filled(bounds.maximum)
-        return cls(low, high, step, _Shape.of(bounds, low, high, step))
+    def of_times(cls, bounds: TimeBounds) -> _Numbers:
+        low, high = bounds.minimum.astype(np.float64), bounds.maximum.astype(np.float64)
+        return cls(low, high, 1.0, None)
 
     def inside(self, ranges: KeyRanges) -> FloatArray:
         """Return the part of each block's values that lies in the ranges, shape (n,)."""

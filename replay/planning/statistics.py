@@ -47,7 +47,12 @@ class Leaves(Protocol):
 
 
 class AttributeBounds(Protocol):
-    """Extremes and moments of an attribute in each block; nulls and NaN take no part."""
+    """Extremes and moments of an attribute in each block; nulls and NaN take no part.
+
+    Equal only to itself.
+    """
+
+    def __hash__(self) -> int: ...
 
     @property
     def minimum(self) -> pa.Array:

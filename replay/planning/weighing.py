@@ -18,12 +18,8 @@ from replay.language.bound import (
     attributes,
 )
 from replay.planning.block_ranges import count_blocks, mask_of, no_blocks
-from replay.planning.coarse_map import (
-    TimeBounds,
-    may_contain,
-    position_masks,
-    surviving_buckets,
-)
+from replay.planning.coarse_map import position_masks, surviving_buckets
+from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.fills import Fills
 from replay.planning.intervals import BRIDGE_BLOCKS
 from replay.planning.joint import with_lifts

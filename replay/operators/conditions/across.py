@@ -485,6 +485,8 @@ class _NoRow:
 
 def _value_without_row(expression: Expression) -> float | str | bool | None:
     """Return the value where every attribute is NULL, which need not be NULL itself."""
+    if isinstance(expression, Attribute):
+        return None
     data, valid = evaluate(expression, _NoRow(), Faults())
     if valid is not None and not valid[0]:
         return None

@@ -14,7 +14,7 @@ from indexing.key_range import KeyRanges
 from replay.language.bound import Attribute, Call, Expression, Literal, attributes
 from replay.language.bound import DataType as T
 from replay.planning.atoms import TO_DOUBLE, constant, is_missing, term
-from replay.planning.coarse_map import may_contain
+from replay.planning.extremes import may_contain
 from replay.planning.ranges import implied_ranges
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
 

@@ -108,7 +108,7 @@ class SmallLeaves:
     gap_min: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SmallBounds:
     minimum: pa.Array
     maximum: pa.Array

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from indexing.key_range import KeyRange, KeyRanges
 from replay.language.bound import Repeat, Symbol
 from replay.planning import coarse_map
-from replay.planning.coarse_map import may_contain, saturating_add
+from replay.planning.coarse_map import saturating_add
+from replay.planning.extremes import may_contain
 from replay.planning.shape import to_shape
 from replay.planning.weighing import draw_coarse_map
 from tests.oracles.intervals import deciding_rows, matches
@@ -305,3 +306,23 @@ def test_sums_of_times_never_wrap(delta):
             min(max(t + info.max * (1 if delta > 0 else -1), info.min), info.max) for t in times
         ]
     assert saturating_add(np.array(times), delta).tolist() == expected
+
+
+def test_texts_between_two_extremes_are_met_by_the_block_that_spans_them():
+    bounds = SmallStatistics([{"t": i, "a": a} for i, a in enumerate("acegik")], 2).bounds("a")
+    # Blocks hold a to c, e to g, i to k. No extreme lies in any of these ranges.
+    between = {
+        ("b", "b"): [True, False, False],
+        ("d", "d"): [False, False, False],
+        ("f", "j"): [False, True, True],
+        (None, "Z"): [False, False, False],
+        ("l", None): [False, False, False],
+    }
+    for (low, high), expected in between.items():
+        assert may_contain(KeyRanges((KeyRange(low, high),)), bounds).tolist() == expected
+    open_ends = KeyRanges((KeyRange("c", "e", False, False),))
+    assert may_contain(open_ends, bounds).tolist() == [False, False, False]
+    many = KeyRanges(tuple(KeyRange(f"d{i:02}", f"d{i:02}") for i in range(20)))
+    assert may_contain(many, bounds).tolist() == [False, False, False]
+    both = KeyRanges((*many.ranges, KeyRange("j", "j")))
+    assert may_contain(both, bounds).tolist() == [False, False, True]

@@ -18,7 +18,8 @@ from costmodel.plan_cost import Estimate
 from replay.language.bound import Alternate, BoundPatternQuery, Repeat, Symbol
 from replay.planning import PlanKind, choose_plan, replay_stretches, to_shape
 from replay.planning.block_ranges import all_blocks, bridge, mask_of, ranges_of
-from replay.planning.coarse_map import may_contain, position_masks, surviving_buckets
+from replay.planning.coarse_map import position_masks, surviving_buckets
+from replay.planning.extremes import may_contain
 from replay.planning.plan import Plan
 from replay.planning.requests import all_conditions, gap_conditions, index_conditions
 from tests.oracles.intervals import covered_blocks, deciding_rows, matches

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing.key_range import KeyRange, KeyRanges
-from replay.planning.coarse_map import TimeBounds, may_contain
+from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.shares import LEAST, RANGES_MEASURED_MAX, Spread
 from tests.unit.planning.streams import SmallBounds, moments_of
 

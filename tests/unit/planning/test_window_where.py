@@ -23,7 +23,7 @@ from replay.planning.windows.where import (
 SCHEMA = pa.schema({"t": pa.int64(), "a": pa.int64(), "x": pa.float64(), "s": pa.string()})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bounds:
     minimum: pa.Array
     maximum: pa.Array
