@@ -201,8 +201,8 @@ def explain(
 def clear_caches() -> None:
     """Forget queries bound before, their plans, and the answers of lookups.
 
-    What was read of a store's trees and runs is kept: a query asked again is planned and looked
-    up anew, as another query on the same store would be.
+    What is kept of a snapshot whatever is asked stays, such as its trees and opened runs: a query
+    asked again is planned and looked up anew, as another query on the same store would be.
     """
     clear_statements()
     clear_bound()

@@ -12,6 +12,7 @@ import pyarrow as pa
 from chronicle import Snapshot
 from chronicle.errors import StorageError
 from chronicle.layout import AttributeBounds, Leaves
+from chronicle.time import to_int64
 from costmodel.parameters import CostParameters
 from indexing import IndexSet, KeyRanges, open_indexes
 from indexing.cache import BoundedCache
@@ -19,10 +20,14 @@ from indexing.errors import IndexingError
 from indexing.objects import object_kind, to_objects
 from replay.engines.key_numbers import count_keys, number_keys
 from replay.engines.weights import LoadedWeights, load_weights
+from replay.planning.crowding import crowding
 from replay.planning.statistics import IntArray
 
 SNAPSHOTS_CACHED = 8
 """Snapshots whose statistics, and so whose plans, are kept per process."""
+
+CROWDING_BLOCKS = 8
+"""Blocks whose times tell of bursts, read once per snapshot: one column, a millisecond."""
 
 KEY_BLOCKS = 4
 """Blocks in which keys are counted: thousands of events, read once per snapshot."""
@@ -127,6 +132,10 @@ class SnapshotStatistics:
         near = [to_objects(column.slice(first, n), name) for first, n in pieces]
         return count_keys(number_keys(near))
 
+    def crowding(self, within: int) -> float:
+        """How many times as full windows are that begin at events, told from a few blocks."""
+        return _crowding(self._snapshot, within)
+
     def expect_count(self, attribute: str, ranges: KeyRanges) -> float:
         """About how many events have an attribute in ``ranges``, from fences alone."""
         return self._indexes.index(attribute).expect_count(ranges)
@@ -156,6 +165,27 @@ def statistics_of(snapshot: Snapshot) -> SnapshotStatistics:
 
 
 _cached_statistics = lru_cache(SNAPSHOTS_CACHED)(SnapshotStatistics)
+
+
+@lru_cache(2 * SNAPSHOTS_CACHED)
+def _crowding(snapshot: Snapshot, within: int) -> float:
+    return crowding(_some_times(snapshot), within)
+
+
+@lru_cache(SNAPSHOTS_CACHED)
+def _some_times(snapshot: Snapshot) -> tuple[IntArray, ...]:
+    """Return the times of a few blocks, all of one data file: a query pays for one footer."""
+    leaves, name = snapshot.leaves, snapshot.settings.time
+    if snapshot.n_blocks == 0:
+        return ()
+    own = np.flatnonzero(leaves.file == np.bincount(leaves.file).argmax())
+    blocks = own[np.unique(np.linspace(0, len(own) - 1, CROWDING_BLOCKS, dtype=np.int64))]
+    try:
+        column = snapshot.read_blocks(blocks, [name]).column(name)
+    except StorageError:  # a plan may have no need of the file that cannot be read
+        return ()
+    times = to_int64(column, name=name).to_numpy()
+    return tuple(np.split(times, np.cumsum(leaves.count[blocks])[:-1]))
 
 
 def clear_statistics() -> None:

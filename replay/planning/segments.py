@@ -33,8 +33,10 @@ DENSITY_MIN: Final = 2.0**-24
 """Densities below this are all one class, with nothing at all."""
 
 
-def window_rates(leaves: Leaves, within: int | None, rows: int | None) -> FloatArray:
-    """Return the events a window holds around each block, shape (n_blocks,).
+def window_rates(
+    leaves: Leaves, within: int | None, rows: int | None, crowding: float = 1.0
+) -> FloatArray:
+    """Return the events a window holds that begins at an event, by block, shape (n_blocks,).
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ def window_rates(leaves: Leaves, within: int | None, rows: int | None) -> FloatA
         The window in time; None: no bound.
     rows
         The window in rows; None: no bound.
+    crowding
+        How many times as many events these are as events that come evenly make it.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def window_rates(leaves: Leaves, within: int | None, rows: int | None) -> FloatA
     # Near its ends the stream stops, not its rate.
     reach = np.minimum(middle + within / 2, times[-1]) - np.maximum(middle - within / 2, times[0])
     rate = inside * (max(within, 1) / np.maximum(reach, 1.0))
-    return np.asarray(np.minimum(window, rate + 1))
+    return np.asarray(np.minimum(window, (rate + 1) * crowding))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

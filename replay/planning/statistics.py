@@ -130,6 +130,13 @@ class StreamStatistics(Timeline, Protocol):
         """
         ...
 
+    def crowding(self, within: int) -> float:
+        """Return how many times as full windows are that begin at events (`planning.crowding`).
+
+        May read the times of a few blocks, once.
+        """
+        ...
+
     @property
     def parameters(self) -> CostParameters:
         """Weights of the cost model on this machine."""

@@ -143,7 +143,10 @@ def weigh(
     usable = index_conditions(shape, indexed)
     gaps = gap_conditions(shape, indexed)
     counted = _Counted.of((*usable, *gaps), statistics, coarse.stretches)
-    rates = _Rates.of(query, shape, statistics, coarse, gaps, counted.between)
+    crowding = 1.0
+    if with_indexes and query.within is not None and len(shape.blocks) > 1:
+        crowding = statistics.crowding(query.within)
+    rates = _Rates.of(query, shape, statistics, coarse, gaps, counted.between, crowding)
     lookups = list(dict.fromkeys(condition.lookup for condition in usable))
     block_at = shape.block_at
     conditions = all_conditions(shape)
@@ -281,6 +284,7 @@ class _Rates:
         coarse: CoarseMap,
         gaps: Sequence[Condition],
         between: Mapping[Lookup, tuple[int, int]],
+        crowding: float,
     ) -> _Rates:
         """Spread the entries of lookups over the blocks, and group these to segments.
 
@@ -290,10 +294,12 @@ class _Rates:
             Conditions of gaps, which the coarse map knows nothing of.
         between
             Least and most events in each range that has an index.
+        crowding
+            How many times as full windows are that begin at events.
         """
         leaves = statistics.leaves
         pool = Pool.of(mask_of(coarse.stretches, statistics.n_blocks), leaves.count)
-        windows = window_rates(leaves, query.within, shape.row_window)
+        windows = window_rates(leaves, query.within, shape.row_window, crowding)
         window = pool.mean(windows)
         density: dict[Lookup, FloatArray] = {}
         expected: dict[Lookup, float] = {}

@@ -121,6 +121,12 @@ def test_window_in_rows_bounds_the_one_in_time():
     assert window_rates(leaves, None, None).tolist() == [np.inf, np.inf]
 
 
+def test_windows_that_begin_in_bursts_hold_so_many_times_as_much_but_no_more_rows():
+    leaves = leaves_of([0, 1000], [999, 1999], [1000, 1000])
+    assert window_rates(leaves, 100, None, 1.5) == pytest.approx([151.5, 151.5], rel=0.01)
+    assert window_rates(leaves, 100, 120, 1.5).tolist() == [120.0, 120.0]
+
+
 def test_window_longer_than_the_stream_keeps_the_rate():
     leaves = leaves_of([0, 1000], [999, 1999], [1000, 1000])
     assert window_rates(leaves, 10**18, None) == pytest.approx([1e18, 1e18], rel=0.01)

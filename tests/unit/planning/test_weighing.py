@@ -59,6 +59,23 @@ def test_features_of_even_data_are_one_segment_with_the_true_rates():
     assert set(found.segment.tolist()) == {0}
 
 
+class Crowded(SmallStatistics):
+    """A stream of which it is told that it comes in bursts."""
+
+    def crowding(self, within: int) -> float:
+        assert within == 40
+        return 1.5
+
+
+def test_windows_are_counted_from_events_where_two_must_meet_in_one():
+    statistics = Crowded(even(1000), 10, ["a"])
+    defines = [compare("=", "a", 3), compare("=", "a", 7)]
+    apart = query_of(seq(A, star(C), B), [defines[0], None, defines[1]], within=40)
+    assert weighed(apart, statistics).features.window_events == pytest.approx([31.5], rel=0.01)
+    alone = query_of(seq(A, star(C)), [defines[0], None, None], within=40)
+    assert weighed(alone, statistics).features.window_events == pytest.approx([21.0], rel=0.01)
+
+
 def test_keys_count_where_rows_of_a_match_agree_on_them():
     defines = [compare("=", "a", 3), compare("=", "a", 7)]
     statistics = SmallStatistics(even(1000), 10, ["a"])

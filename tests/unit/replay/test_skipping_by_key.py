@@ -197,3 +197,19 @@ def test_key_of_doubles_tells_no_objects_apart(tmp_path: Path) -> None:
     statistics = statistics_of(stream.snapshot())
     assert statistics.key is None
     assert statistics.n_keys == 1.0
+
+
+def test_bursts_are_told_from_the_events_of_a_snapshot(tmp_path: Path) -> None:
+    stream = create_store(tmp_path / "store").create_stream(
+        "s", pa.schema({"t": pa.int64(), "a": pa.int64()}), StreamSettings("t", 40)
+    )
+    times = np.repeat(np.arange(200) * 10, 4)  # four at a time, ten units apart
+    append(stream, pa.table({"t": times, "a": np.arange(800)}))
+    statistics = statistics_of(stream.snapshot())
+    # A window of 0 holds 2.5 events on average from an event on, and else the one it begins with.
+    assert statistics.crowding(0) == pytest.approx(2.5, rel=0.05)
+    assert statistics.crowding(10**6) == 1.0
+    empty = create_store(tmp_path / "empty").create_stream(
+        "s", pa.schema({"t": pa.int64()}), StreamSettings("t")
+    )
+    assert statistics_of(empty.snapshot()).crowding(5) == 1.0
