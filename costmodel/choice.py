@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +33,7 @@ class Choice:
 
 
 def choose(
-    names: list[str],
+    name_of: Callable[[int], str],
     cost: FloatArray,
     index_cost: FloatArray,
     pessimistic_cost: FloatArray,
@@ -44,10 +45,10 @@ def choose(
 
     Parameters
     ----------
-    names
-        The plans; of two of equal cost the earlier is preferred.
+    name_of
+        The name of a plan; of the few that the reason speaks of.
     cost
-        Seconds, shape (n_plans,).
+        Seconds, shape (n_plans,). Of two plans of equal cost the earlier is preferred.
     index_cost
         Seconds of these spent before any event is read, shape (n_plans,): lost if the plan turns
         out to save nothing.
@@ -70,7 +71,12 @@ def choose(
     --------
     >>> import numpy as np
     >>> choose(
-    ...     ["full", "tree"], np.array([2.0, 1.0]), np.zeros(2), np.ones(2), full=0, margin=0.8
+    ...     "plan {}".format,
+    ...     np.array([2.0, 1.0]),
+    ...     np.zeros(2),
+    ...     np.ones(2),
+    ...     full=0,
+    ...     margin=0.8,
     ... ).index
     1
     """
@@ -82,14 +88,16 @@ def choose(
     clear[full] = False
     if not clear.any():
         why = (
-            f"the best other plan, {names[best]}, is estimated at {in_words(cost[best])}, "
+            f"the best other plan, {name_of(best)}, is estimated at {in_words(cost[best])}, "
             f"not clearly below {in_words(cost[full])} of a full replay"
         )
         return Choice(full, why)
     bounded = pessimistic_cost <= LOSS_SHARE * cost[full] + LOSS_SECONDS
     cheap = index_cost <= GUARD_SHARE * cost[full] + GUARD_SECONDS
     taken = _cheapest(cost, clear & (bounded | cheap))
-    risk = "" if taken == best else _risk(names[best], index_cost[best], pessimistic_cost[best])
+    risk = ""
+    if taken != best:
+        risk = _risk(name_of(best), index_cost[best], pessimistic_cost[best])
     if taken is None:
         return Choice(full, f"{in_words(cost[full])} is certain, while {risk}")
     times = cost[full] / max(cost[taken], 1e-12)

@@ -19,6 +19,8 @@ LEVEL_WIDTH: Final = 32
 LEVEL_BLOCKS: Final = 8192
 """Blocks that are looked at one by one at once."""
 
+_INT64_MAX: Final = 2**63 - 1
+
 
 def position_masks(
     n_positions: int, admitted: Mapping[Condition, BoolArray]
@@ -221,8 +223,8 @@ def _first_in_window(
 
 def saturating_add(times: IntArray, delta: int) -> IntArray:
     """Return ``times + delta``, held at the ends of int64 instead of wrapping."""
-    info = np.iinfo(np.int64)
     if delta >= 0:
-        return np.minimum(times, info.max - min(delta, info.max)) + min(delta, info.max)
-    delta = max(delta, -info.max)
-    return np.maximum(times, info.min - delta) + delta
+        delta = min(delta, _INT64_MAX)
+        return np.minimum(times, _INT64_MAX - delta) + delta
+    delta = max(delta, -_INT64_MAX)
+    return np.maximum(times, -_INT64_MAX - 1 - delta) + delta

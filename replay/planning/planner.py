@@ -250,7 +250,7 @@ class _Compared:
         """Return the cheapest plan that is no risk, or the full replay."""
         full = len(self.plans)
         return choose(
-            [self.name(index) for index in range(full + 1)],
+            self.name,
             self.cost(),
             self.index_cost(),
             self.pessimistic_cost(),

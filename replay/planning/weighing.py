@@ -171,8 +171,9 @@ def weigh(
         closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
         n_keys=statistics.n_keys if statistics.key in shape.agreeing else 1.0,
     )
-    left_out_steps = rates.left_out_steps(features, conditions, block_at)
-    features = replace(features, left_out_steps=left_out_steps)
+    if rates.left_out:
+        left_out_steps = rates.left_out_steps(features, conditions, block_at)
+        features = replace(features, left_out_steps=left_out_steps)
     n_events = statistics.n_events
     known = tuple(
         _selectivity(condition, counted.between.get(condition.lookup), rates, n_events)
@@ -368,8 +369,6 @@ class _Rates:
         self, features: PlanFeatures, conditions: Sequence[Condition], block_at: dict[int, int]
     ) -> float:
         """Return the matcher's steps per event where the coarse pattern map leaves blocks out."""
-        if not self.left_out:
-            return 1.0
         together = np.ones((1, len(features.block_lengths)))
         for condition in conditions:
             together[0, block_at[condition.position]] *= self.left_out[condition.lookup]

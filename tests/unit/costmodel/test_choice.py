@@ -13,7 +13,9 @@ def chosen(cost, *, index_cost=None, pessimistic=None, margin=0.8, names=NAMES):
     cost = np.array(cost, dtype=np.float64)
     index_cost = np.zeros(len(cost)) if index_cost is None else np.array(index_cost)
     pessimistic = cost if pessimistic is None else np.array(pessimistic)
-    return choose(names, cost, index_cost, pessimistic, full=len(cost) - 1, margin=margin)
+    return choose(
+        names.__getitem__, cost, index_cost, pessimistic, full=len(cost) - 1, margin=margin
+    )
 
 
 def test_cheapest_plan_is_chosen_if_clearly_cheaper():
