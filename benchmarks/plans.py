@@ -146,8 +146,8 @@ def plan_regret(question: Question, rounds: int, *, n_drawn: int | None) -> dict
     if question.chosen.kind.value == "full" and not question.conditions:
         plans = []
     runs = first_runs(question, (*plans, "auto"))
-    fastest = min(seconds for _, seconds in runs.values())
-    near = [plan for plan, (_, s) in runs.items() if s <= NEAR_BEST * fastest and plan != "auto"]
+    named = {plan: seconds for plan, (_, seconds) in runs.items() if plan != "auto"}
+    near = [plan for plan, s in named.items() if s <= NEAR_BEST * min(named.values())]
     timed = race(question, ["auto", *near], rounds)
     best = min(near, key=lambda plan: timed[plan].median_s)
     ratio = timed["auto"].median_s / timed[best].median_s
