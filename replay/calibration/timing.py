@@ -97,9 +97,9 @@ def time_operations(
     """Return the seconds of each operation, shape (n,); NaN where time ran out before its turn.
 
     Operations take turns, in another order each round, so that a disturbance meets all of them
-    alike and none finds its data in the processor's caches. A first round is not counted: it
-    compiles, and fills the system's caches. Long ones leave the round when they have had their
-    share of the time.
+    alike and none finds its data in the processor's caches. A first round is not counted, nor is
+    the time it takes: it compiles, and fills the system's caches. Long ones leave the round when
+    they have had their share of the time.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def time_operations(
         What to time.
     seconds
         How long to measure in all; each operation is timed at least a few times, so it can take
-        up to twice as long.
+        up to twice as long, after the first round.
     meter
         Clocks; time in which other processes held the cores is taken off.
     progress
@@ -116,8 +116,10 @@ def time_operations(
     random = np.random.default_rng(SEED)
     times: list[list[float]] = [[] for _ in operations]
     share = seconds / max(len(operations), 1)
+    for index in random.permutation(len(operations)).tolist():
+        _time(operations[index], meter)
     started = meter.clock()
-    for number in range(TIMES_MAX + 1):
+    for _ in range(TIMES_MAX):
         waiting = [
             index
             for index, taken in enumerate(times)
@@ -129,9 +131,7 @@ def time_operations(
             if elapsed > (seconds if enough else 2 * seconds):
                 return _typical(times)
             progress(min(elapsed / seconds, 1.0))
-            taken = _time(operations[index], meter)
-            if number > 0:
-                times[index].append(taken)
+            times[index].append(_time(operations[index], meter))
     return _typical(times)
 
 

@@ -72,13 +72,14 @@ def test_long_operation_leaves_the_time_to_the_short_ones() -> None:
     assert clock.now <= 20
 
 
-def test_what_takes_too_long_ends_after_twice_the_time() -> None:
+def test_what_takes_too_long_ends_after_the_first_runs_and_twice_the_time() -> None:
     clock = Clock()
     taken = time_operations(
         [clock.operation(name, 1.0) for name in "abcdefgh"], seconds=2, meter=clock.meter()
     )
-    assert clock.now == pytest.approx(5, abs=1)
-    assert np.isnan(taken).all()  # only first runs were made
+    # Eight first runs; the limit of four seconds is passed by the fifth run that counts.
+    assert clock.now == pytest.approx(13)
+    assert np.isnan(taken).sum() == 3
 
 
 def test_progress_goes_from_none_to_all() -> None:
