@@ -26,6 +26,26 @@ class DataType(Enum):
     DATE = "DATE"  # int64 days since the epoch
     INTERVAL = "INTERVAL"  # int64 microseconds
     NULL = "NULL"  # the literal NULL before it takes a type
+    # int64 units of 10**-scale, of at most 18 digits; every scale is a type of its own.
+    DECIMAL_0 = "DECIMAL(18, 0)"
+    DECIMAL_1 = "DECIMAL(18, 1)"
+    DECIMAL_2 = "DECIMAL(18, 2)"
+    DECIMAL_3 = "DECIMAL(18, 3)"
+    DECIMAL_4 = "DECIMAL(18, 4)"
+    DECIMAL_5 = "DECIMAL(18, 5)"
+    DECIMAL_6 = "DECIMAL(18, 6)"
+    DECIMAL_7 = "DECIMAL(18, 7)"
+    DECIMAL_8 = "DECIMAL(18, 8)"
+    DECIMAL_9 = "DECIMAL(18, 9)"
+    DECIMAL_10 = "DECIMAL(18, 10)"
+    DECIMAL_11 = "DECIMAL(18, 11)"
+    DECIMAL_12 = "DECIMAL(18, 12)"
+    DECIMAL_13 = "DECIMAL(18, 13)"
+    DECIMAL_14 = "DECIMAL(18, 14)"
+    DECIMAL_15 = "DECIMAL(18, 15)"
+    DECIMAL_16 = "DECIMAL(18, 16)"
+    DECIMAL_17 = "DECIMAL(18, 17)"
+    DECIMAL_18 = "DECIMAL(18, 18)"
 
     __hash__ = object.__hash__  # that of Enum is a call of Python, and expressions are hashed a lot
 

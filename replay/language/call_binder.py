@@ -21,7 +21,7 @@ from replay.language.functions import (
 )
 from replay.language.source import Source, shown
 from replay.language.texts import check_regexp
-from replay.language.types import NUMERIC
+from replay.language.types import NUMERIC, SCALES
 
 T = DataType
 
@@ -136,7 +136,9 @@ def _argument(
         )
     if kind is Argument.PATTERN:
         _check_pattern(argument, part, source)
-    converted = coerce(argument, T.DOUBLE if kind is Argument.DOUBLE else argument.type)
+    # Functions of numbers know no DECIMAL but for its magnitude.
+    is_double = kind is Argument.DOUBLE or (kind is Argument.NUMBER and argument.type in SCALES)
+    converted = coerce(argument, T.DOUBLE if is_double else argument.type)
     assert converted is not None
     return converted
 

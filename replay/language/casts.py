@@ -10,6 +10,7 @@ from decimal import Decimal
 from replay.language.bound import DataType, Literal
 from replay.language.calendar import DAY_US, date_of
 from replay.language.literals import TimeTextError, parse_date, parse_timestamp
+from replay.language.types import SCALES
 
 T = DataType
 Value = int | float | str | bool
@@ -120,6 +121,30 @@ def _same(value: Value) -> Value:
     return value
 
 
+def _scaled(digits: int) -> Callable[[int], int]:
+    power: int = 10**digits
+    return lambda value: value * power
+
+
+def _whole(scale: int) -> Callable[[int], int]:
+    """Return what rounds units to whole numbers, half away from zero."""
+    by: int = 10**scale
+
+    def apply(units: int) -> int:
+        magnitude = (abs(units) + by // 2) // by
+        return magnitude if units >= 0 else -magnitude
+
+    return apply
+
+
+def _fraction(scale: int) -> Callable[[int], float]:
+    return lambda units: units / 10**scale
+
+
+def _written(scale: int) -> Callable[[int], str]:
+    return lambda units: f"{Decimal(units).scaleb(-scale):f}"
+
+
 CASTS: dict[tuple[DataType, DataType], Callable[..., Value | None]] = {
     (T.INTEGER, T.DOUBLE): float,
     (T.INTEGER, T.BOOLEAN): bool,
@@ -144,5 +169,15 @@ CASTS: dict[tuple[DataType, DataType], Callable[..., Value | None]] = {
     (T.TIMESTAMP_UTC, T.DATE): lambda value: value // DAY_US,
     (T.TIMESTAMP_UTC, T.TIMESTAMP): _same,
     (T.TIMESTAMP_UTC, T.STRING): _text_of_instant,
+    **{(T.INTEGER, kind): _scaled(scale) for kind, scale in SCALES.items()},
+    **{(kind, T.INTEGER): _whole(scale) for kind, scale in SCALES.items()},
+    **{(kind, T.DOUBLE): _fraction(scale) for kind, scale in SCALES.items()},
+    **{(kind, T.STRING): _written(scale) for kind, scale in SCALES.items()},
+    **{
+        (one, other): _scaled(SCALES[other] - SCALES[one])
+        for one in SCALES
+        for other in SCALES
+        if SCALES[one] < SCALES[other]
+    },
 }
 """How each cast of ``types.CASTS`` is made of a value; instants are shown and taken in UTC."""

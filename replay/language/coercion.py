@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from replay.language import fold
 from replay.language.bound import DataType, Expression, Literal
 from replay.language.literals import TimeTextError, parse_date, parse_timestamp
-from replay.language.types import NUMERIC
+from replay.language.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE, NUMERIC, SCALES
 
 T = DataType
 _MOMENTS = frozenset({T.TIMESTAMP, T.TIMESTAMP_UTC})
@@ -17,8 +19,9 @@ _MOMENTS = frozenset({T.TIMESTAMP, T.TIMESTAMP_UTC})
 def coerce(expression: Expression, target: DataType) -> Expression | None:
     """Return the expression in another type, as far as that goes without being asked for.
 
-    INTEGER goes to DOUBLE, NULL to anything, DATE to TIMESTAMP; of constants also a text to a time,
-    and a time without a zone to TIMESTAMP WITH TIME ZONE, taken as UTC.
+    INTEGER and DECIMAL go to DOUBLE and to a DECIMAL of more digits behind the point, NULL to
+    anything, DATE to TIMESTAMP; of constants also a text to a time, a time without a zone to
+    TIMESTAMP WITH TIME ZONE, taken as UTC, and a DOUBLE to a DECIMAL that it is written as.
 
     Returns
     -------
@@ -36,6 +39,10 @@ def coerce(expression: Expression, target: DataType) -> Expression | None:
     if source is T.NULL:
         return Literal(None, target)
     if (source, target) in ((T.INTEGER, T.DOUBLE), (T.DATE, T.TIMESTAMP)):
+        return fold.call("cast", (expression,), target)
+    if target in SCALES:
+        return _decimal(expression, target)
+    if source in SCALES and target is T.DOUBLE:
         return fold.call("cast", (expression,), target)
     if not isinstance(expression, Literal):
         return None
@@ -57,6 +64,8 @@ def unify(expressions: Sequence[Expression]) -> tuple[Expression, ...] | None:
         If a text is not the time that it would have to be.
     """
     targets = dict.fromkeys(expression.type for expression in expressions)
+    if targets.keys() & SCALES.keys():  # what no DECIMAL tells may be a DOUBLE
+        targets[T.DOUBLE] = targets.pop(T.DOUBLE, None)
     # Texts come last: next to a time they become one, and '2020-99-99' is then the text's error.
     for target in sorted(targets, key=lambda candidate: candidate is T.STRING):
         coerced = [coerce(expression, target) for expression in expressions]
@@ -76,6 +85,8 @@ def arithmetic(op: str, left: Expression, right: Expression) -> Expression | Non
     if T.NULL in (left.type, right.type):
         other = right.type if left.type is T.NULL else left.type
         return Literal(None, T.INTEGER if other is T.NULL else other)
+    if {left.type, right.type} & SCALES.keys() and {left.type, right.type} <= NUMERIC:
+        return _decimal_arithmetic(op, left, right)
     if left.type in NUMERIC and right.type in NUMERIC:
         unified = unify((left, right))
         assert unified is not None
@@ -93,6 +104,50 @@ def arithmetic(op: str, left: Expression, right: Expression) -> Expression | Non
             result = T.INTEGER if both[0].type is T.DATE else T.INTERVAL
             return fold.call("-", both, result)
     return None
+
+
+def _decimal_arithmetic(op: str, left: Expression, right: Expression) -> Expression | None:
+    """Return ``left op right``, of which one is a DECIMAL: exact, but a quotient is a DOUBLE."""
+    sides = [_as_decimal(side) for side in (left, right)]
+    one, other = sides
+    if op == "/" or one is None or other is None:
+        doubles = [coerce(side, T.DOUBLE) for side in (left, right)]
+        return fold.call(op, [side for side in doubles if side is not None], T.DOUBLE)
+    if op == "*":
+        scale = SCALES[one.type] + SCALES[other.type]
+        fits = scale <= DECIMAL_DIGITS
+        return fold.call(op, (one, other), DECIMAL_OF_SCALE[scale]) if fits else None
+    unified = unify((one, other))
+    assert unified is not None
+    return fold.call(op, unified, unified[0].type)
+
+
+def _as_decimal(expression: Expression) -> Expression | None:
+    """Return a number as a DECIMAL; None for a DOUBLE but a constant of few digits."""
+    if expression.type in SCALES:
+        return expression
+    if expression.type is T.INTEGER:
+        return _decimal(expression, T.DECIMAL_0)
+    if not isinstance(expression, Literal):
+        return None
+    decimals = (_decimal(expression, kind) for kind in SCALES)
+    return next((decimal for decimal in decimals if decimal is not None), None)
+
+
+def _decimal(expression: Expression, target: DataType) -> Expression | None:
+    """Return a number in a DECIMAL type; None where that is not exact."""
+    source, scale = expression.type, SCALES[target]
+    if isinstance(expression, Literal) and source is T.DOUBLE:
+        if not isinstance(expression.value, float) or not math.isfinite(expression.value):
+            return None
+        units = Fraction(repr(expression.value)) * 10**scale
+        fits = units.denominator == 1 and abs(units) < 10**DECIMAL_DIGITS
+        return Literal(int(units), target) if fits else None
+    if source is not T.INTEGER and SCALES.get(source, scale) >= scale:
+        return None
+    converted = fold.call("cast", (expression,), target)
+    is_lost = isinstance(converted, Literal) and converted.value is None
+    return None if is_lost and expression != Literal(None, source) else converted
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from replay.language.bound import DataType
 from replay.language.calendar import DAY_US
 from replay.language.casts import CASTS, Value, half_away
 from replay.language.texts import like_to_regex
+from replay.language.types import DECIMAL_DIGITS, SCALES
 
 __all__ = ["DAY_US", "Value", "cast", "compare", "compute", "half_away", "is_nan", "like_to_regex"]
 
@@ -29,6 +30,7 @@ _RANGES = {
     DataType.TIMESTAMP_UTC: (-(2**63), 2**63 - 1),
     DataType.INTERVAL: (-(2**63), 2**63 - 1),
     DataType.DATE: (-(2**31), 2**31 - 1),
+    **dict.fromkeys(SCALES, (1 - 10**DECIMAL_DIGITS, 10**DECIMAL_DIGITS - 1)),
 }
 
 

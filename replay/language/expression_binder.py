@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Protocol
 
 from replay.language import fold, syntax
@@ -14,13 +15,21 @@ from replay.language.functions import AGGREGATES
 from replay.language.literals import (
     INT64_MAX,
     TimeTextError,
+    from_decimal,
     parse_date,
     parse_duration,
     parse_timestamp,
 )
 from replay.language.source import Source, shown
 from replay.language.texts import like_to_regex, lower_like
-from replay.language.types import CASTS, NUMERIC, TYPE_NAMES, TYPES_NOT_YET
+from replay.language.types import (
+    CASTS,
+    DECIMAL_DIGITS,
+    NUMERIC,
+    SCALES,
+    TYPE_NAMES,
+    TYPES_NOT_YET,
+)
 
 T = DataType
 
@@ -105,6 +114,8 @@ class ExpressionBinder:
     def _number(self, node: syntax.Number) -> Expression:
         if isinstance(node.value, float):
             return Literal(node.value, T.DOUBLE)
+        if isinstance(node.value, Decimal):
+            return from_decimal(node.value)
         if node.value > INT64_MAX:
             raise self.source.error("this number is outside the range of INTEGER (64 bits)", node)
         return Literal(node.value, T.INTEGER)
@@ -140,6 +151,8 @@ class ExpressionBinder:
         if isinstance(node.operand, syntax.Number) and node.op == "-":
             # Only so can the least INTEGER be written.
             number = node.operand.value
+            if isinstance(number, Decimal):
+                return from_decimal(-number)
             return Literal(-number, T.DOUBLE if isinstance(number, float) else T.INTEGER)
         operand = self.bind(node.operand)
         if operand.type is T.NULL:
@@ -353,4 +366,9 @@ def _remedy(op: str, bound: list[Expression]) -> str:
         return "; add a duration with its unit, such as 30 MINUTES"
     if T.STRING in types:
         return "; arithmetic takes numbers and times"
+    if types & SCALES.keys():
+        return (
+            f"; the product of DECIMALs has the digits behind the point of both, {DECIMAL_DIGITS} "
+            "at most: write CAST(… AS DOUBLE) of one"
+        )
     return ""

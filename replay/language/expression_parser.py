@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 
 from replay.errors import NotSupportedError
 from replay.language import syntax
@@ -19,6 +20,7 @@ from replay.language.functions import AGGREGATES, why_refused
 from replay.language.keyword_calls import KEYWORD_CALLS, function
 from replay.language.syntax import Expression, Identifier
 from replay.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, STRING, Token, place
+from replay.language.types import DECIMAL_DIGITS
 
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(1, 9)
 """How tightly operators bind, loosest first."""
@@ -101,7 +103,7 @@ def _number(cursor: Cursor) -> Expression:
     return syntax.Number(_value(cursor, token), at=token.at)
 
 
-def _value(cursor: Cursor, token: Token) -> int | float:
+def _value(cursor: Cursor, token: Token) -> int | float | Decimal:
     if token.text.isdecimal():
         value = int(token.text) if len(token.text) < 40 else 2**64
         if value > 2**63:
@@ -110,7 +112,9 @@ def _value(cursor: Cursor, token: Token) -> int | float:
     number = float(token.text)
     if math.isinf(number):
         raise cursor.error("this number is outside the range of DOUBLE", token.at)
-    return number
+    exact = Decimal(token.text)
+    is_short = "e" in token.text.lower() or len(exact.as_tuple().digits) > DECIMAL_DIGITS
+    return number if is_short or exact == Decimal(repr(number)) else exact
 
 
 def _name(cursor: Cursor, token: Token) -> Expression:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from replay.language.bound import Call, DataType, Expression, Literal
 from replay.language.compute import DAY_US, Value, cast, compare, compute, is_nan
+from replay.language.types import DECIMAL_DIGITS, SCALES
 
 TRUE = Literal(True, DataType.BOOLEAN)
 FALSE = Literal(False, DataType.BOOLEAN)
@@ -144,7 +146,19 @@ def _below_and_above(literal: Literal, source: DataType) -> tuple[int, int] | No
             return math.floor(value), math.ceil(value)
     elif source is DataType.DATE and isinstance(value, int):
         return value // DAY_US, -(-value // DAY_US)
+    elif source in SCALES and literal.type is DataType.DOUBLE and isinstance(value, float):
+        return _units_around(value, SCALES[source])
     return None
+
+
+def _units_around(value: float, scale: int) -> tuple[int, int]:
+    """Return the nearest units at or below and at or above a constant, taken as it is written."""
+    limit = 10**DECIMAL_DIGITS
+    if math.isinf(value):
+        return (limit, limit) if value > 0 else (-limit, -limit)
+    exact = Fraction(repr(value)) * 10**scale
+    below, above = math.floor(exact), math.ceil(exact)
+    return max(-limit, min(below, limit)), max(-limit, min(above, limit))
 
 
 def _membership(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expression:

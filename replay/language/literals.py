@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
 from replay.language.bound import DataType, Literal
+from replay.language.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -170,7 +171,8 @@ def from_parameter(value: object) -> Literal:
     TypeError
         If the value has a type that no attribute has.
     ValueError
-        If it is a whole number outside int64, or a duration likewise.
+        If it is a whole number outside int64, or a duration likewise, or a decimal of more than
+        18 digits.
     """
     if value is None:
         return Literal(None, DataType.NULL)
@@ -180,6 +182,8 @@ def from_parameter(value: object) -> Literal:
         return Literal(float(value), DataType.DOUBLE)
     if isinstance(value, str):
         return Literal(str(value), DataType.STRING)
+    if isinstance(value, Decimal):
+        return from_decimal(value)
     if isinstance(value, datetime):
         return from_datetime(value)
     if isinstance(value, date):
@@ -190,9 +194,18 @@ def from_parameter(value: object) -> Literal:
         return Literal(_checked(operator.index(value)), DataType.INTEGER)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(
-            f"has the type {type(value).__name__}; pass an int, float, str, bool, None, datetime, "
-            "date or timedelta"
+            f"has the type {type(value).__name__}; pass an int, float, Decimal, str, bool, None, "
+            "datetime, date or timedelta"
         ) from None
+
+
+def from_decimal(value: Decimal) -> Literal:
+    """Return the literal of a decimal number, with the digits behind the point that it has."""
+    digits, exponent = value.normalize().as_tuple()[1:]
+    scale = max(0, -exponent) if isinstance(exponent, int) else DECIMAL_DIGITS + 1
+    if scale > DECIMAL_DIGITS or len(digits) + max(0, int(exponent)) > DECIMAL_DIGITS:
+        raise ValueError(f"is {value}, not a number of at most {DECIMAL_DIGITS} digits")
+    return Literal(int(value.scaleb(scale)), DECIMAL_OF_SCALE[scale])
 
 
 def _checked(value: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 
 from replay.language import syntax
 from replay.language.cursor import RESERVED
@@ -327,7 +328,7 @@ def _expression(node: Expression) -> str:
 def _atom(node: Expression) -> str:
     match node:
         case syntax.Number(value):
-            return repr(value)
+            return f"{value:f}" if isinstance(value, Decimal) else repr(value)
         case syntax.Text(value):
             return _text(value)
         case syntax.Truth(value):

@@ -30,7 +30,7 @@ from replay.language.select_syntax import (
 )
 from replay.language.source import Source
 from replay.language.syntax import PatternQuery
-from replay.language.types import TIME_TYPES, to_data_type
+from replay.language.types import TIME_TYPES, remedy_for, to_data_type
 from replay.language.window_binder import bind_windows
 
 Catalog = Callable[[str], tuple[pa.Schema, str | None]]
@@ -119,8 +119,10 @@ def _stream(node: StreamName, catalog: Catalog, source: Source) -> BoundReferenc
 
 def _column(qualifier: str, field: pa.Field) -> RelationColumn:
     data_type = to_data_type(field.type)
-    unusable = "" if data_type is not None else f"the type {field.type}"
-    return RelationColumn(qualifier, field.name, field.name, data_type, unusable)
+    if data_type is not None:
+        return RelationColumn(qualifier, field.name, field.name, data_type)
+    what, remedy = f"the type {field.type}", remedy_for(field.type)
+    return RelationColumn(qualifier, field.name, field.name, None, what, remedy)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -26,7 +26,9 @@ class RelationColumn:
     """Its name in the relation, where no other has it."""
     type: DataType | None
     unusable: str = ""
-    """Where ``type`` is None: which type it has, and what to make of it."""
+    """Where ``type`` is None: which type it has."""
+    remedy: str = ""
+    """Likewise, what to make of it."""
 
 
 def unique_names(columns: tuple[RelationColumn, ...], taken: tuple[str, ...] = ()) -> list[str]:
@@ -176,7 +178,7 @@ class RelationColumns:
         if column.type is None:
             raise self._source.error(
                 f"{self._what} '{column.title}' has {column.unusable or 'a type'}, which queries "
-                "can only select as it is",
+                f"can only select as it is{f'; {column.remedy}' if column.remedy else ''}",
                 node,
             )
         return Attribute(name, column.type)

@@ -6,6 +6,7 @@ Every node knows its place in the text (``at``, an offset), which equality does 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from replay.language.bound import EdgeKind, RowsPerMatch, Semantics, SkipMode
@@ -35,9 +36,12 @@ class Identifier(Node):
 
 @dataclass(frozen=True, slots=True)
 class Number(Node):
-    """A number without sign: an int, or a float where it was written with a dot or exponent."""
+    """A number without sign: an int, or a float where it was written with a dot or exponent.
 
-    value: int | float
+    A Decimal where it has digits that a double does not tell, of at most 18.
+    """
+
+    value: int | float | Decimal
 
 
 @dataclass(frozen=True, slots=True)

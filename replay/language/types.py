@@ -22,7 +22,17 @@ _PLAIN: dict[pa.DataType, DataType] = {
 TIME_TYPES = frozenset({DataType.INTEGER, DataType.TIMESTAMP, DataType.TIMESTAMP_UTC})
 """What a time column can be."""
 
-NUMERIC = frozenset({DataType.INTEGER, DataType.DOUBLE})
+DECIMAL_DIGITS = 18
+"""Digits of a DECIMAL that queries compute with: 64 bits hold its units."""
+
+DECIMAL_OF_SCALE: tuple[DataType, ...] = tuple(
+    DataType[f"DECIMAL_{scale}"] for scale in range(DECIMAL_DIGITS + 1)
+)
+
+SCALES: dict[DataType, int] = {kind: scale for scale, kind in enumerate(DECIMAL_OF_SCALE)}
+"""Digits behind the point, of every DECIMAL."""
+
+NUMERIC = frozenset({DataType.INTEGER, DataType.DOUBLE, *SCALES})
 
 TYPE_NAMES: dict[str, DataType] = {
     "INTEGER": DataType.INTEGER,
@@ -62,6 +72,9 @@ CASTS = frozenset(
         *((T.DATE, target) for target in (T.TIMESTAMP, T.TIMESTAMP_UTC, T.STRING)),
         *((T.TIMESTAMP, target) for target in (T.DATE, T.TIMESTAMP_UTC, T.STRING)),
         *((T.TIMESTAMP_UTC, target) for target in (T.DATE, T.TIMESTAMP, T.STRING)),
+        *((kind, target) for kind in SCALES for target in (T.INTEGER, T.DOUBLE, T.STRING)),
+        *((T.INTEGER, kind) for kind in SCALES),
+        *((a, b) for a in SCALES for b in SCALES if SCALES[a] < SCALES[b]),
     }
 )
 """Casts (from, to) that a query may ask for; ``INTERVAL`` goes to nothing but through functions."""
@@ -78,6 +91,9 @@ def to_data_type(arrow_type: pa.DataType) -> DataType | None:
         return DataType.TIMESTAMP if arrow_type.tz is None else DataType.TIMESTAMP_UTC
     if pa.types.is_duration(arrow_type):
         return None if arrow_type.unit == "ns" else DataType.INTERVAL
+    if pa.types.is_decimal128(arrow_type):
+        fits = arrow_type.precision <= DECIMAL_DIGITS and arrow_type.scale >= 0
+        return DECIMAL_OF_SCALE[arrow_type.scale] if fits else None
     if pa.types.is_dictionary(arrow_type):
         value = _PLAIN.get(arrow_type.value_type)
         return value if value is DataType.STRING else None
@@ -95,7 +111,9 @@ def remedy_for(arrow_type: pa.DataType) -> str:
         return "store it as a timestamp or duration in microseconds, or as date32"
     if pa.types.is_unsigned_integer(arrow_type):
         return "store it as int64"
-    if pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type):
+    if pa.types.is_decimal(arrow_type):
+        return f"store it as a decimal of at most {DECIMAL_DIGITS} digits, or as a double"
+    if pa.types.is_floating(arrow_type):
         return "store it as a double or int64"
     if pa.types.is_nested(arrow_type):
         return "store its fields as attributes of their own"

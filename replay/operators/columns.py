@@ -11,6 +11,7 @@ import pyarrow as pa
 from chronicle.config import TIME_UNIT
 from replay.errors import NotSupportedError
 from replay.language.bound import Attribute, DataType
+from replay.language.types import DECIMAL_DIGITS
 
 Bools = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -131,11 +132,39 @@ def to_plain(array: Any) -> Any:
         return array.cast(pa.duration(TIME_UNIT)).view(pa.int64())
     if pa.types.is_date(of):
         return array.cast(pa.date32()).view(pa.int32())
+    if pa.types.is_decimal128(of) and of.scale >= 0:
+        return _units(array)
     if pa.types.is_decimal(of):
         return array.cast(pa.float64())
     raise NotSupportedError(
         f"a column of type {of} cannot be read by an expression yet; leave it out of the query"
     )
+
+
+def _units(array: pa.Array) -> pa.Array:
+    """Return decimals as whole numbers of their last digit.
+
+    Raises
+    ------
+    NotSupportedError
+        If one has more digits than expressions compute with.
+    """
+    words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
+    low, high = words[array.offset : array.offset + len(array)].T
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    if (there & (high != low >> 63)).any():
+        raise NotSupportedError(
+            f"computing with a {array.type} of more than {DECIMAL_DIGITS} digits is not supported "
+            "yet; select it as it is, or add up CAST(… AS DOUBLE)"
+        )
+    return pa.array(np.where(there, low, 0), pa.int64())
+
+
+def decimals_of_units(low: Any, high: Any, valid: Any, data_type: pa.DataType) -> pa.Array:
+    """Return 128-bit numbers of units as decimals: their lower and upper 64 bits."""
+    words = np.ascontiguousarray(np.stack((low, high), axis=1), np.int64)
+    mask = None if valid is None else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(data_type, len(words), [mask, pa.py_buffer(words)])
 
 
 def from_arrow(result: Any) -> Values:

@@ -19,7 +19,8 @@ from replay.language.bound import (
     Expression,
     MatchNumber,
 )
-from replay.operators.columns import Values
+from replay.language.types import DECIMAL_DIGITS, SCALES
+from replay.operators.columns import Values, decimals_of_units
 from replay.operators.config import MEASURED_ROWS_AT_ONCE
 from replay.operators.evaluate import MatchValue, evaluate
 from replay.operators.matches import Matches, MatchRows
@@ -41,6 +42,7 @@ ARROW_TYPES = {
     DataType.DATE: pa.date32(),
     DataType.INTERVAL: pa.duration(TIME_UNIT),
     DataType.NULL: pa.null(),
+    **{kind: pa.decimal128(DECIMAL_DIGITS, scale) for kind, scale in SCALES.items()},
 }
 
 
@@ -208,6 +210,8 @@ def to_arrow(values: Values, data_type: DataType) -> pa.Array:
         return pa.nulls(len(data))
     if data_type is DataType.STRING:
         return data.combine_chunks() if isinstance(data, pa.ChunkedArray) else data
+    if data_type in SCALES:
+        return decimals_of_units(data, data >> 63, valid, target)
     mask: Any = None if valid is None else ~valid
     if data_type is DataType.DATE:
         data = data.astype(np.int32)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from replay.language.bound import Call, DataType
+from replay.language.types import SCALES
 from replay.operators.columns import Values
 from replay.operators.functions import casts
 from replay.operators.functions.faults import Faults, Function
@@ -30,8 +31,10 @@ def _is_float(value: Values) -> bool:
     return bool(value.data.dtype == np.float64)
 
 
-def _in_date(call: Call, data: Any, exists: Any) -> Any:
-    """Narrow to int32 where the result is a date."""
+def _in_type(call: Call, data: Any, exists: Any) -> Any:
+    """Narrow to int32 where the result is a date, to 18 digits where it is a decimal."""
+    if call.type in SCALES:
+        return exists & (np.abs(data) < casts.DECIMAL_LIMIT)
     if call.type is not DataType.DATE:
         return exists
     return exists & (data >= INT32.min) & (data <= INT32.max)
@@ -43,7 +46,7 @@ def _add(call: Call, args: list[Values], faults: Faults) -> Values:
     if _is_float(args[0]):
         return Values(data, _both(args))
     exists = ((a ^ data) & (b ^ data)) >= 0
-    return faults.drop(Values(data, _both(args)), _in_date(call, data, exists))
+    return faults.drop(Values(data, _both(args)), _in_type(call, data, exists))
 
 
 def _subtract(call: Call, args: list[Values], faults: Faults) -> Values:
@@ -52,7 +55,7 @@ def _subtract(call: Call, args: list[Values], faults: Faults) -> Values:
     if _is_float(args[0]):
         return Values(data, _both(args))
     exists = ((a ^ b) & (a ^ data)) >= 0
-    return faults.drop(Values(data, _both(args)), _in_date(call, data, exists))
+    return faults.drop(Values(data, _both(args)), _in_type(call, data, exists))
 
 
 def _multiply(call: Call, args: list[Values], faults: Faults) -> Values:
@@ -64,14 +67,15 @@ def _multiply(call: Call, args: list[Values], faults: Faults) -> Values:
     # of the range need the exact test.
     doubtful = np.abs(np.multiply(a, b, dtype=np.float64)) >= _TWO_62
     if not np.any(doubtful):
-        return Values(data, _both(args))
+        within = _in_type(call, data, np.True_)
+        return faults.drop(Values(data, _both(args)), within)
     exists = np.ones(np.shape(data), np.bool_)
     wide_a, wide_b = np.broadcast_to(a, exists.shape), np.broadcast_to(b, exists.shape)
     for row in zip(*np.nonzero(np.atleast_1d(doubtful)), strict=True):
         at = row if exists.shape else ()
         product = int(wide_a[at]) * int(wide_b[at])
         exists[at] = INT64_MIN <= product < 2**63
-    return faults.drop(Values(data, _both(args)), exists)
+    return faults.drop(Values(data, _both(args)), _in_type(call, data, exists))
 
 
 def _divide(call: Call, args: list[Values], faults: Faults) -> Values:

@@ -9,6 +9,7 @@ from typing import Final
 from indexing.key_range import Key, KeyRange, KeyRanges
 from replay.language.bound import AnchorKind, Attribute, Call, Expression, Literal
 from replay.language.bound import DataType as T
+from replay.language.types import SCALES
 
 NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
 FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -33,7 +34,9 @@ def term(expression: Expression) -> tuple[str, Cast | None] | None:
     Casts that are not known to keep order make it no term.
     """
     if isinstance(expression, Attribute):
+        # Neither trees nor indexes hold DECIMALs.
         current = expression.anchor.kind is AnchorKind.CURRENT and expression.offset == 0
+        current = current and expression.type not in SCALES
         return (expression.name, None) if current else None
     if isinstance(expression, Call) and expression.op == "cast":
         inner = expression.args[0]

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chronicle.pairs import divide
 from replay.errors import NotSupportedError
 from replay.language.bound import Call, DataType, Literal
-from replay.language.types import CASTS
+from replay.language.types import CASTS, DECIMAL_DIGITS, SCALES
 from replay.language.zones import to_instants, to_local
 from replay.operators.columns import Values
 from replay.operators.functions.faults import Faults
@@ -21,6 +22,9 @@ from replay.operators.functions.texts import by_row
 T = DataType
 
 _TWO_63 = 2.0**63
+
+DECIMAL_LIMIT = 10**DECIMAL_DIGITS
+"""Units that a DECIMAL has fewer than."""
 
 
 def cast(call: Call, args: list[Values], faults: Faults) -> Values:
@@ -35,6 +39,12 @@ def cast(call: Call, args: list[Values], faults: Faults) -> Values:
         raise NotSupportedError(f"CAST from {source.value} to {target.value} is not supported yet")
     if target is T.DOUBLE and source in (T.INTEGER, T.BOOLEAN):
         return Values(value.data.astype(np.float64), value.valid)
+    if source in SCALES and target is T.DOUBLE:
+        return Values(_quotients(value.data, 10 ** SCALES[source]), value.valid)
+    if target in SCALES:
+        return _scaled(value, SCALES[target] - SCALES.get(source, 0), faults)
+    if source in SCALES and target is T.INTEGER:
+        return Values(_whole(value.data, 10 ** SCALES[source]), value.valid)
     if target is T.INTEGER and source is T.DOUBLE:
         return _to_integer(value, faults)
     if target is T.STRING and source in (T.INTEGER, T.BOOLEAN):
@@ -58,6 +68,26 @@ def _to_integer(value: Values, faults: Faults) -> Values:
     whole = np.where(np.abs(value.data - whole) >= 0.5, whole + np.sign(value.data), whole)
     exists = (whole >= -_TWO_63) & (whole < _TWO_63)
     return faults.drop(Values(np.where(exists, whole, 0.0).astype(np.int64), value.valid), exists)
+
+
+def _quotients(units: Any, by: int) -> Any:
+    """Return integers divided by a power of ten, rounded once."""
+    rounded = np.asarray(units, np.float64)
+    rest = (units - rounded.astype(np.int64)).astype(np.float64)
+    return divide((rounded, rest), np.float64(by))[0]
+
+
+def _scaled(value: Values, digits: int, faults: Faults) -> Values:
+    """Return units of a power of ten less; more than 18 digits is a fault."""
+    limit = -(-DECIMAL_LIMIT // 10**digits)
+    exists = (value.data < limit) & (value.data > -limit)
+    return faults.drop(Values(np.where(exists, value.data, 0) * 10**digits, value.valid), exists)
+
+
+def _whole(units: Any, by: int) -> Any:
+    """Return whole numbers, rounded half away from zero."""
+    magnitude = (np.abs(units) + by // 2) // by
+    return np.where(units < 0, -magnitude, magnitude)
 
 
 def _to_strings(value: Values, array: Any) -> Values:

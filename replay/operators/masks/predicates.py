@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.language.bound import Attribute, Call, DataType, Expression, Literal, attributes
+from replay.language.types import SCALES
 from replay.operators.columns import Columns, DictionaryColumns
 from replay.operators.evaluate import truths
 from replay.operators.masks import kernels
@@ -25,6 +26,7 @@ _WHOLE = (
     DataType.TIMESTAMP_UTC,
     DataType.DATE,
     DataType.INTERVAL,
+    *SCALES,
 )
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from replay.errors import NotSupportedError
 from replay.language.bound import Aggregate, DataType
+from replay.language.types import DECIMAL_DIGITS, SCALES
 from replay.operators.columns import Values
 from replay.operators.rows.kernels import running_best, running_squares, running_sum
 from replay.operators.scalars import Faults
@@ -65,7 +66,7 @@ def aggregate(what: Aggregate, values: Values | None, spans: Spans, faults: Faul
     if what.function in ("min", "max"):
         return _best(data, spans, greatest=what.function == "max")
     if what.function in ("sum", "avg"):
-        sums = faults.drop(*_sums(data, spans))
+        sums = faults.drop(*_sums(what, data, spans))
         return _average(what, sums, count) if what.function == "avg" else sums
     return _spread(what, data, spans)
 
@@ -120,14 +121,17 @@ def _up_to(running: Any, spans: Spans) -> Any:
     return running[np.maximum(spans.ends - 1, 0)]
 
 
-def _sums(data: Any, spans: Spans) -> tuple[Values, Bools | None]:
+def _sums(what: Aggregate, data: Any, spans: Spans) -> tuple[Values, Bools | None]:
     """Return the sum of each span, and whether it fits where it might not."""
     there = _all_or(spans.ends > spans.begins)
     if data.dtype == np.float64:
         return Values(_up_to(running_sum(data, spans.segments), spans), there), None
     upper, lower = (_differences(half, spans) for half in (data >> _HALF, data & _LOW_HALF))
     upper += lower >> _HALF
-    return Values((upper << _HALF) + (lower & _LOW_HALF), there), upper == upper.astype(np.int32)
+    sums, fits = (upper << _HALF) + (lower & _LOW_HALF), upper == upper.astype(np.int32)
+    if what.type in SCALES:
+        fits = fits & (np.abs(sums) < 10**DECIMAL_DIGITS)
+    return Values(sums, there), fits
 
 
 def _differences(half: IntArray, spans: Spans) -> IntArray:
@@ -142,7 +146,9 @@ def _average(what: Aggregate, sums: Values, count: IntArray) -> Values:
     if what.type is DataType.INTERVAL:
         whole = sums.data // among
         return Values(whole + ((whole < 0) & (whole * among != sums.data)), sums.valid)
-    return Values(sums.data.astype(np.float64) / among, sums.valid)
+    assert what.argument is not None
+    unit = 10 ** SCALES.get(what.argument.type, 0)
+    return Values(sums.data.astype(np.float64) / among / unit, sums.valid)
 
 
 def _best(data: Any, spans: Spans, *, greatest: bool) -> Values:

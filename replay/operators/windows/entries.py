@@ -12,6 +12,7 @@ import pyarrow as pa
 from chronicle.summary import AttributeSummary, Ints, Kind, counted
 from replay.errors import NotSupportedError
 from replay.language.bound import Aggregate, DataType, Expression
+from replay.language.types import SCALES
 from replay.operators.columns import Values
 from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.measures import to_arrow
@@ -26,6 +27,7 @@ _NO_NUMBERS = np.zeros(0)
 KINDS = {
     DataType.INTEGER: Kind.INTEGER,
     DataType.INTERVAL: Kind.INTEGER,
+    **dict.fromkeys(SCALES, Kind.INTEGER),
     DataType.DOUBLE: Kind.FLOAT,
     DataType.STRING: Kind.STRING,
     DataType.BOOLEAN: Kind.ORDINAL,

@@ -19,7 +19,8 @@ from chronicle.summary import AttributeSummary, Ints, Kind, integer_sums
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import Aggregate, Attribute, Call, DataType, Expression
 from replay.language.bound_select import WINDOW_END, WINDOW_START, WholeRange, WindowAggregation
-from replay.operators.columns import Values
+from replay.language.types import SCALES
+from replay.operators.columns import Values, decimals_of_units
 from replay.operators.measures import ARROW_TYPES, to_arrow
 
 Bools = npt.NDArray[np.bool_]
@@ -28,6 +29,9 @@ Floats = npt.NDArray[np.float64]
 SUM_MAX = 2.0**1023
 """What a sum of doubles stays below whatever the order of its terms; half of the largest double,
 for the roundings on the way."""
+
+_DECIMAL_SUM_DIGITS = 38
+"""More than 10**19 numbers of 18 digits add up to."""
 
 SPREADS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
 """Aggregates that need second moments."""
@@ -54,14 +58,14 @@ def is_mergeable(part: Aggregate) -> bool:
 def summarised(part: Aggregate) -> Expression | None:
     """Return the expression whose summary gives a mergeable aggregate; None for ``COUNT(*)``.
 
-    The conversion to DOUBLE that variances put around integers is looked through, so that those
-    beyond 2**53 are not rounded; that of other aggregates is not, since a sum of doubles is
+    The conversion to DOUBLE that variances put around integers and decimals is looked through, so
+    that they are not rounded; that of other aggregates is not, since a sum of doubles is
     another one than that of the integers.
     """
     argument = part.argument
     if part.function in SPREADS and isinstance(argument, Call) and argument.op == "cast":
         inner = argument.args[0]
-        return inner if inner.type is DataType.INTEGER else argument
+        return inner if inner.type is DataType.INTEGER or inner.type in SCALES else argument
     return argument
 
 
@@ -91,8 +95,15 @@ def answer_schema(what: WindowAggregation, schema: pa.Schema) -> pa.Schema:
     for name, key in zip(what.key_names, what.keys, strict=True):
         fields.append(pa.field(name, key_type(key, schema)))
     for name, part in zip(what.aggregate_names, what.aggregates, strict=True):
-        fields.append(pa.field(name, ARROW_TYPES[part.type]))
+        fields.append(pa.field(name, _type_of(part)))
     return pa.schema(fields)
+
+
+def _type_of(part: Aggregate) -> pa.DataType:
+    """Return the Arrow type of an aggregate: sums of DECIMAL have all the digits there may be."""
+    if part.function == "sum" and part.type in SCALES:
+        return pa.decimal128(_DECIMAL_SUM_DIGITS, SCALES[part.type])
+    return ARROW_TYPES[part.type]
 
 
 def key_type(key: Any, schema: pa.Schema) -> pa.DataType:
@@ -140,7 +151,8 @@ def to_tables(
 
     Notes
     -----
-    ``SUM(INTEGER)`` is exact. A sum of DOUBLE is the rounding of a number within
+    ``SUM`` of INTEGER and DECIMAL is exact, and ``AVG`` of them that, over n and rounded once. A
+    sum of DOUBLE is the rounding of a number within
     ``n * sum(abs(x)) * 2**-100`` of the exact sum of n values, whatever the plan; ``AVG`` is that
     over n. Where n times the largest magnitude reaches 2**1023 the order of additions could make
     it overflow, and it is an error. ``VAR_*`` are the rounding of a number within
@@ -255,9 +267,12 @@ def _extreme(part: Aggregate, summary: AttributeSummary) -> Finished:
 
 
 def _integer_sum(part: Aggregate, summary: AttributeSummary) -> Finished:
-    """Return the sum or mean of INTEGER or INTERVAL."""
+    """Return the sum or mean of INTEGER, INTERVAL or DECIMAL."""
     high, low = np.asarray(summary.sum_high), np.asarray(summary.sum_low)
     there = summary.n_values > 0
+    assert part.argument is not None
+    if part.argument.type in SCALES:
+        return _decimal_sum(part, summary, SCALES[part.argument.type])
     among = np.maximum(summary.n_values, 1)
     if part.type is DataType.DOUBLE:  # both halves are doubles without loss: one rounding
         return _finished(part, Values((high * 2.0**32 + low) / among, there))
@@ -296,6 +311,17 @@ def _float_sum(part: Aggregate, summary: AttributeSummary) -> Finished:
     return _finished(part, Values(total, n > 0), bad, why)
 
 
+def _decimal_sum(part: Aggregate, summary: AttributeSummary, scale: int) -> Finished:
+    there = summary.n_values > 0
+    if part.function == "sum":
+        high, low = np.asarray(summary.sum_high), np.asarray(summary.sum_low)
+        words = ((high << 32) | low, high >> 32)
+        valid = None if there.all() else there
+        return Finished(decimals_of_units(*words, valid, _type_of(part)), None, str)
+    mean = divide(summary.sum_pair(), np.maximum(summary.n_values, 1).astype(np.float64))
+    return _finished(part, Values(divide(mean, np.float64(10**scale))[0], there))
+
+
 def _magnitude(summary: AttributeSummary) -> Floats:
     """Return the largest magnitude of each window, 0 where it has no value."""
     least, most = (np.asarray(side, np.float64) for side in (summary.minimum, summary.maximum))
@@ -318,12 +344,14 @@ def _is_constant(summary: AttributeSummary) -> Bools:
     return np.asarray((summary.n_values > 0) & (least == most))
 
 
-def _variance(summary: AttributeSummary, over: Ints) -> Floats:
-    """Return second moments divided by numbers, rounded once."""
+def _variance(summary: AttributeSummary, over: Ints, unit: float) -> Floats:
+    """Return second moments divided by numbers and twice by a unit, rounded once."""
     size = np.frexp(summary.m2)[1]  # out of the way: the halves of large doubles overflow
     with np.errstate(invalid="ignore"):
         m2 = snapped(np.ldexp(summary.m2, -size), np.ldexp(summary.m2_low, -size))
-        return np.ldexp(divide(m2, over.astype(np.float64))[0], size)
+        for by in (over.astype(np.float64), unit, unit):
+            m2 = divide(m2, by)
+        return np.ldexp(m2[0], size)
 
 
 def _spread(part: Aggregate, summary: AttributeSummary) -> Finished:
@@ -334,7 +362,9 @@ def _spread(part: Aggregate, summary: AttributeSummary) -> Finished:
     less = 1 if kind == "samp" else 0
     n = summary.n_values + summary.nan_count
     is_nan = (summary.nan_count > 0) | np.isinf(_magnitude(summary))
-    variance = _variance(summary, np.maximum(n - less, 1))
+    argument = summarised(part)
+    scale = 0 if argument is None else SCALES.get(argument.type, 0)
+    variance = _variance(summary, np.maximum(n - less, 1), 10.0**scale)
     variance = np.where(is_nan, np.nan, np.where(_is_constant(summary), 0.0, variance))
     data = np.sqrt(variance) if family == "stddev" else variance
     least, most = (np.asarray(side, np.float64) for side in (summary.minimum, summary.maximum))

@@ -36,7 +36,8 @@ def test_arrow_type_that_queries_can_use(arrow_type, data_type):
     [
         (pa.uint8(), "int64"),
         (pa.float16(), "double"),
-        (pa.decimal128(10, 2), "double"),
+        (pa.decimal128(19, 2), "at most 18 digits"),
+        (pa.decimal128(5, -2), "double"),
         (pa.timestamp("ns"), "microseconds"),
         (pa.duration("ns"), "microseconds"),
         (pa.date64(), "date32"),
