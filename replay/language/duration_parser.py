@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from chronicle.errors import did_you_mean
 from replay.errors import NotSupportedError
 from replay.language import syntax
 from replay.language.cursor import Cursor, describe
 from replay.language.literals import UNIT_SPANS
 from replay.language.syntax import Expression
-from replay.language.tokens import NUMBER, STRING, Token
+from replay.language.tokens import NAME, NUMBER, STRING, Token
 
 UNITS = {
     name: unit
@@ -66,6 +67,30 @@ def _unit(cursor: Cursor, token: Token, name: str) -> str:
             token.at,
         )
     return UNITS[name]
+
+
+def refuse_unknown_unit(cursor: Cursor, *, if_near: bool = False) -> None:
+    """Refuse a name behind a number, where a unit of time would stand.
+
+    Parameters
+    ----------
+    cursor
+        Behind an expression.
+    if_near
+        Whether only one that is much like a unit is refused, since others may follow.
+
+    Raises
+    ------
+    PatternSyntaxError
+        With the units there are.
+    """
+    unit, before = cursor.token, cursor.tokens[cursor.index - 1]
+    if unit.kind != NAME or before.kind != NUMBER:
+        return
+    hint = did_you_mean(unit.key, UNITS)
+    if hint or not if_near:
+        known = ", ".join(dict.fromkeys(UNITS.values()))
+        raise cursor.error(f"no unit of time '{unit.text}' (there are: {known}){hint}")
 
 
 def calendar_unit_error(cursor: Cursor, unit: Token) -> NotSupportedError:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from replay.language import syntax
 from replay.language.bound import RowsPerMatch, Semantics, SkipMode
 from replay.language.cursor import Cursor, describe
+from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import parse_expression
 from replay.language.row_pattern_parser import parse_row_pattern
 from replay.language.syntax import Identifier
@@ -264,6 +265,7 @@ def _union(cursor: Cursor) -> syntax.Subset:
 
 def _within(cursor: Cursor, clauses: _Clauses) -> None:
     clauses.within = parse_expression(cursor)
+    refuse_unknown_unit(cursor, if_near=True)
 
 
 def _define(cursor: Cursor, clauses: _Clauses) -> None:

@@ -10,7 +10,7 @@ from chronicle.errors import did_you_mean
 from replay.language.bound_select import JoinKind
 from replay.language.clause_parser import CLAUSES, separated
 from replay.language.cursor import RESERVED, Cursor, describe
-from replay.language.duration_parser import UNITS
+from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import parse_expression
 from replay.language.named_queries import DEPTH_MAX, READS_MAX
 from replay.language.select_syntax import (
@@ -27,7 +27,7 @@ from replay.language.select_syntax import (
 )
 from replay.language.source import resolve
 from replay.language.syntax import Expression, Identifier, PatternQuery
-from replay.language.tokens import END, NAME, NUMBER, QUOTED
+from replay.language.tokens import END, NAME, QUOTED
 
 ParseQuery = Callable[[Cursor], SelectQuery | PatternQuery]
 """How a subquery is parsed, SELECT included."""
@@ -271,11 +271,8 @@ def _argument(cursor: Cursor, arguments: _Arguments) -> None:
     if name in arguments.named:
         raise cursor.error(f"the {name.lower()} of {arguments.function} is given twice", token.at)
     arguments.named[name] = parse_expression(cursor)
-    unit, before = cursor.token, cursor.tokens[cursor.index - 1]
-    if unit.kind == NAME and before.kind == NUMBER and arguments.function not in OF_ROWS:
-        known = ", ".join(dict.fromkeys(UNITS.values()))
-        hint = did_you_mean(unit.key, UNITS)
-        raise cursor.error(f"no unit of time '{unit.text}' (there are: {known}){hint}")
+    if arguments.function not in OF_ROWS:
+        refuse_unknown_unit(cursor)
 
 
 def _descriptor(cursor: Cursor, arguments: _Arguments) -> None:
@@ -335,6 +332,7 @@ def _spans(cursor: Cursor) -> tuple[Span, ...]:
 def _span(cursor: Cursor) -> Span:
     at = cursor.token.at
     size = parse_expression(cursor)
+    refuse_unknown_unit(cursor, if_near=True)
     in_rows = _rows(cursor)
     slide = None
     if cursor.accept("SLIDE"):
