@@ -259,22 +259,24 @@ def run_week(options: argparse.Namespace, n_doubles: int) -> dict[str, Any]:
     }
 
 
+def hourly_sql(where: str = "", *, by_symbol: bool = True) -> str:
+    """Return least, greatest and mean price of every hour."""
+    key = ", symbol" if by_symbol else ""
+    return (
+        f"SELECT window_start{key}, MIN(price) AS low, MAX(price) AS high, AVG(price) AS mean FROM "
+        f"TABLE(TUMBLE(TABLE {TICKS_BY_SYMBOL}, DESCRIPTOR(ts), INTERVAL '1' HOUR)) {where} "
+        f"GROUP BY window_start, window_end{key}"
+    )
+
+
 TICK_QUERIES = {
-    "hourly by symbol": (
-        f"SELECT window_start, symbol, MIN(price) AS low, MAX(price) AS high, AVG(price) AS mean "
-        f"FROM TABLE(TUMBLE(TABLE {TICKS_BY_SYMBOL}, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
-        "GROUP BY window_start, window_end, symbol"
-    ),
-    "hourly, price above 0": (
-        f"SELECT window_start, MIN(price) AS low, MAX(price) AS high, AVG(price) AS mean "
-        f"FROM TABLE(TUMBLE(TABLE {TICKS_BY_SYMBOL}, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
-        "WHERE price > 0 GROUP BY window_start, window_end"
-    ),
-    "hourly by symbol, price above 0": (
-        f"SELECT window_start, symbol, MIN(price) AS low, MAX(price) AS high, AVG(price) AS mean "
-        f"FROM TABLE(TUMBLE(TABLE {TICKS_BY_SYMBOL}, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
-        "WHERE price > 0 GROUP BY window_start, window_end, symbol"
-    ),
+    "hourly by symbol": hourly_sql(),
+    "hourly, price above 0": hourly_sql("WHERE price > 0", by_symbol=False),
+    "hourly by symbol, price above 0": hourly_sql("WHERE price > 0"),
+    # Of two symbols every price passes or none does, of the two others those of some days.
+    "hourly by symbol, price from 48 to 182": hourly_sql("WHERE price BETWEEN 48 AND 182"),
+    # Every block has prices on both sides; of each symbol all lie on one.
+    "hourly by symbol, price above 100": hourly_sql("WHERE price > 100"),
 }
 
 

@@ -17,7 +17,7 @@ from replay.engines.window_tree.pieces import NO_INTS, PieceReader, Pieces, Seri
 from replay.engines.window_tree.terms import Needed
 from replay.engines.window_tree.work import Work
 from replay.operators.windows.merging import without_squares
-from replay.planning.windows.where import ALL_PASS, MUST_READ, NONE_PASS
+from replay.planning.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
 
 Bools = npt.NDArray[np.bool_]
 
@@ -160,7 +160,8 @@ class EntryMaker:
         whole = np.ones(stop - first, np.bool_)
         whole[read - first] = False
         if self._reader.classes is not None:
-            whole &= self._reader.classes[first:stop] == ALL_PASS
+            # Of keys whose events do not pass there, `KeyGroups.that_may` leaves none.
+            whole &= np.isin(self._reader.classes[first:stop], (ALL_PASS, BY_KEY))
         return whole
 
     def _summaries_of(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,10 @@ import pyarrow.compute as pc
 
 from chronicle import Snapshot
 from chronicle.by_key import KeySummaries, parse_by_key
+from chronicle.layout import AttributeBounds
 from chronicle.summary import Ints
 from chronicle.time import to_int64
+from chronicle.tree_file import extremes_to_arrow
 from replay.engines.window_tree.terms import Needed
 from replay.engines.window_tree.work import Work
 from replay.language.bound import Attribute, Expression, attributes
@@ -22,6 +25,7 @@ from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
 from replay.operators.scalars import Faults
 from replay.planning.windows.plan import BlockWhere, may_pass
+from replay.planning.windows.where import NONE_PASS, KeyClasses, classify_blocks, of_all_keys
 
 Span = tuple[int, int]
 
@@ -35,12 +39,19 @@ class KeyGroups:
     keys: pa.Array
     """Its values, of the column's type; ascending, null last."""
     rows: Ints
-    """Events of each key in each block, shape (n_keys, n_blocks)."""
+    """Events of each key in each block, shape (n_keys, n_blocks); 0 where none of them passes a
+    WHERE, see `that_may`."""
     summaries: Mapping[str, KeySummaries]
     """Of each column that is aggregated."""
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def that_may(self, by_key: KeyClasses | None) -> KeyGroups:
+        """Return the keys without their events in blocks where WHERE lets none of them pass."""
+        if by_key is None:
+            return self
+        return replace(self, rows=np.where(by_key == NONE_PASS, 0, self.rows))
 
     def numbers(self, table: pa.Table) -> Ints:
         """Return the position in ``keys`` of each row's key."""
@@ -85,6 +96,59 @@ def groups_of(needed: Sequence[Needed], snapshot: Snapshot) -> KeyGroups:
     first = next(iter(found.values()))
     keys = pa.array(list(first.keys), snapshot.schema.field(key).type)
     return KeyGroups(key, keys, first.rows, found)
+
+
+def where_by_key(
+    where: BlockWhere, conditions: tuple[Expression, ...], groups: KeyGroups, snapshot: Snapshot
+) -> BlockWhere:
+    """Return what WHERE says of blocks, told by the extremes of each key's own values.
+
+    A block may hold values of all sizes while those of each key lie wholly inside a range or
+    wholly outside.
+
+    Parameters
+    ----------
+    where
+        The WHERE as whole blocks tell it.
+    conditions
+        Of which events must satisfy all, besides its range of time.
+    groups, snapshot
+        The keys, and the stream.
+    """
+    if not conditions:
+        return where
+    by_key = np.empty(groups.rows.shape, np.int8)
+    for place, rows in enumerate(groups.rows):
+        classes = classify_blocks(conditions, rows, partial(_bounds_of, snapshot, groups, place))
+        assert classes is not None, "there are conditions"
+        by_key[place] = classes
+    return replace(where, classes=of_all_keys(by_key, groups.rows), by_key=by_key)
+
+
+def _bounds_of(snapshot: Snapshot, groups: KeyGroups, place: int, name: str) -> AttributeBounds:
+    """Return least and greatest value of a column among one key's events, block by block."""
+    rows, of_all = groups.rows[place], snapshot.bounds(name)
+    by_key = snapshot.by_key(name) if name != groups.column else None
+    if by_key is not None and by_key.values[place].kind.has_extremes:
+        own = by_key.values[place]
+        return replace(
+            of_all,
+            minimum=extremes_to_arrow(own.minimum, own.n_values),
+            maximum=extremes_to_arrow(own.maximum, own.n_values),
+            n_values=own.n_values,
+            known=np.ones(len(rows), np.bool_),
+        )
+    if name == groups.column:
+        key, known = groups.keys[place].as_py(), np.ones(len(rows), np.bool_)
+        if key is None:
+            return replace(of_all, n_values=np.zeros_like(rows), known=known)
+        only = pa.repeat(int(key) if isinstance(key, bool) else key, len(rows))
+        return replace(of_all, minimum=only, maximum=only, n_values=rows, known=known)
+    # What no value of the block does, none of the key does. Where some event of the block lacks a
+    # value, it may be one of the key's: any number but that of its events says so.
+    has_all = of_all.n_values == snapshot.leaves.count
+    some = np.where(of_all.n_values > 0, rows + 1, 0)
+    return replace(of_all, n_values=np.where(has_all, rows, some))
 
 
 def _by_key_names(needed: Sequence[Needed], snapshot: Snapshot) -> list[str]:

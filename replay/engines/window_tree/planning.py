@@ -12,7 +12,12 @@ from chronicle.summary import Ints
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.windows import WindowFeatures, break_even_slide, with_slide
 from replay.engines.window_tree.axis import axis_of, series_of
-from replay.engines.window_tree.keyed import groups_of, n_blocks_of_ends, why_no_groups
+from replay.engines.window_tree.keyed import (
+    groups_of,
+    n_blocks_of_ends,
+    where_by_key,
+    why_no_groups,
+)
 from replay.engines.window_tree.terms import columns_read, needed_of, plain_counts, why_not_tree
 from replay.language.bound import Call, Expression
 from replay.language.bound import DataType as T
@@ -71,15 +76,19 @@ def window_plan(
     passes = None
     if what.where is not None and not isinstance(what.windows, RowWindows | SessionWindows):
         passes = may_pass(where, leaves.t_min, leaves.t_max)
-    why_not = why_not_tree(what, snapshot.schema)
-    features = _features(what, snapshot, where, passes)
+    why_not, groups = why_not_tree(what, snapshot.schema), None
     if why_not is None and what.keys:
         needed = needed_of(plain_counts(what), snapshot.schema)
         why_not = why_no_groups(what, needed, snapshot)
-        if why_not is None and not isinstance(what.windows, WholeRange):
-            may = may_pass(where, leaves.t_min, leaves.t_max)
-            n_ends = n_blocks_of_ends(groups_of(needed, snapshot), may)
-            features = replace(features, read_blocks=features.read_blocks + n_ends)
+        if why_not is None:
+            groups = groups_of(needed, snapshot)
+            rest = split_where(what.where, snapshot.settings.time).rest
+            where = where_by_key(where, rest, groups, snapshot)
+            groups = groups.that_may(where.by_key)
+    features = _features(what, snapshot, where, passes)
+    if groups is not None and not isinstance(what.windows, WholeRange):
+        n_ends = n_blocks_of_ends(groups, may_pass(where, leaves.t_min, leaves.t_max))
+        features = replace(features, read_blocks=features.read_blocks + n_ends)
     way, reason = choose_way(features, requested, why_not, parameters)
     estimates = estimate_ways(features, parameters, by_tree=why_not is None)
     return WindowPlan(

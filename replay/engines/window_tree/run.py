@@ -72,7 +72,9 @@ class TreeRun:
         self._windows = windows if span is None else windows.within(span)
         needed = needed_of(self._what, snapshot.schema)
         self._squares = {column.name: column.squares for column in needed}
-        self._groups = groups_of(needed, snapshot) if what.keys else None
+        self._groups = (
+            groups_of(needed, snapshot).that_may(plan.where.by_key) if what.keys else None
+        )
         reader = PieceReader(
             snapshot, self._axis, needed, plan.where.classes, plan.where.condition, self._groups
         )

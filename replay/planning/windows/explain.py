@@ -16,7 +16,7 @@ from replay.language.bound_select import (
 )
 from replay.planning import explain
 from replay.planning.windows.plan import WindowPlan
-from replay.planning.windows.where import ALL_PASS, MUST_READ, NONE_PASS
+from replay.planning.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
 
 Json = dict[str, Any]
 
@@ -62,7 +62,7 @@ def to_text(plan: WindowPlan, actual: Mapping[str, Any] | None = None) -> str:
     if where is not None:
         lines.append(
             f"where     all events pass in {where['all_pass']:,} of {plan.n_blocks:,} blocks, "
-            f"none in {where['none_pass']:,}, read are {where['must_read']:,}"
+            f"none in {where['none_pass']:,}, {_of_keys(where)}read are {where['must_read']:,}"
         )
     lines.append(f"weights   {plan.weights.source}")
     lines.append("estimated")
@@ -91,11 +91,18 @@ def _blocks_by_where(plan: WindowPlan) -> Json | None:
     classes = plan.where.classes
     if classes is None:
         return None
-    return {
+    found = {
         "all_pass": int((classes == ALL_PASS).sum()),
         "none_pass": int((classes == NONE_PASS).sum()),
         "must_read": int((classes == MUST_READ).sum()),
     }
+    if plan.where.by_key is not None:
+        found["by_key"] = int((classes == BY_KEY).sum())
+    return found
+
+
+def _of_keys(where: Json) -> str:
+    return f"those of some keys in {where['by_key']:,}, " if where.get("by_key") else ""
 
 
 def _kind(windows: Windows) -> str:

@@ -13,7 +13,7 @@ from replay.language.bound import Expression
 from replay.language.bound_select import Windows
 from replay.planning.plan import Rival
 from replay.planning.statistics import BoolArray, IntArray
-from replay.planning.windows.where import NONE_PASS, BlockClasses
+from replay.planning.windows.where import NONE_PASS, BlockClasses, KeyClasses
 
 
 class Way(StrEnum):
@@ -40,6 +40,8 @@ class BlockWhere:
     """What events in this range must satisfy besides; None: nothing."""
     classes: BlockClasses | None = None
     """Whether all events of a block satisfy ``condition``, or none; None without one."""
+    by_key: KeyClasses | None = None
+    """The same of each key's events, where keys are summarised; ``classes`` follows from it."""
 
     def clip(self, times: IntArray) -> IntArray:
         """Return times moved into the range."""

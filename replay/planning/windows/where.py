@@ -23,8 +23,14 @@ ALL_PASS: Final = 1
 MUST_READ: Final = 2
 """Which rows pass, only the events tell."""
 
+BY_KEY: Final = 3
+"""Each key's rows all pass, or none of them does, and keys differ."""
+
 BlockClasses = NDArray[np.int8]
 """One of these for each block."""
+
+KeyClasses = NDArray[np.int8]
+"""One of the first three for each key and block, shape (n_keys, n_blocks)."""
 
 _COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _CONNECTIVES: Final = frozenset({"and", "or", "not"})
@@ -115,6 +121,30 @@ def classify_blocks(
     classes[must] = ALL_PASS
     classes[~may] = NONE_PASS
     return classes
+
+
+def of_all_keys(by_key: KeyClasses, rows: IntArray) -> BlockClasses:
+    """Return what is known of blocks as a whole once it is known of their keys.
+
+    Parameters
+    ----------
+    by_key
+        Of each key's rows in each block.
+    rows
+        How many rows that are, of the same shape; keys without any say nothing.
+
+    Examples
+    --------
+    >>> by_key = np.array([[1, 1, 0, 1], [1, 0, 0, 2]], np.int8)
+    >>> of_all_keys(by_key, np.array([[3, 3, 3, 3], [1, 1, 1, 1]])).tolist()
+    [1, 3, 0, 2]
+    """
+    there = rows > 0
+    passes, fails, unknown = (
+        ((by_key == which) & there).any(axis=0) for which in (ALL_PASS, NONE_PASS, MUST_READ)
+    )
+    found = np.select([unknown, passes & fails, passes], [MUST_READ, BY_KEY, ALL_PASS], NONE_PASS)
+    return found.astype(np.int8)
 
 
 def _may_be(
