@@ -218,7 +218,8 @@ class OnlineFlow:
     def advance(self, to: Moment, *, stream: str | None = None) -> pa.Table:
         """Promise that no further event of a stream is before a time, and return what is certain.
 
-        A join then goes on although one of its streams is silent; other operators wait for events.
+        A join then goes on although one of its streams is silent, and windows over events that end
+        by then are told. Patterns, and what stands over subqueries, wait for the next event.
 
         Parameters
         ----------

@@ -98,10 +98,12 @@ def run(
     span: tuple[int, int] | None = None,
     eager: bool = False,
     moves: bool = False,
+    promises: bool = False,
 ) -> tuple[list[tuple[Any, ...]], str]:
     """Return the rows that come out, and the message of the error that ended them.
 
-    With ``moves``, a new operator goes on from the packed state of the one before at every cut.
+    With ``moves``, a new operator goes on from the packed state of the one before at every cut;
+    with ``promises``, it is told there that no event is before the next one.
     """
     aggregator = WindowAggregator(what, table.schema, span=span, eager=eager)
     borders = [0, *cuts, table.num_rows]
@@ -112,6 +114,9 @@ def run(
                 state = pack(aggregator.state())
                 aggregator = WindowAggregator(what, table.schema, span=span, eager=eager)
                 aggregator.take_over(unpack(state))
+            if promises and begin < table.num_rows:
+                for part in aggregator.advance(table.column("t")[begin].as_py()):
+                    rows += to_rows(part)
             for part in aggregator.push(table.slice(begin, end - begin), begin):
                 assert part.schema == aggregator.schema
                 rows += to_rows(part)

@@ -47,6 +47,10 @@ class Operator(Protocol):
         """Take the next rows."""
         ...
 
+    def advance(self, time: int) -> Iterator[pa.Table]:
+        """Take it that no row to come is before a time, by the column that carries time."""
+        ...
+
     def finish(self) -> Iterator[pa.Table]:
         """End the input."""
         ...
@@ -116,6 +120,10 @@ class OuterOperator:
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows; yield those of the answer that are certain now."""
         return self._rows.push(table)
+
+    def advance(self, time: int) -> Iterator[pa.Table]:  # noqa: ARG002
+        """Yield nothing: no row waits for a time."""
+        return iter(())
 
     def finish(self) -> Iterator[pa.Table]:
         """End the input and yield the rest of the answer."""

@@ -221,7 +221,9 @@ class ChainInlet:
 
     def advance(self, stream: str, time: int) -> Iterator[pa.Table]:
         """Take it that no further event of a stream is before a time."""
-        return self._passed(self._inner.advance(stream, time))
+        yield from self._passed(self._inner.advance(stream, time))
+        if self._inner.reached is not None and not self._chain.is_done:
+            yield from self._chain.advance(self._inner.reached)
 
     def _passed(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         while not self._chain.is_done:

@@ -111,6 +111,10 @@ class TimeCheck:
             self._last = int(values[-1])
         yield table
 
+    def advance(self, time: int) -> Iterator[pa.Table]:  # noqa: ARG002
+        """Yield nothing: no row waits."""
+        return iter(())
+
     def finish(self) -> Iterator[pa.Table]:
         """Yield nothing: no row waits."""
         return iter(())
@@ -167,6 +171,11 @@ class Aggregating:
             yield from self._aggregator.push(table, self._n_pushed)
             self._n_pushed += table.num_rows
 
+    def advance(self, time: int) -> Iterator[pa.Table]:
+        """Take it that no row to come is before a time, and yield the windows that are over."""
+        if self._aggregator is not None:
+            yield from self._aggregator.advance(time)
+
     def finish(self) -> Iterator[pa.Table]:
         """Yield the windows that are still open."""
         if self._aggregator is not None:
@@ -213,6 +222,10 @@ class Matching:
             self._online = OnlineQuery(self._statement, table.schema)
         yield self._online.push(table)
 
+    def advance(self, time: int) -> Iterator[pa.Table]:  # noqa: ARG002
+        """Yield nothing: matches wait for the next row."""
+        return iter(())
+
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rest of the matches."""
         if self._online is not None:
@@ -248,6 +261,10 @@ class Chain:
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows and yield what comes out at the other end."""
         return _pushed([table], self._operators)
+
+    def advance(self, time: int) -> Iterator[pa.Table]:
+        """Take it that no row to come is before a time; of what they yield, no time is known."""
+        return _pushed(self._operators[0].advance(time), self._operators[1:])
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rest."""

@@ -37,3 +37,15 @@ def test_an_operator_that_goes_on_from_a_state_gives_what_one_without_a_break_gi
 
         # As text, every bit of a number counts, and NaN is equal to itself.
         assert repr(went_on) == repr(run(what, table, cuts=cuts, eager=eager))
+
+
+@given(seeds)
+def test_a_promise_that_nothing_comes_before_a_time_changes_no_row(random: Random) -> None:
+    table = some_table(random)
+    for _ in range(4):
+        what = some_aggregation(random)
+        cuts = tuple(sorted(random.randint(0, table.num_rows) for _ in range(random.randint(0, 5))))
+
+        promised = run(what, table, cuts=cuts, eager=True, moves=True, promises=True)
+
+        assert repr(promised) == repr(run(what, table, cuts=cuts, eager=True))

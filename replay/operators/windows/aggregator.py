@@ -129,6 +129,11 @@ class WindowAggregator:
             self._store.add(entries)
         yield from self._tables(final=False)
 
+    def advance(self, time: int) -> Iterator[pa.Table]:
+        """Take it that no event to come is before a time; yield the rows that are complete then."""
+        self._forming.advance(time)
+        yield from self._tables(final=False)
+
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rows of all windows that are left, at the end of the stream."""
         yield from self._tables(final=True)

@@ -42,6 +42,9 @@ class Forming(Protocol):
     def place(self, times: Ints, events: pa.Table, faults: Faults) -> Placed:
         """Take in events, those too that WHERE does not let pass."""
 
+    def advance(self, time: int) -> None:
+        """Take it that no event to come is before a time."""
+
     def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
         """Take in entries, and of each the position of its last event and its partition."""
 

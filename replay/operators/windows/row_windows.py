@@ -116,6 +116,10 @@ class RowForming:
         still[place] = False
         self._begun = begun.take(still)
 
+    def advance(self, time: int) -> None:
+        """Take it that no event to come is before a time."""
+        self._now = max(self._now, time)
+
     def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
         """Take in entries, and of each the position of its last event and its partition."""
         assert partitions is not None, "they are among what is placed"

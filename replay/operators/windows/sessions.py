@@ -63,6 +63,10 @@ class SessionForming:
         self._now = int(times[-1])
         return Placed(sessions)
 
+    def advance(self, time: int) -> None:
+        """Take it that no event to come is before a time."""
+        self._now = max(self._now, time)
+
     def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
         """Nothing more than the events is to be known."""
 
@@ -142,6 +146,9 @@ class WholeForming:
     def place(self, times: Ints, events: pa.Table, faults: Faults) -> Placed:  # noqa: ARG002
         """Take in events."""
         return Placed(np.zeros(events.num_rows, np.int64))
+
+    def advance(self, time: int) -> None:
+        """Wait for the end all the same."""
 
     def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
         """Nothing more than the events is to be known."""

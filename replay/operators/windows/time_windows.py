@@ -77,6 +77,10 @@ class TimeForming:
             self._lasts[0] = self._now
         return Placed(times)
 
+    def advance(self, time: int) -> None:
+        """Take it that no event to come is before a time."""
+        self._now = max(self._now, time)
+
     def note(
         self,
         entries: Entries,

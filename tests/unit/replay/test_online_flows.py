@@ -148,6 +148,42 @@ def test_no_events_have_an_answer_too() -> None:
     assert windows.finish().equals(windows.schema.empty_table())
 
 
+@pytest.mark.parametrize(
+    ("window", "over", "told"),
+    [
+        pytest.param("TUMBLE(TABLE s, DESCRIPTOR(t), 3)", 6, [3], id="tumble"),
+        pytest.param("HOP(TABLE s, DESCRIPTOR(t), 2, 4)", 6, [2], id="hop"),
+        pytest.param("SESSION(TABLE s, DESCRIPTOR(t), 2)", 6, [4], id="session"),
+        pytest.param(
+            "HOP_ROWS(TABLE s PARTITION BY k, DESCRIPTOR(t), 2, 2)", 5, [4], id="rows by key"
+        ),
+    ],
+)
+def test_a_window_is_told_once_it_is_promised_that_nothing_comes_before_its_end(
+    window: str, over: int, told: list[int]
+) -> None:
+    keys = ", k" if "PARTITION" in window else ""
+    sql = f"SELECT window_start FROM TABLE({window}) GROUP BY window_start, window_end{keys}"
+    flow = replay.online(sql, SCHEMA, time="t")
+    schema = pa.schema([SCHEMA.field(name) for name in flow.columns])
+    rows = [{"t": t, "k": "u"} for t in (0, 1, 4, 4)]
+    flow.push(pa.Table.from_pylist([{n: r[n] for n in schema.names} for r in rows], schema=schema))
+
+    assert flow.advance(over - 1).num_rows == 0
+    other = replay.online(sql, SCHEMA, time="t")
+    other.restore(flow.snapshot())
+    assert other.advance(over).column("window_start").to_pylist() == told
+    assert other.advance(over + 1).num_rows == 0
+
+
+def test_a_pattern_waits_for_the_next_event_and_the_promise_is_held_to() -> None:
+    flow = replay.online(QUERIES[-1], SCHEMA, time="t")
+    flow.push(events())
+    assert flow.advance(10**9).num_rows == 0
+    with pytest.raises(SchemaError, match="go back in time"):
+        flow.push(events())
+
+
 def test_a_limit_is_done_when_it_has_enough() -> None:
     operator = replay.online("SELECT t FROM s LIMIT 2", SCHEMA, time="t")
     assert not operator.is_done
