@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from chronicle.errors import SchemaError, StreamNotFoundError
-from chronicle.schema import normalise_schema
 from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import Outer
@@ -155,7 +154,7 @@ class OnlineFlow:
     """
 
     def __init__(self, query: BoundQuery, describe: Callable[[str], Described]) -> None:
-        self._inlet: Inlet = open_inlet(query, lambda name: normalise_schema(describe(name)[0]))
+        self._inlet: Inlet = open_inlet(query, lambda name: describe(name)[0])
         self._streams = _streams_of(self._inlet.streams)
         self.schema = self._inlet.schema
         read = [(name, str(stream.schema)) for name, stream in self._streams.items()]

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from chronicle.schema import normalise_schema
 from replay.errors import NotSupportedError
 from replay.language.bound import BoundPatternQuery, Expression
 from replay.language.bound_select import (
@@ -23,7 +24,7 @@ from replay.planning.reads import columns_of_query, pruned
 from replay.running.steps import Chain, operators_of
 
 SchemaOf = Callable[[str], pa.Schema]
-"""Gives the columns of a stream, normalised."""
+"""Gives the columns of a stream."""
 
 
 class Inlet(Protocol):
@@ -152,7 +153,7 @@ class StreamInlet:
         self.time = time
         known = schema_of(stream)
         read = {*columns} if time is None else {*columns, time}
-        self.schema = pa.schema([known.field(name) for name in sorted(read)])
+        self.schema = normalise_schema(pa.schema([known.field(name) for name in sorted(read)]))
         self.reached: int | None = None
 
     @property

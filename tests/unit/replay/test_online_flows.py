@@ -141,6 +141,11 @@ def test_only_the_columns_that_are_read_are_asked_for() -> None:
     assert narrow.push(pa.table({"t": [1, 2], "a": [1, 2]})).to_pylist() == [{"a": 2}]
 
 
+def test_columns_that_are_not_read_may_be_of_any_type() -> None:
+    odd = pa.schema([*SCHEMA, pa.field("u", pa.uint64()), pa.field("m", pa.map_(*2 * [pa.int8()]))])
+    assert replay.online(QUERIES[0], odd, time="t").columns == ("a", "t", "x")
+
+
 def test_no_events_have_an_answer_too() -> None:
     count = replay.online("SELECT COUNT(*) AS n FROM s", SCHEMA, time="t")
     assert count.finish().to_pylist() == [{"n": 0}]
