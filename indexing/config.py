@@ -39,6 +39,10 @@ SCATTER_SPAN_MAX = 256
 visits their whole span of sequence numbers, 64 at a time: up to this many numbers per entry.
 Thinner ones are sorted, 10 ns an entry and more."""
 
+ROW_MASK_BITS_MAX = 25
+"""Binary logarithm of the bits of a mask of rows: 4 MiB, a row each up to 33 million events,
+several rows a bit beyond. It is cleared once a lookup, at some 10 GB/s."""
+
 MERGE_GROUPS = 16
 """Row groups of each run held in memory while runs are merged."""
 

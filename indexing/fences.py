@@ -89,6 +89,25 @@ class Fences:
         rim[max(0, first_whole - first) : max(0, end_whole - first)] = False
         return Selection(groups, rim)
 
+    def precede_next(self, groups: np.ndarray) -> np.ndarray:
+        """Return which of some groups hold only entries that come before all of the next of them.
+
+        So it is of groups that have but one key, the same: its entries ascend from group to group.
+
+        Parameters
+        ----------
+        groups
+            Ascending, at least one.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_groups,)
+            False for the last.
+        """
+        low, high = self.low[groups], self.high[groups]
+        of_one = np.append(np.asarray(low == high, dtype=np.bool_), False)
+        return np.asarray(of_one[:-1] & of_one[1:] & (low == np.append(low[1:], high[-1:])))
+
     def count_entries(self, selection: Selection) -> tuple[int, int]:
         """Return the least and the most entries the selected groups hold in their ranges."""
         counts = self.count[selection.groups]

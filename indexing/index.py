@@ -18,12 +18,13 @@ from indexing.cover import Segments, choose_runs, overlapping
 from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
 from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind
-from indexing.lookup import Lookup, PlacedRun, look_up
+from indexing.lookup import Lookup, PlacedRun, look_up, look_up_within
 from indexing.objects import object_kind
 from indexing.open_events import KeySpace
 from indexing.run import FileRun, open_run
 from indexing.tables import INDEX_FOLDER, indexed_attributes, is_of_one_file
 from indexing.tail import TailFile, clear_memtables
+from indexing.within.row_mask import Kept, RowMask
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +226,47 @@ class Index:
             _answers.put(key, replace(fresh, n_bytes_read=0))
             return fresh
         return kept
+
+    def lookup_within(
+        self,
+        ranges: KeyRanges,
+        rows: RowMask,
+        *,
+        with_objects: bool = False,
+        with_times: bool = True,
+    ) -> Kept:
+        """Return the events with keys in ``ranges`` that a mask of rows leaves, in stream order.
+
+        Row groups that have none are not decoded where that can be told. An answer of
+        :meth:`lookup` that is kept is used; what is found here is not kept.
+
+        Parameters
+        ----------
+        ranges, with_objects
+            As for :meth:`lookup`.
+        rows
+            Of the snapshot.
+        with_times
+            Whether times are asked for.
+
+        Raises
+        ------
+        IndexingError
+            As :meth:`lookup`.
+        """
+        whole = _answers.find((self._identity, ranges, with_objects, ()))
+        if whole is not None:
+            found = Kept(whole.seq, whole.t, np.array([0, len(whole.seq)]), 0, 0, whole.objects)
+            return found.where(rows)
+        bounds = self._keys.candidates(ranges)
+        while True:
+            placement = self._placed(with_objects=with_objects)
+            spans = placement.part_of_span[rows.touch(placement.spans)]
+            readings = [placement.parts[place].seek(bounds) for place in np.unique(spans).tolist()]
+            try:
+                return look_up_within(readings, rows, placement.object_kind, with_times=with_times)
+            except CorruptRunError as error:
+                self._distrust(error)
 
     def _object_kind(self) -> KeyKind:
         key = self._snapshot.settings.key

@@ -83,17 +83,17 @@ def decode_page(data, words, at, shift, scale, out):  # type: ignore[no-untyped-
     The encoding is that of the Parquet format, "Delta Encoding". Sums wrap around, as they do
     where the page is written.
     """
-    block_values, at = _read_varint(data, at)
-    n_minis, at = _read_varint(data, at)
-    _, at = _read_varint(data, at)
-    first, at = _read_varint(data, at)
+    block_values, at = read_varint(data, at)
+    n_minis, at = read_varint(data, at)
+    _, at = read_varint(data, at)
+    first, at = read_varint(data, at)
     mini_values = block_values // n_minis
-    value = _to_signed(first) * scale + shift
+    value = to_signed(first) * scale + shift
     out[0] = value
     i = 1
     while i < len(out):
-        zigzag, at = _read_varint(data, at)
-        least = _to_signed(zigzag) * scale
+        zigzag, at = read_varint(data, at)
+        least = to_signed(zigzag) * scale
         widths = at
         at += n_minis
         for mini in range(n_minis):
@@ -194,7 +194,7 @@ def _decode_hybrid(data, words, at, width, out):  # type: ignore[no-untyped-def]
     mask = (np.int64(1) << width) - 1
     i = 0
     while i < len(out):
-        header, at = _read_varint(data, at)
+        header, at = read_varint(data, at)
         if header & 1:
             n_values = (header >> 1) << 3
             part = out[i : min(len(out), i + n_values)]
@@ -242,7 +242,7 @@ def split_strings(data, at, end, offsets, chars):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def _read_varint(data, at):  # type: ignore[no-untyped-def]
+def read_varint(data, at):  # type: ignore[no-untyped-def]
     """Return an unsigned number of seven bits a byte, and where the next one starts."""
     number = np.int64(0)
     shift = np.int64(0)
@@ -256,7 +256,8 @@ def _read_varint(data, at):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _to_signed(zigzag):  # type: ignore[no-untyped-def]
+def to_signed(zigzag):  # type: ignore[no-untyped-def]
+    """Return the signed number that Parquet writes as an unsigned one, small where it is small."""
     return ((zigzag >> 1) & np.int64(0x7FFF_FFFF_FFFF_FFFF)) ^ -(zigzag & 1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from indexing.keys import KeyKind
 from indexing.objects import join_objects, to_codes
 from indexing.run import Run
 from indexing.scratch import Room, Scratch
+from indexing.within.row_mask import Kept, RowMask, nothing_kept
 
 _counters = Scratch()
 
@@ -119,6 +120,10 @@ class Reading(Protocol):
         """Add the entries found to ``room``, which has place for all, in order of ``seq``."""
         ...
 
+    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> Kept:
+        """Return the entries found that a mask of rows leaves."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
@@ -169,6 +174,23 @@ class RunReading:
         objects = None if objects is None else to_codes(objects)
         return Taken(len(seq), found.n_entries_read, found.n_bytes_read, objects)
 
+    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> Kept:
+        """Return what the run holds of ``bounds`` and of ``rows``; raises as :meth:`read`."""
+        placed = self.placed
+        if not len(self.selection.groups):
+            return nothing_kept()
+        found = placed.run.find_within(
+            self.selection,
+            self.bounds,
+            placed.segments,
+            rows,
+            with_times=with_times,
+            with_objects=with_objects,
+        )
+        if placed.segments.ascends:
+            return found
+        return replace(found, cuts=np.arange(len(found.seq) + 1))
+
 
 def look_up(readings: Sequence[Reading], object_kind: KeyKind | None) -> Lookup:
     """Read all parts of an answer; raises what reading them raises.
@@ -201,6 +223,52 @@ def look_up(readings: Sequence[Reading], object_kind: KeyKind | None) -> Lookup:
     seq.flags.writeable = t.flags.writeable = False
     n_entries_read = sum(part.n_entries_read for part in taken)
     return Lookup(seq, t, n_entries_read, sum(part.n_bytes_read for part in taken), objects)
+
+
+def look_up_within(
+    readings: Sequence[Reading],
+    rows: RowMask,
+    object_kind: KeyKind | None,
+    *,
+    with_times: bool,
+) -> Kept:
+    """Read of all parts of an answer what a mask of rows leaves; raises what reading them raises.
+
+    Parameters
+    ----------
+    readings, object_kind
+        As in :func:`look_up`.
+    rows
+        Of the stream.
+    with_times
+        Whether times are asked for.
+
+    Returns
+    -------
+    Kept
+        In order of ``seq``.
+    """
+    with_objects = object_kind is not None
+    parts = [
+        reading.read_within(rows, with_times=with_times, with_objects=with_objects)
+        for reading in readings
+    ]
+    n_read = sum(part.n_entries_read for part in parts)
+    n_bytes = sum(part.n_bytes_read for part in parts)
+    held = [part for part in parts if len(part.seq)]
+    if not held:
+        objects = object_kind and to_codes(pa.array([], object_kind.arrow_type))
+        return replace(nothing_kept(objects), n_entries_read=n_read, n_bytes_read=n_bytes)
+    seq = np.concatenate([part.seq for part in held])
+    t = np.concatenate([part.t for part in held if part.t is not None]) if with_times else None
+    objects = to_codes(join_objects([part.objects for part in held])) if with_objects else None
+    firsts = np.cumsum([0, *(len(part.seq) for part in held)])
+    cuts = np.concatenate([part.cuts + first for part, first in zip(held, firsts, strict=False)])
+    if not ascend(seq, cuts):
+        into = np.empty_like(seq), np.empty_like(seq)
+        objects = order(seq, seq if t is None else t, cuts, objects, into)
+        seq, t = into[0], None if t is None else into[1]
+    return Kept(seq, t, np.array([0, len(seq)]), n_read, n_bytes, objects)
 
 
 def ascend(seq: np.ndarray, cuts: np.ndarray) -> bool:

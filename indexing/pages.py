@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from indexing.bounds import Bounds
+from indexing.cover import Segments
 from indexing.encoding import Encoding, Layout, ObjectColumn
 from indexing.keys import KeyKind
 from indexing.objects import code_objects
+from indexing.scratch import Scratch
+from indexing.within.row_mask import Kept, RowMask
+
+# Entries that a mask leaves, until it is known how many they are.
+_kept = Scratch()
 
 PADDING = 8
 """Bytes behind the pages, so that a number of any width can be read as a word."""
@@ -78,6 +84,78 @@ class Pages:
         )
         kept = int(cuts[-1])
         return position[:kept], t[:kept], cuts
+
+    def within(
+        self,
+        rim: np.ndarray,
+        bounds: Bounds,
+        follows: np.ndarray,
+        segments: Segments,
+        rows: RowMask,
+        *,
+        with_times: bool,
+        with_objects: bool,
+    ) -> Kept:
+        """Return the entries that a mask of rows leaves, of groups at the rim those of ``bounds``.
+
+        ``follows`` says of which groups all rows lie before the first row of the next one.
+        """
+        from indexing.within.kernels import find_within, times_within
+
+        n = int(self.counts.sum())
+        cuts = np.empty(len(self.counts) + 1, dtype=np.int64)
+        seq, places = _kept.borrow_two(n + 1)
+        n_read = find_within(
+            self.data,
+            self.words,
+            self.pages,
+            self.counts,
+            follows,
+            (segments.ends, segments.shifts, segments.live),
+            (rows.marks, rows.shift),
+            places,
+            seq,
+            cuts,
+        )
+        seq, places = seq[: cuts[-1]], places[: cuts[-1]]
+        wanted = np.flatnonzero(rim & (cuts[1:] > cuts[:-1]))
+        if len(wanted):
+            admitted = self._admitted_at(wanted, bounds, places, cuts)
+            seq, places = seq[admitted], places[admitted]
+            cuts = np.concatenate(([0], np.cumsum(admitted)))[cuts]
+        else:
+            seq = seq.copy()
+        t = None
+        if with_times:
+            t = np.empty(len(seq), dtype=np.int64)
+            scale = (self.layout.scale.offset, self.layout.scale.divisor)
+            times_within(self.data, self.words, self.pages, self.counts, scale, places, cuts, t)
+        objects = self._objects_at(places, cuts) if with_objects else None
+        return Kept(seq, t, cuts, int(n_read), len(self.data) - PADDING, objects)
+
+    def _admitted_at(
+        self, rim: np.ndarray, bounds: Bounds, places: np.ndarray, cuts: np.ndarray
+    ) -> np.ndarray:
+        """Return which of some entries have keys in ``bounds``; those outside ``rim`` do."""
+        admitted = np.ones(len(places), dtype=np.bool_)
+        of_rim = self.admitted(rim, bounds)
+        first = 0
+        for group in rim.tolist():
+            here = slice(cuts[group], cuts[group + 1])
+            admitted[here] = of_rim[first + places[here]]
+            first += int(self.counts[group])
+        return admitted
+
+    def _objects_at(self, places: np.ndarray, cuts: np.ndarray) -> pa.Array:
+        """Return the objects of entries at ascending places of their groups."""
+        groups = np.flatnonzero(cuts[1:] > cuts[:-1])
+        counts = self.counts[groups]
+        chosen = np.zeros(int(counts.sum()), dtype=np.bool_)
+        chosen[places + np.repeat(np.cumsum(counts) - counts, np.diff(cuts)[groups])] = True
+        held = replace(
+            self, pages=self.pages[groups], dictionaries=self.dictionaries[groups], counts=counts
+        )
+        return held.objects(np.ones(len(groups), dtype=np.bool_), chosen)
 
     def admitted(self, which: np.ndarray, bounds: Bounds) -> np.ndarray:
         """Return which entries of some of the groups have keys in ``bounds``."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from indexing.bounds import Bounds
+from indexing.cover import Segments
 from indexing.entries import Entries
 from indexing.errors import CorruptRunError
 from indexing.fences import Fences, Selection
@@ -21,6 +22,7 @@ from indexing.keys import KeyKind, to_comparable
 from indexing.pages import PADDING, Pages
 from indexing.run_format import CoveredFile, Places, RunHead, parse_footer, read_footer
 from indexing.scratch import Room, Scratch
+from indexing.within.row_mask import Kept, RowMask
 
 # What is decoded at once never outlives the lookup, so it may be overwritten by the next.
 _raw, _decoded = Scratch(), Scratch()
@@ -125,6 +127,23 @@ class Run(Protocol):
         """
         ...
 
+    def find_within(
+        self,
+        selection: Selection,
+        bounds: Bounds,
+        segments: Segments,
+        rows: RowMask,
+        *,
+        with_times: bool,
+        with_objects: bool,
+    ) -> Kept:
+        """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
+
+        ``segments`` say where the run's positions lie in the stream; at least one group is
+        selected.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryRun:
@@ -177,6 +196,27 @@ class MemoryRun:
             assert e.objects is not None, "asked of runs with objects only"
             objects = e.objects.take(pa.array(at))
         return Found(position, t, cuts, n_read, 0, is_placed=True, objects=objects)
+
+    def find_within(
+        self,
+        selection: Selection,
+        bounds: Bounds,
+        segments: Segments,
+        rows: RowMask,
+        *,
+        with_times: bool,
+        with_objects: bool,
+    ) -> Kept:
+        """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
+
+        They are in memory, so none is left out before it is read.
+        """
+        room = Room(int(self.fences.count[selection.groups].sum()))
+        found = self.find(selection, bounds, shift=0, room=room, with_objects=with_objects)
+        segments.place(found.position)
+        t = found.t if with_times else None
+        every = Kept(found.position, t, found.cuts, found.n_entries_read, 0, found.objects)
+        return every.where(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +301,33 @@ class FileRun:
             len(pages.data) - PADDING,
             is_placed=is_final,
             objects=pages.objects(rim, admitted) if with_objects else None,
+        )
+
+    def find_within(
+        self,
+        selection: Selection,
+        bounds: Bounds,
+        segments: Segments,
+        rows: RowMask,
+        *,
+        with_times: bool,
+        with_objects: bool,
+    ) -> Kept:
+        """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
+
+        Raises
+        ------
+        CorruptRunError
+            If the file is gone or its bytes do not match their checksum.
+        """
+        return self._read_pages(selection.groups).within(
+            selection.rim,
+            bounds,
+            self.fences.precede_next(selection.groups),
+            segments,
+            rows,
+            with_times=with_times,
+            with_objects=with_objects,
         )
 
     def read(self, groups: np.ndarray) -> GroupEntries:

@@ -23,6 +23,7 @@ from indexing.objects import join_objects, to_codes, to_objects
 from indexing.run import MemoryRun
 from indexing.run_format import CoveredFile
 from indexing.scratch import Room
+from indexing.within.row_mask import Kept, RowMask
 
 # Names of data files are unique for ever, so an entry is never wrong, only dropped when memory
 # runs short; a snapshot cannot hold it, since the next snapshot needs it too.
@@ -142,6 +143,16 @@ class _Scan:
     def read(self, room: Room, *, with_objects: bool = False) -> Taken:
         """Add the file's events with keys in ``bounds``."""
         return self.file.scan(self.bounds, room, with_objects=with_objects)
+
+    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> Kept:
+        """Return the file's events with keys in ``bounds`` that a mask of rows leaves."""
+        room = Room(self.n_most)
+        taken = self.file.scan(self.bounds, room, with_objects=with_objects)
+        seq, t = room.filled()
+        cuts = np.array([0, len(seq)])
+        times = t if with_times else None
+        every = Kept(seq, times, cuts, taken.n_entries_read, taken.n_bytes_read, taken.objects)
+        return every.where(rows)
 
 
 @dataclass(frozen=True, slots=True)

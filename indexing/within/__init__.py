@@ -1,0 +1,1 @@
+"""Lookups that are asked about some rows of a stream only."""
