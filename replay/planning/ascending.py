@@ -20,6 +20,13 @@ MARKED_MAX: Final = 24
 SPAN_WORDS_MAX: Final = 8
 """Words of the bit map per value marked in it: clearing a word costs a small part of marking."""
 
+RANK_WORDS_MAX: Final = 2
+"""Words of a bit map of rows per wanted one up to which it beats going on from one to the next,
+where every step is mispredicted."""
+
+RANKED_MAX: Final = 32
+"""Rows per wanted one up to which marking all of them is worth it."""
+
 
 def lower_bounds(values: IntArray, wanted: IntArray) -> IntArray:
     """Return for each of ``wanted`` how many of ``values`` are smaller.
@@ -40,6 +47,27 @@ def lower_bounds(values: IntArray, wanted: IntArray) -> IntArray:
     from replay.planning.kernels import sweep_lower_bounds
 
     places: IntArray = sweep_lower_bounds(values, wanted)
+    return places
+
+
+def row_lower_bounds(rows: IntArray, wanted: IntArray) -> IntArray:
+    """Return for each of ``wanted`` how many of ``rows`` are smaller, as `lower_bounds` does.
+
+    Parameters
+    ----------
+    rows
+        int64 array, ascending, no number twice: where both are dense a bit map of them tells.
+    wanted
+        int64 array, ascending.
+    """
+    if len(wanted) < SWEEP_VALUES_MIN or len(rows) == 0:
+        return lower_bounds(rows, wanted)
+    n_words = ((int(rows[-1]) - int(rows[0])) >> 6) + 2
+    if n_words > RANK_WORDS_MAX * len(wanted) or len(rows) > RANKED_MAX * len(wanted):
+        return lower_bounds(rows, wanted)
+    from replay.planning.kernels import rank_lower_bounds
+
+    places: IntArray = rank_lower_bounds(rows, wanted, rows[0], n_words)
     return places
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,16 @@ class BlockHits:
     t_last: IntArray
     keys: IntArray | None
     """Numbers of the key of the event at ``chosen_first``, if lookups gave keys."""
+
+    def take(self, places: IntArray) -> BlockHits:
+        """Return some of the hits, in ascending order."""
+        return replace(
+            self,
+            start=self.start[places],
+            t_first=self.t_first[places],
+            t_last=self.t_last[places],
+            keys=None if self.keys is None else self.keys[places],
+        )
 
 
 def by_place(
@@ -104,8 +114,10 @@ def join_block(
     start = start[inside[0] : inside[1]]
     for position in by_size[1:]:
         start = start[are_in(start + (position - first), found[position].seq)]
-    at_first = _places(found[chosen[0]], start + (chosen[0] - first))
-    at_last = _places(found[chosen[-1]], start + (chosen[-1] - first))
+    at_first = _places(found[chosen[0]], start, chosen[0] - first)
+    at_last = at_first
+    if len(chosen) > 1:
+        at_last = _places(found[chosen[-1]], start, chosen[-1] - first)
     keys = found[chosen[0]].keys
     return BlockHits(
         first,
@@ -119,9 +131,15 @@ def join_block(
     )
 
 
-def _places(of: Occurrences, seq: IntArray) -> IntArray | slice:
-    """Return where occurrences are by ``seq``, all of which are there."""
-    return slice(None) if len(seq) == len(of.seq) else lower_bounds(of.seq, seq)
+def _places(of: Occurrences, start: IntArray, n_behind: int) -> IntArray | slice:
+    """Return where the occurrences so many rows behind ascending ones are; all of them are."""
+    if len(start) == 0:
+        return slice(0, 0)
+    first = int(np.searchsorted(of.seq, start[0] + n_behind))
+    stop = first + len(start)
+    if stop <= len(of.seq) and of.seq[stop - 1] == start[-1] + n_behind:
+        return slice(first, stop)  # none lies between that is not wanted
+    return lower_bounds(of.seq, start + n_behind if n_behind else start)
 
 
 def run_ends(members: IntArray, wanted: IntArray) -> IntArray:

@@ -39,6 +39,42 @@ def sweep_lower_bounds(values, wanted):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def rank_lower_bounds(values, wanted, first, n_words):  # type: ignore[no-untyped-def]
+    """Return the same by a bit map over the span of ``values``, no two of which are equal.
+
+    Without a branch that depends on the data; every value lies in ``first`` to
+    ``first + 64 * n_words - 1``, and its last word has none.
+    """
+    words = np.zeros(n_words, np.uint64)
+    six, low, one = np.uint64(6), np.uint64(63), np.uint64(1)
+    for i in range(len(values)):
+        place = np.uint64(values[i] - first)
+        words[place >> six] |= one << (place & low)
+    below = np.empty(n_words, np.int32)
+    total = 0
+    for w in range(n_words):
+        below[w] = total
+        total += _count_ones(words[w])
+    places = np.empty(len(wanted), np.int64)
+    beyond = (n_words - 1) << 6
+    for i in range(len(wanted)):
+        place = np.uint64(min(max(wanted[i] - first, 0), beyond))
+        word = place >> six
+        places[i] = below[word] + _count_ones(words[word] & ((one << (place & low)) - one))
+    return places
+
+
+@njit(cache=True, nogil=True)
+def _count_ones(word):  # type: ignore[no-untyped-def]
+    """Return how many bits of a uint64 are set; compiled to one instruction where there is one."""
+    pairs = word - ((word >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
+    low = np.uint64(0x3333_3333_3333_3333)
+    fours = (pairs & low) + ((pairs >> np.uint64(2)) & low)
+    bytes_ = (fours + (fours >> np.uint64(4))) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+    return np.int64((bytes_ * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56))
+
+
+@njit(cache=True, nogil=True)
 def find_members(wanted, present, first, n_words):  # type: ignore[no-untyped-def]
     """Return which of ``wanted`` are among ``present``, by a bit map over their span.
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from replay.planning import ascending
 from replay.planning.kernels import find_members as membership_by_bits
-from replay.planning.kernels import sweep_lower_bounds
+from replay.planning.kernels import rank_lower_bounds, sweep_lower_bounds
 
 ASCENDING = st.lists(st.integers(-20, 20), max_size=40).map(
     lambda values: np.array(sorted(values), dtype=np.int64)
@@ -51,3 +51,21 @@ def test_sweep_leaps_over_many_values(seed: int, n_values: int, n_wanted: int) -
     wanted = np.sort(random.integers(-10, 5010, n_wanted))
     places = sweep_lower_bounds(values, wanted)
     assert places.tolist() == [int((values < w).sum()) for w in wanted]
+
+
+@given(values=st.sets(st.integers(-300, 300), min_size=1), wanted=st.lists(st.integers(-500, 500)))
+def test_ranks_by_bit_map_are_what_bisection_gives(values: set[int], wanted: list[int]) -> None:
+    rows = np.array(sorted(values), dtype=np.int64)
+    n_words = ((int(rows[-1]) - int(rows[0])) >> 6) + 2
+    places = rank_lower_bounds(rows, np.array(sorted(wanted), dtype=np.int64), rows[0], n_words)
+    assert places.tolist() == [sum(row < w for row in values) for w in sorted(wanted)]
+
+
+def test_dense_rows_take_the_bit_map_thin_ones_the_sweep_and_agree() -> None:
+    wanted = np.arange(-50, 40_000, 7, dtype=np.int64)
+    assert len(wanted) >= ascending.SWEEP_VALUES_MIN
+    for step in (1, 5, 1000):
+        rows = np.arange(0, 10_000 * step, step, dtype=np.int64)
+        places = ascending.row_lower_bounds(rows, wanted)
+        assert places.tolist() == np.searchsorted(rows, wanted).tolist()
+    assert ascending.row_lower_bounds(rows[:0], wanted).tolist() == [0] * len(wanted)
