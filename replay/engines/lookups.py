@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from indexing.lookup import Lookup as Entries
 from indexing.objects import join_objects
+from indexing.within.row_mask import Kept, RowMask
 from replay.engines.key_numbers import number_keys
 from replay.engines.statistics import SnapshotStatistics
 from replay.planning.agreement import tells_keys
+from replay.planning.narrowing import Windows
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
 from replay.planning.statistics import IntArray
 
@@ -26,7 +28,7 @@ class Lookups:
 
     def __init__(self, plan: Plan, statistics: SnapshotStatistics) -> None:
         self._statistics = statistics
-        self._found: dict[Lookup, Entries] = {}
+        self._found: dict[Lookup, Entries | Kept] = {}
         self._within = statistics.leaves.base[plan.stretches]
         indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
         self._with_keys = tells_keys(plan.shape, statistics.key) and all(
@@ -43,23 +45,39 @@ class Lookups:
         """Bytes of the indexes read so far, compressed."""
         return sum(entries.n_bytes_read for entries in self._found.values())
 
-    def read(self, lookup: Lookup) -> int:
-        """Carry out a lookup and return how many events are in its ranges."""
+    def read(self, lookup: Lookup, windows: Windows | None = None) -> int:
+        """Carry out a lookup and return how many events are in its ranges, and in the windows.
+
+        Where the windows' events have times already, none are read; `rows` tells which were found.
+        """
         attribute, ranges = lookup
         index = self._statistics.indexes.index(attribute)
-        entries = index.lookup(ranges, with_objects=self._with_keys, within=self._within)
+        entries: Entries | Kept
+        if windows is None:
+            entries = index.lookup(ranges, with_objects=self._with_keys, within=self._within)
+        else:
+            entries = index.lookup_within(
+                ranges,
+                RowMask.of(self._statistics.n_events, rows=windows.rows, spans=windows.spans),
+                with_objects=self._with_keys,
+                with_times=self._with_keys or not windows.has_times,
+            )
         self._found[lookup] = entries
         return len(entries.seq)
+
+    def rows(self, lookup: Lookup) -> IntArray:
+        """Return the events found by a lookup, ascending."""
+        return self._found[lookup].seq
 
     def occurrences(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:
         """Return what was read for conditions, by their slots; their lookups have been read."""
         wanted = list(dict.fromkeys(condition.lookup for condition in conditions))
         found = [self._found[lookup] for lookup in wanted]
         keys = number_keys([entries.objects for entries in found]) if self._with_keys else []
-        given = {
-            lookup: Occurrences(entries.seq, entries.t, keys[place] if keys else None)
-            for place, (lookup, entries) in enumerate(zip(wanted, found, strict=True))
-        }
+        given = {}
+        for place, (lookup, entries) in enumerate(zip(wanted, found, strict=True)):
+            assert entries.t is not None, "of rows that are known, only `rows` are asked"
+            given[lookup] = Occurrences(entries.seq, entries.t, keys[place] if keys else None)
         return {condition.slot: given[condition.lookup] for condition in conditions}
 
     def keys_at(self, seq: IntArray) -> tuple[str, pa.Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from replay.language.bound import BoundPatternQuery
 from replay.planning.agreement import link_by_key
-from replay.planning.ascending import lower_bounds
+from replay.planning.ascending import lower_bounds, row_lower_bounds
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
 from replay.planning.coarse_map import saturating_add
 from replay.planning.hits import BlockHits, by_place, join_block, run_ends
@@ -83,14 +83,8 @@ def replay_stretches(
         blocks = bridge(plan.stretches, bridge_blocks)
         n = len(plan.stretches)
         return Stretches(blocks, 0, n, count_events(blocks, leaves.base))
-    found = by_place(plan.conditions, occurrences, leaves.base[plan.stretches])
-    hits = [
-        join_block(block, found, statistics.n_events, len(plan.shape.positions))
-        for block in plan.shape.blocks
-        if any(position in found for position in range(*block))
-    ]
-    fills = {~place: given.seq for place, given in found.items() if place < 0}
-    intervals = _sweep(hits, fills, _Reach.of(plan.shape, query, statistics))
+    found, hits = join_blocks(plan, occurrences, statistics)
+    intervals = sweep(hits, fills_of(found), plan.shape, query, statistics)
     if intervals.n == 0:
         return Stretches(no_blocks(), 0, 0, 0)
     covered = _covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
@@ -102,6 +96,44 @@ def replay_stretches(
         count_events(blocks, leaves.base),
         _key_spans(intervals, statistics.n_events),
     )
+
+
+def join_blocks(
+    plan: Plan, occurrences: Mapping[Slot, Occurrences], statistics: Timeline
+) -> tuple[dict[int, Occurrences], list[BlockHits]]:
+    """Join the results of lookups, at least one of which is of a position.
+
+    Parameters are those of `replay_stretches`.
+
+    Returns
+    -------
+    tuple
+        Occurrences by place, inside the plan's stretches, attributes intersected; and the hits of
+        the basic blocks looked up, in order.
+    """
+    found = by_place(plan.conditions, occurrences, statistics.leaves.base[plan.stretches])
+    hits = [
+        join_block(block, found, statistics.n_events, len(plan.shape.positions))
+        for block in plan.shape.blocks
+        if any(position in found for position in range(*block))
+    ]
+    return found, hits
+
+
+def fills_of(found: Mapping[int, Occurrences]) -> dict[int, IntArray]:
+    """Return the rows that gaps may hold, by the position behind, of occurrences by place."""
+    return {~place: given.seq for place, given in found.items() if place < 0}
+
+
+def sweep(
+    hits: Sequence[BlockHits],
+    fills: Mapping[int, IntArray],
+    shape: PatternShape,
+    query: BoundPatternQuery,
+    statistics: Timeline,
+) -> Intervals:
+    """Chain basic blocks; parameters are those of `touched_by`."""
+    return _sweep(hits, fills, _Reach.of(shape, query, statistics))
 
 
 def touched_by(
@@ -124,7 +156,7 @@ def touched_by(
     shape, query, statistics
         As there.
     """
-    intervals = _sweep(hits, fills, _Reach.of(shape, query, statistics))
+    intervals = sweep(hits, fills, shape, query, statistics)
     if intervals.n == 0:
         return np.zeros(statistics.n_blocks, dtype=np.bool_)
     return _covered_blocks(intervals, statistics.leaves)
@@ -170,8 +202,8 @@ class _Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class _Intervals:
-    """Replay intervals by start.
+class Intervals:
+    """Replay intervals by start, the ends that bound them included.
 
     A bound that is None does not restrict; of two lower (or upper) bounds both hold.
     """
@@ -202,7 +234,7 @@ class _Intervals:
         return 1 + int(np.count_nonzero(low[1:] > high[:-1]))
 
 
-def _sweep(hits: list[BlockHits], fills: Mapping[int, IntArray], reach: _Reach) -> _Intervals:
+def _sweep(hits: Sequence[BlockHits], fills: Mapping[int, IntArray], reach: _Reach) -> Intervals:
     """Chain the blocks within the window and return an interval for each start that has an end."""
     first, last = hits[0], hits[-1]
     t_start, t_end = reach.start_times(first), reach.end_times(last)
@@ -224,7 +256,8 @@ def _sweep(hits: list[BlockHits], fills: Mapping[int, IntArray], reach: _Reach) 
         row_max = first.start[starts] - first.first + (reach.rows - reach.n_positions + last.first)
         latest = np.minimum(latest, lower_bounds(last.start, row_max + 1) - 1)
     fit = np.flatnonzero(earliest <= latest)
-    return _bounds(first, last, (starts[fit], earliest[fit], latest[fit]), times, reach)
+    kept = fit if isinstance(starts, slice) else starts[fit]
+    return _bounds(first, last, (kept, earliest[fit], latest[fit]), times, reach)
 
 
 def _fitting(t_start: IntArray, t_end: IntArray, reach: _Reach) -> IntArray | slice:
@@ -237,8 +270,8 @@ def _fitting(t_start: IntArray, t_end: IntArray, reach: _Reach) -> IntArray | sl
 
 
 def _link(
-    hits: list[BlockHits], fills: Mapping[int, IntArray]
-) -> tuple[IntArray, IntArray, IntArray]:
+    hits: Sequence[BlockHits], fills: Mapping[int, IntArray]
+) -> tuple[IntArray | slice, IntArray, IntArray]:
     """Return the starts that have an end, with the first and the last hit each can end in.
 
     Greedy is right: what a hit can be followed by is a range of the next block's hits, whose
@@ -246,19 +279,26 @@ def _link(
     hit that the window leaves may be one that is not reached: inclusive.
     """
     next_start = hits[-1].start
-    earliest = latest = starts = np.arange(len(next_start))
+    starts: IntArray | slice = slice(0, len(next_start))
+    earliest: IntArray | None = None
+    latest = np.arange(len(next_start)) if fills else np.array([len(next_start) - 1])
     for here, behind in zip(reversed(hits[:-1]), reversed(hits[1:]), strict=True):
-        row = here.start + (behind.first - here.first)
-        low = lower_bounds(next_start, row)
+        row = here.start + (behind.first - here.first) if behind.first != here.first else here.start
         fill = fills.get(behind.first) if here.stop == behind.first else None
         if fill is None:
-            high = np.full(len(low), len(next_start))
+            # Whatever is followed by any hit is followed by the last: those at the front.
+            n = int(np.searchsorted(row, next_start[-1], "right")) if len(next_start) else 0
+            starts, low = slice(0, n), row_lower_bounds(next_start, row[:n])
+            latest = np.full(n, latest[-1] if n else 0)
         else:
+            low = row_lower_bounds(next_start, row)
             # The next block begins at the latest with the first row that the gap cannot hold.
-            high = lower_bounds(next_start, run_ends(fill, row) + 1)
-        starts = np.flatnonzero(low < high)
-        earliest, latest = earliest[low[starts]], latest[high[starts] - 1]
+            high = row_lower_bounds(next_start, run_ends(fill, row) + 1)
+            starts = np.flatnonzero(low < high)
+            low, latest = low[starts], latest[high[starts] - 1]
+        earliest = low if earliest is None else earliest[low]
         next_start = here.start[starts]
+    assert earliest is not None, "of two blocks or more"
     return starts, earliest, latest
 
 
@@ -271,7 +311,7 @@ def _bounds(
     *,
     ascend: bool = True,
     of_one_key: bool = False,
-) -> _Intervals:
+) -> Intervals:
     """Return ``Interval(c, w)`` for the union of all candidates with the same start.
 
     The lower bound comes from the earliest end, the upper from the start, unless ``seq`` fixes
@@ -301,10 +341,10 @@ def _bounds(
     keyed = None
     if of_one_key and first.keys is not None:
         keyed = first.keys[starts], first.start[starts] + (first.chosen_first - first.first)
-    return _Intervals(len(seen[0]), ascend, *low, *high, seen, keyed)
+    return Intervals(len(seen[0]), ascend, *low, *high, seen, keyed)
 
 
-def _covered_blocks(intervals: _Intervals, leaves: Leaves) -> BoolArray:
+def _covered_blocks(intervals: Intervals, leaves: Leaves) -> BoolArray:
     """Return which blocks an interval has a part in."""
     if not intervals.ascend:
         return _covered_by_any(intervals, leaves)
@@ -325,7 +365,7 @@ def _covered_blocks(intervals: _Intervals, leaves: Leaves) -> BoolArray:
     return covered
 
 
-def _covered_by_any(intervals: _Intervals, leaves: Leaves) -> BoolArray:
+def _covered_by_any(intervals: Intervals, leaves: Leaves) -> BoolArray:
     """Return the same of intervals in any order, each of which is taken to its blocks."""
     n = len(leaves.t_min)
     first, last = np.zeros(intervals.n, dtype=np.int64), np.full(intervals.n, n - 1)
@@ -341,7 +381,7 @@ def _covered_by_any(intervals: _Intervals, leaves: Leaves) -> BoolArray:
     return mask_of(np.stack((first[some], last[some] + 1), axis=1), n)
 
 
-def _key_spans(intervals: _Intervals, n_events: int) -> KeySpans | None:
+def _key_spans(intervals: Intervals, n_events: int) -> KeySpans | None:
     """Return the intervals by key, if candidates have one.
 
     Rows of other keys, and those outside the spans of their own key, need not be matched: the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -15,7 +16,15 @@ from costmodel.plan_cost import entries_cost, estimate_full, replay_cost
 from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
 from replay.planning.intervals import Stretches, replay_stretches
-from replay.planning.plan import Condition, Lookup, Occurrences, Plan, PlanKind, Slot
+from replay.planning.narrowing import (
+    FURTHER_GAIN,
+    WITHIN_SHARE,
+    Narrowed,
+    Windows,
+    may_narrow,
+    narrow,
+)
+from replay.planning.plan import Condition, Lookup, Occurrences, Plan, PlanKind, Selectivity, Slot
 from replay.planning.statistics import IntArray, Timeline
 
 AS_EXPECTED: Final = 1.5
@@ -40,12 +49,22 @@ SURPRISE_MIN: Final = 2.0
 class LookupSource(Protocol):
     """The indexes of one snapshot, asked one lookup at a time."""
 
-    def read(self, lookup: Lookup) -> int:
-        """Carry out a lookup and return how many events are in its ranges."""
+    def read(self, lookup: Lookup, windows: Windows | None = None) -> int:
+        """Carry out a lookup and return how many events are in its ranges.
+
+        Events outside the windows may be left out.
+        """
+        ...
+
+    def rows(self, lookup: Lookup) -> IntArray:
+        """Return the events found by a lookup, ascending; it has been read."""
         ...
 
     def occurrences(self, conditions: Collection[Condition]) -> Mapping[Slot, Occurrences]:
-        """Return what was read for conditions, by their slots; their lookups have been read."""
+        """Return what was read for conditions, by their slots; their lookups have been read.
+
+        Not for lookups read in windows whose events have times, unless they have keys as well.
+        """
         ...
 
 
@@ -101,9 +120,15 @@ def find_stretches(
             stopped = asking.why_stop(order[place + 1 :], features)
             if stopped is not None:
                 settled = settle(plan, asking.found(), statistics, features)
-                reasons = [stopped, settled.switched]
-                return replace(settled, switched="; ".join(r for r in reasons if r))
-    return settle(plan, asking.found(), statistics, features)
+                return _besides(settled, stopped)
+    further = [] if features is None else asking.ask_further(features)
+    return _besides(settle(plan, asking.found(), statistics, features), *further)
+
+
+def _besides(settled: Settled, *reasons: str) -> Settled:
+    """Return what is replayed with what else was done otherwise than planned."""
+    said = (*reasons, *([] if settled.switched is None else [settled.switched]))
+    return replace(settled, switched="; ".join(said) or None)
 
 
 def settle(
@@ -203,10 +228,11 @@ def check_cost(n_found: int, entry_s: float) -> float:
 
 
 def lookups_in_order(plan: Plan) -> list[Lookup]:
-    """Return the plan's lookups in the order they are asked: rarest basic block first.
+    """Return the plan's lookups in the order they are asked: rarest first.
 
-    Within a block rarest first too, so that what is found is few, early; conditions on gaps come
-    last, as they bound nothing by themselves.
+    The first is of the rarest basic block, whose occurrences all else is looked for around; those
+    that follow are asked in windows the narrower, the more of them is known. Conditions on gaps
+    come last, as they bound nothing by themselves.
     """
     share = _shares(plan)
     block_at = plan.shape.block_at
@@ -220,7 +246,9 @@ def lookups_in_order(plan: Plan) -> list[Lookup]:
             return True, 0.0, share[condition.lookup]
         return False, rarity[block_at[condition.position]], share[condition.lookup]
 
-    return list(dict.fromkeys(c.lookup for c in sorted(plan.conditions, key=rank)))
+    ranked = sorted(plan.conditions, key=rank)
+    rest = sorted(ranked[1:], key=lambda c: (c.fills_gap, share[c.lookup]))
+    return list(dict.fromkeys(c.lookup for c in (*ranked[:1], *rest)))
 
 
 class _Asking:
@@ -235,20 +263,74 @@ class _Asking:
         self.counts: dict[Lookup, int] = {}
         self.spent_s = 0.0
         """Seconds that intervals were computed between lookups, by estimate."""
+        self._given: dict[Slot, Occurrences] = {}
+        """What was found, as far as later lookups left it."""
+        self._anchors: list[Occurrences] = []
+        """What was found by lookups asked without windows."""
+        self._narrowed: Narrowed | None = None
         self._found: Stretches | None = None
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Those asked so far, in the plan's order."""
+        return tuple(c for c in self.plan.conditions if c.lookup in self.counts)
+
     def ask(self, lookup: Lookup) -> None:
-        """Carry out the next lookup."""
-        self.counts[lookup] = self.source.read(lookup)
-        self._found = None
+        """Carry out the next lookup, in windows where those before leave little of the stream."""
+        narrowed = self._narrow(lookup)
+        conditions = [c for c in self.plan.conditions if c.lookup == lookup]
+        if narrowed is None:
+            self.counts[lookup] = self.source.read(lookup)
+            found = self.source.occurrences(conditions)
+            self._anchors.extend({id(given): given for given in found.values()}.values())
+        else:
+            windows = narrowed.windows(conditions)
+            self.counts[lookup] = self.source.read(lookup, windows)
+            if windows.has_times and not self._has_keys:
+                found = narrowed.meet(conditions, self.source.rows(lookup))
+            else:
+                found = self.source.occurrences(conditions)
+        if self._has_keys:  # which are numbered anew for all that was found
+            found = self.source.occurrences(self.conditions)
+        self._given.update(found)
+        self._narrowed = self._found = None
+
+    @property
+    def _has_keys(self) -> bool:
+        return any(given.keys is not None for given in self._given.values())
+
+    def _narrow(self, lookup: Lookup) -> Narrowed | None:
+        """Return what is left of the stream for a lookup; None: not worth finding out."""
+        if not may_narrow(self._expected_hits(), self.expected[lookup]):
+            return None
+        if self._narrowed is None:
+            asked = self.conditions
+            plan = replace(self.plan, conditions=asked)
+            narrowed = narrow(plan, self._given, self.query, self.statistics, self._anchors)
+            self._narrowed = narrowed
+            if not self._has_keys:
+                self._given.update(narrowed.given(asked))
+        return self._narrowed
+
+    def _expected_hits(self) -> float:
+        """Return how many occurrences the rarest basic block asked for has, if chance joins them.
+
+        Infinitely many if none was asked for.
+        """
+        if not any(place >= 0 for place, _ in self._given):
+            return math.inf
+        n, block_at = max(self.statistics.n_events, 1), self.plan.shape.block_at
+        shares = [1.0] * len(self.plan.shape.blocks)
+        for (place, _), given in self._given.items():
+            if place >= 0:
+                shares[block_at[place]] *= len(given.seq) / n
+        return n * min(shares)
 
     def found(self) -> Stretches:
         """Return what the intervals cover by the lookups asked so far."""
         if self._found is None:
-            conditions = tuple(c for c in self.plan.conditions if c.lookup in self.counts)
-            so_far = replace(self.plan, conditions=conditions)
-            given = self.source.occurrences(conditions)
-            self._found = replay_stretches(so_far, given, self.query, self.statistics)
+            so_far = replace(self.plan, conditions=self.conditions)
+            self._found = replay_stretches(so_far, self._given, self.query, self.statistics)
         return self._found
 
     def why_stop(self, ahead: Sequence[Lookup], features: PlanFeatures) -> str | None:
@@ -277,12 +359,62 @@ class _Asking:
             f"replay, asking {in_words(lookup_s)}"
         )
 
+    def ask_further(self, features: PlanFeatures) -> list[str]:
+        """Ask lookups that were not planned where so little is left that they are cheap now.
+
+        Returns
+        -------
+        list of str
+            A sentence on each of them.
+        """
+        said: list[str] = []
+        while True:
+            best = self._best_further(features)
+            if best is None:
+                return said
+            lookup, why = best
+            known = (k.condition for k in self.plan.selectivities)
+            added = tuple(c for c in known if c.lookup == lookup and not c.fills_gap)
+            self.plan = replace(self.plan, conditions=(*self.plan.conditions, *added))
+            said.append(f"{self._names([lookup])} {why}")
+            self.ask(lookup)
+
+    def _best_further(self, features: PlanFeatures) -> tuple[Lookup, str] | None:
+        """Return the lookup not planned that saves most, and why it is asked; None: none does."""
+        unasked: dict[Lookup, list[Selectivity]] = {}
+        for known in self.plan.selectivities:
+            is_new = known.indexed and known.condition.lookup not in self.counts
+            if is_new and not known.condition.fills_gap:
+                unasked.setdefault(known.condition.lookup, []).append(known)
+        weights, base = self.plan.weights, self.statistics.leaves.base
+        best, why, least_s = None, "", math.inf
+        for lookup, conditions in unasked.items():
+            n_entries = conditions[0].fraction * self.statistics.n_events
+            self.expected[lookup] = n_entries
+            narrowed = self._narrow(lookup)
+            if narrowed is None or len(narrowed.spans[0]) == 0:
+                continue
+            n_read = narrowed.entries_within(lookup, n_entries)
+            lookup_s = weights.seek_s + WITHIN_SHARE * weights.entry_s * n_read
+            now_s = _Prices.of(features, weights).cost(self.found().blocks, base)
+            left = [narrowed.kept_share(known.condition, known.fraction) for known in conditions]
+            after_s = lookup_s + now_s * float(np.prod(left))
+            if after_s < min(least_s, FURTHER_GAIN * now_s):
+                best, least_s = lookup, after_s
+                why = (
+                    f"asked as well: what is left takes {in_words(now_s)} to replay, asking "
+                    f"{in_words(lookup_s)}"
+                )
+        return None if best is None else (best, why)
+
     def _cost_now(self, n_found: int, lookup_s: float, features: PlanFeatures) -> float:
         """Return the seconds of a replay after the lookups so far, by intervals if that pays."""
         plan, base = self.plan, self.statistics.leaves.base
         prices = _Prices.of(features, plan.weights)
         now_s = min(prices.cost(plan.stretches, base), prices.full_s)
-        if may_check(n_found, self.spent_s, lookup_s, plan.weights.entry_s):
+        if self._narrowed is not None:
+            now_s = min(now_s, prices.cost(self.found().blocks, base))
+        elif may_check(n_found, self.spent_s, lookup_s, plan.weights.entry_s):
             self.spent_s += check_cost(n_found, plan.weights.entry_s)
             now_s = min(now_s, prices.cost(self.found().blocks, base))
         return now_s

@@ -137,6 +137,11 @@ def fill(path: Path, case: Case) -> tuple[Store, list[dict[str, Any]]]:
 @given(cases())
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_every_plan_gives_the_answer_of_the_oracle_over_keys(case: Case) -> None:
+    check_plans_over_keys(case)
+
+
+def check_plans_over_keys(case: Case) -> None:
+    """Hold every plan that applies to the full replay, and that to the oracle."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "UNIT_EVENTS", case.unit_events)
         store, rows = fill(Path(folder), case)

@@ -1,0 +1,260 @@
+"""Windows: the rows in which the events of lookups still to be asked can lie, by those asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from indexing.config import FENCE_ENTRIES
+from replay.language.bound import BoundPatternQuery
+from replay.planning.ascending import are_in, lower_bounds, row_lower_bounds
+from replay.planning.coarse_map import saturating_add
+from replay.planning.hits import BlockHits
+from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
+from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
+from replay.planning.shape import PatternShape
+from replay.planning.statistics import IntArray, Timeline
+
+ENTRIES_MIN: Final = 100_000
+"""Lookups of fewer entries are asked in full: reading them takes half a millisecond, and so does
+finding windows however few candidates there are."""
+
+CANDIDATES_MAX: Final = 0.25
+"""Candidates per entry of the next lookup up to which windows are worth finding: a sweep takes
+about as long for each as reading an entry."""
+
+
+WITHIN_SHARE: Final = 0.3
+"""Share of an entry's weight that one takes that is read in windows: most are left out as soon as
+their row is known, before their time is read and before they are joined with others."""
+
+FURTHER_GAIN: Final = 0.75
+"""Share of what is left to replay below which a lookup that was not planned must bring it, its own
+price included: that few candidates will be left is an estimate."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Rows in which the events of a lookup can lie: all others are in no match."""
+
+    rows: tuple[IntArray, ...]
+    """Single rows, each list ascending."""
+    spans: tuple[IntArray, IntArray] | None
+    """First row and row behind the last of stretches, both ascending, none empty; or none."""
+    has_times: bool
+    """Whether every event is one that another lookup found, so that its time is known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Narrowed:
+    """What is left of the results of lookups once all of them are known together."""
+
+    shape: PatternShape
+    found: Mapping[int, Occurrences]
+    """By place, at least all that are part of a candidate."""
+    hits: Mapping[int, IntArray]
+    """First rows of each basic block looked up that lie in a replay interval, by block."""
+    spans: tuple[IntArray, IntArray]
+    """Rows of the replay intervals; see `Windows.spans`."""
+
+    def windows(self, conditions: Collection[Condition]) -> Windows:
+        """Return where the events of some conditions, those of one lookup, can lie.
+
+        Of a basic block looked up before, one of its rows fixes all; else in the intervals.
+        """
+        block_at, blocks = self.shape.block_at, self.shape.blocks
+        rows = []
+        for place in dict.fromkeys(condition.place for condition in conditions):
+            block = block_at[place] if place >= 0 else None
+            if block is None or block not in self.hits:
+                return Windows((), self.spans, has_times=False)
+            rows.append(self.hits[block] + (place - blocks[block][0]))
+        has_times = all(condition.place in self.found for condition in conditions)
+        return Windows(tuple(rows), None, has_times)
+
+    def meet(self, conditions: Collection[Condition], seq: IntArray) -> dict[Slot, Occurrences]:
+        """Return the occurrences of conditions at places looked up before, by rows found there."""
+        found = {place: self.found[place] for place in {c.place for c in conditions}}
+        kept = {p: given.take(np.flatnonzero(are_in(given.seq, seq))) for p, given in found.items()}
+        return {condition.slot: kept[condition.place] for condition in conditions}
+
+    def given(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:
+        """Return what is left of conditions asked so far, by their slots."""
+        return {condition.slot: self.found[condition.place] for condition in conditions}
+
+    def entries_within(self, lookup: Lookup, n_entries: float) -> float:
+        """Return how many of a lookup's ``n_entries`` are decoded at most, asked in its windows.
+
+        The row groups of one key lie one after the other in the stream, so those between two
+        intervals are left out; of ranges of keys each spans the whole of its run.
+        """
+        is_of_keys = all(r.low is not None and r.low == r.high for r in lookup[1].ranges)
+        return (
+            min(n_entries, float(len(self.spans[0]) * FENCE_ENTRIES)) if is_of_keys else n_entries
+        )
+
+    def kept_share(self, condition: Condition, share: float) -> float:
+        """Return the share of the replay intervals that a condition is expected to leave.
+
+        Parameters
+        ----------
+        condition
+            Of a position.
+        share
+            Of all events that satisfy it.
+        """
+        n = max(len(self.spans[0]), 1)
+        block = self.shape.block_at[condition.position]
+        if block in self.hits:
+            n_rows = len(self.hits[block])
+        else:
+            n_rows = int((self.spans[1] - self.spans[0]).sum())
+        return float(1.0 - (1.0 - min(share, 1.0)) ** max(n_rows / n, 1.0))
+
+
+def may_narrow(n_candidates: float, n_entries: float) -> bool:
+    """Return whether a lookup of so many entries is worth finding windows for.
+
+    Parameters
+    ----------
+    n_candidates
+        Events of the rarest basic block looked up so far.
+    n_entries
+        Expected of the lookup.
+    """
+    return n_entries >= ENTRIES_MIN and n_candidates <= CANDIDATES_MAX * n_entries
+
+
+def narrow(
+    plan: Plan,
+    occurrences: Mapping[Slot, Occurrences],
+    query: BoundPatternQuery,
+    statistics: Timeline,
+    anchors: Sequence[Occurrences],
+) -> Narrowed:
+    """Compute what results of lookups leave of each other, and of the stream for further ones.
+
+    Pure.
+
+    Parameters
+    ----------
+    plan, occurrences, query, statistics
+        As of `intervals.replay_stretches`; the plan's conditions are those asked so far, one at
+        least at a position.
+    anchors
+        Events whose rows and times are known, in lists ascending by both: between them lies what
+        the intervals' times say of rows, nearer than the tree's blocks tell it.
+
+    Notes
+    -----
+    A match lies within the replay interval of its candidate, whatever further conditions it
+    satisfies. So an event outside all intervals is in no match, and leaving it out takes no
+    candidate away that a match could have: windows may be found again after every lookup.
+    """
+    found, hits = join_blocks(plan, occurrences, statistics)
+    hits = _around_rarest(plan.shape, hits, query, statistics, anchors)
+    intervals = sweep(hits, fills_of(found), plan.shape, query, statistics)
+    spans = _rows_of(intervals, statistics, anchors)
+    block_at = plan.shape.block_at
+    rows = {block_at[hit.first]: hit.start[_places_in(hit.start, spans)] for hit in hits}
+    left = {}
+    for place, given in found.items():
+        if place < 0:
+            left[place] = given.take(_places_in(given.seq, spans))
+        else:
+            block = block_at[place]
+            at = rows[block] + (place - plan.shape.blocks[block][0])
+            left[place] = given.take(row_lower_bounds(given.seq, at))
+    return Narrowed(plan.shape, left, rows, spans)
+
+
+def _around_rarest(
+    shape: PatternShape,
+    hits: list[BlockHits],
+    query: BoundPatternQuery,
+    statistics: Timeline,
+    anchors: Sequence[Occurrences],
+) -> list[BlockHits]:
+    """Leave out hits outside the intervals of the rarest block.
+
+    Where it is rare, that is most: chaining all of them would take longer.
+    """
+    rarest = min(hits, key=lambda hit: len(hit.start))
+    if len(rarest.start) > CANDIDATES_MAX * max(len(hit.start) for hit in hits):
+        return hits
+    spans = _rows_of(sweep([rarest], {}, shape, query, statistics), statistics, anchors)
+    return [hit.take(_places_in(hit.start, spans)) for hit in hits]
+
+
+def _rows_of(
+    intervals: Intervals, statistics: Timeline, anchors: Sequence[Occurrences]
+) -> tuple[IntArray, IntArray]:
+    """Return the rows of replay intervals, united: first rows, and rows behind the last."""
+    leaves, n_events = statistics.leaves, statistics.n_events
+    first = np.zeros(intervals.n, dtype=np.int64)
+    stop = np.full(intervals.n, n_events)
+    if intervals.seq_low is not None:
+        first = np.maximum(first, intervals.seq_low)
+    if intervals.seq_high is not None:
+        stop = np.minimum(stop, intervals.seq_high + 1)
+    # The list with most events tells rows best; where it is short, the tree's blocks do as well.
+    known = max(anchors, key=lambda given: len(given.seq), default=None)
+    if known is not None and len(known.seq):
+        first, stop = _between(known, intervals, first, stop)
+    if known is None or len(known.seq) < len(leaves.t_min):
+        if intervals.t_low is not None:
+            first = np.maximum(first, leaves.base[np.searchsorted(leaves.t_max, intervals.t_low)])
+        if intervals.t_high is not None:
+            behind = np.searchsorted(leaves.t_min, intervals.t_high, side="right")
+            stop = np.minimum(stop, leaves.base[behind])
+    return _united(first, stop)
+
+
+def _between(
+    known: Occurrences, intervals: Intervals, first: IntArray, stop: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the rows of intervals as near as events tell whose rows and times are known."""
+    n = len(known.seq)
+    if intervals.t_low is not None:
+        before = _lower_bounds(known.t, intervals.t_low, ascend=intervals.ascend)
+        behind = known.seq[np.maximum(before, 1) - 1] + 1
+        first = np.maximum(first, np.where(before > 0, behind, 0))
+    if intervals.t_high is not None:
+        beyond = saturating_add(intervals.t_high, 1)
+        at = _lower_bounds(known.t, beyond, ascend=intervals.ascend)
+        # No time is greater than the greatest number, so no event is known to be beyond that.
+        is_beyond = (at < n) & (beyond > intervals.t_high)
+        nearest = known.seq[np.minimum(at, n - 1)]
+        stop = np.where(is_beyond, np.minimum(stop, nearest), stop)
+    return first, stop
+
+
+def _lower_bounds(values: IntArray, wanted: IntArray, *, ascend: bool) -> IntArray:
+    """Return for each of ``wanted``, which may ascend, how many ascending values are smaller."""
+    if ascend:
+        return lower_bounds(values, wanted)
+    return np.asarray(np.searchsorted(values, wanted), dtype=np.int64)
+
+
+def _united(first: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
+    """Return half-open stretches, in any order, some perhaps empty, as disjoint ascending ones."""
+    kept = first < stop
+    first, stop = first[kept], stop[kept]
+    if not (first[1:] >= first[:-1]).all():
+        order = np.argsort(first, kind="stable")
+        first, stop = first[order], stop[order]
+    stop = np.maximum.accumulate(stop)
+    begins = np.append(True, first[1:] > stop[:-1])[: len(first)]
+    ends = np.append(begins[1:], True)[: len(first)]
+    return first[begins], stop[ends]
+
+
+def _places_in(seq: IntArray, spans: tuple[IntArray, IntArray]) -> IntArray:
+    """Return the places of ascending rows that lie in some spans, at a cost of those alone."""
+    low, high = row_lower_bounds(seq, spans[0]), row_lower_bounds(seq, spans[1])
+    n = high - low
+    places: IntArray = np.arange(int(n.sum())) + np.repeat(low - (np.cumsum(n) - n), n)
+    return places

@@ -1,0 +1,199 @@
+"""Windows of lookups: what lies outside them is in no match, and little lies inside."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from replay.language.bound import BoundPatternQuery, Symbol
+from replay.planning import narrowing
+from replay.planning.agreement import tells_keys
+from replay.planning.block_ranges import mask_of
+from replay.planning.intervals import Stretches, replay_stretches
+from replay.planning.narrowing import Windows, may_narrow, narrow
+from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Selectivity, Slot
+from replay.planning.safety import find_stretches
+from tests.oracles.intervals import deciding_rows, matches
+from tests.unit.planning.streams import (
+    SmallStatistics,
+    compare,
+    contains,
+    query_of,
+    seq,
+    star,
+    strategy_queries,
+)
+from tests.unit.planning.test_intervals import (
+    cases,
+    check_ranges,
+    lies_in_a_span,
+    plan_with,
+    queries,
+)
+
+
+class Within:
+    """Answers lookups with the events inside the windows alone."""
+
+    def __init__(self, statistics: SmallStatistics, plan: Plan) -> None:
+        self.statistics = statistics
+        self.with_keys = tells_keys(plan.shape, statistics.key)
+        self.windows: dict[Lookup, Windows] = {}
+        self.found: dict[Lookup, Occurrences] = {}
+
+    def read(self, lookup: Lookup, windows: Windows | None = None) -> int:
+        found = self.statistics.occurrences(*lookup, with_keys=self.with_keys)
+        if windows is not None:
+            self.windows[lookup] = windows
+            found = found.take(np.isin(found.seq, rows_of(windows)))
+        self.found[lookup] = found
+        return len(found.seq)
+
+    def rows(self, lookup: Lookup) -> np.ndarray:
+        return self.found[lookup].seq
+
+    def occurrences(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:
+        lookups = {condition.lookup for condition in conditions}
+        timeless = {lookup for lookup, windows in self.windows.items() if windows.has_times}
+        assert self.with_keys or not lookups & timeless
+        return {c.slot: self.found[c.lookup] for c in conditions}
+
+
+def rows_of(windows: Windows) -> np.ndarray:
+    spans = [] if windows.spans is None else list(zip(*windows.spans, strict=True))
+    assert all(first < stop for first, stop in spans)
+    parts = [*windows.rows, *(np.arange(first, stop) for first, stop in spans)]
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+
+def asked_in_windows(
+    query: BoundPatternQuery, statistics: SmallStatistics, plan: Plan, shares: list[float]
+) -> tuple[Stretches, Stretches]:
+    """Return what a plan replays whose lookups are asked in windows, and asked in full.
+
+    Shares, right or wrong, decide which lookup is asked first.
+    """
+    known = (Selectivity(c, s, "", True) for c, s in zip(plan.conditions, shares, strict=False))
+    source = Within(statistics, plan)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(narrowing, "ENTRIES_MIN", 0)
+        patch.setattr(narrowing, "CANDIDATES_MAX", 1e9)
+        asked = replace(plan, selectivities=tuple(known))
+        found = find_stretches(asked, query, statistics, source, is_adaptive=False).stretches
+    event(f"{min(len(source.windows), 3)} lookups in windows, keys: {source.with_keys}")
+    complete = replay_stretches(plan, statistics.look_up(plan), query, statistics)
+    read = mask_of(found.blocks, statistics.n_blocks)
+    assert not (read & ~mask_of(complete.blocks, statistics.n_blocks)).any()
+    return found, complete
+
+
+SHARES = st.lists(st.floats(0.0, 1.0), min_size=12, max_size=12)
+
+
+@given(cases(queries()), SHARES)
+def test_every_match_is_replayed_though_lookups_were_asked_in_windows(case, shares):
+    query, statistics, plan = case
+    if plan.shape.rows_min == 0 or plan.finds_nothing:
+        return
+    found, _ = asked_in_windows(query, statistics, plan, shares)
+    check_ranges(found, statistics)
+    for _, at in matches(query, statistics.rows, length_max=5):
+        assert contains(found.blocks, statistics, at[0], at[-1])
+        assert lies_in_a_span(found.spans, query, statistics, at[0], (at[0], at[-1]))
+
+
+@given(cases(strategy_queries()), SHARES)
+def test_so_is_every_row_that_decides_over_a_match(case, shares):
+    query, statistics, plan = case
+    if plan.finds_nothing:
+        return
+    found, _ = asked_in_windows(query, statistics, plan, shares)
+    for word, at in matches(query, statistics.rows, length_max=4):
+        first, last = deciding_rows(query, statistics.rows, word, at)
+        assert contains(found.blocks, statistics, first, last)
+        assert lies_in_a_span(found.spans, query, statistics, at[0], (first, last))
+
+
+A, B, C = Symbol(0), Symbol(1), Symbol(2)
+
+
+def narrowed(pattern, letters: str, found: str, times: list[int] | None = None, within=3):
+    """Narrow by the occurrences of some letters; letter x is where ``a = x``, b is 0 everywhere."""
+    numbers = {letter: n for n, letter in enumerate("ABC")}
+    rows = [
+        {"t": i if times is None else times[i], "a": numbers.get(letter, 9), "b": 0, "k": 0}
+        for i, letter in enumerate(letters)
+    ]
+    defines = [compare("=", "a", n) for n in range(3)]
+    query = query_of(pattern, [*defines, None], within=within)
+    statistics = SmallStatistics(rows, 4, "ab")
+    plan = plan_with(query, statistics)
+    asked = replace(plan, conditions=tuple(c for c in plan.conditions if c.symbol in found))
+    given = statistics.look_up(asked)
+    return narrow(asked, given, query, statistics, list(given.values())), plan
+
+
+def windows_of(of, plan: Plan, symbol: str) -> list[int]:
+    conditions = [c for c in plan.conditions if c.symbol == symbol]
+    return sorted(set(rows_of(of.windows(conditions)).tolist()))
+
+
+GAP = star(Symbol(3))
+
+
+def test_windows_are_the_rows_that_the_window_in_time_leaves_behind_a_start() -> None:
+    """A at 2 and 9, one row a unit of time, 3 units: up to rows 5 and 12. The next A is at 9: that
+    no row up to it is too late is known, and so is the block's end, row 7, of which 8 begins."""
+    of, plan = narrowed(seq(A, GAP, B), "..A......A......", "A")
+    assert windows_of(of, plan, "B") == [*range(2, 8), *range(9, 16)]
+
+
+def test_rows_whose_times_are_known_bound_windows_nearer_than_blocks() -> None:
+    """A at 2, another at 6, 4 units later: rows from 6 on are too late."""
+    of, plan = narrowed(seq(A, GAP, B), "..A...A.........", "A")
+    assert windows_of(of, plan, "B") == [*range(2, 12)]
+    assert windows_of(of, plan, "A") == [2, 6]
+
+
+def test_neighbours_of_what_is_known_are_looked_for_at_one_row() -> None:
+    of, plan = narrowed(seq(A, B, GAP, C), "..AB....AB..C...", "A")
+    assert windows_of(of, plan, "B") == [3, 9]
+
+
+def test_what_has_no_partner_in_the_window_leaves_no_row() -> None:
+    """The first A has no B within 3; the second has one, at row 10."""
+    of, plan = narrowed(seq(A, GAP, B), "A........AB.....", "AB")
+    assert windows_of(of, plan, "A") == [9]
+    assert windows_of(of, plan, "B") == [10]
+
+
+def test_without_a_window_everything_behind_the_first_start_is_one() -> None:
+    of, plan = narrowed(seq(A, GAP, B), "...A............", "A", within=None)
+    assert windows_of(of, plan, "B") == [*range(3, 16)]
+
+
+def test_greatest_time_is_beyond_no_window() -> None:
+    """All rows have the greatest time there is, so none is known to be too late."""
+    latest = 2**63 - 1
+    of, plan = narrowed(seq(A, GAP, B), "A......B", "A", times=[latest] * 8)
+    assert windows_of(of, plan, "B") == [*range(8)]
+
+
+@pytest.mark.parametrize(
+    ("n_candidates", "n_entries", "worth"),
+    [
+        pytest.param(50_000, 200_000, True, id="a quarter"),
+        pytest.param(50_001, 200_000, False, id="more candidates"),
+        pytest.param(0, 99_999, False, id="a short lookup"),
+        pytest.param(25_000, 100_000, True, id="the shortest one"),
+    ],
+)
+def test_windows_are_found_for_long_lookups_where_few_candidates_are_left(
+    n_candidates: int, n_entries: float, worth: bool
+) -> None:
+    assert may_narrow(n_candidates, n_entries) is worth
