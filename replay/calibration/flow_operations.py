@@ -47,8 +47,8 @@ PER_BLOCK: Final = (16.0, 1.0, 1 / 16)
 OVERLAP: Final = 8
 """Slides in a window."""
 
-STRETCHES: Final = 2
-STRETCH_STEP: Final = 8
+STRETCHES: Final = 3
+STRETCH_STEP: Final = 4
 """So many lengths of stretches, each so many times the one before."""
 
 EVENTS_MAX: Final = 1 << 21
