@@ -22,7 +22,6 @@ from replay.engines.scan import Reading, Scan
 from replay.engines.window_tree.axis import series_of
 from replay.engines.window_tree.planning import window_plan
 from replay.engines.window_tree.run import TreeRun
-from replay.engines.window_tree.terms import columns_read
 from replay.language.aggregation import to_aggregation
 from replay.language.bound_select import (
     BoundCreate,
@@ -32,6 +31,7 @@ from replay.language.bound_select import (
     WindowAggregation,
 )
 from replay.operators.outer_pieces import run_through
+from replay.planning.reads import columns_of_windows
 from replay.planning.windows.plan import BlockWhere, Way, WindowPlan
 from replay.running.binding import bind_over
 from replay.running.catalog import TableCatalog
@@ -155,7 +155,7 @@ def _sliding(what: WindowAggregation, stretch: _Stretch, n_slides: int) -> Windo
 def _replayed(
     snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, width: int
 ) -> Operation:
-    columns = columns_read(what)
+    columns = columns_of_windows(what)
     blocks = np.array([[stretch.first, stretch.stop]], np.int64)
 
     def run() -> int:
@@ -202,7 +202,7 @@ def _features(
     snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, *, n_windows: int, n_read: int
 ) -> WindowFeatures:
     """Return what the cost model is told; blocks and windows are those there were."""
-    n_columns = len(columns_read(what))
+    n_columns = len(columns_of_windows(what))
     where = BlockWhere(start=stretch.span[0], stop=stretch.span[1] + 1)
     windows = series_of(snapshot, what.windows).within(stretch.span)
     borders = np.unique(where.clip(windows.borders(None, INT_MAX)))

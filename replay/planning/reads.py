@@ -13,6 +13,7 @@ from replay.language.bound_select import (
     RowWindows,
     SessionWindows,
     SubqueryRelation,
+    WholeRange,
     WindowAggregation,
 )
 from replay.planning.simplify import without_order
@@ -68,7 +69,7 @@ def columns_of_windows(what: WindowAggregation) -> tuple[str, ...]:
     names = set(_names([*what.keys, *arguments, what.where]))
     if isinstance(what.windows, SessionWindows | RowWindows):
         names.update(what.windows.partition_by)
-    if what.time:
+    if not isinstance(what.windows, WholeRange):
         names.add(what.time)
     return tuple(sorted(names))
 

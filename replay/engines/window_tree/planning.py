@@ -18,7 +18,7 @@ from replay.engines.window_tree.keyed import (
     where_by_key,
     why_no_groups,
 )
-from replay.engines.window_tree.terms import columns_read, needed_of, plain_counts, why_not_tree
+from replay.engines.window_tree.terms import needed_of, plain_counts, why_not_tree
 from replay.language.bound import Call, Expression
 from replay.language.bound import DataType as T
 from replay.language.bound_select import (
@@ -30,6 +30,7 @@ from replay.language.bound_select import (
     WindowAggregation,
 )
 from replay.operators.windows.borders import grid_of
+from replay.planning.reads import columns_of_windows
 from replay.planning.windows.choice import choose_way, estimate_ways, rivals_of
 from replay.planning.windows.plan import BlockWhere, WindowPlan, may_pass
 from replay.planning.windows.where import (
@@ -145,7 +146,7 @@ def _features(
         read |= replayed & (where.classes == MUST_READ)
         whole = replayed & (where.classes != NONE_PASS)
     aggregated = needed_of(plain_counts(what), snapshot.schema)
-    columns = columns_read(what)
+    columns = columns_of_windows(what)
     return WindowFeatures(
         n_events=snapshot.n_events,
         n_blocks=snapshot.n_blocks,

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from chronicle.summary import Kind, kind_of
-from replay.language.bound import Aggregate, Attribute, Expression, Literal, attributes
+from replay.language.bound import Aggregate, Attribute, Expression, Literal
 from replay.language.bound_select import (
     RowWindows,
     SessionWindows,
-    WholeRange,
     WindowAggregation,
 )
 from replay.operators.windows.results import SPREADS, is_mergeable, summarised_attribute
@@ -53,17 +52,6 @@ def needed_of(what: WindowAggregation, schema: pa.Schema) -> tuple[Needed, ...]:
         )
         for name, asked in functions.items()
     )
-
-
-def columns_read(what: WindowAggregation) -> tuple[str, ...]:
-    """Return the columns of the stream that an aggregation reads, each once."""
-    expressions = (what.where, *what.keys, *(part.argument for part in what.aggregates))
-    names = {a.name for expression in expressions for a in attributes(expression)}
-    if not isinstance(what.windows, WholeRange):
-        names.add(what.time)
-    if isinstance(what.windows, SessionWindows | RowWindows):
-        names |= set(what.windows.partition_by)
-    return tuple(sorted(names))
 
 
 def why_not_tree(what: WindowAggregation, schema: pa.Schema) -> str | None:

@@ -80,7 +80,7 @@ class WindowAggregator:
         self._faults = Faults()
         self._needs = needs_of(what.aggregates)
         self._names = _columns_of(what, schema)
-        self._time = schema.field(what.time).type if what.time else None
+        self._is_timed = not isinstance(what.windows, WholeRange)
         self._keys = KeyTable(what.keys, schema)
         self._forming = _forming(what, schema, self._keys, span)
         self._maker = RowMaker(what, self._needs, schema)
@@ -159,7 +159,7 @@ class WindowAggregator:
             yield from self._maker.tables(entries, rows)
 
     def _times(self, events: pa.Table) -> Ints:
-        if self._time is None:  # there are no windows, and nothing says what time is
+        if not self._is_timed:
             return _NO_CODES
         column = to_int64(events.column(self._what.time), name=self._what.time)
         return np.asarray(column.to_numpy(zero_copy_only=False))
