@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.arrays import BoolArray, FloatArray
+from costmodel.arrays import BoolArray, FloatArray, IntArray
 from costmodel.features import PlanFeatures
 from costmodel.frontier import Weighed, printed_frontiers, search
 from costmodel.parameters import CostParameters
@@ -125,9 +125,15 @@ def shortlist(
     Estimates
         Of these plans.
     """
-    none = np.zeros((1, len(features.lookup_entries)), dtype=np.bool_)
-    if none.size == 0:  # no condition either, so this is the empty plan
-        return none, estimate(features, none, parameters)
+    n_lookups = len(features.lookup_entries)
+    if 2**n_lookups <= _FEW:
+        sets = _sets(np.arange(2**n_lookups), n_lookups)
+        estimates = estimate(features, sets[:, features.lookup], parameters)
+        order = np.lexsort((sets.sum(axis=1), estimates.cost))[:n]
+        if 0 not in order:
+            order[-1] = 0
+        return sets[order][:, features.lookup], estimates.take(order.tolist())
+    none = np.zeros((1, n_lookups), dtype=np.bool_)
     weighed = Weighed(features, parameters)
     _examine(weighed, slack=2.0)
     weighed.cost(none)
@@ -157,10 +163,15 @@ def _enumerate(weighed: Weighed, *, slack: float) -> None:
         weighed.cost(np.concatenate([_most_selective(weighed.features), np.eye(n, dtype=np.bool_)]))
     for start in range(0, 2**n, _AT_ONCE):
         numbers = np.arange(start, min(start + _AT_ONCE, 2**n))
-        sets = ((numbers[:, None] >> np.arange(n)) & 1).astype(np.bool_)
+        sets = _sets(numbers, n)
         if np.isfinite(slack) and weighed.n_examined:
             sets = sets[weighed.index_cost(sets) <= slack * weighed.best]
         weighed.cost(sets)
+
+
+def _sets(numbers: IntArray, n: int) -> BoolArray:
+    """Return the sets of ``n`` lookups with these numbers; 0 is the empty one."""
+    return np.asarray((numbers[:, None] >> np.arange(n)) & 1, dtype=np.bool_)
 
 
 def _most_selective(features: PlanFeatures) -> BoolArray:

@@ -194,6 +194,16 @@ def test_shortlist_begins_with_the_best_and_holds_the_tree_plan(query, parameter
         assert cost.min() <= select(query, parameters).cost * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("n_lookups", [3, 8])
+def test_tree_plan_is_on_a_shortlist_of_two_whatever_is_better(n_lookups):
+    rare = features(density=[1e-4] * n_lookups, window=30, n_events=10_000_000)
+    plans, estimates = shortlist(rare, CostParameters(), 2)
+    assert plans.any(axis=1).tolist() == [True, False]
+    every = np.vstack([np.eye(n_lookups, dtype=bool), np.ones((1, n_lookups), dtype=bool)])
+    # Each lookup alone is better than the tree plan, so that more than one is left out.
+    assert (estimate(rare, every, CostParameters()).cost < estimates.cost[1]).all()
+
+
 def test_blocks_that_are_rare_only_together_are_found():
     # Most of these blocks occur in every window, so few of them save nothing; all do.
     percent = (
