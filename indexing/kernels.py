@@ -103,13 +103,7 @@ def decode_page(data, words, at, shift, scale, out):  # type: ignore[no-untyped-
             end = min(len(out), i + mini_values)
             part = out[i:end]
             if width <= _WORD_BITS:
-                mask = (np.int64(1) << width) - 1
-                for j in range(len(part)):
-                    bit = np.uint64((at << 3) + j * width)  # unsigned: no test for negative ones
-                    word = words[bit >> np.uint64(3)]
-                    step = (word >> np.int64(bit & np.uint64(7))) & mask
-                    value += least + step * scale
-                    part[j] = value
+                value = _unpack(words, at, width, least, scale, value, part)
             else:
                 for j in range(len(part)):
                     step = _read_wide(data, words, (at << 3) + j * width, width)
@@ -117,6 +111,38 @@ def decode_page(data, words, at, shift, scale, out):  # type: ignore[no-untyped-
                     part[j] = value
             i = end
             at += (width * mini_values) >> 3
+
+
+@njit(cache=True, nogil=True)
+def _unpack(words, at, width, least, scale, value, out):  # type: ignore[no-untyped-def]
+    """Add up differences of ``width`` bits from byte ``at`` on, and return the last sum.
+
+    Eight numbers fill whole bytes: where in them each begins is the same for all eights, so it is
+    worked out once. Unsigned, so that nothing is tested for negative numbers.
+    """
+    mask = (np.int64(1) << width) - 1
+    three, seven, eight = np.uint64(3), np.uint64(7), np.uint64(8)
+    step = np.uint64(width)
+    start = np.uint64(at)
+    n = np.uint64(len(out))
+    i = np.uint64(0)
+    while i + eight <= n:
+        bit = np.uint64(0)
+        for k in range(8):
+            word = words[start + (bit >> three)]
+            value += least + ((word >> np.int64(bit & seven)) & mask) * scale
+            out[i + np.uint64(k)] = value
+            bit += step
+        start += step
+        i += eight
+    bit = np.uint64(0)
+    while i < n:
+        word = words[start + (bit >> three)]
+        value += least + ((word >> np.int64(bit & seven)) & mask) * scale
+        out[i] = value
+        bit += step
+        i += np.uint64(1)
+    return value
 
 
 @njit(cache=True, nogil=True)
