@@ -83,7 +83,8 @@ def replay_stretches(
         blocks = bridge(plan.stretches, bridge_blocks)
         n = len(plan.stretches)
         return Stretches(blocks, 0, n, count_events(blocks, leaves.base))
-    found, hits = join_blocks(plan, occurrences, statistics)
+    found = by_place(plan.conditions, occurrences, leaves.base[plan.stretches])
+    hits = join_blocks(plan.shape, found, statistics)
     intervals = sweep(hits, fills_of(found), plan.shape, query, statistics)
     if intervals.n == 0:
         return Stretches(no_blocks(), 0, 0, 0)
@@ -99,25 +100,14 @@ def replay_stretches(
 
 
 def join_blocks(
-    plan: Plan, occurrences: Mapping[Slot, Occurrences], statistics: Timeline
-) -> tuple[dict[int, Occurrences], list[BlockHits]]:
-    """Join the results of lookups, at least one of which is of a position.
-
-    Parameters are those of `replay_stretches`.
-
-    Returns
-    -------
-    tuple
-        Occurrences by place, inside the plan's stretches, attributes intersected; and the hits of
-        the basic blocks looked up, in order.
-    """
-    found = by_place(plan.conditions, occurrences, statistics.leaves.base[plan.stretches])
-    hits = [
-        join_block(block, found, statistics.n_events, len(plan.shape.positions))
-        for block in plan.shape.blocks
+    shape: PatternShape, found: Mapping[int, Occurrences], statistics: Timeline
+) -> list[BlockHits]:
+    """Return the hits of the basic blocks looked up, in order, of occurrences by place."""
+    return [
+        join_block(block, found, statistics.n_events, len(shape.positions))
+        for block in shape.blocks
         if any(position in found for position in range(*block))
     ]
-    return found, hits
 
 
 def fills_of(found: Mapping[int, Occurrences]) -> dict[int, IntArray]:

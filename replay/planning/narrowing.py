@@ -10,9 +10,9 @@ import numpy as np
 
 from indexing.config import FENCE_ENTRIES
 from replay.language.bound import BoundPatternQuery
-from replay.planning.ascending import are_in, lower_bounds, row_lower_bounds
+from replay.planning.ascending import lower_bounds, row_lower_bounds
 from replay.planning.coarse_map import saturating_add
-from replay.planning.hits import BlockHits
+from replay.planning.hits import by_place
 from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
 from replay.planning.shape import PatternShape
@@ -26,6 +26,18 @@ CANDIDATES_MAX: Final = 0.25
 """Candidates per entry of the next lookup up to which windows are worth finding: a sweep takes
 about as long for each as reading an entry."""
 
+
+GIVEN_MAX: Final = 1.5
+"""Events found so far per entry of the next lookup up to which they may be swept: where a sweep
+left most of them, it would do so again after each lookup."""
+
+COVER_MAX: Final = 0.5
+"""Share of the stream's rows in windows above which a lookup is asked in full: little is left out,
+and holding each row against the windows takes as long as reading its time."""
+
+ROWS_MAX: Final = 3.0
+"""Rows known per entry of a lookup up to which it is asked in these rows: marking one takes about a
+third of what reading a time and joining an entry does."""
 
 WITHIN_SHARE: Final = 0.3
 """Share of an entry's weight that one takes that is read in windows: most are left out as soon as
@@ -46,6 +58,12 @@ class Windows:
     """First row and row behind the last of stretches, both ascending, none empty; or none."""
     has_times: bool
     """Whether every event is one that another lookup found, so that its time is known."""
+
+    def are_narrow(self, n_events: int) -> bool:
+        """Return whether they leave enough of a stream of ``n_events`` out."""
+        if self.spans is None:
+            return True
+        return int((self.spans[1] - self.spans[0]).sum()) <= COVER_MAX * n_events
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,12 +92,6 @@ class Narrowed:
             rows.append(self.hits[block] + (place - blocks[block][0]))
         has_times = all(condition.place in self.found for condition in conditions)
         return Windows(tuple(rows), None, has_times)
-
-    def meet(self, conditions: Collection[Condition], seq: IntArray) -> dict[Slot, Occurrences]:
-        """Return the occurrences of conditions at places looked up before, by rows found there."""
-        found = {place: self.found[place] for place in {c.place for c in conditions}}
-        kept = {p: given.take(np.flatnonzero(are_in(given.seq, seq))) for p, given in found.items()}
-        return {condition.slot: kept[condition.place] for condition in conditions}
 
     def given(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:
         """Return what is left of conditions asked so far, by their slots."""
@@ -115,17 +127,43 @@ class Narrowed:
         return float(1.0 - (1.0 - min(share, 1.0)) ** max(n_rows / n, 1.0))
 
 
-def may_narrow(n_candidates: float, n_entries: float) -> bool:
+def rows_of_places(known: Mapping[int, Occurrences]) -> Windows:
+    """Return as windows the events that other lookups found at all places of one, by place."""
+    lists = {id(given): given.seq for given in known.values()}
+    return Windows(tuple(lists.values()), None, has_times=True)
+
+
+def may_ask_rows(windows: Windows, n_entries: float) -> bool:
+    """Return whether a lookup of so many entries is worth asking in single rows known already."""
+    n_rows = sum(len(rows) for rows in windows.rows)
+    return n_entries >= ENTRIES_MIN and n_rows <= ROWS_MAX * n_entries
+
+
+def meet(known: Mapping[int, Occurrences], seq: IntArray) -> dict[int, Occurrences]:
+    """Return the occurrences by place that are among ascending rows as well."""
+    lists = {id(given): given for given in known.values()}
+    kept = {}
+    for key, given in lists.items():
+        at = row_lower_bounds(given.seq, seq)
+        at = at[: np.searchsorted(at, len(given.seq))]
+        kept[key] = given.take(at[given.seq[at] == seq[: len(at)]])
+    return {place: kept[id(given)] for place, given in known.items()}
+
+
+def may_narrow(n_candidates: float, n_given: int, n_entries: float) -> bool:
     """Return whether a lookup of so many entries is worth finding windows for.
 
     Parameters
     ----------
     n_candidates
         Events of the rarest basic block looked up so far.
+    n_given
+        Events found so far that were not left out, of all lookups.
     n_entries
         Expected of the lookup.
     """
-    return n_entries >= ENTRIES_MIN and n_candidates <= CANDIDATES_MAX * n_entries
+    is_rare = n_candidates <= CANDIDATES_MAX * n_entries
+    return n_entries >= ENTRIES_MIN and is_rare and n_given <= GIVEN_MAX * n_entries
 
 
 def narrow(
@@ -154,11 +192,13 @@ def narrow(
     satisfies. So an event outside all intervals is in no match, and leaving it out takes no
     candidate away that a match could have: windows may be found again after every lookup.
     """
-    found, hits = join_blocks(plan, occurrences, statistics)
-    hits = _around_rarest(plan.shape, hits, query, statistics, anchors)
-    intervals = sweep(hits, fills_of(found), plan.shape, query, statistics)
+    shape = plan.shape
+    found = by_place(plan.conditions, occurrences, statistics.leaves.base[plan.stretches])
+    found = _around_rarest(shape, found, query, statistics, anchors)
+    hits = join_blocks(shape, found, statistics)
+    intervals = sweep(hits, fills_of(found), shape, query, statistics)
     spans = _rows_of(intervals, statistics, anchors)
-    block_at = plan.shape.block_at
+    block_at = shape.block_at
     rows = {block_at[hit.first]: hit.start[_places_in(hit.start, spans)] for hit in hits}
     left = {}
     for place, given in found.items():
@@ -166,27 +206,34 @@ def narrow(
             left[place] = given.take(_places_in(given.seq, spans))
         else:
             block = block_at[place]
-            at = rows[block] + (place - plan.shape.blocks[block][0])
+            at = rows[block] + (place - shape.blocks[block][0])
             left[place] = given.take(row_lower_bounds(given.seq, at))
-    return Narrowed(plan.shape, left, rows, spans)
+    return Narrowed(shape, left, rows, spans)
 
 
 def _around_rarest(
     shape: PatternShape,
-    hits: list[BlockHits],
+    found: dict[int, Occurrences],
     query: BoundPatternQuery,
     statistics: Timeline,
     anchors: Sequence[Occurrences],
-) -> list[BlockHits]:
-    """Leave out hits outside the intervals of the rarest block.
+) -> dict[int, Occurrences]:
+    """Leave out occurrences outside the intervals of the rarest block.
 
-    Where it is rare, that is most: chaining all of them would take longer.
+    Where it is rare, that is most: joining and chaining all of them would take longer.
     """
-    rarest = min(hits, key=lambda hit: len(hit.start))
-    if len(rarest.start) > CANDIDATES_MAX * max(len(hit.start) for hit in hits):
-        return hits
-    spans = _rows_of(sweep([rarest], {}, shape, query, statistics), statistics, anchors)
-    return [hit.take(_places_in(hit.start, spans)) for hit in hits]
+    rarest = min((place for place in found if place >= 0), key=lambda p: len(found[p].seq))
+    n_most = max(len(given.seq) for given in found.values())
+    if len(found[rarest].seq) > CANDIDATES_MAX * n_most:
+        return found
+    block = range(*shape.blocks[shape.block_at[rarest]])
+    of_block = {place: given for place, given in found.items() if place in block}
+    hits = join_blocks(shape, of_block, statistics)
+    spans = _rows_of(sweep(hits, {}, shape, query, statistics), statistics, anchors)
+    # Several places often have the events of one lookup.
+    near = {id(given): given for given in found.values()}
+    near = {key: given.take(_places_in(given.seq, spans)) for key, given in near.items()}
+    return {place: near[id(given)] for place, given in found.items()}
 
 
 def _rows_of(

@@ -17,12 +17,16 @@ from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
 from replay.planning.intervals import Stretches, replay_stretches
 from replay.planning.narrowing import (
+    CANDIDATES_MAX,
     FURTHER_GAIN,
     WITHIN_SHARE,
     Narrowed,
     Windows,
+    may_ask_rows,
     may_narrow,
+    meet,
     narrow,
+    rows_of_places,
 )
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, PlanKind, Selectivity, Slot
 from replay.planning.statistics import IntArray, Timeline
@@ -230,14 +234,18 @@ def check_cost(n_found: int, entry_s: float) -> float:
 def lookups_in_order(plan: Plan) -> list[Lookup]:
     """Return the plan's lookups in the order they are asked: rarest first.
 
-    The first is of the rarest basic block, whose occurrences all else is looked for around; those
-    that follow are asked in windows the narrower, the more of them is known. Conditions on gaps
-    come last, as they bound nothing by themselves.
+    The first is of the rarest basic block, whose occurrences all else is looked for around; one
+    that is not much more frequent, but serves more places, goes before it, as it has to be read
+    anyway and the other one can be asked in its rows. Those that follow are asked in windows the
+    narrower, the more of them is known. Conditions on gaps come last, as they bound nothing by
+    themselves.
     """
     share = _shares(plan)
     block_at = plan.shape.block_at
     rarity = [1.0] * len(plan.shape.blocks)
+    places: dict[Lookup, set[int]] = {}
     for condition in plan.conditions:
+        places.setdefault(condition.lookup, set()).add(condition.place)
         if not condition.fills_gap:
             rarity[block_at[condition.position]] *= share[condition.lookup]
 
@@ -247,8 +255,16 @@ def lookups_in_order(plan: Plan) -> list[Lookup]:
         return False, rarity[block_at[condition.position]], share[condition.lookup]
 
     ranked = sorted(plan.conditions, key=rank)
-    rest = sorted(ranked[1:], key=lambda c: (c.fills_gap, share[c.lookup]))
-    return list(dict.fromkeys(c.lookup for c in (*ranked[:1], *rest)))
+    rest = sorted(ranked, key=lambda c: (c.fills_gap, share[c.lookup]))
+    first = [c.lookup for c in ranked[:1]]
+    for lookup in first[:1]:
+        wider = [
+            other
+            for other, here in places.items()
+            if here > places[lookup] and share[other] * CANDIDATES_MAX < share[lookup]
+        ]
+        first = [*sorted(wider, key=lambda other: share[other])[:1], lookup]
+    return list(dict.fromkeys((*first, *(c.lookup for c in rest))))
 
 
 class _Asking:
@@ -277,23 +293,51 @@ class _Asking:
 
     def ask(self, lookup: Lookup) -> None:
         """Carry out the next lookup, in windows where those before leave little of the stream."""
-        narrowed = self._narrow(lookup)
         conditions = [c for c in self.plan.conditions if c.lookup == lookup]
-        if narrowed is None:
-            self.counts[lookup] = self.source.read(lookup)
-            found = self.source.occurrences(conditions)
-            self._anchors.extend({id(given): given for given in found.values()}.values())
+        windows, known = self._windows(lookup, conditions)
+        self.counts[lookup] = self.source.read(lookup, windows)
+        if known is not None:
+            self._keep(conditions, meet(known, self.source.rows(lookup)))
+        elif self._has_keys:  # which are numbered anew for all that was found
+            self._given.update(self.source.occurrences(self.conditions))
         else:
-            windows = narrowed.windows(conditions)
-            self.counts[lookup] = self.source.read(lookup, windows)
-            if windows.has_times and not self._has_keys:
-                found = narrowed.meet(conditions, self.source.rows(lookup))
-            else:
-                found = self.source.occurrences(conditions)
-        if self._has_keys:  # which are numbered anew for all that was found
-            found = self.source.occurrences(self.conditions)
-        self._given.update(found)
+            found = self.source.occurrences(conditions)
+            self._given.update(found)
+            if windows is None:
+                self._anchors.extend({id(given): given for given in found.values()}.values())
         self._narrowed = self._found = None
+
+    def _windows(
+        self, lookup: Lookup, conditions: Sequence[Condition]
+    ) -> tuple[Windows | None, Mapping[int, Occurrences] | None]:
+        """Return where to look for the events of a lookup, None for everywhere.
+
+        And, where all of them are known by other attributes of their places, what is known.
+        """
+        places = {condition.place for condition in conditions}
+        narrowed = self._narrow(lookup)
+        if narrowed is not None:
+            windows = narrowed.windows(conditions)
+            if not windows.are_narrow(self.statistics.n_events):
+                return None, None
+            is_known = windows.has_times and not self._has_keys
+            return windows, {p: narrowed.found[p] for p in places} if is_known else None
+        lists: dict[int, Occurrences] = {}
+        for (place, _), given in self._given.items():
+            if place in places and (place not in lists or len(given.seq) < len(lists[place].seq)):
+                lists[place] = given
+        if self._has_keys or len(lists) < len(places):
+            return None, None
+        windows = rows_of_places(lists)
+        if not may_ask_rows(windows, self.expected[lookup]):
+            return None, None
+        return windows, lists
+
+    def _keep(self, conditions: Sequence[Condition], left: Mapping[int, Occurrences]) -> None:
+        """Take what is left of places for the occurrences of all their attributes."""
+        for slot in (*self._given, *(condition.slot for condition in conditions)):
+            if slot[0] in left:
+                self._given[slot] = left[slot[0]]
 
     @property
     def _has_keys(self) -> bool:
@@ -301,7 +345,8 @@ class _Asking:
 
     def _narrow(self, lookup: Lookup) -> Narrowed | None:
         """Return what is left of the stream for a lookup; None: not worth finding out."""
-        if not may_narrow(self._expected_hits(), self.expected[lookup]):
+        n_given = sum({id(given): len(given.seq) for given in self._given.values()}.values())
+        if not may_narrow(self._expected_hits(), n_given, self.expected[lookup]):
             return None
         if self._narrowed is None:
             asked = self.conditions
@@ -321,7 +366,8 @@ class _Asking:
             return math.inf
         n, block_at = max(self.statistics.n_events, 1), self.plan.shape.block_at
         shares = [1.0] * len(self.plan.shape.blocks)
-        for (place, _), given in self._given.items():
+        # Attributes of one place that were met with each other have one list.
+        for place, given in {(p, id(g)): (p, g) for (p, _), g in self._given.items()}.values():
             if place >= 0:
                 shares[block_at[place]] *= len(given.seq) / n
         return n * min(shares)

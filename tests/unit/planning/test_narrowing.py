@@ -15,7 +15,14 @@ from replay.planning import narrowing
 from replay.planning.agreement import tells_keys
 from replay.planning.block_ranges import mask_of
 from replay.planning.intervals import Stretches, replay_stretches
-from replay.planning.narrowing import Windows, may_narrow, narrow
+from replay.planning.narrowing import (
+    Windows,
+    may_ask_rows,
+    may_narrow,
+    meet,
+    narrow,
+    rows_of_places,
+)
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Selectivity, Slot
 from replay.planning.safety import find_stretches
 from tests.oracles.intervals import deciding_rows, matches
@@ -73,23 +80,27 @@ def rows_of(windows: Windows) -> np.ndarray:
 
 def asked_in_windows(
     query: BoundPatternQuery, statistics: SmallStatistics, plan: Plan, shares: list[float]
-) -> tuple[Stretches, Stretches]:
-    """Return what a plan replays whose lookups are asked in windows, and asked in full.
+) -> Stretches:
+    """Return what a plan replays whose lookups are asked in windows: no more than asked in full.
 
-    Shares, right or wrong, decide which lookup is asked first.
+    Shares, right or wrong, decide which lookup is asked first; the last of them how many
+    candidates are too many for a sweep.
     """
     known = (Selectivity(c, s, "", True) for c, s in zip(plan.conditions, shares, strict=False))
     source = Within(statistics, plan)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(narrowing, "ENTRIES_MIN", 0)
-        patch.setattr(narrowing, "CANDIDATES_MAX", 1e9)
+        patch.setattr(narrowing, "CANDIDATES_MAX", 1e9 if shares[-1] < 0.5 else shares[-1])
+        patch.setattr(narrowing, "ROWS_MAX", 1e9)
+        patch.setattr(narrowing, "GIVEN_MAX", 1e9)
+        patch.setattr(narrowing, "COVER_MAX", 1.0)
         asked = replace(plan, selectivities=tuple(known))
         found = find_stretches(asked, query, statistics, source, is_adaptive=False).stretches
     event(f"{min(len(source.windows), 3)} lookups in windows, keys: {source.with_keys}")
     complete = replay_stretches(plan, statistics.look_up(plan), query, statistics)
     read = mask_of(found.blocks, statistics.n_blocks)
     assert not (read & ~mask_of(complete.blocks, statistics.n_blocks)).any()
-    return found, complete
+    return found
 
 
 SHARES = st.lists(st.floats(0.0, 1.0), min_size=12, max_size=12)
@@ -100,7 +111,7 @@ def test_every_match_is_replayed_though_lookups_were_asked_in_windows(case, shar
     query, statistics, plan = case
     if plan.shape.rows_min == 0 or plan.finds_nothing:
         return
-    found, _ = asked_in_windows(query, statistics, plan, shares)
+    found = asked_in_windows(query, statistics, plan, shares)
     check_ranges(found, statistics)
     for _, at in matches(query, statistics.rows, length_max=5):
         assert contains(found.blocks, statistics, at[0], at[-1])
@@ -112,7 +123,7 @@ def test_so_is_every_row_that_decides_over_a_match(case, shares):
     query, statistics, plan = case
     if plan.finds_nothing:
         return
-    found, _ = asked_in_windows(query, statistics, plan, shares)
+    found = asked_in_windows(query, statistics, plan, shares)
     for word, at in matches(query, statistics.rows, length_max=4):
         first, last = deciding_rows(query, statistics.rows, word, at)
         assert contains(found.blocks, statistics, first, last)
@@ -185,15 +196,57 @@ def test_greatest_time_is_beyond_no_window() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_candidates", "n_entries", "worth"),
+    ("n_candidates", "n_given", "n_entries", "worth"),
     [
-        pytest.param(50_000, 200_000, True, id="a quarter"),
-        pytest.param(50_001, 200_000, False, id="more candidates"),
-        pytest.param(0, 99_999, False, id="a short lookup"),
-        pytest.param(25_000, 100_000, True, id="the shortest one"),
+        pytest.param(50_000, 50_000, 200_000, True, id="a quarter"),
+        pytest.param(50_001, 50_001, 200_000, False, id="more candidates"),
+        pytest.param(0, 0, 99_999, False, id="a short lookup"),
+        pytest.param(25_000, 150_000, 100_000, True, id="the shortest one, and as much as may be"),
+        pytest.param(25_000, 150_001, 100_000, False, id="too much to sweep"),
     ],
 )
 def test_windows_are_found_for_long_lookups_where_few_candidates_are_left(
-    n_candidates: int, n_entries: float, worth: bool
+    n_candidates: int, n_given: int, n_entries: float, worth: bool
 ) -> None:
-    assert may_narrow(n_candidates, n_entries) is worth
+    assert may_narrow(n_candidates, n_given, n_entries) is worth
+
+
+def test_windows_of_more_than_half_the_stream_leave_too_little_out() -> None:
+    spans = np.array([10, 60]), np.array([40, 80])
+    assert Windows((), spans, has_times=False).are_narrow(100)
+    assert not Windows((), spans, has_times=False).are_narrow(99)
+    assert Windows((np.arange(99),), None, has_times=True).are_narrow(99)
+
+
+def test_rows_of_two_places_are_those_of_their_lists_each_once() -> None:
+    one, two = (Occurrences(np.array(rows), np.array(rows)) for rows in ([1, 4, 9], [4, 5]))
+    windows = rows_of_places({0: one, 2: two, 3: one})
+    assert windows.has_times
+    assert sorted(rows_of(windows).tolist()) == [1, 4, 4, 5, 9]
+
+
+def test_what_two_attributes_of_a_place_found_meets() -> None:
+    one, two = (Occurrences(np.array(rows), np.array(rows) * 10) for rows in ([1, 4, 9], [4, 5]))
+    left = meet({0: one, 2: two, 3: one}, np.array([4, 9]))
+    assert {place: given.t.tolist() for place, given in left.items()} == {
+        0: [40, 90],
+        2: [40],
+        3: [40, 90],
+    }
+    assert len(meet({0: one}, np.empty(0, dtype=np.int64))[0].seq) == 0
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_entries", "worth"),
+    [
+        pytest.param(300_000, 100_000, True, id="three rows an entry"),
+        pytest.param(300_001, 100_000, False, id="more"),
+        pytest.param(1, 99_999, False, id="a short lookup"),
+    ],
+)
+def test_long_lookups_are_asked_in_rows_known_by_another_attribute(
+    n_rows: int, n_entries: float, worth: bool
+) -> None:
+    rows = np.arange(n_rows)
+    windows = rows_of_places({0: Occurrences(rows, rows)})
+    assert may_ask_rows(windows, n_entries) is worth

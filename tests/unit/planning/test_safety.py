@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from costmodel.features import whole_stream
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.plan_cost import Estimate, estimate_full, replay_cost
-from replay.language.bound import BoundPatternQuery, Symbol
-from replay.planning import safety
+from replay.language.bound import BoundPatternQuery, Call, Symbol
+from replay.planning import narrowing, safety
 from replay.planning.block_ranges import all_blocks, count_blocks, count_events, mask_of
 from replay.planning.intervals import Stretches, replay_stretches
 from replay.planning.key_spans import KeySpans
@@ -32,6 +32,7 @@ from replay.planning.shape import to_shape
 from replay.planning.statistics import Timeline
 from tests.unit.planning.array_streams import ArrayStream, gapped
 from tests.unit.planning.streams import (
+    BOOL,
     SmallStatistics,
     compare,
     conditions,
@@ -131,6 +132,56 @@ def test_conditions_of_one_block_are_rated_together() -> None:
     plan = plan_on(stream, query, usable, {"a": 0.2, "b": 0.1, "c": 0.05}, replay_s=1.0)
     assert plan.shape.blocks == ((0, 2), (2, 3))
     assert [attribute for attribute, _ in lookups_in_order(plan)] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("share_of_b", "expected"),
+    [
+        pytest.param(0.19, ["b", "a"], id="less than four times as frequent: it goes first"),
+        pytest.param(0.2, ["a", "b"], id="four times as frequent"),
+    ],
+)
+def test_a_lookup_that_serves_more_places_goes_before_the_rarest(
+    share_of_b: float, expected: list[str]
+) -> None:
+    """A needs a and b, C needs b: where b has to be read anyway, a is asked in its rows."""
+    defines = [
+        Call("and", (compare("=", "a", 1), compare("=", "b", 1)), BOOL),
+        compare("=", "b", 1),
+        None,
+    ]
+    query = query_of(seq(Symbol(0), star(Symbol(2)), Symbol(1)), defines, within=4)
+    usable = index_conditions(to_shape(query), frozenset("ab"))
+    stream = ArrayStream({name: ones_at() for name in "ab"}, block_events=10)
+    plan = plan_on(stream, query, usable, {"a": 0.05, "b": share_of_b}, replay_s=1.0)
+    assert [attribute for attribute, _ in lookups_in_order(plan)] == expected
+
+
+def test_a_lookup_that_was_not_planned_is_asked_where_it_is_cheap_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """20 A in 20 blocks leave 20 blocks, 40 ms with their jumps; B is expected behind a tenth of
+    them, and to ask for it takes a millisecond and 0.3 for each entry, at most 4,096 a window."""
+    stream, query, plan = planned(
+        {"a": ones_at(*range(5, 1000, 50)), "b": ones_at(7)}, {"a": 0.02, "b": 0.005}, replay_s=0.04
+    )
+    planned_only = replace(plan, conditions=plan.conditions[:1])
+    monkeypatch.setattr(narrowing, "ENTRIES_MIN", 0)
+    monkeypatch.setattr(narrowing, "CANDIDATES_MAX", 1e9)
+    monkeypatch.setattr(narrowing, "GIVEN_MAX", 1e9)
+    indexes = Indexes(stream)
+    settled = find_stretches(planned_only, query, stream, indexes)
+    assert attributes_read(indexes) == ["a", "b"]
+    assert settled.stretches.blocks.tolist() == [[0, 1]]
+    assert settled.switched is not None
+    assert settled.switched.startswith("B.b asked as well: what is left takes 40 ms to replay")
+    letter = Indexes(stream)
+    find_stretches(planned_only, query, stream, letter, is_adaptive=False)
+    assert attributes_read(letter) == ["a"]
+    dear = replace(planned_only, weights=replace(plan.weights, entry_s=0.1))
+    other = Indexes(stream)
+    find_stretches(dear, query, stream, other)
+    assert attributes_read(other) == ["a"]
 
 
 @pytest.mark.parametrize(
