@@ -8,6 +8,7 @@ import pytest
 
 from chronicle.errors import StreamNotFoundError
 from replay.errors import BindError
+from replay.language import parse_query
 from replay.language.bound import Aggregate, Attribute, Call, DataType, Literal, SortKey
 from replay.language.bound_select import (
     CumulateWindows,
@@ -233,3 +234,11 @@ def test_first_is_an_aggregate_wherever_one_can_stand():
     assert bound.outer.order_by == (SortKey(Aggregate("last", X, None, T.DOUBLE)),)
     with pytest.raises(BindError, match="cannot hold another aggregate"):
         bound_select("SELECT MAX(FIRST(x)) FROM s")
+
+
+@pytest.mark.parametrize(
+    "clause",
+    ["WHERE a.x > 1", "ON a.k = b.k", "ORDER BY a.ts", "LIMIT 3", "OFFSET 1", "SLIDE 1", "ROWS"],
+)
+def test_clause_behind_the_number_of_a_join_is_no_misspelt_unit(clause):
+    parse_query(f"SELECT a.x FROM s AS a JOIN s AS b WITHIN 3 {clause}")
