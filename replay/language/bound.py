@@ -128,11 +128,12 @@ class Call:
     ``is_null``; ``is_distinct`` (never UNKNOWN: NULL is like NULL, NaN like NaN);
     ``in`` (value, then literals); ``like`` (value, pattern literal[, escape literal]);
     ``case`` (condition, value, condition, value, …, otherwise); ``coalesce``, ``nullif``,
-    ``cast`` (to ``type``); functions of ``functions.FUNCTIONS`` by name: of numbers ``abs floor
-    ceil trunc sign round sqrt cbrt ln log log10 log2 exp power sin cos tan asin acos atan atan2
-    degrees radians distance``, of texts ``lower upper length reverse concat concat_ws substring
-    left right trim ltrim rtrim replace strpos starts_with ends_with lpad rpad repeat split_part
-    regexp_like``.
+    ``cast`` (to ``type``); ``saturated`` (a number as DECIMAL in a comparison: one too large for 18
+    digits lies beyond all that are not); functions of ``functions.FUNCTIONS`` by name: of numbers
+    ``abs floor ceil trunc sign round sqrt cbrt ln log log10 log2 exp power sin cos tan asin acos
+    atan atan2 degrees radians distance``, of texts ``lower upper length reverse concat concat_ws
+    substring left right trim ltrim rtrim replace strpos starts_with ends_with lpad rpad repeat
+    split_part regexp_like``.
 
     Of moments (TIMESTAMP or TIMESTAMP_UTC): ``year quarter month week year_of_week day day_of_week
     day_of_year``; ``epoch`` (DOUBLE, seconds; also of INTERVAL); ``time_part`` (moment, cycle,

@@ -108,7 +108,7 @@ def _negation(_: str, args: tuple[Expression, ...], data_type: DataType) -> Expr
 
 
 def _comparison(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expression:
-    left, right = args
+    left, right = map(_ordered, args)
     if is_missing(left) or is_missing(right):
         return UNKNOWN
     if isinstance(left, Literal):
@@ -120,6 +120,17 @@ def _comparison(op: str, args: tuple[Expression, ...], data_type: DataType) -> E
     if isinstance(right, Literal) and isinstance(left, Call) and left.op == "cast":
         return _through_cast(op, left, right) or Call(op, (left, right), data_type)
     return Call(op, (left, right), data_type)
+
+
+def _ordered(argument: Expression) -> Expression:
+    """Return what is compared in place of a number cast to DECIMAL.
+
+    One of more than 18 digits has no such value, which is a fault, but it is less or greater than
+    all that have one.
+    """
+    if isinstance(argument, Call) and argument.op == "cast" and argument.type in SCALES:
+        return Call("saturated", argument.args, argument.type)
+    return argument
 
 
 def _through_cast(op: str, left: Call, right: Literal) -> Expression | None:
@@ -162,7 +173,7 @@ def _units_around(value: float, scale: int) -> tuple[int, int]:
 
 
 def _membership(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expression:
-    value, *options = args
+    value, *options = _ordered(args[0]), *args[1:]
     if is_missing(value):
         return UNKNOWN
     known = list(dict.fromkeys(option for option in options if not is_missing(option)))
@@ -231,6 +242,8 @@ def _nullif(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expre
     equal = _comparison("=", (left, right), DataType.BOOLEAN)
     if isinstance(equal, Literal):
         return Literal(None, data_type) if equal.value is True else left
+    if equal != Call("=", (left, right), DataType.BOOLEAN):
+        return _case("case", (equal, Literal(None, data_type), left), data_type)
     return Call(op, args, data_type)
 
 
@@ -246,7 +259,8 @@ def _is_distinct(op: str, args: tuple[Expression, ...], data_type: DataType) -> 
         return Literal(
             nans[0] is not nans[1] if any(nans) else left.value != right.value, data_type
         )
-    return Call(op, args, data_type)
+    equal = _comparison("=", args, DataType.BOOLEAN)
+    return Call(op, equal.args if isinstance(equal, Call) else args, data_type)
 
 
 def _concat_ws(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expression:

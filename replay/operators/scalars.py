@@ -127,5 +127,6 @@ SCALARS: dict[str, Function] = {
     "local_time": casts.local_time,
     "instant": casts.instant,
     "cast": casts.cast,
+    "saturated": casts.saturated,
 }
 """What evaluates a call of each operator or function on the values of its arguments."""

@@ -84,6 +84,13 @@ def _scaled(value: Values, digits: int, faults: Faults) -> Values:
     return faults.drop(Values(np.where(exists, value.data, 0) * 10**digits, value.valid), exists)
 
 
+def saturated(call: Call, args: list[Values], _: Faults) -> Values:
+    """Return units to be compared: those beyond 18 digits lie beyond all DECIMALs there are."""
+    power = 10 ** (SCALES[call.type] - SCALES.get(call.args[0].type, 0))
+    limit = -(-DECIMAL_LIMIT // power)
+    return Values(np.clip(args[0].data, -limit, limit) * power, args[0].valid)
+
+
 def _whole(units: Any, by: int) -> Any:
     """Return whole numbers, rounded half away from zero."""
     magnitude = (np.abs(units) + by // 2) // by

@@ -139,7 +139,7 @@ def epoch(_: Call, args: list[Values], __: Faults) -> Values:
 
 def spelling(call: Call) -> str:
     """Return how a query writes a call."""
-    if call.op == "cast":
+    if call.op in ("cast", "saturated"):
         return f"CAST(… AS {call.type.value})"
     return {"local_time": "AT TIME ZONE", "instant": "AT TIME ZONE"}.get(call.op, call.op)
 

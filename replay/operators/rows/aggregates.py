@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chronicle.pairs import divide, two_sum
 from replay.errors import NotSupportedError
 from replay.language.bound import Aggregate, DataType
 from replay.language.types import DECIMAL_DIGITS, SCALES
@@ -147,8 +148,12 @@ def _average(what: Aggregate, sums: Values, count: IntArray) -> Values:
         whole = sums.data // among
         return Values(whole + ((whole < 0) & (whole * among != sums.data)), sums.valid)
     assert what.argument is not None
-    unit = 10 ** SCALES.get(what.argument.type, 0)
-    return Values(sums.data.astype(np.float64) / among / unit, sums.valid)
+    scale = SCALES.get(what.argument.type)
+    if scale is None:
+        return Values(sums.data.astype(np.float64) / among, sums.valid)
+    whole = two_sum((sums.data >> _HALF) * 2.0**_HALF, (sums.data & _LOW_HALF) * 1.0)
+    mean = divide(divide(whole, among.astype(np.float64)), np.float64(10**scale))
+    return Values(mean[0], sums.valid)
 
 
 def _best(data: Any, spans: Spans, *, greatest: bool) -> Values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 import pyarrow as pa
@@ -130,3 +131,61 @@ def test_an_average_in_a_condition_over_other_rows_is_refused_by_name() -> None:
             "DEFINE B AS AVG(B.p) > A.p)",
             Decimal("1.10"),
         )
+
+
+WIDEST = pa.schema(
+    [
+        ("t", pa.int64()),
+        ("w", pa.decimal128(18, 18)),
+        ("r", pa.decimal128(18, 6)),
+        ("q", pa.int64()),
+    ]
+)
+FAR_APART = (
+    {"w": Decimal("0.999999999999999999"), "r": Decimal("-999999999999.999999"), "q": 2},
+    {"w": Decimal("-0.5"), "r": Decimal("-0.5"), "q": -(2**63)},
+    {"w": Decimal("0.5"), "r": Decimal("0.5"), "q": 2**63 - 1},
+    {"w": Decimal(0), "r": None, "q": 0},
+    {"w": None, "r": Decimal(7), "q": 10**17},
+)
+
+
+@pytest.mark.parametrize("op", ["=", "<>", "<", "<=", ">", ">="])
+@pytest.mark.parametrize(("one", "other"), [("w", "q"), ("q", "w"), ("r", "q"), ("w", "r")])
+def test_numbers_that_have_no_common_18_digits_compare(one: str, other: str, op: str) -> None:
+    holds = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}[op]
+    rows = [{"t": t, **row} for t, row in enumerate(FAR_APART)]
+    events = {"s": pa.Table.from_pylist(rows, schema=WIDEST)}
+    expected = [
+        None if None in (row[one], row[other]) else holds(row[one], row[other]) for row in FAR_APART
+    ]
+    found = replay.query(events, f"SELECT {one} {op} {other} AS v FROM s")
+    assert found.table.column("v").to_pylist() == expected
+    assert found.actual.faults == 0
+    distinct = replay.query(events, f"SELECT {one} IS DISTINCT FROM {other} AS v FROM s").table
+    assert distinct.column("v").to_pylist() == [row[one] != row[other] for row in FAR_APART]
+
+
+def test_a_decimal_next_to_a_constant_beyond_its_digits_is_not_that_constant() -> None:
+    # The double next to it is 1.
+    nines = Decimal("0.999999999999999999")
+    events = {"s": pa.Table.from_pylist([{"t": 0, "w": nines}], schema=WIDEST)}
+    found = replay.query(
+        events,
+        "SELECT w IS DISTINCT FROM 1 AS d, nullif(w, 1) IS NULL AS n, w IN (1, 2) AS i FROM s",
+    )
+    assert found.table.to_pylist() == [{"d": True, "n": False, "i": False}]
+
+
+@pytest.mark.parametrize(
+    ("prices", "mean"),
+    [
+        (("0.3", "0.3", "0.4"), 1 / 3),
+        (("9999999999999999.99", "9999999999999999.99"), 1e16),
+        (("90071992547409.93", "90071992547409.93", "90071992547409.94"), 90071992547409.9333),
+    ],
+)
+def test_an_average_of_a_match_is_rounded_once(prices: tuple[str, ...], mean: float) -> None:
+    pattern = "MATCH_RECOGNIZE (ORDER BY t MEASURES AVG(p) AS m PATTERN (A+) DEFINE A AS TRUE)"
+    found = answer(f"SELECT m FROM s {pattern}", *map(Decimal, prices))
+    assert found.table.column("m").to_pylist() == [mean]
