@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -265,11 +267,31 @@ def _write_answer(tables: Iterator[pa.Table], output_format: str, out: Path | No
     if output_format == "table":
         print_rows(rows)
     elif out is not None:
-        with out.open("wb") as stream:
+        with _whole_file(out) as stream:
             write_answer(rows, output_format, stream)
     else:
         write_answer(rows, output_format, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _whole_file(out: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its place once all is written; until then what was there stays.
+
+    What an error cuts off would look whole in most formats. Pipes and devices take it as it comes.
+    """
+    if out.exists() and not out.is_file():
+        with out.open("wb") as stream:
+            yield stream
+        return
+    target = out.resolve()
+    draft = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        with draft.open("wb") as stream:
+            yield stream
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _first_rows_held(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -77,9 +77,10 @@ def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], stream: Binary
 
 
 def _write_arrow(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
-    with pa.ipc.new_stream(stream, schema) as writer:
-        for table in tables:
-            writer.write_table(table)
+    writer = pa.ipc.new_stream(stream, schema)
+    for table in tables:
+        writer.write_table(table)
+    writer.close()  # not after an error: the end of the stream says that it is whole
 
 
 _WRITERS: Final = {

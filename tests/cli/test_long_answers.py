@@ -46,14 +46,34 @@ def test_an_error_among_the_first_rows_leaves_nothing_written(
 
 
 def test_a_later_error_comes_after_the_rows_before_it(
-    overflowing: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    overflowing: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli.ask, "ROWS_HELD", 10)
-    out = tmp_path / "out.csv"
-    done = overflowing("query", SQL, "--format", "csv", "--out", out)
+    done = overflowing("query", SQL, "--format", "csv")
     assert done.code == 1
     assert "does not fit 64 bits" in done.err
-    assert len(out.read_text().splitlines()) == 1 + (N - 1)
+    assert len(done.out.splitlines()) == 1 + (N - 1)
+
+
+@pytest.mark.parametrize("output_format", ["csv", "json", "parquet", "arrow"])
+def test_a_file_is_the_whole_answer_or_as_it_was(
+    overflowing: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output_format: str
+) -> None:
+    monkeypatch.setattr(cli.ask, "ROWS_HELD", 10)
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    (folder / "old").write_text("before")
+    for name in ("old", "new"):
+        done = overflowing("query", SQL, "--format", output_format, "--out", folder / name)
+        assert (done.code, "does not fit 64 bits" in done.err) == (1, True)
+    assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("old", "before")]
+
+    done = overflowing(
+        "query", "SELECT t FROM big", "--format", output_format, "--out", folder / "old"
+    )
+    assert done.code == 0
+    assert [file.name for file in folder.iterdir()] == ["old"]
+    assert (folder / "old").read_bytes() != b"before"
 
 
 def test_what_happened_is_told_of_a_long_answer(

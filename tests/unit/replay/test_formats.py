@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from replay.errors import QueryError
 from replay.formats import write_answer
 
 TABLE = pa.table(
@@ -96,3 +97,16 @@ def test_rows_are_written_before_the_next_are_asked_for(output_format: str) -> N
 
     with pytest.raises(KeyError):
         write_answer(found(), output_format, stream)
+
+
+def test_a_stream_that_an_error_cuts_off_does_not_end() -> None:
+    def pieces() -> Iterator[pa.Table]:
+        yield pa.table({"n": [1]})
+        raise QueryError("the second piece")
+
+    stream = io.BytesIO()
+    with pytest.raises(QueryError):
+        write_answer(pieces(), "arrow", stream)
+    whole = io.BytesIO()
+    write_answer([pa.table({"n": [1]})], "arrow", whole)
+    assert whole.getvalue() == stream.getvalue() + b"\xff\xff\xff\xff\0\0\0\0"
