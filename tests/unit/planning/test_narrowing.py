@@ -28,6 +28,7 @@ from replay.planning.safety import find_stretches
 from tests.oracles.intervals import deciding_rows, matches
 from tests.unit.planning.streams import (
     SmallStatistics,
+    both,
     compare,
     contains,
     query_of,
@@ -130,6 +131,27 @@ def test_so_is_every_row_that_decides_over_a_match(case, shares):
         assert lies_in_a_span(found.spans, query, statistics, at[0], (first, last))
 
 
+@given(cases(st.one_of(queries(), strategy_queries())), st.data())
+def test_every_row_of_a_match_lies_in_the_windows_whatever_was_asked_before(case, data):
+    """Some of the lookups, in full; the times of any of the events they found bound rows."""
+    query, statistics, plan = case
+    conditions = data.draw(st.permutations(plan.conditions))
+    asked = tuple(conditions[: data.draw(st.integers(0, len(conditions)))])
+    if plan.shape.rows_min == 0 or all(condition.fills_gap for condition in asked):
+        return
+    so_far = replace(plan, conditions=asked)
+    occurrences = statistics.look_up(so_far)
+    anchors = [found for found in occurrences.values() if data.draw(st.booleans())]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(narrowing, "CANDIDATES_MAX", data.draw(st.sampled_from([0.25, 1.0])))
+        spans = narrow(so_far, occurrences, query, statistics, anchors).spans
+    inside = set(rows_of(Windows((), spans, has_times=False)).tolist())
+    found = list(matches(query, statistics.rows, length_max=4))
+    event(f"{min(len(found), 2)} matches, windows are narrow: {len(inside) < len(statistics.rows)}")
+    for _, at in found:
+        assert inside.issuperset(range(at[0], at[-1] + 1))
+
+
 A, B, C = Symbol(0), Symbol(1), Symbol(2)
 
 
@@ -169,6 +191,51 @@ def test_rows_whose_times_are_known_bound_windows_nearer_than_blocks() -> None:
     of, plan = narrowed(seq(A, GAP, B), "..A...A.........", "A")
     assert windows_of(of, plan, "B") == [*range(2, 12)]
     assert windows_of(of, plan, "A") == [2, 6]
+
+
+def test_the_row_behind_one_that_is_known_to_be_too_early_may_be_in_time() -> None:
+    """B at 0 and 4, 3 units: of the rows before the second, 0 is too early and 1 is not."""
+    of, plan = narrowed(seq(A, GAP, B), "BA..B...........", "B")
+    assert windows_of(of, plan, "A") == [*range(1, 5)]
+
+
+def test_rows_before_the_first_that_is_known_may_be_in_time() -> None:
+    of, plan = narrowed(seq(A, GAP, B), "....A..B", "B")
+    assert windows_of(of, plan, "A") == [4, 5, 6, 7]
+
+
+def test_a_lookup_of_two_places_is_asked_at_the_rows_of_both() -> None:
+    """The times of one of them alone are known."""
+    of, plan = narrowed(seq(A, B, GAP, C), "..AB....AB..C...", "A")
+    windows = of.windows([c for c in plan.conditions if c.symbol in "AB"])
+    assert sorted(set(rows_of(windows).tolist())) == [2, 3, 8, 9]
+    assert not windows.has_times
+
+
+def test_a_lookup_of_two_places_is_asked_everywhere_if_one_of_them_was_not_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A (a and b) at 2, B (b alone) at 5: b is not asked at row 2 alone, where a was found."""
+    monkeypatch.setattr(narrowing, "ENTRIES_MIN", 0)
+    monkeypatch.setattr(narrowing, "CANDIDATES_MAX", 0.0)
+    rows = [{"t": i, "a": int(i == 2), "b": int(i in (2, 5)), "k": 0} for i in range(8)]
+    defines = [both(compare("=", "a", 1), compare("=", "b", 1)), compare("=", "b", 1)]
+    query = query_of(seq(A, GAP, B), [*defines, None, None], within=4)
+    statistics = SmallStatistics(rows, 1, "ab")
+    plan = plan_with(query, statistics)
+    shares = {"a": 0.001, "b": 0.5}  # a is asked first
+    known = tuple(Selectivity(c, shares[c.attribute], "", True) for c in plan.conditions)
+    asked, source = replace(plan, selectivities=known), Within(statistics, plan)
+    found = find_stretches(asked, query, statistics, source, is_adaptive=False).stretches
+    assert [lookup[0] for lookup in source.found] == ["a", "b"]
+    assert not source.windows
+    assert contains(found.blocks, statistics, 2, 5)
+
+
+def test_a_row_at_the_last_time_of_a_window_is_in_it() -> None:
+    """A and C at 0, 3 units: an A at 3 comes at the last time, and so does what follows it."""
+    of, plan = narrowed(seq(A, C, GAP, B), "AC.ABA", "AC", times=[0, 1, 2, 3, 3, 7])
+    assert windows_of(of, plan, "B") == [0, 1, 2, 3, 4]
 
 
 def test_neighbours_of_what_is_known_are_looked_for_at_one_row() -> None:
