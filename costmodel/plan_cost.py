@@ -109,7 +109,8 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
         cost,
         coverage.blocks.sum(axis=1),
         entries,
-        coverage.share @ (features.segment_events / max(features.n_events, 1)),
+        # Rounded, the parts of the whole stream may add up to a little more than all of it.
+        np.minimum(coverage.share @ (features.segment_events / max(features.n_events, 1)), 1.0),
         coverage.candidates.sum(axis=1),
         index_cost,
         coverage.stretches.sum(axis=1),

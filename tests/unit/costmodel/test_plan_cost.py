@@ -64,6 +64,13 @@ def test_tree_plan_costs_what_remains():
     assert estimate(two_lookups(), PLANS, weights()).alpha[0] == 0.5
 
 
+def test_segments_that_add_up_to_the_whole_stream_are_no_more_than_all_of_it():
+    given = features(density=[[0.1]] * 3, window=np.inf, lookup=[0], n_events=85)
+    parts = np.array([44.0, 22.0, 19.0])  # rounded, their shares add up to more than 1
+    whole = dataclasses.replace(given, segment_events=parts, segment_blocks=parts)
+    assert estimate(whole, np.zeros((1, 1), dtype=bool), weights()).alpha[0] == 1.0
+
+
 def test_equal_lookups_are_charged_once():
     estimates = estimate(two_lookups(), PLANS, weights(entry_s=1))
     assert estimates.cost.tolist() == [0, 8, 24]
