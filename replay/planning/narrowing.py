@@ -257,7 +257,7 @@ def _rows_of(
         if intervals.t_high is not None:
             behind = np.searchsorted(leaves.t_min, intervals.t_high, side="right")
             stop = np.minimum(stop, leaves.base[behind])
-    return _united(first, stop)
+    return united(first, stop)
 
 
 def _between(
@@ -286,7 +286,7 @@ def _lower_bounds(values: IntArray, wanted: IntArray, *, ascend: bool) -> IntArr
     return np.asarray(np.searchsorted(values, wanted), dtype=np.int64)
 
 
-def _united(first: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
+def united(first: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
     """Return half-open stretches, in any order, some perhaps empty, as disjoint ascending ones."""
     kept = first < stop
     first, stop = first[kept], stop[kept]

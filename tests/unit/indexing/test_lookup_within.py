@@ -176,3 +176,14 @@ def test_entries_of_files_taken_from_another_run_are_left_out(tmp_path: Path) ->
     # Rows 1, 3, …, 9 of the first file are at 11, 13, …; of the third 21, … are at 1, 3, ….
     placed = {1: 21, 3: 23, 13: 3, 15: 5, 17: 7, 19: 9}
     assert dict(zip(found.seq.tolist(), found.t.tolist(), strict=True)) == placed
+
+
+def test_keys_are_compared_in_every_group_that_a_range_cuts(tmp_path: Path) -> None:
+    """Keys 6 to 29 of 40 in groups of four: the groups of 6 and of 29 are cut, at their middles."""
+    events_by_key = pa.table({"t": np.arange(40), "x": np.arange(40)})
+    pieces = cut_into_pieces(events_by_key, [], 10)
+    tables = write_runs(tmp_path, pieces, ("x",), fence_entries=4)
+    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    spans = np.array([0]), np.array([40])
+    found = index.lookup_within(KeyRanges.of([KeyRange(6, 29)]), RowMask.of(40, spans=spans))
+    assert found.seq.tolist() == list(range(6, 30))

@@ -22,6 +22,7 @@ from replay.planning.narrowing import (
     meet,
     narrow,
     rows_of_places,
+    united,
 )
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Selectivity, Slot
 from replay.planning.safety import find_stretches
@@ -317,3 +318,14 @@ def test_long_lookups_are_asked_in_rows_known_by_another_attribute(
     rows = np.arange(n_rows)
     windows = rows_of_places({0: Occurrences(rows, rows)})
     assert may_ask_rows(windows, n_entries) is worth
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=6))
+def test_united_stretches_are_the_same_rows_in_ascending_stretches_apart(stretches):
+    """In any order, as intervals of several keys come; some are empty."""
+    first, stop = np.array(stretches, dtype=np.int64).reshape(-1, 2).T
+    begins, ends = united(first, stop)
+    rows = [row for a, z in zip(begins.tolist(), ends.tolist(), strict=True) for row in range(a, z)]
+    assert rows == sorted({row for a, z in stretches for row in range(a, z)})
+    assert (begins < ends).all()
+    assert (begins[1:] > ends[:-1]).all()
