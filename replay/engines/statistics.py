@@ -71,7 +71,12 @@ class SnapshotStatistics:
 
     @property
     def derived(self) -> frozenset[str]:
-        """Derived attributes declared for the stream."""
+        """Derived attributes declared for the stream.
+
+        None where they are told object by object and planning knows of no objects.
+        """
+        if self._snapshot.settings.key is not None and self.key is None:
+            return frozenset()
         return frozenset(self._snapshot.settings.derived)
 
     @property

@@ -244,3 +244,22 @@ def test_a_derived_attribute_is_used_where_it_is_what_prev_reads(
     assert used == ({"delta(x)"} if is_used else set())
     assert (plan.name == "full") is not is_used
     assert len(replay.query(store, sql)) == 2
+
+
+def test_differences_of_objects_that_planning_cannot_tell_are_not_used(tmp_path: Path) -> None:
+    # Of a key column of doubles planning knows nothing, while delta(x) is by object all the same:
+    # in the stream each odd event is above the one before, in its object none is.
+    schema = pa.schema([("t", pa.int64()), ("k", pa.float64()), ("x", pa.float64())])
+    store = create_store(tmp_path / "store")
+    settings = StreamSettings(time="t", block_events=10, key="k", derived=("delta(x)",))
+    stream = store.create_stream("s", schema, settings)
+    odd = [float(i % 2) for i in range(200)]
+    append(stream, pa.table([list(range(200)), odd, odd], schema=schema))
+    sql = (
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a PATTERN (A) "
+        "DEFINE A AS A.x > PREV(A.x))"
+    )
+    assert len(replay.query(store, sql, plan="full")) == 100
+    assert len(replay.query(store, sql)) == 100
+    with pytest.raises(PlanError, match="no symbol"):
+        replay.query(store, sql, plan="tree")
