@@ -47,11 +47,12 @@ def usable_deltas(query: BoundPatternQuery, statistics: StreamStatistics) -> Mag
     """Return the columns whose ``delta(x)`` is the difference to the event that PREV(x) reads.
 
     ``A.x`` counts as PREV(x) where A stands directly before; see `neighbours.defines_by_row`.
-    With a key column ``delta(x)`` is the difference to the event before of the same object, and
-    with PARTITION BY the query's PREV reads the partition's, wherever it lies; ORDER BY with
-    further columns changes which event comes before. None of these has any.
+    With a key column ``delta(x)`` is the difference to the event before of the same object, as
+    PREV is with PARTITION BY that column alone; null is an object in both. ORDER BY with further
+    columns changes which event comes before.
     """
-    if query.partition_by or query.order_by or statistics.key is not None:
+    objects = () if statistics.key is None else (statistics.key,)
+    if query.partition_by != objects or query.order_by:
         return {}
     found: dict[str, int | float] = {}
     for define in defines_by_row(query):

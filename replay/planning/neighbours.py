@@ -28,10 +28,10 @@ def defines_by_row(query: BoundPatternQuery) -> tuple[Expression | None, ...]:
     """Return the conditions with ``A.x`` as ``PREV(x)`` where A's last row is the row before.
 
     That is where A stands directly before the symbol under test, wherever that symbol stands, and
-    rows of a match follow each other in the stream: no PARTITION BY, no skipped rows, no ORDER BY
-    with further columns. What is TRUE of one condition is TRUE of the other.
+    rows of a match follow each other in their partition: no skipped rows, no ORDER BY with further
+    columns. PREV stays in the partition, too. What is TRUE of one condition is TRUE of the other.
     """
-    if query.partition_by or query.order_by or query.semantics not in _CONTIGUOUS:
+    if query.order_by or query.semantics not in _CONTIGUOUS:
         return query.defines
     before = _symbols_before(query.pattern)
     return tuple(

@@ -452,8 +452,13 @@ def test_differences_of_another_order_or_another_object_may_not_be_used():
     assert usable_deltas(rises(), statistics(declared=())) == {}
     assert usable_deltas(rises(), statistics(key="k")) == {}
     assert usable_deltas(rises(partition_by=("k",)), statistics()) == {}
-    assert usable_deltas(rises(partition_by=("k",)), statistics(key="k")) == {}
+    assert usable_deltas(rises(partition_by=("k", "n")), statistics(key="k")) == {}
+    assert usable_deltas(rises(partition_by=("n",)), statistics(key="k")) == {}
     assert usable_deltas(replace(rises(), order_by=("n",)), statistics()) == {}
+
+
+def test_differences_by_object_may_be_used_in_partitions_by_object():
+    assert usable_deltas(rises(partition_by=("k",)), statistics(key="k")) == {"x": 7.0}
 
 
 def test_only_attributes_whose_row_before_is_read_are_looked_at():

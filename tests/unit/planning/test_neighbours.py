@@ -44,11 +44,12 @@ RISE = {"delta(x)": KeyRanges((KeyRange(0.0, None, False),))}
 ROWS = [{"t": i, "k": 0, "x": float(x)} for i, x in enumerate([3, -7, 2])]
 
 STATISTICS = SmallStatistics(ROWS, 2, derived=("delta(x)",))
+BY_OBJECT = SmallStatistics(ROWS, 2, derived=("delta(x)",), key="k")
 
 
-def ranges_of_b(pattern, condition=ABOVE_A, **keywords) -> object:
+def ranges_of_b(pattern, condition=ABOVE_A, *, statistics=STATISTICS, **keywords) -> object:
     query = query_of(pattern, [None, condition, None], **keywords)
-    found = symbol_ranges(query, deltas=usable_deltas(query, STATISTICS))
+    found = symbol_ranges(query, deltas=usable_deltas(query, statistics))
     return found[1]
 
 
@@ -89,7 +90,12 @@ def test_a_symbol_that_need_not_be_the_event_before_gives_no_range(pattern):
 def test_neighbours_in_the_match_are_neighbours_in_the_stream_unless_rows_are_skipped():
     assert ranges_of_b(seq(A, B), semantics=Semantics.CONTIGUOUS) == RISE
     assert ranges_of_b(seq(A, B), semantics=Semantics.SKIP_TILL_NEXT) == {}
+
+
+def test_neighbours_in_a_partition_are_those_whose_difference_is_told_by_object():
+    assert ranges_of_b(seq(A, B), partition_by=("k",), statistics=BY_OBJECT) == RISE
     assert ranges_of_b(seq(A, B), partition_by=("k",)) == {}
+    assert ranges_of_b(seq(A, B), statistics=BY_OBJECT) == {}
 
 
 @pytest.mark.parametrize(
@@ -121,9 +127,12 @@ def test_the_range_of_a_symbol_before_is_still_carried_over():
     st.lists(st.none() | conditions(3), min_size=3, max_size=3),
     rows(),
     st.sampled_from((Semantics.SQL, Semantics.CONTIGUOUS)),
+    st.sampled_from(((), ("k",))),
 )
-def test_every_row_of_a_match_lies_in_the_ranges_of_its_symbol(pattern, defines, stream, semantics):
-    query = query_of(pattern, defines, semantics=semantics)
+def test_every_row_of_a_match_lies_in_the_ranges_of_its_symbol(
+    pattern, defines, stream, semantics, partition
+):
+    query = query_of(pattern, defines, semantics=semantics, partition_by=partition)
     found = symbol_ranges(query, deltas={"a": 5, "b": 5})
     for word, at in matches(query, stream, length_max=4):
         for symbol, i in zip(word, at, strict=True):
@@ -133,7 +142,10 @@ def test_every_row_of_a_match_lies_in_the_ranges_of_its_symbol(pattern, defines,
                 column = name.removeprefix("delta(").removesuffix(")")
                 value = stream[i][column]
                 if name != column:
-                    before = stream[i - 1][column] if i else None
+                    of_object = [
+                        row for row in stream[:i] if not partition or row["k"] == stream[i]["k"]
+                    ]
+                    before = of_object[-1][column] if of_object else None
                     assert value is not None
                     assert before is not None
                     value -= before
