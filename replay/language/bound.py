@@ -113,6 +113,9 @@ class Attribute:
     anchor: Anchor = CURRENT
     offset: int = 0
 
+    def __hash__(self) -> int:  # sets of attributes are made all over planning and compiling
+        return hash((self.name, self.anchor.symbols))
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -390,23 +393,25 @@ class Outer:
         return not (across or self.order_by or self.distinct)
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield the expression and all parts of it, parents first."""
+def walk(expression: Expression) -> list[Expression]:
+    """Return the expression and all parts of it, parents first."""
+    parts: list[Expression] = []
     waiting = [expression]
     while waiting:
         part = waiting.pop()
-        yield part
+        parts.append(part)
         if isinstance(part, Call):
             waiting += part.args[::-1]
         elif isinstance(part, Aggregate) and part.argument is not None:
             waiting.append(part.argument)
+    return parts
 
 
 def attributes(expression: Expression | None) -> frozenset[Attribute]:
     """Return every attribute the expression reads."""
     if expression is None:
         return frozenset()
-    return frozenset(part for part in walk(expression) if isinstance(part, Attribute))
+    return frozenset([part for part in walk(expression) if isinstance(part, Attribute)])
 
 
 def pattern_parts(pattern: Pattern) -> Iterator[Pattern]:

@@ -37,29 +37,33 @@ class Cursor:
         self.nesting = 0
         self.queries = NamedQueries()
         self.index = 0
+        self._last = len(self.tokens) - 1
 
     def peek(self, distance: int = 1) -> Token:
         """Return the token ``distance`` further on (END beyond the end)."""
-        return self.tokens[min(self.index + distance, len(self.tokens) - 1)]
+        return self.tokens[min(self.index + distance, self._last)]
 
     def advance(self) -> Token:
         """Step over the current token and return it."""
         token = self.token
-        self.index = min(self.index + 1, len(self.tokens) - 1)
-        self.token = self.tokens[self.index]
+        if self.index < self._last:
+            self.index += 1
+            self.token = self.tokens[self.index]
         return token
 
-    def accept(self, *keys: str) -> bool:
+    def accept(self, key: str, *further: str) -> bool:
         """Step over these tokens if all of them come next."""
-        if self.token.key != keys[0] or not self.at(*keys):
+        if self.token.key != key or (further and not self.at(key, *further)):
             return False
-        for _ in keys:
+        for _ in range(1 + len(further)):
             self.advance()
         return True
 
-    def at(self, *keys: str) -> bool:
+    def at(self, key: str, *further: str) -> bool:
         """Tell whether these tokens come next."""
-        return all(self.peek(distance).key == key for distance, key in enumerate(keys))
+        if self.token.key != key:
+            return False
+        return all(self.peek(ahead).key == then for ahead, then in enumerate(further, 1))
 
     def expect(self, key: str, why: str = "") -> Token:
         """Step over a token that must be there."""
