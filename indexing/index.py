@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -22,7 +22,7 @@ from indexing.lookup import Lookup, PlacedRun, look_up, look_up_within
 from indexing.objects import object_kind
 from indexing.open_events import KeySpace
 from indexing.run import FileRun, open_run
-from indexing.tables import INDEX_FOLDER, indexed_attributes, is_of_one_file
+from indexing.tables import INDEX_FOLDER, index_folders, indexed_attributes, is_of_one_file
 from indexing.tail import TailFile, clear_memtables
 from indexing.within.row_mask import Kept, RowMask
 
@@ -388,24 +388,14 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
 
     Reads the index tables' logs where they are new; opens no run before it is needed.
     """
-    stream_dir = Path(snapshot.stream_dir)
-    key = (str(stream_dir), snapshot.version)
+    key = (str(snapshot.stream_dir), snapshot.version)
+    columns = (*snapshot.schema.names, *snapshot.settings.derived)
     known = _sets.find(key)
-    attributes = indexed_attributes(
-        stream_dir, (*snapshot.schema.names, *snapshot.settings.derived)
-    )
-    if (
-        known is not None
-        and known.snapshot is snapshot
-        and known.attributes == attributes
-        and all(
-            _is_latest(f"{stream_dir}/{INDEX_FOLDER}/{a}", table.version)
-            for a, table in known.tables.items()
-        )
-    ):
+    if known is not None and known.snapshot is snapshot and _is_current(known, columns):
         return known
+    stream_dir = Path(snapshot.stream_dir)
     tables, faults = {}, []
-    for attribute in attributes:
+    for attribute in indexed_attributes(stream_dir, columns):
         try:
             state = delta_log.load_table(stream_dir / INDEX_FOLDER / attribute)
             names = tuple(sorted(file.name for file in state.files))
@@ -417,6 +407,15 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
     if not faults:
         _sets.put(key, opened)
     return opened
+
+
+def _is_current(known: IndexSet, columns: Sequence[str]) -> bool:
+    """Return whether the indexes of a stream are those, at the versions they were opened at."""
+    stream_dir = known.snapshot.stream_dir
+    return index_folders(stream_dir, columns) == known.attributes and all(
+        _is_latest(f"{stream_dir}/{INDEX_FOLDER}/{attribute}", table.version)
+        for attribute, table in known.tables.items()
+    )
 
 
 def _is_latest(table: str, version: int) -> bool:

@@ -81,13 +81,14 @@ def indexed_attributes(stream_dir: Path | str, columns: Iterable[str]) -> tuple[
         Names of the stream's columns and derived attributes.
     """
     folder = f"{stream_dir}/{INDEX_FOLDER}"
+    named = index_folders(stream_dir, columns)
+    return tuple(name for name in named if delta_log.table_exists(f"{folder}/{name}"))
+
+
+def index_folders(stream_dir: Path | str, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return which of ``columns`` have a folder of an index, sorted, with a table in it or not."""
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - names are wanted, by every query
+        names = os.listdir(f"{stream_dir}/{INDEX_FOLDER}")  # noqa: PTH208 - names are wanted
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    wanted = frozenset(columns)
-    return tuple(
-        sorted(
-            name for name in names if name in wanted and delta_log.table_exists(f"{folder}/{name}")
-        )
-    )
+    return tuple(sorted(frozenset(columns).intersection(names)))

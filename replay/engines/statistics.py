@@ -44,6 +44,7 @@ class SnapshotStatistics:
 
     def __init__(self, indexes: IndexSet) -> None:
         self._snapshot: Snapshot = indexes.snapshot
+        self._store_dir = str(Path(indexes.snapshot.stream_dir).parent)
         self._indexes = indexes
         self._samples: BoundedCache[tuple[bytes, str], pa.Array] = BoundedCache(
             SAMPLE_CACHE_BYTES, lambda column: int(column.get_total_buffer_size())
@@ -109,7 +110,7 @@ class SnapshotStatistics:
 
     @property
     def _weights(self) -> LoadedWeights:
-        return load_weights(Path(self._snapshot.stream_dir).parent)
+        return load_weights(self._store_dir)
 
     def bounds(self, attribute: str) -> AttributeBounds:
         """Least and greatest value of an attribute, per block."""

@@ -44,7 +44,7 @@ def load_parameters(store: Path) -> CostParameters:
     return load_weights(store).parameters
 
 
-def load_weights(store: Path) -> LoadedWeights:
+def load_weights(store: Path | str) -> LoadedWeights:
     """Return the weights measured on a store, or the defaults; read again when the file changes.
 
     A file that is damaged or not Chronicle's is never an error: weights decide how long an answer
@@ -55,18 +55,18 @@ def load_weights(store: Path) -> LoadedWeights:
     store
         Folder of the store.
     """
-    path = store / CALIBRATION_FILE
+    path = f"{store}/{CALIBRATION_FILE}"
     try:
-        stat = path.stat()
+        stat = os.stat(path)  # noqa: PTH116 - by every query
     except OSError:
         return LoadedWeights(DEFAULT_PARAMETERS)
     return _load(path, stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
 @lru_cache(64)
-def _load(path: Path, *_identity: int) -> LoadedWeights:
+def _load(path: str, *_identity: int) -> LoadedWeights:
     try:
-        return LoadedWeights(parse_weights(_read(path), machine_facts()))
+        return LoadedWeights(parse_weights(_read(Path(path)), machine_facts()))
     except ValueError as error:
         warning = (
             f"the weights in '{path}' are not used, planning takes its defaults ({error}); "

@@ -58,6 +58,7 @@ class StoreCatalog:
     store: Store
     versions: Mapping[str, int]
     lost: dict[str, dict[str, str]] = field(default_factory=dict)
+    _opened: dict[tuple[str, frozenset[str]], Snapshot] = field(default_factory=dict, init=False)
 
     def describe(self, name: str) -> Described:
         """Return columns and time column of a stream.
@@ -73,7 +74,11 @@ class StoreCatalog:
     def snapshot(self, name: str) -> Snapshot:
         """Return the version of a stream to read, without the files that are lost."""
         without = frozenset(self.lost.get(name, ()))
-        return self.store.stream(name).snapshot(self.versions.get(name), without=without)
+        opened = self._opened.get((name, without))
+        if opened is None:
+            opened = self.store.stream(name).snapshot(self.versions.get(name), without=without)
+            self._opened[name, without] = opened
+        return opened
 
     def table(self, name: str) -> pa.Table:
         """Raise: a store has no tables in memory."""
