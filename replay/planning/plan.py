@@ -70,6 +70,11 @@ class Condition:
         """What is read; conditions that agree in it are read and charged once."""
         return self.attribute, self.ranges
 
+    @property
+    def parts(self) -> tuple[Lookup, ...]:
+        """What it says of single attributes: ranges of each that hold together."""
+        return (self.lookup,)
+
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from replay.planning.agreement import is_worth_keys
 from replay.planning.block_ranges import count_blocks, mask_of, ranges_of
 from replay.planning.coarse_map import saturating_add
 from replay.planning.intervals import BRIDGE_BLOCKS
-from replay.planning.plan import Condition, Occurrences, Slot
+from replay.planning.plan import Condition, Lookup, Occurrences, Slot
 from replay.planning.shape import PatternShape
 from replay.planning.statistics import BoolArray, IntArray, Leaves
 
@@ -210,7 +210,7 @@ class SampleEvents:
     """Place of each artificial block, shape (n_blocks,); -1 for those between."""
     is_core: BoolArray
     """Blocks that are judged, shape (n_blocks,)."""
-    occurrences: Mapping[tuple[str, KeyRanges], Occurrences]
+    occurrences: Mapping[Lookup, Occurrences]
     """Events of each lookup; those that cannot be told from the columns are missing."""
     key: str | None
     """The stream's key column."""
@@ -247,7 +247,7 @@ def sampled_attributes(
 ) -> tuple[str, ...]:
     """Return the columns that evaluating the conditions on a sample takes."""
     keys = [key] if key is not None and is_worth_keys(shape, conditions, key) else []
-    return tuple(dict.fromkeys((query.time, *(c.attribute for c in conditions), *keys)))
+    return tuple(dict.fromkeys((query.time, *_attributes(conditions), *keys)))
 
 
 def evaluate(
@@ -297,12 +297,13 @@ def evaluate(
     if key is not None and key in columns and is_worth_keys(shape, conditions, key):
         keys = _numbered(columns[key])
     everything = Occurrences(seq, t, keys)
-    found: dict[tuple[str, KeyRanges], Occurrences] = {}
-    told = {name: _Column.of(columns[name], name) for name in _attributes(conditions, columns)}
-    for lookup in dict.fromkeys(condition.lookup for condition in conditions):
-        attribute, ranges = lookup
-        if attribute in told:
-            found[lookup] = everything.take(told[attribute].rows_inside(ranges))
+    named = [name for name in _attributes(conditions) if name in columns]
+    told = {name: _Column.of(columns[name], name) for name in named}
+    found = {
+        lookup: everything.take(_rows_inside(told, parts))
+        for lookup, parts in {c.lookup: c.parts for c in conditions}.items()
+        if all(attribute in told for attribute, _ in parts)
+    }
     return SampleEvents(
         sample,
         query,
@@ -382,9 +383,8 @@ def _lay_out(
     )
 
 
-def _attributes(conditions: Sequence[Condition], columns: Mapping[str, pa.Array]) -> list[str]:
-    named = dict.fromkeys(condition.attribute for condition in conditions)
-    return [attribute for attribute in named if attribute in columns]
+def _attributes(conditions: Collection[Condition]) -> list[str]:
+    return list(dict.fromkeys(name for condition in conditions for name, _ in condition.parts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -416,6 +416,12 @@ class _Column:
         is_inside = np.zeros(int(self.codes.max(initial=0)) + 1, dtype=np.bool_)
         is_inside[inside[inside < len(is_inside)]] = True
         return np.flatnonzero(is_inside[self.codes])
+
+
+def _rows_inside(told: Mapping[str, _Column], parts: Sequence[Lookup]) -> IntArray:
+    """Return the rows that lie in ranges of several attributes, ascending."""
+    inside = [told[attribute].rows_inside(ranges) for attribute, ranges in parts]
+    return reduce(partial(np.intersect1d, assume_unique=True), inside)
 
 
 def _numbered(column: pa.Array) -> IntArray:

@@ -255,6 +255,49 @@ def count_predicates(query: BoundPatternQuery) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Tree:
+    """What the tree says of single attributes, block by block."""
+
+    count: IntArray
+    """Events of each block."""
+    spreads: dict[str, Spread]
+    admitted: dict[Lookup, BoolArray]
+    """Blocks that may hold an event in a range, as far as the coarse pattern map has it."""
+
+    @classmethod
+    def of(
+        cls, conditions: Sequence[Condition], coarse: CoarseMap, statistics: StreamStatistics
+    ) -> _Tree:
+        names = dict.fromkeys(name for condition in conditions for name, _ in condition.parts)
+        return cls(
+            statistics.leaves.count,
+            {name: Spread.of(coarse.bounds.get(name) or statistics.bounds(name)) for name in names},
+            {condition.lookup: mask for condition, mask in coarse.admitted.items()},
+        )
+
+    def blocks_with(self, parts: Sequence[Lookup]) -> tuple[BoolArray, FloatArray]:
+        """Return which blocks may hold events in all of some ranges, and what share of theirs.
+
+        Attributes are taken as independent within a block.
+        """
+        admitted, shares = self._blocks_with(parts[0])
+        for part in parts[1:]:
+            mask, inside = self._blocks_with(part)
+            admitted, shares = admitted & mask, shares * inside
+        return admitted, shares
+
+    def _blocks_with(self, part: Lookup) -> tuple[BoolArray, FloatArray]:
+        name, ranges = part
+        spread, mask = self.spreads[name], self.admitted.get(part)
+        mask = may_contain(ranges, spread.bounds) if mask is None else mask
+        return mask, spread.shares(ranges, mask, self.count)
+
+    def measures(self, parts: Sequence[Lookup]) -> bool:
+        """Return whether shares tell how many events are in the ranges, were it not for fences."""
+        return all(self.spreads[name].measures(ranges) for name, ranges in parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Rates:
     """How often each range occurs in each of s segments."""
 
@@ -309,20 +352,14 @@ class _Rates:
         outside /= max(float(outside.sum()), 1.0)
         left_out: dict[Lookup, float] = {}
         conditions = (*coarse.admitted, *gaps)
-        spreads = {
-            name: Spread.of(coarse.bounds.get(name) or statistics.bounds(name))
-            for name in dict.fromkeys(c.attribute for c in conditions)
-        }
+        tree = _Tree.of(conditions, coarse, statistics)
         for c in conditions:
             if c.lookup in density:
                 continue
-            spread = spreads[c.attribute]
-            admitted = coarse.admitted.get(c)
-            admitted = may_contain(c.ranges, spread.bounds) if admitted is None else admitted
-            shares = spread.shares(c.ranges, admitted, leaves.count)
+            admitted, shares = tree.blocks_with(c.parts)
             told = float(shares @ leaves.count)
             fences = between.get(c.lookup)
-            is_told = fences is None or spread.measures(c.ranges)
+            is_told = fences is None or tree.measures(c.parts)
             expected[c.lookup] = _expected(c.lookup, fences, told if is_told else None, statistics)
             if fences is not None:
                 # Where there are entries, a block that admits them may have one.
