@@ -33,7 +33,7 @@ from replay.planning.sampling import (
     sampled_attributes,
 )
 from replay.planning.shape import PatternShape, to_shape
-from replay.planning.stakes import Stakes, blocks_worth_sampling
+from replay.planning.stakes import Stakes, blocks_worth_sampling, promising
 from replay.planning.statistics import StreamStatistics
 from replay.planning.weighing import (
     CoarseMap,
@@ -267,14 +267,10 @@ class _Compared:
     def most_promising(self, n: int) -> _Compared:
         """Return the comparison cut down to at most ``n`` plans that may turn out to be the best.
 
-        These are the cheapest, the cheapest of each number of lookups before others, as those of
-        one number tend to err alike; and the tree plan.
+        The tree plan is among them.
         """
-        order = np.argsort(self.estimates.cost, kind="stable").tolist()
         sizes = [len({condition.lookup for condition in plan}) for plan in self.plans]
-        firsts = list({sizes[i]: i for i in reversed(order)}.values())
-        ranked = sorted(order, key=lambda i: (i not in firsts, order.index(i)))
-        kept = sorted({self.plans.index(()), *order[:2], *ranked[: n - 3]}, key=order.index)
+        kept = promising(self.estimates.cost, sizes, n)
         return _Compared(tuple(self.plans[i] for i in kept), self.estimates.take(kept), self.full)
 
     def sampled(self, index: int) -> str | None:

@@ -116,6 +116,37 @@ def blocks_worth_sampling(stakes: Stakes, block_s: float, place_blocks: int) -> 
     return 0
 
 
+def promising(cost: FloatArray, n_lookups: Sequence[int], n: int) -> list[int]:
+    """Return the plans, at most ``n``, that a sample may show to be the best, cheapest first.
+
+    Parameters
+    ----------
+    cost
+        Seconds of each plan, as things stand.
+    n_lookups
+        Lookups of each plan; one of them has none.
+    n
+        At least 1.
+
+    Returns
+    -------
+    list of int
+        The plan without lookups; the two cheapest; then of each number of lookups the cheapest, as
+        those of one number tend to err alike; then others, all by cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> promising(np.array([9.0, 1.0, 2.0, 3.0, 4.0]), [0, 1, 1, 1, 2], 4)
+    [1, 2, 4, 0]
+    """
+    order = np.argsort(cost, kind="stable").tolist()
+    cheapest = {n_lookups[i]: i for i in reversed(order)}
+    of_size = sorted(cheapest.values(), key=order.index)
+    kept = list(dict.fromkeys((cheapest[0], *order[:2], *of_size, *order)))[:n]
+    return sorted(kept, key=order.index)
+
+
 def expected_gain(stakes: Stakes, n_blocks: float) -> float:
     """Return the seconds a sample of so many judged blocks is expected to save, its price apart.
 

@@ -19,6 +19,7 @@ from replay.planning.stakes import (
     Stakes,
     blocks_worth_sampling,
     expected_gain,
+    promising,
 )
 
 BLOCK_S = 70e-6
@@ -161,3 +162,24 @@ def test_more_than_one_error_is_weighed() -> None:
         told = 1 - math.exp(-12 * (0.85 - less))
         gain += weight * told * (1.0 - 0.05 - less)
     assert expected_gain(stakes, 12) == pytest.approx(gain)
+
+
+def test_a_plan_of_each_number_of_lookups_is_tried_before_others_of_the_cheapest_number() -> None:
+    # The tree plan is the cheapest, and of one lookup there are more than there is room for.
+    cost = np.array([1.0, 2.0, 2.1, 2.2, 3.0, 4.0])
+    assert promising(cost, [0, 1, 1, 1, 2, 3], 5) == [0, 1, 2, 4, 5]
+    assert promising(cost, [0, 1, 1, 1, 2, 3], 2) == [0, 1]
+
+
+@given(st.lists(st.tuples(st.floats(0, 9), st.integers(1, 4)), max_size=12), st.integers(1, 8))
+def test_as_many_plans_as_there_is_room_for_are_tried(
+    plans: list[tuple[float, int]], n: int
+) -> None:
+    cost = np.array([5.0, *(s for s, _ in plans)])
+    sizes = [0, *(k for _, k in plans)]
+    kept = promising(cost, sizes, n)
+    assert len(kept) == min(n, len(cost)) == len(set(kept))
+    assert 0 in kept
+    assert cost[kept].tolist() == sorted(cost[kept])
+    if n >= 3 + len(set(sizes)):
+        assert {sizes[i] for i in kept} == set(sizes)
