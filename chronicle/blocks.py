@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
@@ -40,8 +39,8 @@ class Footer:
     positions: dict[str, int]
     """Column chunk position by column name."""
 
-    verified: npt.NDArray[np.bool_]
-    """Whether the checksums of a block's column were compared, shape (blocks, columns)."""
+    verified: list[int]
+    """Of each block, the columns whose checksums were compared, as bits by position."""
 
     seal: Seal | None
     """Checksums of all bytes; None in a file of an older format, whose pages alone have them."""
@@ -52,7 +51,7 @@ class Footer:
     @property
     def n_bytes(self) -> int:
         """Memory it takes, about."""
-        return (1 + self.verified.size) * _CHUNK_BYTES
+        return (1 + len(self.verified) * len(self.positions)) * _CHUNK_BYTES
 
 
 class BlockReader:
@@ -86,7 +85,7 @@ class BlockReader:
         self._footers: dict[str, Footer] = {}
         self._footers_bytes = 0
         self._random = random.Random(0)  # noqa: S311 - which footer goes is no secret
-        self._verified: dict[str, npt.NDArray[np.bool_]] = {}
+        self._verified: dict[str, list[int]] = {}
         self._idle: OrderedDict[tuple[str, bool], list[pq.ParquetFile]] = OrderedDict()
         self._n_idle = 0
 
@@ -127,23 +126,18 @@ class BlockReader:
         """
         footer = self._footer(name)
         groups = list(row_groups)
-        held = [column for column in columns if column in footer.positions]
+        positions = [footer.positions[column] for column in columns if column in footer.positions]
         try:
-            positions = [footer.positions[column] for column in held]
-            chunks = np.ix_(groups, positions)
-            verified = np.asarray(footer.verified[chunks].all(axis=1))
-            verify = not verified.all()
+            unverified = _unverified(footer, groups, positions)
+            verify = bool(unverified)
             if verify and footer.seal is not None:
-                unverified = [
-                    g for g, done in zip(groups, verified.tolist(), strict=True) if not done
-                ]
                 check_chunks(self.path(name), footer.seal, unverified, sorted(positions))
                 verify = False
             file = self._take(name, footer, verify=verify)
             table = file.reader.read_row_groups(groups, column_indices=positions, use_threads=False)
         except (OSError, ValueError, pa.ArrowException, LookupError) as error:
             raise CorruptBlockError(str(self.path(name)), first_line(error)) from error
-        footer.verified[chunks] = True
+        _note_verified(footer, unverified, positions)
         self._give_back((name, verify), file)
         for column in columns:
             if column not in footer.positions:
@@ -167,7 +161,7 @@ class BlockReader:
             check_chunks(self.path(name), footer.seal, row_groups, range(len(footer.positions)))
         except (OSError, ValueError) as error:
             raise CorruptBlockError(str(self.path(name)), first_line(error)) from error
-        footer.verified[list(row_groups)] = True
+        _note_verified(footer, row_groups, footer.positions.values())
 
     def read_file(self, name: str) -> pa.Table:
         """Read all events of one data file, in the types of the stream's schema.
@@ -207,8 +201,7 @@ class BlockReader:
         positions = {column: i for i, column in enumerate(names)}
         with self._lock:
             # What was verified outlives the footer: to verify it again would cost a slower scan.
-            shape = (metadata.num_row_groups, len(positions))
-            verified = self._verified.setdefault(name, np.zeros(shape, np.bool_))
+            verified = self._verified.setdefault(name, [0] * metadata.num_row_groups)
         return self._keep(name, Footer(metadata, positions, verified, seal, {}))
 
     def _keep(self, name: str, footer: Footer) -> Footer:
@@ -267,6 +260,26 @@ class BlockReader:
                     del self._idle[oldest]
         for closing in surplus:
             closing.close()
+
+
+def _unverified(footer: Footer, groups: Sequence[int], positions: Sequence[int]) -> list[int]:
+    """Return the blocks of which a column's checksum was not compared yet."""
+    wanted = _bits(positions)
+    return [group for group in groups if footer.verified[group] & wanted != wanted]
+
+
+def _note_verified(footer: Footer, groups: Sequence[int], positions: Iterable[int]) -> None:
+    """Note that the checksums of columns of some blocks were compared.
+
+    What a thread that does so at the same time notes may be lost: it is compared again then.
+    """
+    compared = _bits(positions)
+    for group in groups:
+        footer.verified[group] |= compared
+
+
+def _bits(positions: Iterable[int]) -> int:
+    return sum(1 << position for position in positions)
 
 
 def _column_bytes(footer: Footer, column: str) -> Ints:

@@ -63,6 +63,7 @@ class Snapshot:
         for file in self.files:
             self._first_block[file.name] = first
             first += file.n_blocks
+        self._columns = frozenset(schema.names)
         self._bounds: dict[str, AttributeBounds] = {}
         self._by_key: dict[str, KeySummaries | None] = {}
         self._lock = threading.Lock()
@@ -256,9 +257,8 @@ class Snapshot:
         SchemaError
             If there is no such column.
         """
-        known = set(self.schema.names)
         for column in columns:
-            if column not in known:
+            if column not in self._columns:
                 raise self._unknown(column)
         if len(blocks) == 0:
             return self._reader.empty(columns)
