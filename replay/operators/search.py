@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 import numpy as np
 import numpy.typing as npt
@@ -322,12 +323,21 @@ def _states(program: MatchProgram) -> States:
     keys = program.states
     info = np.zeros(INFO, np.int64)
     info[PATIENCE] = STATES_PATIENCE
+    memory = _untouched((3 + keys.width) * STATES_MAX)
     return (
         keys.slices,
         keys.items,
-        np.zeros(2 * STATES_MAX, np.int64),
-        np.empty((STATES_MAX, keys.width), np.int64),
-        np.empty(STATES_MAX, np.int64),
+        memory[: 2 * STATES_MAX],
+        memory[3 * STATES_MAX :].reshape(STATES_MAX, keys.width),
+        memory[2 * STATES_MAX : 3 * STATES_MAX],
         np.empty(keys.width, np.int64),
         info,
     )
+
+
+def _untouched(n: int) -> IntArray:
+    """Return so many zeros, whose memory is taken as they are touched: most searches touch none.
+
+    NumPy's would come from the heap, which then grows and shrinks by megabytes at every search.
+    """
+    return np.frombuffer(mmap(-1, 8 * n, flags=MAP_PRIVATE | MAP_ANONYMOUS), np.int64)
