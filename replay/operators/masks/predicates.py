@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay.language.bound import Attribute, Call, DataType, Expression, Literal, attributes
 from replay.language.types import SCALES
@@ -48,7 +50,10 @@ class CodeGroup:
     """Conditions that read one string attribute only: decided once per dictionary entry."""
 
     attribute: Attribute
+    texts: tuple[tuple[pa.Scalar, np.uint64], ...]
+    """Strings the attribute must equal."""
     conditions: tuple[tuple[Expression, np.uint64], ...]
+    """All others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,14 @@ class MaskPlan:
         self, group: CodeGroup, codes: npt.NDArray[np.int32], dictionary: Any, faults: Faults
     ) -> Words:
         """Return the word each dictionary entry allows; NULL is the last entry."""
+        table = np.full(len(dictionary) + 1, self.every)
+        for text, bits in group.texts:
+            equal = pc.equal(dictionary, text).to_numpy(zero_copy_only=False)
+            table[:-1][~equal] &= ~bits
+            table[-1] &= ~bits
+        if not group.conditions:
+            return table
         entries = DictionaryColumns(dictionary)
-        table = np.full(entries.n_rows, self.every)
         counted = Faults(codes)
         for condition, bits in group.conditions:
             table[~truths(condition, entries, counted)] &= ~bits
@@ -120,13 +131,38 @@ def plan_masks(conjuncts: Iterable[tuple[int, Expression]], n_symbols: int) -> M
     return MaskPlan(
         every=np.uint64((1 << n_symbols) - 1),
         ranges=tuple(_range_group(*item) for item in numbers.items()),
-        codes=tuple(CodeGroup(a, _with_words(c)) for a, c in strings.items()),
+        codes=tuple(_code_group(*item) for item in strings.items()),
         others=_with_words(others),
     )
 
 
 def _with_words(conditions: dict[Expression, int]) -> tuple[tuple[Expression, np.uint64], ...]:
     return tuple((condition, np.uint64(bits)) for condition, bits in conditions.items())
+
+
+def _code_group(attribute: Attribute, conditions: dict[Expression, int]) -> CodeGroup:
+    texts: dict[str, int] = {}
+    others: dict[Expression, int] = {}
+    for condition, bits in conditions.items():
+        text = _text_equalled(condition)
+        if text is None:
+            others[condition] = bits
+        else:
+            texts[text] = texts.get(text, 0) | bits
+    scalars = tuple((pa.scalar(t, pa.string()), np.uint64(bits)) for t, bits in texts.items())
+    return CodeGroup(attribute, scalars, _with_words(others))
+
+
+def _text_equalled(condition: Expression) -> str | None:
+    """Return the text of a condition that an attribute equals it; None if it is another."""
+    if not isinstance(condition, Call) or condition.op != "=":
+        return None
+    one, other = condition.args
+    if isinstance(one, Literal):
+        one, other = other, one
+    if not isinstance(one, Attribute) or not isinstance(other, Literal):
+        return None
+    return other.value if isinstance(other.value, str) else None
 
 
 def _range_group(attribute: Attribute, by_symbol: dict[int, tuple[Any, Any]]) -> RangeGroup:
