@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,18 +149,15 @@ def to_bounds(ranges: KeyRanges, kind: KeyKind) -> Bounds:
     if len(kept) > 1:  # rounding may have made neighbours of them
         kept = KeyRanges.of(kept).ranges
     lowest, highest = _EXTREMES[kind]
-    return Bounds(
+    dtype = kind.numpy_type
+    return Bounds(  # a range is not open where it has no bound
         kind=kind,
-        low=_column((lowest if r.low is None else r.low for r in kept), kind),
-        low_open=np.array([not r.low_closed and r.low is not None for r in kept], dtype=bool),
-        high=_column((highest if r.high is None else r.high for r in kept), kind),
-        high_open=np.array([not r.high_closed and r.high is not None for r in kept], dtype=bool),
+        low=np.array([lowest if r.low is None else r.low for r in kept], dtype=dtype),
+        low_open=np.array([not r.low_closed for r in kept], dtype=bool),
+        high=np.array([highest if r.high is None else r.high for r in kept], dtype=dtype),
+        high_open=np.array([not r.high_closed for r in kept], dtype=bool),
         endless=np.array([r.high is None for r in kept], dtype=bool),
     )
-
-
-def _column(values: Iterable[Key], kind: KeyKind) -> np.ndarray:
-    return np.array(list(values), dtype=kind.numpy_type)
 
 
 def _integer_range(r: KeyRange) -> KeyRange | None:
@@ -181,6 +178,8 @@ def _integer_range(r: KeyRange) -> KeyRange | None:
 
 def _double_range(r: KeyRange) -> KeyRange | None:
     """Return the range of doubles with the same doubles in it."""
+    if isinstance(r.low, float) and isinstance(r.high, float):
+        return r
     low, low_closed = _number(r.low), r.low_closed
     if isinstance(low, int):
         # Rounded down past the bound: the double itself lies below it, the next one above.

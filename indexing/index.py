@@ -56,7 +56,7 @@ class _Placement:
         if within is None:
             return tuple(range(len(self.parts)))
         kept = self.part_of_span[overlapping(self.spans, within)]
-        return tuple(np.unique(kept).tolist())
+        return tuple(dict.fromkeys(kept.tolist()))
 
 
 _ANSWER_BYTES = 1000  # about what ranges and bookkeeping of a kept answer take

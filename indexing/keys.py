@@ -19,6 +19,8 @@ class KeyKind(Enum):
     DOUBLE = "double"
     STRING = "string"  # ordered by code point, which is the order of the UTF-8 bytes
 
+    __hash__ = object.__hash__  # that of Enum is a call of Python
+
     @property
     def arrow_type(self) -> pa.DataType:
         """Type of the key column of a run."""
@@ -27,7 +29,14 @@ class KeyKind(Enum):
     @property
     def numpy_type(self) -> type:
         """Type of the array keys are compared in."""
-        return {"int64": np.int64, "double": np.float64, "string": object}[self.value]
+        return _NUMPY_TYPES[self]
+
+
+_NUMPY_TYPES: dict[KeyKind, type] = {
+    KeyKind.INTEGER: np.int64,
+    KeyKind.DOUBLE: np.float64,
+    KeyKind.STRING: object,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,7 @@ class PlacedRun:
 
     def count(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most entries the run can hold of ``bounds``."""
-        fences = self.run.fences
-        least, most = fences.count_entries(fences.select(bounds))
+        least, most = self.run.fences.count_between(bounds)
         return max(0, least - self.n_dead), min(most, self.n_live)
 
     def expect(self, bounds: Bounds) -> float:

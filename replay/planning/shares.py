@@ -99,7 +99,7 @@ def _numbers_of(bounds: AttributeBounds) -> _Numbers | None:
         return None
     step = 1.0 if is_whole else 0.0
     low, high = _filled(bounds.minimum), _filled(bounds.maximum)
-    return _Numbers(low, high, step, _Shape.of(bounds, low, high, step))
+    return _Numbers.of(low, high, step, _Shape.of(bounds, low, high, step))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,24 +112,36 @@ class _Numbers:
     """Least distance of two values: integers are one apart."""
     shape: _Shape | None
     """None where values lie evenly."""
+    span: FloatArray
+    """From least to greatest, both included."""
+    is_measured: bool
+    """Whether every span is more than nothing, and finite."""
+
+    @classmethod
+    def of(cls, low: FloatArray, high: FloatArray, step: float, shape: _Shape | None) -> _Numbers:
+        with np.errstate(all="ignore"):
+            span = high - low + step
+        is_measured = bool((np.isfinite(span) & (span > 0)).all())
+        return cls(low, high, step, shape, span, is_measured)
 
     @classmethod
     def of_times(cls, bounds: TimeBounds) -> _Numbers:
         low, high = bounds.minimum.astype(np.float64), bounds.maximum.astype(np.float64)
-        return cls(low, high, 1.0, None)
+        return cls.of(low, high, 1.0, None)
 
     def inside(self, ranges: KeyRanges) -> FloatArray:
         """Return the part of each block's values that lies in the ranges, shape (n,)."""
         with np.errstate(all="ignore"):
-            span = self.high - self.low + self.step
             inside = np.zeros(len(self.low))
             for r in ranges.ranges:
                 first, length = self._cut(r)
-                even = np.maximum(length, 0.0) / span
+                even = np.maximum(length, 0.0) / self.span
                 if self.shape is not None:
-                    even = self.shape.part(2.0 * (first - self.low) / span - 1.0, even)
+                    even = self.shape.part(2.0 * (first - self.low) / self.span - 1.0, even)
                 inside += even
-            covered = np.where(span > 0, inside, 1.0)
+        if self.is_measured:
+            return inside
+        covered = np.where(self.span > 0, inside, 1.0)
         # A span that reaches to infinity says nothing of what lies inside.
         return np.nan_to_num(covered, nan=0.0, posinf=1.0)
 
