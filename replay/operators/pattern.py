@@ -290,34 +290,37 @@ class _Writer:
 
 def _look_ahead(code: IntArray) -> None:
     """Note in each RUN which symbol must come next, where that is one."""
-    for at in np.flatnonzero(code[:, 0] == kernels.RUN):
-        follower = at + 1
-        while code[follower, 0] == kernels.JUMP:
-            follower = code[follower, 1]
-        known = code[follower, 0] in (kernels.CHAR, kernels.EXACT)
-        code[at, 5] = code[follower, 1] if known else -1
+    instructions = code.tolist()
+    for at, instruction in enumerate(instructions):
+        if instruction[0] != kernels.RUN:
+            continue
+        follower = instructions[at + 1]
+        while follower[0] == kernels.JUMP:
+            follower = instructions[follower[1]]
+        code[at, 5] = follower[1] if follower[0] in (kernels.CHAR, kernels.EXACT) else -1
 
 
 def _prefix(code: IntArray, unconditional: frozenset[int]) -> Words:
     """Return the sets of symbols that the first rows of any match must be among."""
-    states, accepts = _closure(code, [0])
+    instructions = code.tolist()
+    states, accepts = _closure(instructions, [0])
     sets: list[int] = []
     while not accepts and len(sets) < PREFIX_MAX:
-        symbols = {int(code[at, 1]) for at in states}
+        symbols = {instructions[at][1] for at in states}
         sets.append(0 if symbols & unconditional else sum(1 << s for s in symbols))
         after: list[int] = []
         for at in states:
             after.append(at + 1)
-            if code[at, 0] != kernels.CHAR:  # a run goes on, at most longer than it may
+            if instructions[at][0] != kernels.CHAR:  # a run goes on, at most longer than it may
                 after.append(at)
-        states, accepts = _closure(code, after)
+        states, accepts = _closure(instructions, after)
     while sets and sets[-1] == 0:
         sets.pop()
     every = (1 << WORD_BITS) - 1
     return np.array([bits or every for bits in sets], dtype=np.uint64)
 
 
-def _closure(code: IntArray, begin: list[int]) -> tuple[list[int], bool]:
+def _closure(instructions: list[list[int]], begin: list[int]) -> tuple[list[int], bool]:
     """Return the instructions that read a row next, and whether the match may be complete."""
     seen: set[int] = set()
     todo = list(begin)
@@ -327,7 +330,7 @@ def _closure(code: IntArray, begin: list[int]) -> tuple[list[int], bool]:
         if at in seen:
             continue
         seen.add(at)
-        op, a, b = (int(field) for field in code[at, :3])
+        op, a, b = instructions[at][:3]
         if op == kernels.ACCEPT:
             accepts = True
         elif op == kernels.JUMP:
@@ -339,7 +342,7 @@ def _closure(code: IntArray, begin: list[int]) -> tuple[list[int], bool]:
         elif op == kernels.CHECK:
             todo += [at + 1, b]
     reading = (kernels.CHAR, kernels.RUN, kernels.EXACT)
-    return [at for at in sorted(seen) if code[at, 0] in reading], accepts
+    return [at for at in sorted(seen) if instructions[at][0] in reading], accepts
 
 
 def describe(pattern: Pattern, symbols: tuple[str, ...]) -> str:

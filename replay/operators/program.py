@@ -29,7 +29,6 @@ from replay.language.bound import (
     RowsPerMatch,
     Semantics,
     SkipMode,
-    attributes,
     pattern_parts,
     walk,
 )
@@ -247,14 +246,15 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     needs_rows = _needs_rows(query)
     anchors, offsets = ((), ()) if needs_rows else _measured_anchors(query)
     row_offsets = _row_offsets(query) if needs_rows else ()
-    margins = [a.offset for e in query.defines for a in attributes(e)]
+    read = [part for define in query.defines if define for part in walk(define)]
+    margins = [part.offset for part in read if isinstance(part, Attribute)]
     partitioned = bool(query.partition_by)
     needs_all_rows = partitioned and (any(margins) or any(offsets) or any(row_offsets))
     with_unmatched = query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED
     has_edges = any(isinstance(part, Edge) for part in pattern_parts(query.pattern))
-    numbered = any(isinstance(part, MatchNumber) for e in query.defines if e for part in walk(e))
+    numbered = any(isinstance(part, MatchNumber) for part in read)
     return MatchProgram(
-        columns=_columns(query),
+        columns=_columns(query, read),
         rows_before=0 if partitioned else max(0, *[-o for o in margins], 0),
         rows_after=0 if partitioned else max(0, *margins, 0),
         anchors=anchors,
@@ -326,13 +326,13 @@ def _row_offsets(query: BoundPatternQuery) -> tuple[int, ...]:
     return tuple(sorted(found - {0}))
 
 
-def _columns(query: BoundPatternQuery) -> tuple[str, ...]:
+def _columns(query: BoundPatternQuery, read: list[Expression]) -> tuple[str, ...]:
     """Return the columns the matcher must see; at least one, since they carry the row count."""
-    read = {attribute.name for define in query.defines for attribute in attributes(define)}
-    read.update(query.partition_by)
-    if query.within is not None or not read:
-        read.add(query.time)
-    return tuple(sorted(read))
+    names = {part.name for part in read if isinstance(part, Attribute)}
+    names.update(query.partition_by)
+    if query.within is not None or not names:
+        names.add(query.time)
+    return tuple(sorted(names))
 
 
 def _measured_anchors(query: BoundPatternQuery) -> tuple[tuple[Anchor, ...], tuple[int, ...]]:

@@ -241,10 +241,12 @@ class AcrossCompiler:
                 return
             case TimedOut():
                 raise self._unsupported("TIMED_OUT")
-        anchors = {self._own(part.anchor) for part in attributes(expression)}
-        if len(anchors) <= 1 and not reads_match(expression):
-            self._leaf(expression, next(iter(anchors), CURRENT))
-            return
+        anchors = anchors_read(expression)
+        if anchors is not None:
+            anchors = frozenset(map(self._own, anchors))
+            if len(anchors) <= 1:
+                self._leaf(expression, next(iter(anchors), CURRENT))
+                return
         assert isinstance(expression, Call)  # only a call can read two rows
         self._call(expression)
 
@@ -449,9 +451,20 @@ def is_own_row(anchor: Anchor, symbol: int) -> bool:
     return anchor.kind is AnchorKind.CURRENT
 
 
+def anchors_read(expression: Expression) -> frozenset[Anchor] | None:
+    """Return the anchors an expression reads attributes from; None: it reads more of the match."""
+    anchors = set()
+    for part in walk(expression):
+        if isinstance(part, Attribute):
+            anchors.add(part.anchor)
+        elif not isinstance(part, Literal | Call):
+            return None
+    return frozenset(anchors)
+
+
 def reads_match(expression: Expression) -> bool:
     """Whether the expression reads more of the match than attributes of rows."""
-    return any(not isinstance(part, Literal | Attribute | Call) for part in walk(expression))
+    return anchors_read(expression) is None
 
 
 def at_current_row(expression: Expression) -> Expression:

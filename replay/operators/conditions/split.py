@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replay.language.bound import (
-    Call,
-    Classifier,
-    DataType,
-    Expression,
-    Literal,
-    attributes,
-)
+from replay.language.bound import CURRENT, Call, Classifier, DataType, Expression, Literal
 from replay.operators.conditions.across import (
     AcrossCode,
     AcrossCompiler,
+    anchors_read,
     at_current_row,
     is_own_row,
-    reads_match,
 )
 
 
@@ -67,12 +60,14 @@ def split_conditions(of: SymbolConditions, *, adjacent: bool) -> Split:
         across = []
         shown = of.shown[symbol]
         for conjunct in _conjuncts(define):
-            part = _with_own_name(conjunct, shown, of.symbols[shown])
-            rows = {attribute.anchor for attribute in attributes(part)}
-            if not reads_match(part) and all(is_own_row(anchor, shown) for anchor in rows):
-                local.append((symbol, at_current_row(part)))
-            else:
+            part, anchors = conjunct, anchors_read(conjunct)
+            if anchors is None:
+                part = _with_own_name(conjunct, shown, of.symbols[shown])
+                anchors = anchors_read(part)
+            if anchors is None or not all(is_own_row(anchor, shown) for anchor in anchors):
                 across.append(part)
+            else:
+                local.append((symbol, part if anchors <= {CURRENT} else at_current_row(part)))
         if across:
             conditioned.add(symbol)
             compiler.add(symbol, across)

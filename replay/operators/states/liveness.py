@@ -64,12 +64,13 @@ def state_keys(pattern: PatternCode, across: AcrossCode) -> StateKeys:
     slices = np.zeros((pattern.n_points, 2), np.int64)
     width = 2
     without_key = []
-    for at in np.flatnonzero(pattern.code[:, machine.KEY] >= 0):
+    for at, point in enumerate(pattern.code[:, machine.KEY].tolist()):
+        if point < 0:
+            continue
         if any(kind == _WITHOUT_KEY for kind, _ in live[at]):
             without_key.append(at)
             continue
         own = sorted((*need, number) for need, number in live[at].items())
-        point = pattern.code[at, machine.KEY]
         slices[point] = len(items), len(items) + len(own)
         items += own
         width = max(width, 2 + sum(map(_width, own)))
