@@ -58,3 +58,14 @@ TAIL_FILE_EVENTS = 1 << 15
 
 FILES_PER_COMMIT = 64
 """Data files whose runs are committed together while an index is created: a crash loses no more."""
+
+COMPOSITE_PARTS_MAX = 4
+"""Most columns of a composite index. More are narrower than any of its keys is common."""
+
+COMPOSITE_POINTS_MAX = 64
+"""Most keys of the leading parts of a composite index whose combinations are looked up one by one,
+before a range of the next part is: IN lists of a query are about as long."""
+
+COMPOSITE_RANGES_MAX = 1024
+"""Most ranges several leading keys of a composite index become by the next part; beyond, what is
+said of that part is left to the events."""
