@@ -87,7 +87,10 @@ class KeyRanges:
     @classmethod
     def of(cls, ranges: Iterable[KeyRange]) -> KeyRanges:
         """Return the union of ``ranges``, in any order, overlapping or not."""
-        kept = sorted((r for r in ranges if not r.is_empty()), key=_by_low)
+        kept = [r for r in ranges if not r.is_empty()]
+        if len(kept) < 2:
+            return cls(tuple(kept))
+        kept.sort(key=_by_low)
         merged: list[KeyRange] = []
         for r in kept:
             if merged and _touches(merged[-1], r):

@@ -52,7 +52,7 @@ def usable_deltas(query: BoundPatternQuery, statistics: StreamStatistics) -> Mag
     columns changes which event comes before.
     """
     objects = () if statistics.key is None else (statistics.key,)
-    if query.partition_by != objects or query.order_by:
+    if query.partition_by != objects or query.order_by or not statistics.derived:
         return {}
     found: dict[str, int | float] = {}
     for define in defines_by_row(query):

@@ -78,6 +78,7 @@ def _is_mandatory(part: Pattern) -> bool:
 
 
 def _by_row(expression: Expression, before: int) -> Expression:
+    """Return the expression itself where it reads nothing of that row."""
     if isinstance(expression, Attribute):
         anchor = expression.anchor
         is_before = anchor.kind is AnchorKind.LAST and anchor.symbols == (before,)
@@ -85,5 +86,7 @@ def _by_row(expression: Expression, before: int) -> Expression:
             return replace(expression, anchor=CURRENT, offset=-1)
         return expression
     if isinstance(expression, Call):
-        return replace(expression, args=tuple(_by_row(part, before) for part in expression.args))
+        args = [_by_row(part, before) for part in expression.args]
+        if any(new is not old for new, old in zip(args, expression.args, strict=True)):
+            return Call(expression.op, tuple(args), expression.type)
     return expression

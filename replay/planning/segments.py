@@ -178,4 +178,8 @@ def _clusters(octaves: FloatArray, weight: FloatArray) -> IntArray:
 
 def _numbered(values: IntArray) -> IntArray:
     """Return for each value its place among the distinct ones, from 0."""
-    return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)
+    order = values.argsort()
+    ordered = values[order]
+    places = np.zeros(len(values), dtype=np.int64)
+    places[order[1:]] = (ordered[1:] != ordered[:-1]).cumsum()
+    return places
