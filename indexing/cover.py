@@ -129,6 +129,7 @@ def overlapping(spans: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     if not len(ranges):
         return np.zeros(len(spans), dtype=np.bool_)
     # Of the ranges that end behind the span's start the first begins first.
-    nearest = np.searchsorted(ranges[:, 1], spans[:, 0], side="right")
-    begins = np.append(ranges[:, 0], np.iinfo(np.int64).max)[nearest]
-    return np.asarray(begins < spans[:, 1])
+    nearest = ranges[:, 1].searchsorted(spans[:, 0], side="right")
+    is_behind = nearest == len(ranges)
+    nearest[is_behind] = 0
+    return np.asarray((ranges[nearest, 0] < spans[:, 1]) & ~is_behind)

@@ -166,14 +166,15 @@ class OnceRead:
             self._blocks, self._table = blocks, self._source.read_blocks(blocks, self._columns)
         if np.array_equal(blocks, self._blocks):
             return self._table.select(columns)
-        places = np.searchsorted(self._blocks, blocks)
-        if not np.isin(blocks, self._blocks).all():
+        places = self._blocks.searchsorted(blocks)
+        if len(blocks) == 0 or places[-1] == len(self._blocks):
+            return self._source.read_blocks(blocks, columns)
+        if (self._blocks[places] != blocks).any():
             return self._source.read_blocks(blocks, columns)
         counts = self.bases[self._blocks + 1] - self.bases[self._blocks]
-        starts = np.cumsum(counts) - counts
+        starts = (counts.cumsum() - counts)[places].tolist()
         chosen = self._table.select(columns)
-        slices = [chosen.slice(starts[p], counts[p]) for p in places.tolist()]
-        return pa.concat_tables(slices) if slices else chosen.slice(0, 0)
+        return pa.concat_tables(map(chosen.slice, starts, counts[places].tolist()))
 
 
 def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.Table:
@@ -195,9 +196,10 @@ def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.
     """
     bases = source.bases
     block_of = np.searchsorted(bases, seqs, side="right") - 1
-    is_first = np.diff(block_of, prepend=-1) > 0
-    blocks, place_of = block_of[is_first], np.cumsum(is_first) - 1
-    starts = np.flatnonzero(is_first)
+    is_first = np.ones(len(seqs), np.bool_)
+    is_first[1:] = block_of[1:] != block_of[:-1]
+    blocks, place_of = block_of[is_first], is_first.cumsum() - 1
+    starts = is_first.nonzero()[0]
     pieces = []
     for first in range(0, max(len(blocks), 1), FETCH_BLOCKS):
         chosen = blocks[first : first + FETCH_BLOCKS]
