@@ -63,15 +63,18 @@ class _Extremes:
     """Buckets that are known to hold a value."""
     is_unknown: BoolArray
     """Buckets of which nothing is known."""
+    are_told: bool
+    """Whether all buckets are known to hold a value."""
 
     def may_contain(self, ranges: KeyRanges) -> BoolArray:
         """Return which buckets may hold a value inside the ranges."""
-        if not self.has_values.any():
+        if not self.are_told and not self.has_values.any():
             return self.is_unknown.copy()
         wanted = ranges.ranges
         if self.texts is not None:
             wanted = tuple(_places(r, self.texts) for r in wanted)
-        return (_meets(wanted, self.low, self.high) & self.has_values) | self.is_unknown
+        meets = _meets(wanted, self.low, self.high)
+        return meets if self.are_told else (meets & self.has_values) | self.is_unknown
 
 
 @lru_cache(ATTRIBUTES_KEPT)
@@ -79,13 +82,14 @@ def _extremes_of(bounds: AttributeBounds) -> _Extremes:
     has_values, is_unknown = bounds.known & (bounds.n_values > 0), ~bounds.known
     if not has_values.any():
         none = np.zeros(len(has_values))
-        return _Extremes(none, none, None, has_values, is_unknown)
+        return _Extremes(none, none, None, has_values, is_unknown, are_told=False)
     low, high, texts = bounds.minimum, bounds.maximum, None
     if not (pa.types.is_integer(low.type) or pa.types.is_floating(low.type)):
         texts = sorted({*low.to_pylist(), *high.to_pylist()} - {None})
         known = pa.array(texts, low.type)
         low, high = (pc.index_in(values, value_set=known) for values in (low, high))
-    return _Extremes(_filled(low), _filled(high), texts, has_values, is_unknown)
+    low, high = _filled(low), _filled(high)
+    return _Extremes(low, high, texts, has_values, is_unknown, bool(has_values.all()))
 
 
 def _filled(values: pa.Array) -> Any:
@@ -111,6 +115,8 @@ def _meets(ranges: Sequence[KeyRange], low: Any, high: Any) -> BoolArray:
     """Return which buckets meet one of some ranges."""
     if len(ranges) > RANGES_EXACT_MAX:
         return _meets_any(ranges, low, high)
+    if len(ranges) == 1:
+        return _meets_one(ranges[0], low, high)
     mask = np.zeros(len(low), dtype=np.bool_)
     for r in ranges:
         mask |= _meets_one(r, low, high)
@@ -118,12 +124,14 @@ def _meets(ranges: Sequence[KeyRange], low: Any, high: Any) -> BoolArray:
 
 
 def _meets_one(r: KeyRange, low: Any, high: Any) -> BoolArray:
-    mask = np.ones(len(low), dtype=np.bool_)
+    above = below = None
     if r.low is not None:
-        mask &= high >= r.low if r.low_closed else high > r.low
+        above = high >= r.low if r.low_closed else high > r.low
     if r.high is not None:
-        mask &= low <= r.high if r.high_closed else low < r.high
-    return mask
+        below = low <= r.high if r.high_closed else low < r.high
+    if above is None:
+        return np.ones(len(low), dtype=np.bool_) if below is None else np.asarray(below)
+    return np.asarray(above if below is None else above & below)
 
 
 def _meets_any(ranges: Sequence[KeyRange], low: Any, high: Any) -> BoolArray:
