@@ -177,17 +177,20 @@ def _reach(masks: Sequence[BoolArray | None], count: IntArray) -> tuple[IntArray
     n and -1 stand for "it cannot start here".
     """
     n = len(count)
-    earliest = np.arange(n)
-    latest = np.arange(n)
-    may_stay = count > 1
+    # One more than there are buckets, for what follows the last.
+    earliest, latest = np.arange(n + 1), np.arange(n + 1)
+    latest[n] = -1
+    must_leave = count < 2
     for step, mask in enumerate(reversed(masks)):
         if step:
-            earliest = np.minimum(np.where(may_stay, earliest, n), np.append(earliest[1:], n))
-            latest = np.maximum(np.where(may_stay, latest, -1), np.append(latest[1:], -1))
+            following = earliest[1:].copy(), latest[1:].copy()
+            earliest[:-1][must_leave], latest[:-1][must_leave] = n, -1
+            np.minimum(earliest[:-1], following[0], out=earliest[:-1])
+            np.maximum(latest[:-1], following[1], out=latest[:-1])
         if mask is not None:
-            earliest = np.where(mask, earliest, n)
-            latest = np.where(mask, latest, -1)
-    return earliest, latest
+            refused = ~mask
+            earliest[:-1][refused], latest[:-1][refused] = n, -1
+    return earliest[:-1], latest[:-1]
 
 
 def _last_in_window(
