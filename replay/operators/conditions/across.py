@@ -22,11 +22,15 @@ from replay.language.bound import (
     MatchNumber,
     SymbolSet,
     TimedOut,
-    attributes,
-    walk,
 )
 from replay.operators.columns import Values
 from replay.operators.conditions import kernels
+from replay.operators.conditions.anchors import (
+    anchors_read,
+    at_current_row,
+    is_own_row,
+    with_name,
+)
 from replay.operators.conditions.totals import kernels as totals
 from replay.operators.evaluate import evaluate, literal
 from replay.operators.functions.numbers import Compiled, compiled, operands, spelling
@@ -324,7 +328,7 @@ class AcrossCompiler:
         if function == totals.F_VALUE and argument.type is DataType.STRING:
             self._orders_texts = True
         slot = self._slot(aggregate.symbols, listed=True)
-        named = reads_match(argument)
+        named = anchors_read(argument) is None
         arguments: tuple[Expression, ...] = (argument,)
         if named:  # each symbol's rows read what CLASSIFIER is to them
             arguments = tuple(with_name(argument, self._names[shown]) for shown in self._shown)
@@ -432,8 +436,8 @@ class AcrossCompiler:
             raise self._unsupported(call)
         for argument in call.args:
             if isinstance(argument, Call) and argument.op not in ("case", "coalesce", "nullif"):
-                rows = {self._own(attribute.anchor) for attribute in attributes(argument)}
-                if len(rows) > 1 or reads_match(argument):
+                anchors = anchors_read(argument)
+                if anchors is None or len(set(map(self._own, anchors))) > 1:
                     raise self._unsupported(argument)
         self._orders_texts |= call.op not in ("=", "<>")
         self._apply(kernels.X_COMPARE_I + _COMPARE[call.op], call.args)
@@ -442,48 +446,6 @@ class AcrossCompiler:
         value = call.args[0]
         equal = tuple(Call("=", (value, option), DataType.BOOLEAN) for option in call.args[1:])
         self._chain(equal, kernels.X_OR)
-
-
-def is_own_row(anchor: Anchor, symbol: int) -> bool:
-    """Whether the anchor is the row under test: the last row of its symbol or of the match."""
-    if anchor.kind is AnchorKind.LAST and anchor.offset == 0:
-        return anchor.symbols is None or symbol in anchor.symbols
-    return anchor.kind is AnchorKind.CURRENT
-
-
-def anchors_read(expression: Expression) -> frozenset[Anchor] | None:
-    """Return the anchors an expression reads attributes from; None: it reads more of the match."""
-    anchors = set()
-    for part in walk(expression):
-        if isinstance(part, Attribute):
-            anchors.add(part.anchor)
-        elif not isinstance(part, Literal | Call):
-            return None
-    return frozenset(anchors)
-
-
-def reads_match(expression: Expression) -> bool:
-    """Whether the expression reads more of the match than attributes of rows."""
-    return anchors_read(expression) is None
-
-
-def at_current_row(expression: Expression) -> Expression:
-    """Return the expression with every attribute read from the row itself; offsets stay."""
-    if isinstance(expression, Attribute):
-        return Attribute(expression.name, expression.type, CURRENT, expression.offset)
-    if isinstance(expression, Call):
-        return Call(expression.op, tuple(map(at_current_row, expression.args)), expression.type)
-    return expression
-
-
-def with_name(expression: Expression, name: str) -> Expression:
-    """Return the argument of an aggregate with CLASSIFIER of its row replaced by a name."""
-    if isinstance(expression, Classifier):
-        return Literal(name, DataType.STRING)
-    if isinstance(expression, Call):
-        args = tuple(with_name(argument, name) for argument in expression.args)
-        return Call(expression.op, args, expression.type)
-    return expression
 
 
 class _NoRow:

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replay.language.bound import CURRENT, Call, Classifier, DataType, Expression, Literal
-from replay.operators.conditions.across import (
-    AcrossCode,
-    AcrossCompiler,
-    anchors_read,
-    at_current_row,
-    is_own_row,
-)
+from replay.operators.conditions.across import AcrossCode, AcrossCompiler
+from replay.operators.conditions.anchors import anchors_read, at_current_row, is_own_row
 
 
 @dataclass(frozen=True, slots=True)
