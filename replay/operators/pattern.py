@@ -85,19 +85,20 @@ def compile_pattern(
     writer.write(_simplify(pattern))
     writer.emit(kernels.ACCEPT)
     writer.close_guards()
-    code = np.array(writer.code, dtype=np.int64).reshape(-1, kernels.CODE_WIDTH)
+    code = writer.code
     _look_ahead(code)
     if bound:
-        points = (code[:, 0] == kernels.SPLIT) | (code[:, 0] == kernels.RUN)
-        code[points, kernels.KEY] = code[points, kernels.MEMO]
-        code[points, kernels.MEMO] = -1
+        for instruction in code:
+            if instruction[0] in (kernels.SPLIT, kernels.RUN):
+                instruction[kernels.KEY] = instruction[kernels.MEMO]
+                instruction[kernels.MEMO] = -1
     fixed = fixed_sequence(pattern) if plain and not bound else None
     if fixed:
         prefix = np.left_shift(np.uint64(1), np.array(fixed, dtype=np.uint64))
     else:
         prefix = _prefix(code, unconditional)
     return PatternCode(
-        code=code,
+        code=np.array(code, dtype=np.int64).reshape(-1, kernels.CODE_WIDTH),
         prefix=prefix,
         fixed=tuple(fixed) if fixed else None,
         n_points=writer.n_points,
@@ -288,39 +289,37 @@ class _Writer:
                 instruction[2] = other if preferred == split + 1 else preferred
 
 
-def _look_ahead(code: IntArray) -> None:
+def _look_ahead(code: list[list[int]]) -> None:
     """Note in each RUN which symbol must come next, where that is one."""
-    instructions = code.tolist()
-    for at, instruction in enumerate(instructions):
+    for at, instruction in enumerate(code):
         if instruction[0] != kernels.RUN:
             continue
-        follower = instructions[at + 1]
+        follower = code[at + 1]
         while follower[0] == kernels.JUMP:
-            follower = instructions[follower[1]]
-        code[at, 5] = follower[1] if follower[0] in (kernels.CHAR, kernels.EXACT) else -1
+            follower = code[follower[1]]
+        instruction[5] = follower[1] if follower[0] in (kernels.CHAR, kernels.EXACT) else -1
 
 
-def _prefix(code: IntArray, unconditional: frozenset[int]) -> Words:
+def _prefix(code: list[list[int]], unconditional: frozenset[int]) -> Words:
     """Return the sets of symbols that the first rows of any match must be among."""
-    instructions = code.tolist()
-    states, accepts = _closure(instructions, [0])
+    states, accepts = _closure(code, [0])
     sets: list[int] = []
     while not accepts and len(sets) < PREFIX_MAX:
-        symbols = {instructions[at][1] for at in states}
+        symbols = {code[at][1] for at in states}
         sets.append(0 if symbols & unconditional else sum(1 << s for s in symbols))
         after: list[int] = []
         for at in states:
             after.append(at + 1)
-            if instructions[at][0] != kernels.CHAR:  # a run goes on, at most longer than it may
+            if code[at][0] != kernels.CHAR:  # a run goes on, at most longer than it may
                 after.append(at)
-        states, accepts = _closure(instructions, after)
+        states, accepts = _closure(code, after)
     while sets and sets[-1] == 0:
         sets.pop()
     every = (1 << WORD_BITS) - 1
     return np.array([bits or every for bits in sets], dtype=np.uint64)
 
 
-def _closure(instructions: list[list[int]], begin: list[int]) -> tuple[list[int], bool]:
+def _closure(code: list[list[int]], begin: list[int]) -> tuple[list[int], bool]:
     """Return the instructions that read a row next, and whether the match may be complete."""
     seen: set[int] = set()
     todo = list(begin)
@@ -330,7 +329,7 @@ def _closure(instructions: list[list[int]], begin: list[int]) -> tuple[list[int]
         if at in seen:
             continue
         seen.add(at)
-        op, a, b = instructions[at][:3]
+        op, a, b = code[at][:3]
         if op == kernels.ACCEPT:
             accepts = True
         elif op == kernels.JUMP:
@@ -342,7 +341,7 @@ def _closure(instructions: list[list[int]], begin: list[int]) -> tuple[list[int]
         elif op == kernels.CHECK:
             todo += [at + 1, b]
     reading = (kernels.CHAR, kernels.RUN, kernels.EXACT)
-    return [at for at in sorted(seen) if instructions[at][0] in reading], accepts
+    return [at for at in sorted(seen) if code[at][0] in reading], accepts
 
 
 def describe(pattern: Pattern, symbols: tuple[str, ...]) -> str:

@@ -117,15 +117,19 @@ class AcrossCode:
         """Whether some condition calls a function of ``functions/kernels.py``."""
         return bool((self.code[:, 0] >= kernels.X_FUNCTION_I).any())
 
-    def slots_of(self, symbol: int) -> list[int]:
-        """Return the slots that rows of the symbol are in."""
-        begin, end = self.by_symbol[symbol, [kernels.SLOTS_BEGIN, kernels.SLOTS_END]].tolist()
-        return list(self.slots[begin:end, 0].tolist())
+    @property
+    def slots_of_symbols(self) -> list[list[int]]:
+        """By symbol, the slots that its rows are in."""
+        slots = self.slots[:, 0].tolist()
+        parts = self.by_symbol[:, [kernels.SLOTS_BEGIN, kernels.SLOTS_END]].tolist()
+        return [slots[begin:end] for begin, end in parts]
 
-    def code_of(self, symbol: int) -> list[list[int]]:
-        """Return the instructions of the symbol's condition."""
-        begin, end = self.by_symbol[symbol, [kernels.CODE_BEGIN, kernels.CODE_END]].tolist()
-        return list(self.code[begin:end].tolist())
+    @property
+    def code_of_symbols(self) -> list[list[list[int]]]:
+        """By symbol, the instructions of its condition."""
+        code = self.code.tolist()
+        parts = self.by_symbol[:, [kernels.CODE_BEGIN, kernels.CODE_END]].tolist()
+        return [code[begin:end] for begin, end in parts]
 
 
 def _shape(code: list[list[int]]) -> int:

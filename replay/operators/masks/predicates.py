@@ -149,8 +149,9 @@ def _code_group(attribute: Attribute, conditions: dict[Expression, int]) -> Code
             others[condition] = bits
         else:
             texts[text] = texts.get(text, 0) | bits
-    scalars = tuple((pa.scalar(t, pa.string()), np.uint64(bits)) for t, bits in texts.items())
-    return CodeGroup(attribute, scalars, _with_words(others))
+    scalars = pa.array(list(texts), pa.string())
+    equalled = tuple(zip(scalars, map(np.uint64, texts.values()), strict=True))
+    return CodeGroup(attribute, equalled, _with_words(others))
 
 
 def _text_equalled(condition: Expression) -> str | None:

@@ -58,7 +58,7 @@ def state_keys(pattern: PatternCode, across: AcrossCode) -> StateKeys:
     if not pattern.by_state:
         nothing = np.zeros(0, np.int64)
         return StateKeys(nothing.reshape(0, 2), nothing.reshape(0, 3), 2, False, nothing)
-    reads = [_reads(across, symbol) for symbol in range(len(across.by_symbol))]
+    reads = [_reads(across, code) for code in across.code_of_symbols]
     live = _live(pattern.code, across, reads)
     items: list[tuple[int, int, int]] = []
     slices = np.zeros((pattern.n_points, 2), np.int64)
@@ -90,17 +90,21 @@ def _width(item: tuple[int, int, int]) -> int:
 
 
 def _start_matters(across: AcrossCode) -> bool:
-    op, kind, slot = across.code[:, 0], across.code[:, 2], across.code[:, 3]
-    leaf = (op == conditions.X_LEAF_I) | (op == conditions.X_LEAF_F)
-    from_start = leaf & (slot < 0) & (kind != conditions.ANCHOR_CURRENT)
-    counted = (op == conditions.X_COUNT) & (slot < 0)
-    return bool((from_start | counted | (op == conditions.X_MATCH_NUMBER)).any())
+    for op, _, kind, slot, *_ in across.code.tolist():
+        if op == conditions.X_MATCH_NUMBER:
+            return True
+        if slot >= 0:
+            continue
+        is_leaf = op in (conditions.X_LEAF_I, conditions.X_LEAF_F)
+        if (is_leaf and kind != conditions.ANCHOR_CURRENT) or op == conditions.X_COUNT:
+            return True
+    return False
 
 
-def _reads(across: AcrossCode, symbol: int) -> Needs:
-    """Return what the condition of a symbol reads, once its row is bound."""
+def _reads(across: AcrossCode, code: list[list[int]]) -> Needs:
+    """Return what a condition reads, once the row under test is bound."""
     needs: Needs = {}
-    for instruction in across.code_of(symbol):
+    for instruction in code:
         for need, number in _read_by(across, *instruction[:5]):
             needs[need] = max(needs.get(need, 0), number)
     return needs
@@ -128,7 +132,7 @@ def _read_by(
 
 def _live(code: IntArray, across: AcrossCode, reads: list[Needs]) -> list[Needs]:
     """Return what is needed before each instruction; a least fixed point."""
-    slots = [frozenset(across.slots_of(symbol)) for symbol in range(len(across.by_symbol))]
+    slots = [frozenset(slots) for slots in across.slots_of_symbols]
     live: list[Needs] = [{} for _ in code]
     instructions = code.tolist()
     changed = True
