@@ -67,6 +67,8 @@ class Estimates:
     @classmethod
     def concat(cls, parts: Sequence[Estimates]) -> Estimates:
         """Return the estimates of several batches, at least one, as one batch."""
+        if len(parts) == 1:
+            return parts[0]
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
@@ -46,7 +47,7 @@ class Position:
         return not self.possible or any(r.is_empty() for r in self.ranges.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class PatternShape:
     """Mandatory positions in order, with ``true*`` (a gap) between some of them.
 
@@ -77,13 +78,13 @@ class PatternShape:
         """Whether rows that decide over the match may stand before the first position."""
         return self.gap_before[0] if self.positions else self.trailing_gap
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[tuple[int, int], ...]:
         """Basic blocks as half-open ranges of positions: maximal runs without a gap inside."""
         borders = [i for i in range(1, len(self.positions)) if self.gap_before[i]]
         return tuple(pairwise((0, *borders, len(self.positions)))) if self.positions else ()
 
-    @property
+    @cached_property
     def block_at(self) -> dict[int, int]:
         """Basic block of each position."""
         return {p: b for b, (a, z) in enumerate(self.blocks) for p in range(a, z)}
@@ -93,7 +94,7 @@ class PatternShape:
         """Largest span of a match in rows of the stream, or None if there is no such bound."""
         return None if self.scattered else self.rows_max
 
-    @property
+    @cached_property
     def is_impossible(self) -> bool:
         """Whether no match can exist, whatever the data."""
         return any(position.is_impossible for position in self.positions)
