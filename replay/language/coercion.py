@@ -63,7 +63,9 @@ def unify(expressions: Sequence[Expression]) -> tuple[Expression, ...] | None:
     TimeTextError
         If a text is not the time that it would have to be.
     """
-    targets = dict.fromkeys(expression.type for expression in expressions)
+    targets = dict.fromkeys([expression.type for expression in expressions])
+    if len(targets) == 1:
+        return tuple(expressions)
     if targets.keys() & SCALES.keys():  # what no DECIMAL tells may be a DOUBLE
         targets[T.DOUBLE] = targets.pop(T.DOUBLE, None)
     # Texts come last: next to a time they become one, and '2020-99-99' is then the text's error.

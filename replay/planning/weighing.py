@@ -148,6 +148,7 @@ def weigh(
         crowding = statistics.crowding(query.within)
     rates = _Rates.of(query, shape, statistics, coarse, gaps, counted.between, crowding)
     lookups = list(dict.fromkeys(condition.lookup for condition in usable))
+    number = {lookup: at for at, lookup in enumerate(lookups)}
     block_at = shape.block_at
     conditions = all_conditions(shape)
     features = PlanFeatures(
@@ -160,7 +161,7 @@ def weigh(
         starts_exact=not shape.leading_gap,
         ends_exact=not shape.trailing_gap,
         basic_block=np.array([block_at[c.position] for c in usable], dtype=np.int64),
-        lookup=np.array([lookups.index(c.lookup) for c in usable], dtype=np.int64),
+        lookup=np.array([number[c.lookup] for c in usable], dtype=np.int64),
         lookup_entries=np.array([counted.read[wanted] for wanted in lookups], dtype=np.float64),
         segment_events=rates.events,
         segment_blocks=rates.n_blocks,
