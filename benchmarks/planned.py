@@ -92,7 +92,8 @@ class Question:
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """Every range that an index can look up, in the order the cost model knows them by."""
-        return index_conditions(self.chosen.shape, self.statistics.indexed)
+        known = self.statistics
+        return index_conditions(self.chosen.shape, known.indexed, known.composites)
 
     @property
     def n_lookups(self) -> int:

@@ -16,7 +16,9 @@ from chronicle.time import to_int64
 from costmodel.parameters import CostParameters
 from indexing import IndexSet, KeyRanges, open_indexes
 from indexing.cache import BoundedCache
+from indexing.composite import parse_composite
 from indexing.errors import IndexingError
+from indexing.keys import KeyKind, key_kind
 from indexing.objects import object_kind, to_objects
 from replay.engines.key_numbers import count_keys, number_keys
 from replay.engines.weights import LoadedWeights, load_weights
@@ -67,8 +69,20 @@ class SnapshotStatistics:
 
     @property
     def indexed(self) -> frozenset[str]:
-        """Attributes that have an index."""
+        """Attributes that have an index, several of one index joined by ``+``."""
         return frozenset(self._indexes.attributes)
+
+    @cached_property
+    def composites(self) -> Mapping[str, tuple[tuple[str, KeyKind], ...]]:
+        """Columns of each index over several, with the kind of their keys."""
+        schema, found = self._snapshot.schema, {}
+        for name in self._indexes.attributes:
+            composite = parse_composite(schema.names, name)
+            if composite is not None:
+                found[name] = tuple(
+                    (part, key_kind(schema.field(part).type, part)) for part in composite.parts
+                )
+        return found
 
     @property
     def derived(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from costmodel.plan_cost import Estimate
@@ -66,16 +67,46 @@ def _fills(plan: Plan) -> list[tuple[int, Position]]:
 
 def _ranges(plan: Plan, rows: Position, place: int) -> list[Json]:
     """Return what is known of the rows at a place (``Condition.place``), range by range."""
+    return [
+        {"attribute": told.attribute, "range": told.range, "used": told.used, **_known(told.known)}
+        for told in _told(plan, rows, place)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A range of one attribute, or those a composite index is asked for."""
+
+    attribute: str
+    range: str
+    used: bool
+    """Whether the plan looks it up."""
+    known: Selectivity | None
+    is_composite: bool
+
+    @property
+    def in_words(self) -> str:
+        """What is said of which attributes."""
+        return f"{self.attribute}{':' if self.is_composite else ''} {self.range}"
+
+
+def _told(plan: Plan, rows: Position, place: int) -> list[_Told]:
+    """Return what is said of the rows at a place: of each attribute, then of several at once."""
     known = {s.condition.slot: s for s in plan.selectivities}
     used = {condition.slot for condition in plan.conditions}
+    said = {attribute: str(ranges) for attribute, ranges in rows.ranges.items()}
+    for condition in (*(s.condition for s in plan.selectivities), *plan.conditions):
+        if condition.place == place:
+            said[condition.attribute] = str(condition)
     return [
-        {
-            "attribute": attribute,
-            "range": str(ranges),
-            "used": (place, attribute) in used,
-            **_known(known.get((place, attribute))),
-        }
-        for attribute, ranges in rows.ranges.items()
+        _Told(
+            attribute,
+            words,
+            (place, attribute) in used,
+            known.get((place, attribute)),
+            attribute not in rows.ranges,
+        )
+        for attribute, words in said.items()
     ]
 
 
@@ -130,17 +161,14 @@ def _position_lines(plan: Plan) -> list[str]:
 
 
 def _range_rows(plan: Plan, rows: Position, place: int) -> list[tuple[str, ...]]:
-    known = {s.condition.slot: s for s in plan.selectivities}
-    used = {condition.slot for condition in plan.conditions}
     symbol = rows.symbol if place >= 0 else f"… {rows.symbol}"
     return [
         (
             symbol,
-            f"{attribute} {ranges}",
-            _selectivity(known.get((place, attribute)))
-            + ("  <- looked up" if (place, attribute) in used else ""),
+            told.in_words,
+            _selectivity(told.known) + ("  <- looked up" if told.used else ""),
         )
-        for attribute, ranges in rows.ranges.items()
+        for told in _told(plan, rows, place)
     ]
 
 

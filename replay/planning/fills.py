@@ -9,8 +9,8 @@ import numpy as np
 
 from costmodel.arrays import BoolArray, FloatArray
 from costmodel.features import PlanFeatures
+from replay.planning.appended import append_conditions
 from replay.planning.plan import Condition, Lookup
-from replay.planning.statistics import IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,8 +22,6 @@ class Fills:
     """Basic block of each position of the pattern."""
     density: FloatArray
     """Share of each segment's events that satisfy each condition, shape (S, n_fills)."""
-    lookups: tuple[Lookup, ...]
-    """The lookups of the features, in their order."""
     read: dict[Lookup, float]
     """Entries each lookup reads."""
 
@@ -41,7 +39,11 @@ class Fills:
         return tuple(c for c in self.conditions if {self.gap(c) - 1, self.gap(c)} <= chosen)
 
     def merge(
-        self, features: PlanFeatures, row: BoolArray, plan: Sequence[Condition]
+        self,
+        features: PlanFeatures,
+        lookups: Sequence[Lookup],
+        row: BoolArray,
+        plan: Sequence[Condition],
     ) -> tuple[PlanFeatures, BoolArray]:
         """Return features and row of one plan as the cost model can take them.
 
@@ -50,8 +52,8 @@ class Fills:
 
         Parameters
         ----------
-        features
-            What the cost model is told of all plans.
+        features, lookups
+            What the cost model is told of all plans, and its lookups in their order.
         row
             The plan's conditions of positions, shape (C,).
         plan
@@ -78,26 +80,10 @@ class Fills:
             basic_block=number[features.basic_block],
             density=density,
             block_density=np.multiply.reduceat(features.block_density, firsts, axis=1),
-            lifts=(),
         )
         asked = [fill for fill in plan if fill.fills_gap]
-        return self._with_lookups(merged, asked, number), np.append(row, [True] * len(asked))
-
-    def _with_lookups(
-        self, features: PlanFeatures, asked: Sequence[Condition], number: IntArray
-    ) -> PlanFeatures:
-        """Append conditions that restrict nothing by themselves, for what their lookups cost."""
-        known = {lookup: i for i, lookup in enumerate(self.lookups)}
-        for fill in asked:
-            known.setdefault(fill.lookup, len(known))
-        added = [fill.lookup for fill in asked if known[fill.lookup] >= len(self.lookups)]
-        entries = [self.read[lookup] for lookup in dict.fromkeys(added)]
-        blocks = [number[self.gap(fill)] for fill in asked]
+        # They restrict nothing by themselves.
         ones = np.ones((len(features.density), len(asked)))
-        return replace(
-            features,
-            basic_block=np.append(features.basic_block, blocks).astype(np.int64),
-            lookup=np.append(features.lookup, [known[c.lookup] for c in asked]).astype(np.int64),
-            lookup_entries=np.append(features.lookup_entries, entries),
-            density=np.hstack((features.density, ones)),
-        )
+        blocks = [int(number[self.gap(fill)]) for fill in asked]
+        appended, _ = append_conditions(merged, lookups, asked, blocks, ones, self.read)
+        return appended, np.append(row, [True] * len(asked))

@@ -34,7 +34,7 @@ Lookup = tuple[str, KeyRanges]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One range to be looked up in an index: a (symbol position, attribute)."""
+    """Ranges of one attribute to be looked up in its index: a (symbol position, attribute)."""
 
     position: int
     """Index into ``PatternShape.positions``."""
@@ -44,6 +44,9 @@ class Condition:
     fills_gap: bool = False
     """Whether it bounds not the event at the position but all rows of the gap before it
     (``PatternShape.fill_before``)."""
+    together: tuple[Lookup, ...] = ()
+    """Of a composite index, the ranges of its columns that ``ranges`` admits the keys of; none of
+    an index over a single attribute."""
 
     @property
     def place(self) -> int:
@@ -73,7 +76,12 @@ class Condition:
     @property
     def parts(self) -> tuple[Lookup, ...]:
         """What it says of single attributes: ranges of each that hold together."""
-        return (self.lookup,)
+        return self.together or (self.lookup,)
+
+    def __str__(self) -> str:
+        if not self.together:
+            return str(self.ranges)
+        return "; ".join(f"{attribute} {ranges}" for attribute, ranges in self.together)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,8 @@ class Selectivity:
     source: str
     """Where the number comes from, in words."""
     indexed: bool
+    is_said: bool = False
+    """Whether a composite index says it, and more, so that it is not asked by itself."""
 
 
 @dataclass(frozen=True, slots=True)

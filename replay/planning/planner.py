@@ -111,11 +111,13 @@ def choose_plan(
         return _full_plan(shape, features, parameters, reason)
     conditions: tuple[Condition, ...] = ()
     if requested not in ("auto", "tree"):
-        conditions = requested_conditions(requested, query, shape, statistics.indexed)
+        conditions = requested_conditions(
+            requested, query, shape, statistics.indexed, statistics.composites
+        )
     coarse = draw_coarse_map(query, shape, statistics)
     if len(coarse.stretches) == 0:
         return _empty_plan(shape, statistics, conditions, _why_nothing_remains(shape, statistics))
-    weighed = weigh(query, shape, statistics, coarse)
+    weighed = weigh(query, shape, statistics, coarse, asked=conditions)
     if weighed.never is not None:
         why = f"no event lies in the range of {weighed.never.name}, as the index tells"
         return _empty_plan(shape, statistics, conditions, why)

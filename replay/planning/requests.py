@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from chronicle.errors import did_you_mean
+from indexing.composite import parse_composite
 from replay.errors import PlanError
 from replay.language.bound import (
     Attribute,
@@ -17,8 +18,10 @@ from replay.language.bound import (
     pattern_parts,
     walk,
 )
+from replay.planning.composed import NO_COMPOSITES, composed_conditions, worth_weighing
 from replay.planning.plan import Condition
-from replay.planning.shape import PatternShape
+from replay.planning.shape import PatternShape, Position
+from replay.planning.statistics import Composites
 
 KINDS = ("auto", "full", "tree", "all")
 """Plans with a name of their own; the others are written ``indexes=A.x,C``."""
@@ -67,39 +70,93 @@ def _navigates(query: BoundPatternQuery) -> bool:
     return any(isinstance(p, Attribute | Classifier) and p.offset != 0 for p in parts)
 
 
-def index_conditions(shape: PatternShape, indexed: frozenset[str]) -> tuple[Condition, ...]:
-    """Return every range of the pattern that an index can look up, by position."""
-    return tuple(condition for condition in all_conditions(shape) if condition.attribute in indexed)
-
-
-def gap_conditions(shape: PatternShape, indexed: frozenset[str]) -> tuple[Condition, ...]:
-    """Return every range of the rows of a gap that an index can look up, by position behind it."""
+def index_conditions(
+    shape: PatternShape, indexed: frozenset[str], composites: Composites = NO_COMPOSITES
+) -> tuple[Condition, ...]:
+    """Return the ranges of the pattern that are worth looking up in an index, by position."""
     return tuple(
-        Condition(index, fill.symbol, attribute, ranges, fills_gap=True)
-        for index, fill in enumerate(shape.fill_before)
-        if fill is not None
-        for attribute, ranges in fill.ranges.items()
-        if attribute in indexed
+        condition
+        for conditions in _by_position(shape)
+        for condition in worth_weighing(*_with_index(conditions, indexed, composites))
     )
 
 
-def askable_conditions(shape: PatternShape, indexed: frozenset[str]) -> tuple[Condition, ...]:
+def gap_conditions(
+    shape: PatternShape, indexed: frozenset[str], composites: Composites = NO_COMPOSITES
+) -> tuple[Condition, ...]:
+    """Return those of the rows of a gap, by position behind it."""
+    return tuple(
+        condition
+        for conditions in _by_gap(shape)
+        for condition in worth_weighing(*_with_index(conditions, indexed, composites))
+    )
+
+
+def weighed_conditions(
+    shape: PatternShape, indexed: frozenset[str], composites: Composites
+) -> tuple[Condition, ...]:
+    """Return the ranges worth looking up, of positions and of gaps, in pattern order."""
+    found = (
+        *index_conditions(shape, indexed, composites),
+        *gap_conditions(shape, indexed, composites),
+    )
+    return tuple(sorted(found, key=lambda c: c.order))
+
+
+def askable_conditions(
+    shape: PatternShape, indexed: frozenset[str], composites: Composites
+) -> tuple[Condition, ...]:
     """Return every range that an index can look up, of positions and of gaps, in pattern order."""
-    found = (*index_conditions(shape, indexed), *gap_conditions(shape, indexed))
+    found = (
+        condition
+        for conditions in (*_by_position(shape), *_by_gap(shape))
+        for kind in _with_index(conditions, indexed, composites)
+        for condition in kind
+    )
     return tuple(sorted(found, key=lambda c: c.order))
 
 
 def all_conditions(shape: PatternShape) -> tuple[Condition, ...]:
     """Return every range of the pattern, by position, with or without an index."""
+    return tuple(condition for conditions in _by_position(shape) for condition in conditions)
+
+
+def _by_position(shape: PatternShape) -> Iterator[tuple[Condition, ...]]:
+    """Yield the conditions of each position that has any."""
+    for index, position in enumerate(shape.positions):
+        if position.ranges:
+            yield _conditions(index, position, fills_gap=False)
+
+
+def _by_gap(shape: PatternShape) -> Iterator[tuple[Condition, ...]]:
+    """Yield the conditions of the rows of each gap that has any."""
+    for index, fill in enumerate(shape.fill_before):
+        if fill is not None and fill.ranges:
+            yield _conditions(index, fill, fills_gap=True)
+
+
+def _conditions(index: int, rows: Position, *, fills_gap: bool) -> tuple[Condition, ...]:
     return tuple(
-        Condition(index, position.symbol, attribute, ranges)
-        for index, position in enumerate(shape.positions)
-        for attribute, ranges in position.ranges.items()
+        Condition(index, rows.symbol, attribute, ranges, fills_gap)
+        for attribute, ranges in rows.ranges.items()
     )
 
 
+def _with_index(
+    conditions: Sequence[Condition], indexed: frozenset[str], composites: Composites
+) -> tuple[Sequence[Condition], Sequence[Condition]]:
+    """Return what indexes can look up of the conditions of one place: several at once, and each."""
+    ranges = {condition.attribute: condition.ranges for condition in conditions}
+    composed = composed_conditions(conditions[0], ranges, composites) if composites else ()
+    return composed, [c for c in conditions if c.attribute in indexed]
+
+
 def requested_conditions(
-    requested: str, query: BoundPatternQuery, shape: PatternShape, indexed: frozenset[str]
+    requested: str,
+    query: BoundPatternQuery,
+    shape: PatternShape,
+    indexed: frozenset[str],
+    composites: Composites = NO_COMPOSITES,
 ) -> tuple[Condition, ...]:
     """Return the conditions of ``all`` or ``indexes=…``.
 
@@ -108,7 +165,7 @@ def requested_conditions(
     PlanError
         If a name is not there or cannot be looked up, with what would be possible.
     """
-    usable = askable_conditions(shape, indexed)
+    usable = askable_conditions(shape, indexed, composites)
     if not usable:
         wanted = sorted({condition.attribute for condition in all_conditions(shape)})
         never = [position.symbol for position in shape.positions if position.is_impossible]
@@ -122,10 +179,13 @@ def requested_conditions(
             f"plan '{requested}' cannot apply: no attribute the pattern bounds has an index; "
             f"index one of {', '.join(wanted)}, or use plan 'tree' or 'full'"
         )
+    worth = weighed_conditions(shape, indexed, composites)
     if requested == "all":
-        return usable
+        return worth
     items = [item.strip() for item in requested.removeprefix(PREFIX).split(",")]
-    chosen = {c for item in items for c in _named(item, requested, query, shape, usable)}
+    chosen: set[Condition] = set()
+    for item in items:
+        chosen.update(_named(item, requested, query, shape, (usable, worth), composites))
     return tuple(condition for condition in usable if condition in chosen)
 
 
@@ -134,9 +194,14 @@ def _named(
     requested: str,
     query: BoundPatternQuery,
     shape: PatternShape,
-    usable: Sequence[Condition],
+    conditions: tuple[Sequence[Condition], Sequence[Condition]],
+    composites: Composites,
 ) -> list[Condition]:
-    """Return the conditions one item of ``indexes=`` names: ``A.x``, or ``A`` for all of A's."""
+    """Return the conditions one item of ``indexes=`` names: ``A.x``, or ``A`` for all of A's.
+
+    Any of the first of ``conditions`` can be named; those of the second are meant by ``A``.
+    """
+    usable, worth = conditions
     where = f"plan '{requested}' cannot apply"
     fills = [fill for fill in shape.fill_before if fill is not None]
     symbols = list(dict.fromkeys(place.symbol for place in (*shape.positions, *fills)))
@@ -146,7 +211,7 @@ def _named(
         raise PlanError(f"{where}: {_why_no_symbol(symbol, query, symbols)}")
     found = [
         condition
-        for condition in usable
+        for condition in (worth if attribute is None else usable)
         if condition.symbol == symbol and attribute in (None, condition.attribute)
     ]
     if found:
@@ -159,7 +224,14 @@ def _named(
             f"{where}: the condition of {symbol} bounds no attribute, so there is nothing to look "
             f"up; could be used: {instead}"
         )
-    if attribute is not None and attribute not in names:
+    if attribute is not None and attribute in composites:
+        first = composites[attribute][0][0]
+        raise PlanError(
+            f"{where}: the condition of {symbol} does not bound '{first}', which comes first in "
+            f"the index on {attribute}; could be used: {instead}"
+        )
+    composite = None if attribute is None else parse_composite(names, attribute)
+    if attribute is not None and attribute not in names and composite is None:
         hint = did_you_mean(attribute, names) or f" (it bounds: {', '.join(names)})"
         raise PlanError(
             f"{where}: the condition of {symbol} bounds no attribute '{attribute}'{hint}"

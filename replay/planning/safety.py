@@ -430,7 +430,7 @@ class _Asking:
         unasked: dict[Lookup, list[Selectivity]] = {}
         for known in self.plan.selectivities:
             is_new = known.indexed and known.condition.lookup not in self.counts
-            if is_new and not known.condition.fills_gap:
+            if is_new and not known.is_said and not known.condition.fills_gap:
                 unasked.setdefault(known.condition.lookup, []).append(known)
         weights, base = self.plan.weights, self.statistics.leaves.base
         best, why, least_s = None, "", math.inf

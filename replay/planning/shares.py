@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -11,7 +12,8 @@ import pyarrow as pa
 
 from costmodel.arrays import FloatArray
 from indexing.key_range import KeyRange, KeyRanges
-from replay.planning.extremes import ATTRIBUTES_KEPT, TimeBounds
+from replay.planning.extremes import ATTRIBUTES_KEPT, TimeBounds, may_contain
+from replay.planning.plan import Lookup
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
 
 RANGES_MEASURED_MAX: Final = 16
@@ -89,6 +91,38 @@ class Spread:
             return shares
         known = float(shares[bounds.known].mean()) if bounds.known.any() else 1.0
         return np.where(bounds.known, shares, known)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockShares:
+    """What the tree says of single attributes, block by block."""
+
+    count: IntArray
+    """Events of each block."""
+    spreads: Mapping[str, Spread]
+    admitted: Mapping[Lookup, BoolArray]
+    """Blocks that may hold an event in a range, as far as the coarse pattern map has it."""
+
+    def blocks_with(self, parts: Sequence[Lookup]) -> tuple[BoolArray, FloatArray]:
+        """Return which blocks may hold events in all of some ranges, and what share of theirs.
+
+        Attributes are taken as independent within a block.
+        """
+        admitted, shares = self._blocks_with(parts[0])
+        for part in parts[1:]:
+            mask, inside = self._blocks_with(part)
+            admitted, shares = admitted & mask, shares * inside
+        return admitted, shares
+
+    def _blocks_with(self, part: Lookup) -> tuple[BoolArray, FloatArray]:
+        name, ranges = part
+        spread, mask = self.spreads[name], self.admitted.get(part)
+        mask = may_contain(ranges, spread.bounds) if mask is None else mask
+        return mask, spread.shares(ranges, mask, self.count)
+
+    def measures(self, parts: Sequence[Lookup]) -> bool:
+        """Return whether shares tell how many events are in the ranges, were it not for fences."""
+        return all(self.spreads[name].measures(ranges) for name, ranges in parts)
 
 
 @lru_cache(ATTRIBUTES_KEPT)

@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 
 from costmodel.parameters import CostParameters
 from indexing.key_range import KeyRanges
+from indexing.keys import KeyKind
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+
+Composites = Mapping[str, tuple[tuple[str, KeyKind], ...]]
+"""Columns of each index over several, in the order its keys compare them in, with the kind of
+their keys; by the index's name."""
 
 
 class Leaves(Protocol):
@@ -109,7 +114,12 @@ class StreamStatistics(Timeline, Protocol):
 
     @property
     def indexed(self) -> frozenset[str]:
-        """Attributes that have a secondary index."""
+        """Attributes that have a secondary index, and names of those over several columns."""
+        ...
+
+    @property
+    def composites(self) -> Composites:
+        """Of ``indexed``, the indexes over several columns."""
         ...
 
     @property

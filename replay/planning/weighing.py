@@ -17,8 +17,10 @@ from replay.language.bound import (
     SkipMode,
     attributes,
 )
+from replay.planning.appended import Aside
 from replay.planning.block_ranges import count_blocks, mask_of, no_blocks
 from replay.planning.coarse_map import position_masks, surviving_buckets
+from replay.planning.composed import is_said, said_once
 from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.fills import Fills
 from replay.planning.intervals import BRIDGE_BLOCKS
@@ -28,7 +30,7 @@ from replay.planning.requests import all_conditions, gap_conditions, index_condi
 from replay.planning.sampling import SampleEvents
 from replay.planning.segments import Pool, to_segments, window_rates
 from replay.planning.shape import PatternShape
-from replay.planning.shares import Spread
+from replay.planning.shares import BlockShares, Spread
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, StreamStatistics
 
 RIM_MAX = 0.5
@@ -84,8 +86,12 @@ class Weighed:
     usable: tuple[Condition, ...]
     """Conditions of positions with an index, by position: those of ``features``."""
     features: PlanFeatures
+    lookups: tuple[Lookup, ...]
+    """The lookups of ``features``, in their order."""
     fills: Fills
     """Conditions of gaps with an index, which the cost model does not know."""
+    aside: Aside
+    """Conditions of positions asked for by name though others say more."""
     selectivities: tuple[Selectivity, ...]
     """What is known of each range of the pattern, by position."""
     segment: IntArray
@@ -112,10 +118,14 @@ class Weighed:
 
     def as_features(self, plan: tuple[Condition, ...]) -> tuple[PlanFeatures, BoolArray]:
         """Return any plan as the cost model takes it: features and one row of conditions."""
-        row = self.rows_of([plan])[0]
+        features, lookups, row = self.features, self.lookups, self.rows_of([plan])[0]
+        added = [condition for condition in plan if condition in self.aside.density]
+        if added:
+            features, lookups = self.aside.append(features, lookups, plan)
+            row = np.append(row, [True] * len(added))
         if not any(condition.fills_gap for condition in plan):
-            return self.features, row
-        return self.fills.merge(self.features, row, plan)
+            return features, row
+        return self.fills.merge(features, lookups, row, plan)
 
     def plan_of(self, row: BoolArray) -> tuple[Condition, ...]:
         """Return the conditions of one such row."""
@@ -129,6 +139,7 @@ def weigh(
     coarse: CoarseMap,
     *,
     with_indexes: bool = True,
+    asked: Sequence[Condition] = (),
 ) -> Weighed:
     """Gather what the cost model needs to estimate any set of a query's conditions.
 
@@ -138,19 +149,24 @@ def weigh(
         The coarse pattern map, with at least one stretch.
     with_indexes
         False leaves indexes aside: what is known is what the tree tells.
+    asked
+        Conditions of a plan asked for by name, of which some may not be worth a thought else.
     """
-    indexed = statistics.indexed if with_indexes else frozenset()
-    usable = index_conditions(shape, indexed)
-    gaps = gap_conditions(shape, indexed)
-    counted = _Counted.of((*usable, *gaps), statistics, coarse.stretches)
+    known = _Known.of(shape, statistics, asked) if with_indexes else _Known((), (), ())
+    usable, gaps = known.usable, known.gaps
+    counted = _Counted.of((*usable, *known.aside, *gaps), statistics, coarse.stretches)
     crowding = 1.0
     if with_indexes and query.within is not None and len(shape.blocks) > 1:
         crowding = statistics.crowding(query.within)
-    rates = _Rates.of(query, shape, statistics, coarse, gaps, counted.between, crowding)
+    singles = all_conditions(shape)
+    composed = tuple(c for c in (*usable, *known.aside) if c.together)
+    rates = _Rates.of(
+        query, shape, statistics, coarse, (*composed, *gaps), counted.between, crowding
+    )
     lookups = list(dict.fromkeys(condition.lookup for condition in usable))
     number = {lookup: at for at, lookup in enumerate(lookups)}
     block_at = shape.block_at
-    conditions = all_conditions(shape)
+    conditions = said_once(singles, [c for c in usable if c.together])
     features = PlanFeatures(
         n_events=statistics.n_events,
         n_blocks=statistics.n_blocks,
@@ -175,16 +191,41 @@ def weigh(
     if rates.left_out:
         left_out_steps = rates.left_out_steps(features, conditions, block_at)
         features = replace(features, left_out_steps=left_out_steps)
-    n_events = statistics.n_events
-    known = tuple(
-        _selectivity(condition, counted.between.get(condition.lookup), rates, n_events)
-        for condition in (*conditions, *gaps)
+    selectivities = tuple(
+        _selectivity(condition, counted.between.get(condition.lookup), rates, statistics, usable)
+        for condition in (*singles, *composed, *gaps)
     )
-    never = next((c for c in usable if c.lookup in counted.absent), None)
-    fills = Fills(
-        gaps, block_at, rates.columns([c.lookup for c in gaps]), tuple(lookups), counted.read
+    never = next((c for c in (*usable, *known.aside) if c.lookup in counted.absent), None)
+    fills = Fills(gaps, block_at, rates.columns([c.lookup for c in gaps]), counted.read)
+    aside = Aside({c: rates.density[c.lookup] for c in known.aside}, block_at, counted.read)
+    return Weighed(
+        usable, features, tuple(lookups), fills, aside, selectivities, rates.segment, never
     )
-    return Weighed(usable, features, fills, known, rates.segment, never)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Conditions with an index."""
+
+    usable: tuple[Condition, ...]
+    """Of positions, worth weighing."""
+    gaps: tuple[Condition, ...]
+    """Of gaps, worth weighing or asked for."""
+    aside: tuple[Condition, ...]
+    """Of positions, asked for though others say more."""
+
+    @classmethod
+    def of(
+        cls, shape: PatternShape, statistics: StreamStatistics, asked: Sequence[Condition]
+    ) -> _Known:
+        usable = index_conditions(shape, statistics.indexed, statistics.composites)
+        gaps = gap_conditions(shape, statistics.indexed, statistics.composites)
+        further = [c for c in asked if c not in usable and c not in gaps]
+        return cls(
+            usable,
+            (*gaps, *(c for c in further if c.fills_gap)),
+            tuple(c for c in further if not c.fills_gap),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,49 +297,6 @@ def count_predicates(query: BoundPatternQuery) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tree:
-    """What the tree says of single attributes, block by block."""
-
-    count: IntArray
-    """Events of each block."""
-    spreads: dict[str, Spread]
-    admitted: dict[Lookup, BoolArray]
-    """Blocks that may hold an event in a range, as far as the coarse pattern map has it."""
-
-    @classmethod
-    def of(
-        cls, conditions: Sequence[Condition], coarse: CoarseMap, statistics: StreamStatistics
-    ) -> _Tree:
-        names = dict.fromkeys(name for condition in conditions for name, _ in condition.parts)
-        return cls(
-            statistics.leaves.count,
-            {name: Spread.of(coarse.bounds.get(name) or statistics.bounds(name)) for name in names},
-            {condition.lookup: mask for condition, mask in coarse.admitted.items()},
-        )
-
-    def blocks_with(self, parts: Sequence[Lookup]) -> tuple[BoolArray, FloatArray]:
-        """Return which blocks may hold events in all of some ranges, and what share of theirs.
-
-        Attributes are taken as independent within a block.
-        """
-        admitted, shares = self._blocks_with(parts[0])
-        for part in parts[1:]:
-            mask, inside = self._blocks_with(part)
-            admitted, shares = admitted & mask, shares * inside
-        return admitted, shares
-
-    def _blocks_with(self, part: Lookup) -> tuple[BoolArray, FloatArray]:
-        name, ranges = part
-        spread, mask = self.spreads[name], self.admitted.get(part)
-        mask = may_contain(ranges, spread.bounds) if mask is None else mask
-        return mask, spread.shares(ranges, mask, self.count)
-
-    def measures(self, parts: Sequence[Lookup]) -> bool:
-        """Return whether shares tell how many events are in the ranges, were it not for fences."""
-        return all(self.spreads[name].measures(ranges) for name, ranges in parts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Rates:
     """How often each range occurs in each of s segments."""
 
@@ -327,7 +325,7 @@ class _Rates:
         shape: PatternShape,
         statistics: StreamStatistics,
         coarse: CoarseMap,
-        gaps: Sequence[Condition],
+        further: Sequence[Condition],
         between: Mapping[Lookup, tuple[int, int]],
         crowding: float,
     ) -> _Rates:
@@ -335,8 +333,8 @@ class _Rates:
 
         Parameters
         ----------
-        gaps
-            Conditions of gaps, which the coarse map knows nothing of.
+        further
+            Conditions besides those of the coarse map: of gaps, and of several attributes.
         between
             Least and most events in each range that has an index.
         crowding
@@ -352,15 +350,20 @@ class _Rates:
         outside[pool.blocks] = 0.0
         outside /= max(float(outside.sum()), 1.0)
         left_out: dict[Lookup, float] = {}
-        conditions = (*coarse.admitted, *gaps)
-        tree = _Tree.of(conditions, coarse, statistics)
+        conditions = (*coarse.admitted, *further)
+        names = dict.fromkeys(name for condition in conditions for name, _ in condition.parts)
+        tree = BlockShares(
+            leaves.count,
+            {name: Spread.of(coarse.bounds.get(name) or statistics.bounds(name)) for name in names},
+            {condition.lookup: mask for condition, mask in coarse.admitted.items()},
+        )
         for c in conditions:
             if c.lookup in density:
                 continue
             admitted, shares = tree.blocks_with(c.parts)
             told = float(shares @ leaves.count)
             fences = between.get(c.lookup)
-            is_told = fences is None or tree.measures(c.parts)
+            is_told = fences is None or (not c.together and tree.measures(c.parts))
             expected[c.lookup] = _expected(c.lookup, fences, told if is_told else None, statistics)
             if fences is not None:
                 # Where there are entries, a block that admits them may have one.
@@ -446,11 +449,17 @@ def _expected(
 
 
 def _selectivity(
-    condition: Condition, fences: tuple[int, int] | None, rates: _Rates, n_events: int
+    condition: Condition,
+    fences: tuple[int, int] | None,
+    rates: _Rates,
+    statistics: StreamStatistics,
+    usable: Sequence[Condition],
 ) -> Selectivity:
-    fraction = min(rates.expected[condition.lookup] / max(n_events, 1), 1.0)
+    fraction = min(rates.expected[condition.lookup] / max(statistics.n_events, 1), 1.0)
+    said = condition not in usable and is_said(condition, usable)
     if fences is None:
-        return Selectivity(condition, fraction, FROM_TREE, False)
+        has_index = said and condition.attribute in statistics.indexed
+        return Selectivity(condition, fraction, FROM_TREE, has_index, said)
     least, most = fences
     source = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    return Selectivity(condition, fraction, f"{FROM_FENCES} ({source} events)", True)
+    return Selectivity(condition, fraction, f"{FROM_FENCES} ({source} events)", True, said)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from costmodel.choice import in_words
+from indexing.composite import Composite, parse_composite
 from replay.errors import PlanError
 from replay.language.bound import Expression
 from replay.language.bound_select import JoinKind, JoinRelation, Relation, StreamRelation
@@ -163,17 +164,27 @@ def _requests(join: JoinRelation, requested: str) -> tuple[str, str]:
     names = JoinNames.of(join)
     asked: tuple[list[str], list[str]] = ([], [])
     for item in (item.strip() for item in requested.removeprefix(PREFIX).split(",")):
-        sides = [place for place, of in enumerate((names.left, names.right)) if item in of]
+        own = [_own_name(of, item) for of in (names.left, names.right)]
+        sides = [place for place, name in enumerate(own) if name is not None]
         if not sides:
             known = ", ".join((*names.left, *names.right))
             raise PlanError(f"plan '{requested}': the join has no column '{item}' (it has {known})")
-        own = (names.left, names.right)[sides[0]][item]
         relation = (join.left, join.right)[sides[0]]
-        asked[sides[0]].append(f"{_stream(relation)}.{own}")
+        asked[sides[0]].append(f"{_stream(relation)}.{own[sides[0]]}")
     if all(asked):
         raise PlanError(f"plan '{requested}' names columns of both sides; one side drives a join")
     left, right = (PREFIX + ",".join(items) if items else "full" for items in asked)
     return left, right
+
+
+def _own_name(names: Mapping[str, str], item: str) -> str | None:
+    """Return a side's own name of a column of the join, or of several joined by ``+``."""
+    if item in names:
+        return names[item]
+    composite = parse_composite(names, item)
+    if composite is None:
+        return None
+    return Composite(tuple(names[part] for part in composite.parts)).name
 
 
 def _stream(relation: Relation) -> str:

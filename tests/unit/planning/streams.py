@@ -13,7 +13,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from costmodel.parameters import DEFAULT_PARAMETERS
+from indexing.composite import Composite, to_composite_column
 from indexing.key_range import KeyRange, KeyRanges
+from indexing.keys import KeyKind, key_kind
 from replay.language.bound import (
     Alternate,
     Anchor,
@@ -152,6 +154,7 @@ class SmallStatistics:
         unknown_blocks: Sequence[int] = (),
         key: str | None = None,
         derived: Sequence[str] = (),
+        composites: Sequence[Sequence[str]] = (),
     ) -> None:
         self.rows = rows
         times = [row["t"] for row in rows]
@@ -169,12 +172,31 @@ class SmallStatistics:
             np.array([times[b - 1] for _, b in self.blocks], dtype=np.int64),
             np.array([min(np.diff(times[a:b]), default=-1) for a, b in self.blocks], np.int64),
         )
-        self.indexed = frozenset(indexed)
+        self.composites = {"+".join(parts): self._kinds(parts) for parts in composites}
+        self.indexed = frozenset((*indexed, *self.composites))
         self.key = key
         self.n_keys = 1.0 if key is None else float(max(1, len({row[key] for row in rows})))
         self.derived = frozenset(derived)
         self.parameters = DEFAULT_PARAMETERS
         self._unknown = np.array([i in unknown_blocks for i in range(self.n_blocks)], dtype=bool)
+
+    def _kinds(self, parts: Sequence[str]) -> tuple[tuple[str, KeyKind], ...]:
+        columns = [self._column(part) for part in parts]
+        return tuple(
+            (part, key_kind(column.type, part)) for part, column in zip(parts, columns, strict=True)
+        )
+
+    def _column(self, name: str) -> pa.Array:
+        column = pa.array([row[name] for row in self.rows])
+        return column.cast(pa.int64()) if pa.types.is_null(column.type) else column
+
+    def _keys(self, name: str) -> list[Any]:
+        """Return what an index of that name holds of each row; None: nothing."""
+        if name not in self.composites:
+            return [row[name] for row in self.rows]
+        parts = tuple(part for part, _ in self.composites[name])
+        table = pa.table({part: self._column(part) for part in parts})
+        return to_composite_column(table, Composite(parts)).to_pylist()
 
     def crowding(self, within: int) -> float:
         """Return what is told of windows that begin at events: as full as any."""
@@ -213,7 +235,7 @@ class SmallStatistics:
         return float(len(self.occurrences(name, ranges).seq))
 
     def occurrences(self, name: str, ranges: KeyRanges, *, with_keys: bool = False) -> Occurrences:
-        found = [i for i, row in enumerate(self.rows) if is_in(ranges, row[name])]
+        found = [i for i, key in enumerate(self._keys(name)) if is_in(ranges, key)]
         seqs = np.array(found, dtype=np.int64)
         times = np.array([self.rows[i]["t"] for i in found], dtype=np.int64)
         if not with_keys:

@@ -398,12 +398,15 @@ def test_window_longer_than_the_stream_is_planned(requested):
     st.none() | st.integers(0, 12),
     st.booleans(),
     st.sampled_from(("auto", "full", "tree", "all")),
+    st.sets(st.sampled_from(("a", "b", "a+b", "b+a", "b+k"))),
 )
 def test_whatever_plan_is_chosen_every_match_is_replayed(
-    pattern, defines, stream, block, within, partitioned, requested
+    pattern, defines, stream, block, within, partitioned, requested, indexes
 ):
     query = query_of(pattern, defines, within=within, partition_by=("k",) if partitioned else ())
-    statistics = SmallStatistics(stream, block, ["a", "b"])
+    singles = [name for name in indexes if "+" not in name]
+    composites = [name.split("+") for name in indexes if "+" in name]
+    statistics = SmallStatistics(stream, block, singles, composites=composites)
     # Weights at which nothing but the number of blocks counts make auto try every kind of plan.
     parameters = CostParameters(value_s=0, entry_s=0, sort_s=0, seek_s=0, full_margin=1)
     try:

@@ -256,7 +256,8 @@ def test_a_sample_of_everything_is_the_stream(data: st.DataObject) -> None:
     """Each place a stretch of its own: what is found there is what the stream has there."""
     # Of a column without any value the type would not be known.
     events = [*data.draw(rows(12)), {"t": 99, "a": 2, "b": 2, "k": 0}]
-    statistics = SmallStatistics(events, 2, "ab", key="k")
+    composites = data.draw(st.sampled_from([[], [("a", "b")], [("b", "a"), ("a", "k")]]))
+    statistics = SmallStatistics(events, 2, "ab", key="k", composites=composites)
     query = query_of(
         data.draw(patterns(3)),
         [data.draw(conditions()) for _ in range(3)],
@@ -264,7 +265,7 @@ def test_a_sample_of_everything_is_the_stream(data: st.DataObject) -> None:
         partition_by=data.draw(st.sampled_from([(), ("k",)])),
     )
     shape = to_shape(query)
-    usable = index_conditions(shape, frozenset("ab"))
+    usable = index_conditions(shape, frozenset("ab"), statistics.composites)
     if not usable or shape.is_impossible:
         return
     n = statistics.n_blocks
