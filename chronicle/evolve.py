@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE
+from chronicle.composite_names import composite_parts
 from chronicle.declared import add_declared
 from chronicle.derived_attributes import Delta, check_derived, parse_declared
 from chronicle.errors import CommitConflictError, SchemaError
@@ -145,6 +146,12 @@ def new_field(stored: pa.Schema, name: str, data_type: pa.DataType) -> pa.Field:
         )
     if not name or name != name.strip():
         raise SchemaError(f"'{name}' cannot name a column; give a name without spaces around it")
+    joined = composite_parts(stored.names, name)
+    if joined is not None and all(part in stored.names for part in joined):
+        raise SchemaError(
+            f"'{name}' is what an index on {' and '.join(joined)} together is called, so no column "
+            "can be added of that name; take another"
+        )
     return normalise_schema(stored.append(pa.field(name, data_type))).field(name)
 
 

@@ -15,13 +15,17 @@ from cli.tend import runner
 
 def create(
     stream: StreamArgument,
-    attributes: Annotated[list[str], typer.Argument(help="Columns, or as 'delta(COLUMN)'.")],
+    attributes: Annotated[
+        list[str], typer.Argument(help="Columns, as 'delta(COLUMN)', or together as A+B.")
+    ],
     store: StoreOption,
     spark: SparkOption = None,
 ) -> None:
     """Index attributes of a stream that holds events; complete what an index lacks.
 
-    Example: chronicle index create crimes district crime_code --store data
+    Columns joined by + make one index that answers conditions on all of them at once.
+
+    Example: chronicle index create crimes district district+crime_code --store data
     """
     from indexing.lifecycle import create_index
 
@@ -38,7 +42,7 @@ def create(
 
 def drop(
     stream: StreamArgument,
-    attribute: Annotated[str, typer.Argument(help="Indexed column.")],
+    attribute: Annotated[str, typer.Argument(help="What is indexed, as 'list' names it.")],
     store: StoreOption,
 ) -> None:
     """Drop an index; queries answer the same without it.
@@ -83,7 +87,7 @@ def compact(
     stream: StreamArgument,
     store: StoreOption,
     attribute: Annotated[
-        str | None, typer.Option("--on", help="Indexed column; else all indexes.")
+        str | None, typer.Option("--on", help="What is indexed; else all indexes.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Make one run of all.")] = False,
     spark: SparkOption = None,

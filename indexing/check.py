@@ -14,12 +14,13 @@ from chronicle.check import COMMITTED
 from chronicle.delta_log import LiveFile
 from chronicle.errors import CorruptBlockError, StorageError
 from chronicle.finding import CheckedEvents, Finding, Findings
+from indexing.attributes import indexed_field
 from indexing.config import MERGE_GROUPS, TAIL_FILE_EVENTS
 from indexing.digest import EntryDigest, digest_entries, digest_file
 from indexing.errors import CorruptRunError
 from indexing.keys import key_kind
 from indexing.run import FileRun, open_run
-from indexing.tables import index_table, indexed_attributes, indexed_field, is_of_one_file
+from indexing.tables import index_table, indexed_attributes, is_of_one_file
 
 WHOLE = "runs are there with the size the log says, and every byte matches its checksum"
 COVER = "runs cover data files that exist, with the events they have"
@@ -44,8 +45,7 @@ def check_runs(events: CheckedEvents, *, deep: bool) -> list[Finding]:
     """
     findings = Findings(events.stream_dir.parent)
     checker = _RunChecker(events, findings, deep=deep)
-    names = (*events.schema.names, *events.settings.derived)
-    attributes = indexed_attributes(events.stream_dir, names)
+    attributes = indexed_attributes(events.stream_dir, events.schema.names, events.settings.derived)
     n_runs = sum(checker.check_index(attribute) for attribute in attributes)
     runs = f"{n_runs} runs of {len(attributes)} indexes"
     for invariant in (WHOLE, COVER, FENCES, COVERED, *([ENTRIES] if deep else [])):

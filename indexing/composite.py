@@ -22,12 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chronicle.composite_names import SEPARATOR, composite_parts
 from indexing.bounds import Bounds, to_bounds
 from indexing.config import COMPOSITE_PARTS_MAX, COMPOSITE_POINTS_MAX, COMPOSITE_RANGES_MAX
 from indexing.key_range import KeyRange, KeyRanges
 from indexing.keys import KeyKind, key_kind, to_keys
-
-SEPARATOR = "+"
 
 _NONE = "\x00"
 _SOME = "\x01"
@@ -60,10 +59,8 @@ def parse_composite(columns: Collection[str], attribute: str) -> Composite | Non
     attribute
         Names of two to four columns, none twice, joined by ``+``.
     """
-    if SEPARATOR not in attribute or attribute in columns:
-        return None
-    parts = tuple(attribute.split(SEPARATOR))
-    if len(set(parts)) < len(parts) or len(parts) > COMPOSITE_PARTS_MAX:
+    parts = composite_parts(columns, attribute)
+    if parts is None or len(set(parts)) < len(parts) or len(parts) > COMPOSITE_PARTS_MAX:
         return None
     return Composite(parts) if all(part in columns for part in parts) else None
 

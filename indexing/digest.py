@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from chronicle.derived_attributes import columns_for, extend, find_derived
 from chronicle.finding import CheckedEvents
 from chronicle.time import to_int64
-from indexing.keys import to_keys
+from indexing.attributes import columns_to_index, keys_of, with_derived
 from indexing.objects import to_objects
 from indexing.run import GroupEntries
 
@@ -72,13 +71,11 @@ def digest_file(
         If the file cannot be read.
     """
     time, key = events.settings.time, events.settings.key
-    columns = columns_for(events.schema, [attribute], key)
+    columns = columns_to_index(events.schema, [attribute], key)
     wanted = dict.fromkeys((*columns, time, *([key] if with_objects and key else [])))
     n_blocks = len(events.reader.block_counts(name))
     table = events.reader.read(name, range(n_blocks), list(wanted))
-    if find_derived(events.schema, attribute) is not None:
-        table = extend(table, [attribute], key)
-    keys = to_keys(table.column(attribute), attribute)
+    keys = keys_of(with_derived(table, [attribute], key), attribute)
     t = to_int64(table.column(time), name=time).to_numpy()
     objects = None
     if with_objects and key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from chronicle.composite_names import SEPARATOR
 from chronicle.errors import ChronicleError, did_you_mean
 
 
@@ -24,7 +25,10 @@ class UnknownIndexError(IndexingError, LookupError):
         self.name = name
         self.candidates = tuple(sorted(candidates))
         known = ", ".join(self.candidates) or "none"
-        hint = did_you_mean(name, self.candidates)
+        # The same columns in another order are another index.
+        parts = sorted(name.split(SEPARATOR))
+        alike = [one for one in self.candidates if sorted(one.split(SEPARATOR)) == parts]
+        hint = f"; did you mean '{alike[0]}'?" if alike else did_you_mean(name, self.candidates)
         super().__init__(f"no index on '{name}' (indexes: {known}){hint}")
 
 

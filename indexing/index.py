@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -389,13 +389,13 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
     Reads the index tables' logs where they are new; opens no run before it is needed.
     """
     key = (str(snapshot.stream_dir), snapshot.version)
-    columns = (*snapshot.schema.names, *snapshot.settings.derived)
     known = _sets.find(key)
-    if known is not None and known.snapshot is snapshot and _is_current(known, columns):
+    if known is not None and known.snapshot is snapshot and _is_current(known):
         return known
     stream_dir = Path(snapshot.stream_dir)
     tables, faults = {}, []
-    for attribute in indexed_attributes(stream_dir, columns):
+    derived = snapshot.settings.derived
+    for attribute in indexed_attributes(stream_dir, snapshot.schema.names, derived):
         try:
             state = delta_log.load_table(stream_dir / INDEX_FOLDER / attribute)
             names = tuple(sorted(file.name for file in state.files))
@@ -409,10 +409,11 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
     return opened
 
 
-def _is_current(known: IndexSet, columns: Sequence[str]) -> bool:
+def _is_current(known: IndexSet) -> bool:
     """Return whether the indexes of a stream are those, at the versions they were opened at."""
     stream_dir = known.snapshot.stream_dir
-    return index_folders(stream_dir, columns) == known.attributes and all(
+    names = known.snapshot.schema.names, known.snapshot.settings.derived
+    return index_folders(stream_dir, *names) == known.attributes and all(
         _is_latest(f"{stream_dir}/{INDEX_FOLDER}/{attribute}", table.version)
         for attribute, table in known.tables.items()
     )

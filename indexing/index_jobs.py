@@ -13,8 +13,8 @@ import pyarrow as pa
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
 from chronicle.derived import DerivedChange, DerivedFile
-from chronicle.derived_attributes import columns_for
 from chronicle.time import to_int64
+from indexing.attributes import columns_to_index
 from indexing.compaction import merge_indexes
 from indexing.writer import RunWriter
 
@@ -95,7 +95,7 @@ def write_runs(text: str) -> str:
     reader = BlockReader(stream_dir / EVENTS_TABLE, schema)
     counts = reader.block_counts(task.data_file)
     key = () if task.key is None else (task.key,)
-    needed = columns_for(schema, task.attributes, task.key)
+    needed = columns_to_index(schema, task.attributes, task.key)
     columns = list(dict.fromkeys((*needed, task.time, *key)))
     events = reader.read(task.data_file, range(len(counts)), columns)
     time = to_int64(events.column(task.time), name=task.time)

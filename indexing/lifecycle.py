@@ -17,6 +17,7 @@ from chronicle.evolve import add_derived
 from chronicle.jobs import Runner, run_locally
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream
+from indexing.attributes import find_composite, names_attribute
 from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
 from indexing.errors import UnknownIndexError
 from indexing.index import open_indexes
@@ -111,8 +112,8 @@ def create_index(
     stream
         The stream; others may append to it meanwhile.
     attributes
-        Columns of any type with an order, and derived attributes such as ``delta(speed)``, which
-        are declared if they are new.
+        Columns of any type with an order; two to four such columns together, as ``district+beat``;
+        and derived attributes such as ``delta(speed)``, which are declared if they are new.
     runner
         Runs the jobs, one for each data file.
     least_events
@@ -164,7 +165,8 @@ def create_index(
 
 def _declare(stream: Stream, attributes: Sequence[str]) -> tuple[str, ...]:
     """Declare what is derived; return the attributes under the names they are stored by."""
-    found = [find_derived(stream.schema, attribute) for attribute in attributes]
+    schema = stream.schema
+    found = [None if find_composite(schema, a) else find_derived(schema, a) for a in attributes]
     derived = [each.name for each in found if each is not None]
     if derived:
         add_derived(stream, derived)
@@ -236,10 +238,10 @@ def drop_index(stream: Stream, attribute: str) -> int:
     """
     folder = stream.path / INDEX_FOLDER
     gone = folder / f"{DROPPED_PREFIX}{uuid.uuid4().hex}"
-    names = (*stream.schema.names, *stream.settings.derived)
-    is_index = attribute in names and names_folder(attribute)
+    names = (stream.schema.names, stream.settings.derived)
+    is_index = names_attribute(*names, attribute) and names_folder(attribute)
     if not is_index or not (folder / attribute).is_dir():
-        known = indexed_attributes(stream.path, names)
+        known = indexed_attributes(stream.path, *names)
         raise UnknownIndexError(attribute, candidates=known)
     try:
         (folder / attribute).rename(gone)

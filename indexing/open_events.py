@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from chronicle.derived_attributes import find_derived, open_key
+from indexing.attributes import indexed_field
 from indexing.bounds import Bounds, to_bounds
 from indexing.key_range import Key, KeyRange, KeyRanges
 from indexing.keys import KeyKind, key_kind
-from indexing.tables import indexed_field
 
 
 @dataclass(frozen=True, slots=True)

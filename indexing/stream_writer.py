@@ -19,7 +19,7 @@ def writer_for(stream: Stream, *, least_events: int = TAIL_FILE_EVENTS) -> RunWr
         Data files of fewer events get no run: they are tail.
     """
     return RunWriter(
-        indexed_attributes(stream.path, (*stream.schema.names, *stream.settings.derived)),
+        indexed_attributes(stream.path, stream.schema.names, stream.settings.derived),
         stream.settings.time,
         key=stream.settings.key,
         least_events=least_events,

@@ -6,14 +6,11 @@ import os
 import re
 import unicodedata
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 
-import pyarrow as pa
-
 from chronicle import delta_log
-from chronicle.derived_attributes import attribute_field
-from indexing.errors import IndexingError
+from indexing.attributes import names_attribute
 
 INDEX_FOLDER = "index"
 """Folder inside a stream that holds one Delta table per indexed attribute."""
@@ -52,43 +49,30 @@ def is_of_one_file(run: str) -> bool:
     return _DATA_FILE.fullmatch(run) is not None
 
 
-def indexed_field(schema: pa.Schema, attribute: str) -> pa.Field:
-    """Return name and type of a column or a derived attribute to index.
-
-    Raises
-    ------
-    IndexingError
-        If it is neither.
-    SchemaError
-        If it is an attribute that cannot be derived from these columns.
-    """
-    field = attribute_field(schema, attribute)
-    if field is None:
-        raise IndexingError(
-            f"no column '{attribute}' to index (columns: {', '.join(schema.names)})"
-        )
-    return field
-
-
-def indexed_attributes(stream_dir: Path | str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return which of ``columns`` have an index table, sorted; lists one folder.
+def indexed_attributes(
+    stream_dir: Path | str, columns: Collection[str], derived: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return what has an index table, sorted; lists one folder.
 
     Parameters
     ----------
     stream_dir
         Folder of the stream.
-    columns
-        Names of the stream's columns and derived attributes.
+    columns, derived
+        Names of the stream's columns and of its derived attributes. What is called otherwise, or
+        joins other columns, is left out.
     """
     folder = f"{stream_dir}/{INDEX_FOLDER}"
-    named = index_folders(stream_dir, columns)
+    named = index_folders(stream_dir, columns, derived)
     return tuple(name for name in named if delta_log.table_exists(f"{folder}/{name}"))
 
 
-def index_folders(stream_dir: Path | str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return which of ``columns`` have a folder of an index, sorted, with a table in it or not."""
+def index_folders(
+    stream_dir: Path | str, columns: Collection[str], derived: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return what has a folder of an index, sorted, with a table in it or not."""
     try:
         names = os.listdir(f"{stream_dir}/{INDEX_FOLDER}")  # noqa: PTH208 - names are wanted
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    return tuple(sorted(frozenset(columns).intersection(names)))
+    return tuple(sorted(name for name in names if names_attribute(columns, derived, name)))

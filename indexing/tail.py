@@ -8,16 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from chronicle.derived_attributes import columns_for, extend, find_derived
 from chronicle.layout import DataFile
 from chronicle.snapshot import Snapshot
 from chronicle.time import to_int64
+from indexing.attributes import (
+    columns_to_index,
+    is_told_by_neighbours,
+    keys_of,
+    with_derived,
+)
 from indexing.bounds import Bounds
 from indexing.cache import BoundedCache
 from indexing.config import FENCE_ENTRIES, MEMTABLE_CACHE_BYTES, MEMTABLE_EVENTS, SCAN_EVENTS
 from indexing.cover import Segments
 from indexing.entries import sort_entries
-from indexing.keys import KeyKind, Keys, to_keys
+from indexing.keys import KeyKind, Keys
 from indexing.lookup import PlacedRun, Reading, Taken
 from indexing.objects import join_objects, to_codes, to_objects
 from indexing.run import MemoryRun
@@ -109,19 +114,20 @@ class TailFile:
         settings = self.snapshot.settings
         time, key = settings.time, settings.key if with_objects else None
         schema = self.snapshot.schema
-        derived = [] if find_derived(schema, self.attribute) is None else [self.attribute]
-        names = (*columns_for(schema, [self.attribute], settings.key), time, key)
+        as_one = is_told_by_neighbours(schema, self.attribute)
+        names = (*columns_to_index(schema, [self.attribute], settings.key), time, key)
         columns = list(dict.fromkeys(name for name in names if name is not None))
         start = first
         while start < first + n_blocks:
             beyond = int(np.searchsorted(base, base[start] + SCAN_EVENTS, side="right")) - 1
-            end = first + n_blocks if derived else min(first + n_blocks, max(start + 1, beyond))
+            end = first + n_blocks if as_one else min(first + n_blocks, max(start + 1, beyond))
             blocks = np.arange(start, end, dtype=np.int64)
-            table = extend(self.snapshot.read_blocks(blocks, columns), derived, settings.key)
+            read = self.snapshot.read_blocks(blocks, columns)
+            table = with_derived(read, [self.attribute], settings.key)
             yield _Scanned(
                 int(base[start]),
                 to_int64(table[time], name=time).to_numpy(zero_copy_only=False),
-                to_keys(table[self.attribute], self.attribute),
+                keys_of(table, self.attribute),
                 None if key is None else to_objects(table[key], key),
                 self.snapshot.block_bytes(blocks, columns),
             )

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.derived import DerivedChange, DerivedFile
-from chronicle.derived_attributes import extend, find_derived
+from indexing.attributes import indexed_field, keys_of, with_derived
 from indexing.compaction import merge_indexes
 from indexing.config import FENCE_ENTRIES
 from indexing.coverage import RunListing, list_runs
@@ -18,11 +18,11 @@ from indexing.encoding import TimeScale, choose_layout, run_schema
 from indexing.entries import sort_entries
 from indexing.errors import IndexingError
 from indexing.expiry import expired_runs
-from indexing.keys import KeyKind, key_kind, to_keys
+from indexing.keys import KeyKind, key_kind
 from indexing.objects import object_kind, to_objects
 from indexing.run_file import write_entries
 from indexing.run_format import CoveredFile
-from indexing.tables import FOLDER_BYTES_MAX, index_table, indexed_field, names_folder
+from indexing.tables import FOLDER_BYTES_MAX, index_table, names_folder
 
 
 class RunWriter:
@@ -31,7 +31,7 @@ class RunWriter:
     Parameters
     ----------
     attributes
-        Which columns and derived attributes to index.
+        What to index: columns, derived attributes, and columns together (``a+b``).
     time
         Name of the time column.
     key
@@ -117,8 +117,7 @@ class RunWriter:
         if events.num_rows < self._least_events:
             return written
         times = time.to_numpy(zero_copy_only=False)
-        derived = [name for name in self._attributes if find_derived(events.schema, name)]
-        events = extend(events, derived, self._key)
+        events = with_derived(events, self._attributes, self._key)
         shared = _Shared(data_file, times, TimeScale.of(times), self._objects(events))
         try:
             for attribute in self._attributes:
@@ -211,16 +210,16 @@ class RunWriter:
     def _write_run(
         self, stream_dir: Path, events: pa.Table, shared: _Shared, attribute: str
     ) -> DerivedFile:
-        column = events.column(indexed_field(events.schema, attribute).name)
+        kind = key_kind(indexed_field(events.schema, attribute).type, attribute)
         entries = sort_entries(
-            to_keys(column, attribute),
+            keys_of(events, attribute),
             shared.time,
             fence_entries=self._fence_entries,
             objects=shared.objects,
         )
         layout = choose_layout(
             attribute,
-            key_kind(column.type, attribute),
+            kind,
             object_kind=None if self._key is None else self._object_kind(events.schema),
             scale=shared.scale,
             repetition=entries.repetition,

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 PLANS = ("full", "tree", "all", "auto")
 
-INDEXABLE = ("a", "x", "s", "f", "n")
+INDEXABLE = ("a", "x", "s", "f", "n", "s+a", "x+f+n")
 
 NUMBERED = SCHEMA.append(pa.field("n", pa.int64()))
 """``n`` counts arrivals, so that the order of ties shows."""

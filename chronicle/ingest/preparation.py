@@ -14,6 +14,7 @@ import pyarrow as pa
 from chronicle import delta_log
 from chronicle.append import Late
 from chronicle.block_writer import EVENTS_TABLE
+from chronicle.composite_names import composite_parts
 from chronicle.derived import DerivedWriter
 from chronicle.derived_attributes import canonical_names, check_derived
 from chronicle.errors import SchemaError, SourceError, did_you_mean
@@ -258,7 +259,9 @@ def check_names(job: Job, schema: pa.Schema) -> None:
     """Check that the columns with a role are there, and what can be derived from them."""
     check_derived(schema, job.settings.derived, key=job.settings.key)
     roles = [("key column", job.settings.key)]
-    roles += [("column to index", attribute) for attribute in job.request.options.index]
+    for attribute in job.request.options.index:
+        parts = composite_parts((*schema.names, *job.settings.derived), attribute)
+        roles += [("column to index", part) for part in parts or (attribute,)]
     for role, name in roles:
         if name is not None and name not in (*schema.names, *job.settings.derived):
             raise SchemaError(

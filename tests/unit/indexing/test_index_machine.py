@@ -16,6 +16,8 @@ from chronicle.append import append
 from chronicle.commit import commit_tidy, complete_derived
 from chronicle.store import Stream
 from indexing import KeyRange, KeyRanges, RunWriter, clear_caches, open_indexes
+from indexing.composite import composite_ranges
+from indexing.keys import key_kind
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
 from indexing.tables import indexed_attributes
 from tests.oracles.index import matching_rows
@@ -23,7 +25,8 @@ from tests.unit.indexing.killing import killed_at
 
 Row = tuple[int, int | None, str]
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64()), ("y", pa.string())])
-ATTRIBUTES = ("x", "y", "t")
+TOGETHER = ("x+y", "y+x", "t+x+y")
+ATTRIBUTES = ("x", "y", "t", *TOGETHER)
 RANGES = {"x": KeyRange(1, 2), "y": KeyRange("b", None), "t": KeyRange(3, 9, high_closed=False)}
 ROWS = st.lists(
     st.tuples(
@@ -144,14 +147,30 @@ class IndexMachine(RuleBasedStateMachine):
     def check(self, snapshot: Snapshot, rows: list[Row]) -> None:
         indexes = open_indexes(snapshot)
         for attribute in indexes.attributes:
-            values = [row[SCHEMA.names.index(attribute)] for row in rows]
             index = indexes.index(attribute)
-            found = index.lookup(KeyRanges.of([RANGES[attribute]]))
-            expected = matching_rows(values, [RANGES[attribute]])
+            asked, told = ranges_of(attribute)
+            columns = (matching_rows(values_of(rows, part), [RANGES[part]]) for part in told)
+            expected = sorted(set.intersection(*map(set, columns)))
+            found = index.lookup(asked)
             assert found.seq.tolist() == expected, attribute
             assert found.t.tolist() == [rows[i][0] for i in expected]
-            least, most = index.estimate_count(KeyRanges.of([RANGES[attribute]]))
+            least, most = index.estimate_count(asked)
             assert least <= len(expected) <= most
+
+
+def values_of(rows: list[Row], column: str) -> list[object]:
+    return [row[SCHEMA.names.index(column)] for row in rows]
+
+
+def ranges_of(attribute: str) -> tuple[KeyRanges, tuple[str, ...]]:
+    """Return what an index is asked for, and which columns that bounds."""
+    if attribute not in TOGETHER:
+        return KeyRanges.of([RANGES[attribute]]), (attribute,)
+    parts = tuple(attribute.split("+"))
+    kinds = [key_kind(SCHEMA.field(part).type, part) for part in parts]
+    found = composite_ranges(kinds, [KeyRanges.of([RANGES[part]]) for part in parts])
+    assert found is not None
+    return found[0], parts[: found[1]]
 
 
 IndexMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)

@@ -1,0 +1,278 @@
+"""Indexes on several columns together, on a stream small enough to work out by hand."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import indexing.tail
+from chronicle import StreamSettings, create_store, open_store
+from chronicle.append import append
+from chronicle.check import check_stream
+from chronicle.composite_names import composite_parts
+from chronicle.errors import SchemaError
+from chronicle.evolve import add_column
+from chronicle.finding import Severity
+from chronicle.lifecycle import delete_range, rename_stream
+from chronicle.repair import repair_stream
+from chronicle.store import Stream
+from chronicle.vacuum import vacuum
+from indexing import IndexingError, KeyRange, KeyRanges, RunWriter, UnknownIndexError
+from indexing.attributes import indexed_field
+from indexing.check import COVERED, ENTRIES, check_runs
+from indexing.composite import composite_ranges, parse_composite
+from indexing.index import Index, clear_caches, open_indexes
+from indexing.keys import KeyKind, key_kind
+from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
+from indexing.stream_writer import writer_for
+
+SCHEMA = pa.schema(
+    [("t", pa.int64()), ("k", pa.string()), ("kind", pa.string()), ("beat", pa.int32())]
+)
+NAME = "beat+kind"
+
+
+def table(*rows: tuple[int, str, str | None, int | None]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
+
+
+EVENTS = table(
+    (0, "p", "ROBBERY", 35), (1, "q", "THEFT", 35), (2, "p", "ROBBERY", 8), (3, "q", None, 35),
+    (4, "p", "ROBBERY", None), (5, "q", "ROBBERY", 35), (6, "p", "ARSON", 35), (7, "q", "THEFT", 9),
+)  # fmt: skip
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    store = create_store(tmp_path / "store")
+    settings = StreamSettings(time="t", key="k", block_events=2, file_events=64)
+    return store.create_stream("s", SCHEMA, settings)
+
+
+def index_of(stream: Stream, name: str = NAME, version: int | None = None) -> Index:
+    clear_caches()
+    return open_indexes(stream.snapshot(version)).index(name)
+
+
+def ranges(*parts: KeyRange | None, name: str = NAME) -> KeyRanges:
+    kinds = [key_kind(SCHEMA.field(part).type, part) for part in name.split("+")]
+    asked = [None if part is None else KeyRanges((part,)) for part in parts]
+    found = composite_ranges(kinds, [*asked, *[None] * (len(kinds) - len(asked))])
+    assert found is not None
+    return found[0]
+
+
+ROBBERY_IN_35 = ranges(KeyRange(35, 35), KeyRange("ROBBERY", "ROBBERY"))
+UP_TO_R_IN_35 = ranges(KeyRange(35, 35), KeyRange(None, "R", high_closed=False))
+IN_35 = ranges(KeyRange(35, 35))
+
+
+def found(
+    stream: Stream, asked: KeyRanges = ROBBERY_IN_35, *, version: int | None = None
+) -> list[int]:
+    seq: list[int] = index_of(stream, version=version).lookup(asked).seq.tolist()
+    return seq
+
+
+def faults_of(stream: Stream) -> list[str]:
+    findings = check_stream(stream, deep=True, derived_checks=(check_runs,))
+    return [one.invariant for one in findings if one.severity is not Severity.OK]
+
+
+@pytest.mark.parametrize("least_events", [0, 100], ids=["runs", "tail"])
+def test_lookup_finds_the_events_all_of_whose_columns_are_in_range(
+    stream: Stream, least_events: int
+) -> None:
+    append(stream, EVENTS)
+    [report] = create_index(stream, [NAME], least_events=least_events)
+    # Event 4 has no beat and is no entry; event 3 has no kind and is one.
+    assert (report.attribute, report.existed) == (NAME, False)
+    assert report.n_entries == (7 if least_events == 0 else 0)
+    assert found(stream) == [0, 5]
+    assert found(stream, UP_TO_R_IN_35) == [6]
+    assert found(stream, IN_35) == [0, 1, 3, 5, 6]
+    assert found(stream, ranges(KeyRange(8, 9))) == [2, 7]
+    assert index_of(stream).estimate_count(ROBBERY_IN_35)[1] >= 2
+
+
+def test_large_tail_file_is_scanned_some_blocks_at_a_time(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(stream, EVENTS)
+    create_index(stream, [NAME], least_events=100)
+    monkeypatch.setattr(indexing.tail, "MEMTABLE_EVENTS", 0)
+    monkeypatch.setattr(indexing.tail, "SCAN_EVENTS", 2)
+    assert found(stream) == [0, 5]
+    assert found(stream, IN_35) == [0, 1, 3, 5, 6]
+
+
+def test_objects_come_with_what_is_found(stream: Stream) -> None:
+    append(stream, EVENTS)
+    create_index(stream, [NAME], least_events=0)
+    lookup = index_of(stream).lookup(IN_35, with_objects=True)
+    assert lookup.objects is not None
+    assert lookup.objects.to_pylist() == ["p", "q", "q", "q", "p"]
+
+
+def test_late_events_deletion_and_compaction_keep_it_true(stream: Stream) -> None:
+    append(stream, EVENTS)
+    create_index(stream, [NAME], least_events=0)
+    writer = writer_for(stream, least_events=0)
+    append(stream, table((1, "q", "ROBBERY", 35), (9, "p", "ROBBERY", 35)), derived=writer)
+    # t 0R 1T 1R 2 3 4 5R 6 7 9R
+    assert found(stream) == [0, 2, 6, 9]
+    append(stream, table((10, "p", "ROBBERY", 35)), derived=writer)
+    compact_index(stream, NAME, full=True)
+    assert found(stream) == [0, 2, 6, 9, 10]
+    delete_range(stream, 1, 5, derived=writer)
+    # 0R 5R 6 7 9R 10R
+    assert found(stream) == [0, 1, 4, 5]
+    assert faults_of(stream) == []
+    vacuum(stream, derived=writer, retention=dt.timedelta(0))
+    assert found(stream) == [0, 1, 4, 5]
+    assert faults_of(stream) == []
+
+
+def test_older_version_answers_from_the_same_runs(stream: Stream) -> None:
+    append(stream, EVENTS)
+    create_index(stream, [NAME], least_events=0)
+    version = stream.snapshot().version
+    append(stream, table((1, "q", "ROBBERY", 35)), derived=writer_for(stream, least_events=0))
+    assert found(stream) == [0, 2, 6]
+    assert found(stream, version=version) == [0, 5]
+
+
+def test_version_without_one_of_its_columns_has_no_such_index(stream: Stream) -> None:
+    append(stream, EVENTS)
+    before = stream.snapshot().version
+    add_column(stream, "lane", "int64")
+    create_index(stream, ["lane+kind", NAME], least_events=0)
+    assert open_indexes(stream.snapshot()).attributes == (NAME, "lane+kind")
+    assert open_indexes(stream.snapshot(before)).attributes == (NAME,)
+    # No event has a lane, so none has a key; the runs say so.
+    [described] = [d for d in list_indexes(stream.snapshot()) if d.attribute == "lane+kind"]
+    assert (described.n_runs, described.n_entries, described.n_tail_events) == (1, 0, 0)
+
+
+def test_repair_and_check_know_it(stream: Stream) -> None:
+    append(stream, EVENTS)
+    create_index(stream, [NAME], least_events=0)
+    [run] = (stream.path / "index" / NAME).glob("*.parquet")
+    content = bytearray(run.read_bytes())
+    content[len(content) // 3] ^= 0x40
+    run.write_bytes(content)
+    clear_caches()
+    assert found(stream) == [0, 5]
+    assert faults_of(stream)
+    repair_stream(stream, derived=writer_for(stream, least_events=0), derived_checks=[check_runs])
+    clear_caches()
+    assert faults_of(stream) == []
+    assert found(stream) == [0, 5]
+
+
+def test_check_compares_its_entries_with_the_events(stream: Stream) -> None:
+    append(stream, EVENTS)
+    create_index(stream, [NAME], least_events=0)
+    [file] = stream.snapshot().files
+    beats = [{8: 9, 9: 8}.get(beat, beat) for beat in EVENTS.column("beat").to_pylist()]
+    other = EVENTS.set_column(3, "beat", pa.array(beats, pa.int32()))
+    writer = RunWriter((NAME,), "t", key="k")
+    [wrong] = writer.write(stream.path / "other", file.name, other, other["t"], [2, 2, 2, 2])
+    (stream.path / "other" / wrong.table / wrong.name).replace(
+        stream.path / "index" / NAME / file.name
+    )
+    clear_caches()
+    assert ENTRIES in faults_of(stream)
+
+
+def test_dropped_and_made_again_under_every_order_of_its_columns(stream: Stream) -> None:
+    append(stream, EVENTS)
+    create_index(stream, [NAME, "kind+beat", "beat"], least_events=0)
+    assert open_indexes(stream.snapshot()).attributes == ("beat", NAME, "kind+beat")
+    asked = ranges(KeyRange("ROBBERY", "ROBBERY"), KeyRange(30, None), name="kind+beat")
+    assert index_of(stream, "kind+beat").lookup(asked).seq.tolist() == [0, 5]
+    assert drop_index(stream, NAME) > 0
+    with pytest.raises(UnknownIndexError, match=r"no index on 'beat\+kind'.*mean 'kind\+beat'"):
+        index_of(stream)
+    with pytest.raises(UnknownIndexError, match=r"beat\+kind"):
+        drop_index(stream, NAME)
+    create_index(stream, [NAME], least_events=0)
+    assert found(stream) == [0, 5]
+
+
+def test_stream_can_be_renamed_with_it(stream: Stream) -> None:
+    append(stream, EVENTS)
+    create_index(stream, [NAME], least_events=0)
+    assert found(rename_stream(open_store(stream.path.parent), "s", "other")) == [0, 5]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        pytest.param("beet+kind", "no column 'beet' .*did you mean 'beat'", id="unknown"),
+        pytest.param("beat+", "no column ''", id="empty"),
+        pytest.param("beat+kind+beat", "'beat' twice", id="twice"),
+        pytest.param("t+k+kind+beat+x", "names 5 columns; at most 4", id="five"),
+        pytest.param("beat+delta(beat)", r"'delta\(beat\)' is derived", id="derived"),
+        pytest.param("delta(t)+delta(beat)", r"'delta\(t\)' is derived", id="all-derived"),
+        pytest.param("beat+price", "'price' of type decimal.* cannot be indexed", id="no-order"),
+    ],
+)
+def test_what_cannot_be_indexed_together_is_refused(
+    stream: Stream, attribute: str, message: str
+) -> None:
+    add_column(stream, "x", "int64")
+    add_column(stream, "price", pa.decimal128(9, 2))
+    for refused in (
+        lambda: create_index(stream, [attribute]),
+        lambda: RunWriter((attribute,), "t").tables(stream.schema),
+    ):
+        with pytest.raises(IndexingError, match=message):
+            refused()
+    assert list_indexes(stream.snapshot()) == []
+    assert stream.settings.derived == ()
+
+
+def test_derived_attribute_of_a_column_with_a_plus_is_no_composite() -> None:
+    schema = pa.schema([("t", pa.int64()), ("a+b", pa.int64())])
+    assert indexed_field(schema, "delta(a+b)") == pa.field("delta(a+b)", pa.int64())
+    with pytest.raises(SchemaError, match=r"no column 'a\+c'.*mean 'a\+b'"):
+        indexed_field(schema, "delta(a+c)")
+
+
+def test_column_of_that_very_name_comes_first(tmp_path: Path) -> None:
+    schema = pa.schema(
+        [("t", pa.int64()), ("a", pa.int64()), ("b", pa.int64()), ("a+b", pa.int64())]
+    )
+    settings = StreamSettings(time="t", block_events=2, file_events=64)
+    stream = create_store(tmp_path / "store").create_stream("s", schema, settings)
+    append(stream, pa.table({"t": [0, 1], "a": [1, 1], "b": [2, 2], "a+b": [3, 4]}, schema=schema))
+    create_index(stream, ["a+b", "b+a"], least_events=0)
+    assert index_of(stream, "a+b").lookup(KeyRanges((KeyRange(4, 4),))).seq.tolist() == [1]
+    assert index_of(stream, "b+a").n_entries == 2
+
+
+def test_no_column_can_be_added_that_would_take_its_name(stream: Stream) -> None:
+    with pytest.raises(SchemaError, match=r"index on beat and kind together"):
+        add_column(stream, NAME, "string")
+    add_column(stream, "beat+lane", "string")  # there is no lane to be indexed with
+    add_column(stream, "lane", "int64")
+    assert parse_composite(stream.schema.names, "beat+lane") is None
+    assert composite_parts(stream.schema.names, "beat+lane") is None
+
+
+def test_file_without_a_run_is_told(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexing.check.TAIL_FILE_EVENTS", 1)
+    append(stream, EVENTS)
+    create_index(stream, [NAME], least_events=100)
+    assert faults_of(stream) == [COVERED]
+
+
+def test_its_runs_hold_strings(stream: Stream) -> None:
+    append(stream, EVENTS)
+    tables = RunWriter((NAME,), "t", key="k").tables(stream.schema)
+    assert tables[f"index/{NAME}"].field("key").type == KeyKind.STRING.arrow_type
