@@ -346,9 +346,12 @@ class _Rates:
         window = pool.mean(windows)
         density: dict[Lookup, FloatArray] = {}
         expected: dict[Lookup, float] = {}
-        outside = leaves.count.astype(np.float64)
+        count = leaves.count.astype(np.float64)
+        one_event = 1.0 / count
+        outside = count.copy()
         outside[pool.blocks] = 0.0
         outside /= max(float(outside.sum()), 1.0)
+        leaves_out = bool(outside.any())
         left_out: dict[Lookup, float] = {}
         conditions = (*coarse.admitted, *further)
         names = dict.fromkeys(name for condition in conditions for name, _ in condition.parts)
@@ -361,16 +364,16 @@ class _Rates:
             if c.lookup in density:
                 continue
             admitted, shares = tree.blocks_with(c.parts)
-            told = float(shares @ leaves.count)
+            told = float(shares @ count)
             fences = between.get(c.lookup)
             is_told = fences is None or (not c.together and tree.measures(c.parts))
             expected[c.lookup] = _expected(c.lookup, fences, told if is_told else None, statistics)
             if fences is not None:
                 # Where there are entries, a block that admits them may have one.
-                shares = np.where(admitted, np.maximum(shares, 1.0 / leaves.count), 0.0)
-                shares *= expected[c.lookup] / max(float(shares @ leaves.count), 1e-9)
+                shares = np.where(admitted, np.maximum(shares, one_event), 0.0)
+                shares *= expected[c.lookup] / max(float(shares @ count), 1e-9)
             density[c.lookup] = np.minimum(pool.mean(shares), 1.0)
-            if outside.any():
+            if leaves_out:
                 left_out[c.lookup] = float(shares @ outside)
         rows = np.array(list(density.values())).reshape(len(density), len(pool.events))
         labels = to_segments(rows, window, pool.events)
