@@ -252,7 +252,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     needs_all_rows = partitioned and (any(margins) or any(offsets) or any(row_offsets))
     with_unmatched = query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED
     has_edges = any(isinstance(part, Edge) for part in pattern_parts(query.pattern))
-    numbered = any(isinstance(part, MatchNumber) for part in read)
+    numbered = MatchNumber in {type(part) for part in read}
     return MatchProgram(
         columns=_columns(query, read),
         rows_before=0 if partitioned else max(0, *[-o for o in margins], 0),

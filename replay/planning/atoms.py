@@ -62,6 +62,8 @@ def constant(expression: Expression) -> tuple[bool, Key | None]:
         return True, expression.value
     if not isinstance(expression, Call):
         return False, None
+    if expression.op != "cast" and expression.op not in _FOLDED:
+        return False, None
     values: list[Key | None] = []
     for argument in expression.args:
         known, value = constant(argument)
@@ -72,7 +74,7 @@ def constant(expression: Expression) -> tuple[bool, Key | None]:
         return False, None
     if expression.op == "cast":
         return _cast_constant(expression.args[0].type, expression.type, values[0])
-    if expression.op not in _FOLDED or not all(_is_number(value) for value in values):
+    if not all(_is_number(value) for value in values):
         return False, None
     result = _FOLDED[expression.op](values)
     if isinstance(result, int) and expression.type in INTEGRAL:
