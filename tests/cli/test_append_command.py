@@ -178,11 +178,12 @@ def test_new_stream_has_the_indexes_and_the_key_it_was_made_with(
     command: Commands, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "new.csv", "t,a,k\n1,7,x\n2,8,y\n")
-    done = command("append", path, "--stream", "fresh", "--time", "t", "--index", "a", "--key", "k")
+    made = ("--stream", "fresh", "--time", "t", "--index", "a,k+a", "--key", "k")
+    done = command("append", path, *made)
     assert done.code == 0
     stream = open_store(command.store).stream("fresh")
     assert stream.settings.key == "k"
-    assert indexed_attributes(stream.path, stream.schema.names) == ("a",)
+    assert indexed_attributes(stream.path, stream.schema.names) == ("a", "k+a")
     more = write(tmp_path / "more.csv", "t,a,k\n3,9,x\n")
     assert_refused(
         command("append", more, "--stream", "fresh", "--index", "a"), "chronicle index create"

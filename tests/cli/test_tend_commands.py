@@ -129,6 +129,20 @@ def test_index_commands_create_list_compact_and_drop(command: Commands) -> None:
     assert_refused(command("index", "compact", "s", "--on", "nix"), "nix")
 
 
+def test_index_commands_take_columns_together(command: Commands) -> None:
+    done = command("index", "create", "s", "s+a")
+    assert done.code == 0, done.err
+    assert "index 's+a' created" in done.err
+    listed = json.loads(command("index", "list", "s", "--json").out)
+    assert [index["attribute"] for index in listed] == ["a", "s+a"]
+    assert "s+a: 0 entries" in command("describe", "s").out
+    assert "index 's+a'" in command("index", "compact", "s", "--on", "s+a", "--full").err
+    assert_refused(command("index", "drop", "s", "a+s"), "did you mean 's+a'?")
+    assert_refused(command("index", "create", "s", "s+aa"), "did you mean 'a'?")
+    assert command("check", "--deep").code == 0
+    assert command("index", "drop", "s", "s+a").code == 0
+
+
 def test_describe_says_bytes_per_event(command: Commands) -> None:
     text = command("describe", "s").out
     assert text.count("per event") == 3  # events, tree, one index
