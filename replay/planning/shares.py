@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -102,6 +102,8 @@ class BlockShares:
     spreads: Mapping[str, Spread]
     admitted: Mapping[Lookup, BoolArray]
     """Blocks that may hold an event in a range, as far as the coarse pattern map has it."""
+    told: dict[Lookup, tuple[BoolArray, FloatArray]] = field(default_factory=dict)
+    """What was told before: a range may be part of several lookups."""
 
     def blocks_with(self, parts: Sequence[Lookup]) -> tuple[BoolArray, FloatArray]:
         """Return which blocks may hold events in all of some ranges, and what share of theirs.
@@ -115,10 +117,12 @@ class BlockShares:
         return admitted, shares
 
     def _blocks_with(self, part: Lookup) -> tuple[BoolArray, FloatArray]:
-        name, ranges = part
-        spread, mask = self.spreads[name], self.admitted.get(part)
-        mask = may_contain(ranges, spread.bounds) if mask is None else mask
-        return mask, spread.shares(ranges, mask, self.count)
+        if part not in self.told:
+            name, ranges = part
+            spread, mask = self.spreads[name], self.admitted.get(part)
+            mask = may_contain(ranges, spread.bounds) if mask is None else mask
+            self.told[part] = mask, spread.shares(ranges, mask, self.count)
+        return self.told[part]
 
     def measures(self, parts: Sequence[Lookup]) -> bool:
         """Return whether shares tell how many events are in the ranges, were it not for fences."""
