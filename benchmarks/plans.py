@@ -25,7 +25,10 @@ from chronicle import Store
 from datasets.synthetic import SEED, SIGMAS
 from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
 
-SETS = ("synthetic", "crimes", "crimes20", "flights", "ticks")
+CRIME_SETS = ("crimes", "crimes20", "crimes_composite", "crimes20_composite")
+"""One copy and many of the crimes, with and without indexes over several columns."""
+
+SETS = ("synthetic", *CRIME_SETS, "flights", "ticks")
 PARTS = ("p2", "p3", "p4", "adversarial", "partition", "delta")
 
 FACTOR_MAX, SLACK_S = 1.1, 0.010
@@ -267,9 +270,12 @@ def open_set(name: str, options: argparse.Namespace) -> Store | None:
     stores: Path = options.stores
     if name == "synthetic":
         return synthetic_store(stores / f"store-synthetic-{options.events}", options.events)
-    if name in ("crimes", "crimes20"):
-        times = 1 if name == "crimes" else options.times
-        source = real_stores.crimes_source(times, options.real_events)
+    if name in CRIME_SETS:
+        source = real_stores.crimes_source(
+            options.times if name.startswith("crimes20") else 1,
+            options.real_events,
+            composites=name.endswith("composite"),
+        )
         return real_stores.real_store(stores, source)
     if options.data is None:
         print(f"{name}: left out, as no --data tells where its file is")
@@ -294,9 +300,9 @@ def real_questions(
     name: str, store: Store, n_queries: int, n_symbols: Sequence[int]
 ) -> Iterator[tuple[str, Question]]:
     """Yield the questions thought up for a stream, then drawn ones."""
+    of_crimes = (real_stores.CRIMES, [query_sets.crimes_by_area(), query_sets.crimes_by_box()])
     stream, thought_up = {
-        "crimes": (real_stores.CRIMES, [query_sets.crimes_by_area(), query_sets.crimes_by_box()]),
-        "crimes20": (real_stores.CRIMES, [query_sets.crimes_by_area(), query_sets.crimes_by_box()]),
+        **dict.fromkeys(CRIME_SETS, of_crimes),
         "flights": (real_stores.FLIGHTS, [query_sets.landing_of_all()]),
         "ticks": (real_stores.TICKS, [query_sets.LARGE_TRADES]),
     }[name]

@@ -18,6 +18,10 @@ from datasets import crimes
 
 CRIMES = "crimes"
 CRIME_INDEXES = ("primary_type", "neighborhood", "district", "lat", "lon")
+CRIMES_COMPOSITE = "crimes_composite"
+COMPOSITE_INDEXES = ("neighborhood+primary_type", "primary_type+lat+lon")
+"""What questions on places and kinds of crime ask for, as one key each."""
+
 CRIME_PERIOD = dt.timedelta(weeks=627)
 """How far apart copies of the crimes lie: twelve years, in whole weeks, so that weekday and time of
 day stay what they were."""
@@ -54,6 +58,8 @@ class Source:
     """Time between one copy and the next."""
     n_events: int | None = None
     """Take only so many events from the front of each copy."""
+    kept_as: str = ""
+    """Name of the store, where it is not the stream's."""
 
     def table(self) -> pa.Table:
         """Return one copy."""
@@ -61,15 +67,18 @@ class Source:
         return table if self.n_events is None else table.slice(0, self.n_events)
 
 
-def crimes_source(times: int = 1, n_events: int | None = None) -> Source:
-    """Return the bundled crimes, one copy after the other."""
+def crimes_source(
+    times: int = 1, n_events: int | None = None, *, composites: bool = False
+) -> Source:
+    """Return the bundled crimes, one copy after the other; ``composites`` adds such indexes."""
     return Source(
         CRIMES,
         lambda: crimes.to_usable(crimes.load()),
-        CRIME_INDEXES,
+        (*CRIME_INDEXES, *COMPOSITE_INDEXES) if composites else CRIME_INDEXES,
         times=times,
         period=CRIME_PERIOD,
         n_events=n_events,
+        kept_as=CRIMES_COMPOSITE if composites else "",
     )
 
 
@@ -124,7 +133,7 @@ def real_store(folder: Path, source: Source) -> Store:
         What to write if it is not there yet.
     """
     size = "" if source.n_events is None else f"-{source.n_events}"
-    path = folder / f"store-{source.stream}-x{source.times}{size}"
+    path = folder / f"store-{source.kept_as or source.stream}-x{source.times}{size}"
     store = ensure_store(path)
     table = source.table()
     wanted = table.num_rows * source.times
