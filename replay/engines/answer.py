@@ -22,6 +22,7 @@ from replay.operators.outer import answer_count, apply_outer, counts_only
 from replay.operators.program import MatchProgram
 from replay.operators.rows.views import answer_counts
 from replay.operators.scalars import Faults
+from replay.planning.beside import Beside
 
 IntArray = npt.NDArray[np.int64]
 
@@ -42,6 +43,8 @@ class Answering:
         Half-open block ranges that hold every match; see `Replay`.
     keys
         Tells which of their rows can be part of a match; None: all of them.
+    beside
+        Further rows that PREV and NEXT read in partitions; see `Replay`.
     """
 
     def __init__(
@@ -51,12 +54,13 @@ class Answering:
         program: MatchProgram,
         stretches: IntArray,
         keys: KeyFilter | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._source = source
         self._query = query
         self._program = program
         self._faults = Faults()
-        self.replayed = Replay(source, program, stretches, keys)
+        self.replayed = Replay(source, program, stretches, keys, beside)
 
     @property
     def n_faults(self) -> int:

@@ -46,6 +46,11 @@ class KeyFilter:
         self._is_text = pa.types.is_string(values.type)
         self._table = None if self._is_text else _to_table(values)
 
+    @property
+    def columns(self) -> set[str]:
+        """What `rows` reads of a table."""
+        return {self._column, self._time} if self._spans.by_time else {self._column}
+
     def rows(self, table: pa.Table, seq: IntArray) -> IntArray:
         """Return the rows of a table that lie in a span of their key, ascending.
 

@@ -16,13 +16,15 @@ import numpy.typing as npt
 
 from replay.engines.ahead import read_ahead
 from replay.engines.key_filter import KeyFilter, select_rows
-from replay.engines.source import EventSource, OnceRead
+from replay.engines.source import EventSource, OnceRead, seqs_of_blocks
 from replay.errors import SkipError
 from replay.language.bound import BoundPatternQuery
 from replay.operators.matchers import certain_matches, new_counter, new_matcher
 from replay.operators.matches import Matches
+from replay.operators.partitions import evaluate_among
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
+from replay.planning.beside import Beside
 from replay.planning.block_ranges import count_events
 from replay.planning.reads import columns_of_pattern
 
@@ -64,7 +66,9 @@ class Piece:
     ends: bool
 
 
-def cut_units(stretches: IntArray, bases: IntArray, unit_events: int) -> list[list[Piece]]:
+def cut_units(
+    stretches: IntArray, bases: IntArray, unit_events: int, *, whole: bool = False
+) -> list[list[Piece]]:
     """Cut stretches of blocks into units of about ``unit_events`` events. Pure.
 
     Parameters
@@ -75,6 +79,8 @@ def cut_units(stretches: IntArray, bases: IntArray, unit_events: int) -> list[li
         First ``seq`` of each block, shape (n_blocks + 1,).
     unit_events
         A unit is closed once it holds this many events or more.
+    whole
+        Whether no stretch is cut, however long.
 
     Returns
     -------
@@ -88,7 +94,7 @@ def cut_units(stretches: IntArray, bases: IntArray, unit_events: int) -> list[li
         at = first
         while at < last:
             limit = int(np.searchsorted(bases, bases[at] + room, side="left"))
-            until = min(max(limit, at + 1), last)
+            until = last if whole else min(max(limit, at + 1), last)
             unit.append(Piece(at, until, at == first, until == last))
             room -= int(bases[until] - bases[at])
             at = until
@@ -114,6 +120,9 @@ class Replay:
         and every row that decides over it, must lie within one of them.
     keys
         Tells which of their rows can be part of a match; None: all of them.
+    beside
+        Further rows that PREV and NEXT read in partitions; None where they read none, or where the
+        stretches are the whole stream.
 
     Attributes
     ----------
@@ -130,11 +139,14 @@ class Replay:
         program: MatchProgram,
         stretches: IntArray,
         keys: KeyFilter | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._bases = source.bases
-        self._units = cut_units(stretches, self._bases, UNIT_EVENTS)
+        # Partitions are evaluated with all of a stretch at hand.
+        whole = beside is not None
+        self._units = cut_units(stretches, self._bases, UNIT_EVENTS, whole=whole)
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
-        self._reader = _UnitReader(source, program, keys)
+        self._reader = _UnitReader(source, program, stretches, keys, beside)
         self._program = program
         self._n_faults: Callable[[], int] = lambda: 0
         self.n_blocks = self.n_rows = 0
@@ -240,11 +252,21 @@ def _push_together(
 class _UnitReader:
     """Reads units of blocks and evaluates the predicates on them."""
 
-    def __init__(self, source: EventSource, program: MatchProgram, keys: KeyFilter | None) -> None:
-        assert keys is None or (program.partition_by and program.stands_alone)
+    def __init__(
+        self,
+        source: EventSource,
+        program: MatchProgram,
+        stretches: IntArray,
+        keys: KeyFilter | None,
+        beside: Beside | None,
+    ) -> None:
+        stands_alone = program.stands_alone or beside is not None
+        assert keys is None or (program.partition_by and stands_alone)
         self._source = source
         self._program = program
+        self._stretches = stretches
         self._keys = keys
+        self._beside = beside
         self._margins = program.rows_before > 0 or program.rows_after > 0
 
     def read_all(
@@ -258,16 +280,38 @@ class _UnitReader:
         columns = list(self._program.columns)
         if self._margins:
             return self._read_with_margins(unit, columns)
+        if self._beside is not None:
+            return [self._read_among(unit, columns, self._beside)]
         blocks = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
         table = self._source.read_blocks(blocks, columns)
         if self._keys is None:
             return [self._program.prepare(table)]
         # Rows of no use are left out before any predicate is evaluated.
-        bases = self._source.bases
-        ranges = [np.arange(bases[p.first_block], bases[p.last_block]) for p in unit]
-        seq = np.concatenate(ranges)
+        seq = seqs_of_blocks(blocks, self._source.bases)
         rows = self._keys.rows(table, seq)
         return [replace(self._program.prepare(select_rows(table, rows)), seq=seq[rows])]
+
+    def _read_among(self, unit: list[Piece], columns: list[str], beside: Beside) -> Prepared:
+        """Read whole stretches with the rows that PREV and NEXT look at beside them."""
+        bases = self._source.bases
+        own = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
+        first = int(np.searchsorted(self._stretches[:, 0], unit[0].first_block))
+        further = beside.rows(first, first + len(unit))
+        blocks = np.union1d(own, np.searchsorted(bases, further, side="right") - 1)
+        table = self._source.read_blocks(blocks, columns)
+        seq = seqs_of_blocks(blocks, bases)
+        is_own = np.repeat(np.isin(blocks, own), bases[blocks + 1] - bases[blocks])
+        if self._keys is None:
+            rows = np.flatnonzero(is_own)
+        else:
+            rows = self._keys.rows(table, seq)
+            rows = rows[is_own[rows]]
+        is_needed = np.zeros(len(seq), np.bool_)
+        is_needed[rows] = True
+        is_needed[np.searchsorted(seq, further)] = True
+        needed = np.flatnonzero(is_needed)
+        table = select_rows(table, needed)
+        return evaluate_among(self._program, table, seq[needed], np.searchsorted(needed, rows))
 
     def _read_with_margins(self, unit: list[Piece], columns: list[str]) -> list[Prepared]:
         """Read all pieces at once, each with the rows PREV and NEXT look at beside it."""

@@ -167,14 +167,37 @@ class OnceRead:
         if np.array_equal(blocks, self._blocks):
             return self._table.select(columns)
         places = self._blocks.searchsorted(blocks)
-        if len(blocks) == 0 or places[-1] == len(self._blocks):
+        is_kept = np.append(self._blocks, -1)[places] == blocks
+        if not is_kept.any():
             return self._source.read_blocks(blocks, columns)
-        if (self._blocks[places] != blocks).any():
-            return self._source.read_blocks(blocks, columns)
+        if not is_kept.all():
+            return self._with_others(blocks, is_kept, columns)
         counts = self.bases[self._blocks + 1] - self.bases[self._blocks]
         starts = (counts.cumsum() - counts)[places].tolist()
         chosen = self._table.select(columns)
         return pa.concat_tables(map(chosen.slice, starts, counts[places].tolist()))
+
+    def _with_others(
+        self, blocks: IntArray, is_kept: npt.NDArray[np.bool_], columns: list[str]
+    ) -> pa.Table:
+        """Return the rows of blocks some of which are kept; the others are read."""
+        parts = [
+            self._source.read_blocks(blocks[~is_kept], columns),
+            self.read_blocks(blocks[is_kept], columns),
+        ]
+        counts = self.bases[blocks + 1] - self.bases[blocks]
+        slices, at = [], [0, 0]
+        for kept, n in zip(is_kept.tolist(), counts.tolist(), strict=True):
+            slices.append(parts[kept].slice(at[kept], n))
+            at[kept] += n
+        return pa.concat_tables(slices)
+
+
+def seqs_of_blocks(blocks: IntArray, bases: IntArray) -> IntArray:
+    """Return the ``seq`` of all rows of some blocks, block by block."""
+    counts = bases[blocks + 1] - bases[blocks]
+    first: IntArray = bases[blocks] - (np.cumsum(counts) - counts)
+    return np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(first, counts)
 
 
 def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.Table:

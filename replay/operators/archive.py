@@ -87,7 +87,7 @@ def fields_of(name: str, of: object, fields: tuple[str, ...]) -> Arrays:
     return {f"{name}.{field}": array for field, array in present if array is not None}
 
 
-def take_fields(name: str, arrays: Arrays, fields: tuple[str, ...]) -> Arrays:
+def take_fields(name: str, arrays: Arrays, fields: tuple[str, ...]) -> dict[str, Any]:
     """Return what `fields_of` was given, by field."""
     return {f: arrays[f"{name}.{f}"] for f in fields if f"{name}.{f}" in arrays}
 

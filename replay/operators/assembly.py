@@ -36,11 +36,15 @@ class Searched:
         """Return the ``seq`` of one row."""
         return int(self.seq(np.array([row]), np.array([segment]))[0])
 
-    def moved(self, rows: IntArray, segments: IntArray, offset: int) -> IntArray:
-        """Return the rows ``offset`` further on in the segment, -1 for none and for row -1."""
+    def moved_seq(self, rows: IntArray, segments: IntArray, offset: int) -> IntArray:
+        """Return ``seq`` of the rows ``offset`` further on, -1 for none and for row -1."""
+        if offset == 0:
+            return self.seq(rows, segments)
+        if self.rows.moved is not None:
+            return np.where(rows < 0, -1, self.rows.moved[offset][rows])
         targets = rows + offset
         there = (rows >= 0) & (targets >= self.begins[segments]) & (targets < self.ends[segments])
-        return np.where(there, targets, -1)
+        return self.seq(np.where(there, targets, -1), segments)
 
 
 def to_matches(
@@ -64,7 +68,7 @@ def to_matches(
     first = searched.seq(found.first, found.segment)
     last = searched.seq(found.last, found.segment)
     columns = [
-        searched.seq(searched.moved(rows, found.segment, offset) if offset else rows, found.segment)
+        searched.moved_seq(rows, found.segment, offset)
         for rows, offset in zip(found.anchors.T, offsets, strict=True)
     ]
     return Matches(
@@ -88,7 +92,7 @@ def _rows(found: Found, searched: Searched, row_offsets: tuple[int, ...]) -> Mat
     symbol[mapped] = found.symbols
     excluded = np.zeros(len(rows), np.bool_)
     excluded[mapped] = found.excluded
-    columns = [searched.seq(searched.moved(rows, segments, o), segments) for o in row_offsets]
+    columns = [searched.moved_seq(rows, segments, offset) for offset in row_offsets]
     moved = np.stack(columns, axis=1) if columns else np.empty((len(rows), 0), np.int64)
     return MatchRows(offsets, searched.seq(rows, segments), symbol, excluded, moved)
 

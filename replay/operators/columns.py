@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,15 +41,25 @@ class Columns:
     segments
         Number of the partition of each row, where rows of a partition stand together; offsets
         then stay inside it. Only without margins.
+    places
+        By offset the place in the table of what stands there, -1 for none, where that is told row
+        by row: values are asked of the rows at offset 0. Only without margins and segments.
     """
 
     def __init__(
-        self, table: pa.Table, *, before: int = 0, after: int = 0, segments: IntArray | None = None
+        self,
+        table: pa.Table,
+        *,
+        before: int = 0,
+        after: int = 0,
+        segments: IntArray | None = None,
+        places: Mapping[int, IntArray] | None = None,
     ) -> None:
         self._table = table
         self._before = before
         self._segments = segments
-        self.n_rows = int(table.num_rows) - before - after
+        self._places = places
+        self.n_rows = int(table.num_rows) - before - after if places is None else len(places[0])
         self._loaded: dict[str, Values] = {}
         self._encoded: dict[str, tuple[npt.NDArray[np.int32], Any]] = {}
 
@@ -80,6 +91,9 @@ class Columns:
         """Return what stands ``offset`` rows on; NULL where no such row is at hand."""
         data, valid = values
         total = len(data)
+        if self._places is not None:
+            rows = self._places[offset]
+            return _taken(values, rows, rows >= 0)
         low = self._before + offset
         if self._segments is None and low >= 0 and low + self.n_rows <= total:
             window = slice(low, low + self.n_rows)
@@ -88,12 +102,18 @@ class Columns:
             return values
         rows = np.arange(self.n_rows, dtype=np.int64) + low
         there = (rows >= 0) & (rows < total)
-        rows = np.where(there, rows, 0)
-        if total == 0:
-            return Values(np.zeros(self.n_rows, data.dtype), there)
-        if self._segments is not None:
-            there &= self._segments[rows] == self._segments
-        return Values(data[rows], there if valid is None else there & valid[rows])
+        if self._segments is not None and total:
+            there &= self._segments[np.where(there, rows, 0)] == self._segments
+        return _taken(values, rows, there)
+
+
+def _taken(values: Values, rows: IntArray, there: Bools) -> Values:
+    """Return the values of some rows, NULL for those that are not there."""
+    data, valid = values
+    if not len(data):
+        return Values(np.zeros(len(rows), data.dtype), there)
+    rows = np.where(there, rows, 0)
+    return Values(data[rows], there if valid is None else there & valid[rows])
 
 
 def to_arrays(column: pa.ChunkedArray) -> Values:

@@ -95,7 +95,7 @@ class PatternMatcher(RowIntake):
         if n == 0:
             return
         self._note_pushed(prepared, first_seq)
-        if self._program.needs_all_rows:
+        if prepared.table is not None:
             self._deferred.append((prepared, first_seq))
             return
         if len(prepared.times):
@@ -112,7 +112,7 @@ class PatternMatcher(RowIntake):
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
     ) -> None:
         program, n_stretches = self._program, len(starts)
-        if program.partition_by and not program.stands_alone:
+        if program.partition_by and not (program.stands_alone or prepared.moved is not None):
             self._take_one_by_one(prepared, starts, n_rows, first_seqs)
             return
         self._n_rows += prepared.n_rows

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from replay.language.bound import attributes
 from replay.operators.columns import Columns
 from replay.operators.masks.kernels import group_rows
 from replay.operators.prepared import Key, Partitions, Prepared, group_keys
@@ -147,3 +149,39 @@ def evaluate_grouped(
     grouped = numbers[order]
     columns = Columns(table.take(pa.array(order)), segments=grouped)
     return program.evaluate(columns, None), order + batches[0][1], grouped
+
+
+def evaluate_among(
+    program: MatchProgram, table: pa.Table, seq: IntArray, rows: IntArray
+) -> Prepared:
+    """Evaluate predicates on some rows of a table that has their neighbours, too.
+
+    Parameters
+    ----------
+    table
+        Rows in stream order: for each of ``rows`` the nearest of its partition, as many as
+        ``program.beside`` says or there are. So the next one of a partition at hand is its next
+        one in the stream, as far as is looked.
+    seq
+        Of each row of the table.
+    rows
+        Rows of the table that may be matched, ascending.
+    """
+    partitions = group_keys(Columns(table), table, program.partition_by)
+    order, begins = group_rows(partitions.codes, len(partitions.keys))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    of_rows = partitions.codes[rows]
+
+    def moved(offset: int) -> IntArray:
+        to = place[rows] + offset
+        there = (to >= begins[of_rows]) & (to < begins[of_rows + 1])
+        return np.where(there, order[np.where(there, to, 0)], -1) if len(order) else rows
+
+    measured = program.measured_offsets
+    offsets = {read.offset for define in program.query.defines for read in attributes(define)}
+    places = {offset: moved(offset) for offset in (*offsets, *measured)}
+    columns = Columns(table, places={**places, 0: rows})
+    prepared = program.evaluate(columns, replace(partitions, codes=of_rows))
+    seqs = {o: np.where(places[o] < 0, -1, seq[places[o]]) for o in measured}
+    return replace(prepared, seq=seq[rows], moved=seqs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,9 @@ class Prepared:
     """The rows themselves, where they can be evaluated only once grouped by partition."""
     seq: IntArray | None = None
     """``seq`` of the rows, ascending, where some of the stretch are left out; None: none are."""
+    moved: Mapping[int, IntArray] | None = None
+    """``seq`` of the row so far on in the partition, -1 for none, by offset, where that is known
+    beforehand; None: rows tell by where they stand."""
 
     @property
     def n_rows(self) -> int:
@@ -80,6 +84,7 @@ class Prepared:
             n_faults=self.n_faults if offset == 0 else 0,
             table=None if self.table is None else self.table.slice(offset, length),
             seq=None if self.seq is None else self.seq[part],
+            moved=None if self.moved is None else {o: to[part] for o, to in self.moved.items()},
         )
 
 

@@ -81,7 +81,10 @@ class MatchProgram:
     offsets: tuple[int, ...]
     """By anchor: how many rows on in the partition; all 0 unless partitioned."""
     needs_all_rows: bool
-    """PREV or NEXT within partitions: nothing can be decided before the stream's end."""
+    """PREV or NEXT within partitions: rows cannot be evaluated without others of their partition,
+    which are `beside` them there; unless these are known, nothing before the stream's end."""
+    beside: tuple[int, int]
+    """How many rows before and behind in the partition DEFINE and MEASURES look."""
     semantics: Semantics
     pattern: PatternCode
     """The pattern in SQL semantics; that of no row at all in others."""
@@ -126,6 +129,11 @@ class MatchProgram:
     def in_order(self) -> bool:
         """Whether matches are found in canonical order."""
         return not self.partition_by
+
+    @property
+    def measured_offsets(self) -> tuple[int, ...]:
+        """How far from rows of a match MEASURES read in partitions, each once."""
+        return tuple(sorted({*self.offsets, *self.row_offsets} - {0}))
 
     @property
     def n_symbols(self) -> int:
@@ -249,7 +257,8 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     read = [part for define in query.defines if define for part in walk(define)]
     margins = [part.offset for part in read if isinstance(part, Attribute)]
     partitioned = bool(query.partition_by)
-    needs_all_rows = partitioned and (any(margins) or any(offsets) or any(row_offsets))
+    moves = (*margins, *offsets, *row_offsets) if partitioned else ()
+    needs_all_rows = any(moves)
     with_unmatched = query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED
     has_edges = any(isinstance(part, Edge) for part in pattern_parts(query.pattern))
     numbered = MatchNumber in {type(part) for part in read}
@@ -260,6 +269,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         anchors=anchors,
         offsets=offsets,
         needs_all_rows=needs_all_rows,
+        beside=(max(0, *[-o for o in moves], 0), max(0, *moves, 0)),
         semantics=query.semantics,
         pattern=code,
         pattern_text=describe(query.pattern, query.symbols),

@@ -120,7 +120,15 @@ class RowIntake(ABC):
         for strings in prepared.strings:
             table = [known.setdefault(entry, len(known)) for entry in strings.entries]
             leaves[strings.leaf] = np.array([*table, -1], np.int64)[strings.codes]
-        return Rows(prepared.words, prepared.times, leaves, prepared.known, seq, partition)
+        return Rows(
+            prepared.words,
+            prepared.times,
+            leaves,
+            prepared.known,
+            seq,
+            partition,
+            prepared.moved,
+        )
 
 
 def seqs_of(prepared: Prepared, first_seq: int) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
@@ -61,6 +62,8 @@ class Rows:
     known: npt.NDArray[np.bool_]
     seq: IntArray | None = None
     group: IntArray | None = None
+    moved: Mapping[int, IntArray] | None = None
+    """As of `Prepared`."""
 
     def __len__(self) -> int:
         return len(self.words)
@@ -74,6 +77,7 @@ class Rows:
             np.ascontiguousarray(self.known[:, rows]),
             None if self.seq is None else self.seq[rows],
             None if self.group is None else self.group[rows],
+            None if self.moved is None else {o: to[rows] for o, to in self.moved.items()},
         )
 
     @staticmethod
@@ -88,12 +92,17 @@ class Rows:
             np.concatenate([part.known for part in parts], axis=1),
             _join([part.seq for part in parts]),
             _join([part.group for part in parts]),
+            _join_moved([part.moved for part in parts if part.moved is not None]),
         )
 
 
 def _join(parts: list[IntArray | None]) -> IntArray | None:
     present = [part for part in parts if part is not None]
     return np.concatenate(present) if present else None
+
+
+def _join_moved(parts: list[Mapping[int, IntArray]]) -> Mapping[int, IntArray] | None:
+    return {o: np.concatenate([part[o] for part in parts]) for o in parts[0]} if parts else None
 
 
 @dataclass(frozen=True, slots=True)

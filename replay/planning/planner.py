@@ -100,7 +100,7 @@ def choose_plan(
     check_request(requested)
     parameters = statistics.parameters if parameters is None else parameters
     shape = to_shape(query, deltas=usable_deltas(query, statistics))
-    only_full = why_only_full(query, shape)
+    only_full = why_only_full(query, shape, key=statistics.key)
     if requested == "full" or only_full is not None:
         if requested not in ("auto", "full"):
             raise PlanError(

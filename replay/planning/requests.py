@@ -38,8 +38,12 @@ def check_request(requested: str) -> None:
     raise PlanError(f"no plan '{requested}'{hint} (there are: {', '.join(known)})")
 
 
-def why_only_full(query: BoundPatternQuery, shape: PatternShape) -> str | None:
+def why_only_full(
+    query: BoundPatternQuery, shape: PatternShape, *, key: str | None = None
+) -> str | None:
     """Return why nothing but a full replay can answer the query, or None.
+
+    ``key`` is the stream's key column, by which neighbours in partitions are found.
 
     An impossible pattern is no such reason: its answer is known to be empty. Nor is AFTER MATCH:
     where the search goes on depends on the match alone, and every match lies in a stretch.
@@ -56,8 +60,12 @@ def why_only_full(query: BoundPatternQuery, shape: PatternShape) -> str | None:
         return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
     if query.order_by:
         return "ORDER BY has columns besides the time, so all events of a time must be put in order"
-    if query.partition_by and _navigates(query):
-        return "PREV and NEXT with PARTITION BY need neighbours in the partition, wherever they lie"
+    if query.partition_by and query.partition_by != (key,) and _navigates(query):
+        return (
+            "PREV and NEXT with PARTITION BY read neighbours in the partition, wherever they lie; "
+            "they are found for PARTITION BY the stream's key column alone, and "
+            + ("it has none" if key is None else f"that is {key}")
+        )
     if not shape.is_restricted:
         return "no symbol that every match needs has a condition that bounds an attribute"
     return None

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
 from costmodel.parameters import CostParameters
 from replay.engines.answer import Answering
+from replay.engines.beside import find_beside
 from replay.engines.found import Found, bytes_of, look_up
 from replay.engines.key_filter import KeyFilter
 from replay.engines.local import kept_if_small
@@ -99,9 +101,26 @@ class PatternFlow:
         bound, program = self.statement.bound, self.statement.program
         found = look_up(self.plan, bound, self.statistics, is_adaptive=self.is_adaptive)
         blocks = found.stretches.blocks
-        self._found = found.work + bytes_of(self.snapshot, blocks, program.columns)
         source, keys = self._source_of(blocks), self._key_filter(found)
-        self._answering = Answering(source, bound, program, blocks, keys)
+        self._found, beside = found.work, None
+        everything = all_blocks(self.snapshot.n_blocks)
+        if program.needs_all_rows and not (keys is None and np.array_equal(blocks, everything)):
+            near = find_beside(
+                self.snapshot,
+                source,
+                program,
+                self.plan,
+                self.statistics,
+                blocks,
+                keys,
+                is_adaptive=self.is_adaptive,
+            )
+            self._found, beside = found.work + near.work, near.rows
+            if beside is None:
+                blocks, keys = everything, None
+                source = self._source_of(blocks)
+        self._found += bytes_of(self.snapshot, blocks, program.columns)
+        self._answering = Answering(source, bound, program, blocks, keys, beside)
         yield from self._answering.tables()
 
     def work(self) -> Work:

@@ -227,6 +227,8 @@ def test_a_chain_of_rises_reads_only_blocks_with_rises(tmp_path: Path, rise: str
         (None, "", (), False),
         (None, "", ("delta(n)",), False),
         ("k", "", ("delta(x)",), False),
+        ("k", "PARTITION BY k", ("delta(x)",), True),
+        ("k", "PARTITION BY k, n", ("delta(x)",), False),
         (None, "PARTITION BY k", ("delta(x)",), False),
     ],
 )

@@ -55,7 +55,7 @@ class Intake(RowIntake):
         if prepared.n_rows == 0:
             return
         self._note_pushed(prepared, first_seq)
-        if self._program.needs_all_rows:
+        if prepared.table is not None:
             self._deferred.append((prepared, first_seq))
             return
         self._inbox.append(self._admit(prepared, seqs_of(prepared, first_seq)))

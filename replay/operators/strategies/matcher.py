@@ -243,6 +243,10 @@ class StrategyMatcher(Intake):
 def _moved(rows: IntArray, search: Search, offsets: tuple[int, ...]) -> IntArray:
     """Return ``seq`` of the rows so far on in the partition, -1 outside of it."""
     segments = search.segments
+    known = segments.rows.moved
+    if known is not None:
+        none = np.empty((len(rows), 0), np.int64)
+        return np.stack([known[o][rows] for o in offsets], axis=1) if offsets else none
     assert segments.rows.seq is not None
     to = rows[:, None] + np.array(offsets, np.int64)
     inside = (to >= segments.begins[rows, None]) & (to < segments.ends[rows, None])

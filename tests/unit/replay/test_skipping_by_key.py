@@ -112,6 +112,47 @@ def test_only_rows_of_candidates_keys_are_matched(
     assert result.actual.rows_replayed == rows
 
 
+NEAR = (
+    "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY {} ORDER BY t MEASURES A.t AS m, PREV(A.t, 4) "
+    "AS before, NEXT(A.t) AS after PATTERN (A) DEFINE A AS a = 3 AND PREV(a) {})"
+)
+
+
+@pytest.mark.parametrize("how", ["runs", "tail"])
+@pytest.mark.parametrize("key", ["k", "n"])
+@pytest.mark.parametrize("indexes", [("a",), ("a", "key")])
+def test_neighbours_in_the_partition_are_read_wherever_they_lie(
+    tmp_path: Path, key: str, how: str, indexes: tuple[str, ...]
+) -> None:
+    store = fill(tmp_path, key, how=how)
+    if "key" in indexes:
+        create_index(store.stream("s"), (key,))
+    # All seven rows of a = 3 are of the first key, which has five rows at every hundred, and 505,
+    # but not 700: four of them come after another. The fourth row before, or the next one, lies
+    # a hundred events away, or near.
+    text = NEAR.format(key, "= 3")
+    result, full = (replay.query(store, text, plan=plan) for plan in ("all", "full"))
+    assert result.table.equals(full.table)
+    assert result.table["m"].to_pylist() == [602, 603, 604, 804]
+    assert result.table["before"].to_pylist() == [504, 505, 600, 800]
+    assert result.table["after"].to_pylist() == [603, 604, 701, 900]
+    assert result.actual.rows_replayed == 7
+    # Rows replayed lie in the blocks of 600 and 800, those beside them in those of 500, 700, 900.
+    # Without an index of the key 1, 2, 4, 8 blocks are looked at on either side, till all is found.
+    assert result.actual.blocks_read <= (12 if "key" in indexes else 60)
+    assert result.actual.blocks_total > 100
+
+
+def test_neighbours_of_other_partitions_are_found_in_a_full_replay_alone(tmp_path: Path) -> None:
+    store = fill(tmp_path, "k")
+    for partition in ("n", "k, n"):
+        reason = replay.explain(store, NEAR.format(partition, "= 3")).plan.reason
+        assert "for PARTITION BY the stream's key column alone, and that is k" in reason
+    (tmp_path / "other").mkdir()
+    plain = fill(tmp_path / "other", None)
+    assert "and it has none" in replay.explain(plain, NEAR.format("k", "= 3")).plan.reason
+
+
 def test_keys_are_told_where_lookups_overlap(tmp_path: Path) -> None:
     # Bs, which are asked first, are As too: the keys of As come from both lookups.
     store = fill(tmp_path, "k")
