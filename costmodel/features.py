@@ -66,6 +66,8 @@ class PlanFeatures:
     (`costmodel.matching`)."""
     n_keys: float = 1.0
     """Keys whose events take turns, where a match has rows of one key only; else 1."""
+    beside_blocks: float = 0.0
+    """Blocks read beside each stretch for neighbours in partitions; 0 where none are asked for."""
     lifts: tuple[FloatArray, ...] = ()
     """Of each basic block, for each set of its conditions, the logarithm of how many times as often
     they hold together as independent ones would: shape (2**k,) for k conditions, where bit j of the

@@ -102,10 +102,13 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
     index_cost = reads @ lookup_costs(features, parameters)
     per_block = features.segment_events / np.maximum(features.segment_blocks, 1.0)
     per_event = _event_cost(features, parameters, features.steps)
+    is_keyed = np.asarray(selected.any(axis=1))
+    n_stretches = coverage.stretches.sum(axis=1)
     cost = (
         index_cost
         + coverage.blocks @ (parameters.block_s + per_event * per_block)
-        + parameters.seek_s * coverage.stretches.sum(axis=1)
+        + parameters.seek_s * n_stretches
+        + _beside_cost(features, parameters, is_keyed, n_stretches)
     )
     return Estimates(
         cost,
@@ -115,7 +118,7 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
         np.minimum(coverage.share @ (features.segment_events / max(features.n_events, 1)), 1.0),
         coverage.candidates.sum(axis=1),
         index_cost,
-        coverage.stretches.sum(axis=1),
+        n_stretches,
         coverage.touched.sum(axis=1),
     )
 
@@ -181,6 +184,23 @@ def _event_cost(
     return np.asarray(
         columns + parameters.predicate_s * features.n_predicates + parameters.match_s * steps
     )
+
+
+def _beside_cost(
+    features: PlanFeatures, parameters: CostParameters, is_keyed: BoolArray, stretches: FloatArray
+) -> FloatArray:
+    """Return the seconds that rows beside the stretches take, for neighbours in partitions.
+
+    Where lookups tell of which keys, some blocks near each stretch; else of all keys that occur,
+    and of some of those the next row is far: the keys of all blocks.
+    """
+    if features.beside_blocks == 0.0:
+        return np.zeros(len(stretches))
+    per_block = features.n_events / max(features.n_blocks, 1)
+    values_s = parameters.value_s * per_block
+    near_s = features.beside_blocks * (parameters.block_s + features.n_columns * values_s)
+    all_s = (parameters.block_s + values_s) * features.n_blocks
+    return np.where(is_keyed, stretches * near_s, all_s)
 
 
 def _lookups_of_plans(features: PlanFeatures, selected: BoolArray) -> FloatArray:

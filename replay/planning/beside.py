@@ -227,7 +227,9 @@ class BesidePrices:
             Whether an index tells where the rows of a key are.
         """
         where = f" in {n_blocks:,} further blocks" if n_blocks else ""
-        helps = "" if is_indexed else f"; an index on {key} would tell where they are"
+        helps = (
+            "" if is_indexed or not n_blocks else f"; an index on {key} would tell where they are"
+        )
         return (
             f"what the intervals cover takes {in_words(self.replay_s)} to replay, and the rows "
             f"that PREV and NEXT read beside it {in_words(spent_s)} or more to find{where}; "

@@ -73,9 +73,15 @@ def why_only_full(
 
 def _navigates(query: BoundPatternQuery) -> bool:
     """Return whether a row is read that only its distance to another one tells."""
+    return rows_beside(query) != (0, 0)
+
+
+def rows_beside(query: BoundPatternQuery) -> tuple[int, int]:
+    """Return how many rows before and behind others PREV and NEXT read."""
     expressions = (*query.defines, *(measure.expression for measure in query.measures))
     parts = (part for expression in expressions if expression for part in walk(expression))
-    return any(isinstance(p, Attribute | Classifier) and p.offset != 0 for p in parts)
+    offsets = [part.offset for part in parts if isinstance(part, Attribute | Classifier)]
+    return max(0, *[-offset for offset in offsets], 0), max(0, *offsets, 0)
 
 
 def index_conditions(

@@ -26,7 +26,12 @@ from replay.planning.fills import Fills
 from replay.planning.intervals import BRIDGE_BLOCKS
 from replay.planning.joint import with_lifts
 from replay.planning.plan import Condition, Lookup, Selectivity
-from replay.planning.requests import all_conditions, gap_conditions, index_conditions
+from replay.planning.requests import (
+    all_conditions,
+    gap_conditions,
+    index_conditions,
+    rows_beside,
+)
 from replay.planning.sampling import SampleEvents
 from replay.planning.segments import Pool, to_segments, window_rates
 from replay.planning.shape import PatternShape
@@ -187,6 +192,7 @@ def weigh(
         block_density=rates.by_basic_block(conditions, block_at, len(shape.blocks)),
         closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
         n_keys=statistics.n_keys if statistics.key in shape.agreeing else 1.0,
+        beside_blocks=_beside_blocks(query, statistics),
     )
     if rates.left_out:
         left_out_steps = rates.left_out_steps(features, conditions, block_at)
@@ -266,6 +272,19 @@ def weigh_full(query: BoundPatternQuery, statistics: StreamStatistics) -> PlanFe
         len(columns_matched(query)),
         count_predicates(query),
     )
+
+
+def _beside_blocks(query: BoundPatternQuery, statistics: StreamStatistics) -> float:
+    """Return about how many blocks beside a stretch neighbours in partitions lie in.
+
+    On each side that is looked at one, and as many more as it takes for keys to come again, if all
+    that take turns are equally frequent.
+    """
+    if not query.partition_by:
+        return 0.0
+    per_block = statistics.n_events / max(statistics.n_blocks, 1)
+    looks = [n for n in rows_beside(query) if n]
+    return sum((1.0 + n * statistics.n_keys / per_block for n in looks), 0.0)
 
 
 def columns_matched(query: BoundPatternQuery) -> frozenset[str]:

@@ -64,6 +64,18 @@ def test_tree_plan_costs_what_remains():
     assert estimate(two_lookups(), PLANS, weights()).alpha[0] == 0.5
 
 
+def test_neighbours_in_partitions_take_blocks_beside_stretches():
+    # Of the tree plan the keys of all 100 blocks; else 1.5 blocks for each stretch, of 3 attributes
+    # and 100 events each.
+    given = dataclasses.replace(two_lookups(), beside_blocks=1.5)
+    for unit, of_tree, of_block in (("block_s", 100, 1), ("value_s", 100 * 100, 3 * 100)):
+        parameters = weights(**{unit: 1.0})
+        plain, beside = (estimate(f, PLANS, parameters) for f in (two_lookups(), given))
+        n_further = [of_tree, *(1.5 * of_block * plain.stretches[1:])]
+        assert beside.cost - plain.cost == pytest.approx(n_further)
+    assert estimate_full(given, weights(block_s=1)).cost == 100
+
+
 def test_segments_that_add_up_to_the_whole_stream_are_no_more_than_all_of_it():
     given = features(density=[[0.1]] * 3, window=np.inf, lookup=[0], n_events=85)
     parts = np.array([44.0, 22.0, 19.0])  # rounded, their shares add up to more than 1

@@ -321,6 +321,23 @@ def test_neighbours_inside_an_aggregate_count_as_navigation(kind, partition_by, 
     assert choose_plan(changed(query, measures=measures), statistics_of()).name == name
 
 
+def test_neighbours_in_partitions_by_the_key_are_pruned_and_charged():
+    measure = Measure("p", Attribute("b", DataType.INTEGER, offset=-2))
+    plain = query_of(A, [compare("=", "a", 77)], partition_by=("k",))
+    query = changed(plain, measures=(measure,))
+    rows = mixed(1000, 10)
+    rows[500]["a"] = 77
+    keyed = SmallStatistics(rows, 10, ["a"], key="k")
+    assert choose_plan(query, keyed, requested="all").name == "indexes=A.a"
+    assert choose_plan(PARTITIONED_PREV, keyed, requested="all").name == "indexes=A.a"
+    features = choose_plan(query, keyed, requested="all").features
+    # Two rows back among keys that take turns, in blocks of ten events, and the block beside.
+    assert features.beside_blocks == 1 + 2 * keyed.n_keys / 10
+    assert choose_plan(plain, keyed, requested="all").features.beside_blocks == 0
+    other = changed(query, partition_by=("k", "b"))
+    assert choose_plan(other, keyed).kind is PlanKind.FULL
+
+
 def test_navigation_in_measures_of_partitions_needs_a_full_replay():
     measure = Measure("p", Attribute("b", DataType.INTEGER, offset=-1))
     plain = query_of(A, [compare("=", "a", 77)], partition_by=("k",))
