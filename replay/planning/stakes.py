@@ -74,7 +74,9 @@ def blocks_worth_sampling(stakes: Stakes, block_s: float, place_blocks: int) -> 
     Pure. A sample is worth it where knowing better is expected to save more than it takes:
 
     - The estimates of what intervals cover may be right, or five times too low or too high
-      (`ERRORS`); lookups cost what they cost. Plans err alike as far as they share lookups.
+      (`ERRORS`); lookups cost what they cost. Plans err alike as far as they share lookups. Where
+      the best plan has a single lookup, the best plan of several may err besides: fences tell how
+      much each lookup finds, but nothing how often their conditions hold together.
     - For each error, what the plan taken as things stand would take is compared with what the plan
       would take that is chosen where the error is known; this is lost without a sample. Where the
       estimates are right that is what caution costs: a plan is barred as a risk, and a sample
@@ -155,15 +157,39 @@ def expected_gain(stakes: Stakes, n_blocks: float) -> float:
     best = stakes.best
     if best is None:
         return 0.0
-    alike = _overlaps(stakes.lookups, best)
+    lookups = stakes.lookups
+    gain_s = _gain(stakes, best, _overlaps(lookups, best), n_blocks, ERRORS)
+    several = [at for at, asked in enumerate(lookups) if len(asked) > 1]
+    if len(lookups[best]) > 1 or not several:
+        return gain_s
+    together = min(several, key=lambda at: float(stakes.estimates.cost[at]))
+    alike = _overlaps(lookups, together)
+    alike[[len(asked) == 1 for asked in lookups]] = 0.0
+    return gain_s + _gain(stakes, together, alike, n_blocks, ERRORS[1:])
+
+
+def _gain(
+    stakes: Stakes, doubted: int, alike: FloatArray, n_blocks: float, errors: Sequence[float]
+) -> float:
+    """Return the seconds saved by knowing how far the estimate of one plan errs.
+
+    Parameters
+    ----------
+    doubted
+        The plan.
+    alike
+        How far each plan errs as it does, 0 to 1, shape (n_plans,).
+    errors
+        The last of `ERRORS`.
+    """
     share = np.minimum(stakes.estimates.touched / max(stakes.n_remaining, 1.0), 1.0)
     is_safe = _safe(stakes, n_blocks)
     gain_s = 0.0
-    for error, weight in zip(ERRORS, ERROR_WEIGHTS, strict=True):
+    for error, weight in zip(errors, ERROR_WEIGHTS[-len(errors) :], strict=True):
         cost = _costs(stakes, share, error**alike)
         ready = cost[:-1][is_safe & (cost[:-1] < stakes.margin * stakes.full_cost)]
         known = min(float(ready.min(initial=stakes.full_cost)), stakes.full_cost)
-        differs = abs(float(_times(share[best : best + 1], error)[0] - share[best]))
+        differs = abs(float(_times(share[doubted : doubted + 1], error)[0] - share[doubted]))
         told = 1.0 if error == 1.0 else -math.expm1(-differs * n_blocks)
         gain_s += weight * told * max(float(cost[stakes.taken]) - known, 0.0)
     return gain_s
@@ -175,6 +201,23 @@ def _safe(stakes: Stakes, n_blocks: float) -> BoolArray:
     upper = -math.expm1(-NO_HIT_RATE * CORE_BLOCKS / n_blocks)
     bounded = index_cost + upper * full <= LOSS_SHARE * full + LOSS_SECONDS
     return np.asarray(bounded | (index_cost <= GUARD_SHARE * full + GUARD_SECONDS))
+
+
+def _doubted(stakes: Stakes, best: int) -> tuple[int, FloatArray]:
+    """Return the plan whose estimate is doubted, and how far each plan errs as it does, 0 to 1.
+
+    It is the best plan, but for one of a single lookup, of which fences tell how much it finds.
+    Then it is the best of several: whether their conditions hold together is not known, and plans
+    of a single lookup do not err with it.
+    """
+    cost, lookups = stakes.estimates.cost, stakes.lookups
+    several = [at for at, asked in enumerate(lookups) if len(asked) > 1]
+    if len(lookups[best]) > 1 or not several:
+        return best, _overlaps(lookups, best)
+    doubted = min(several, key=lambda at: float(cost[at]))
+    alike = _overlaps(lookups, doubted)
+    alike[[len(asked) == 1 for asked in lookups]] = 0.0
+    return doubted, alike
 
 
 def _overlaps(lookups: Sequence[AbstractSet[Lookup]], best: int) -> FloatArray:

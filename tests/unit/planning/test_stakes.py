@@ -86,6 +86,38 @@ def test_plans_with_the_same_lookups_err_alike() -> None:
     assert expected_gain(alike, 16) < expected_gain(apart, 16)
 
 
+def test_a_second_lookup_that_may_leave_little_is_worth_a_sample() -> None:
+    """By hand: `a` takes 1 + 99 ms; `ab` is expected to leave as many blocks, and takes 21 + 99.
+
+    Two doubts. Where `a` covers five times as much it takes 1 + 405 ms, and `ab`, which errs half
+    as far, 21 + 208 ms. Where both hold together a fifth as often as expected, `a` takes what it
+    takes, and `ab` touches ``1 - 0.9**0.2 = 2.1 %`` of the blocks: 21 + 20.6 ms; where hardly ever,
+    21 + 0.1 ms.
+    """
+    stakes = stakes_of({"a": (0.001, 0.099, 100), "ab": (0.021, 0.099, 100)}, "a")
+    single = stakes_of({"a": (0.001, 0.099, 100)}, "a")
+    together = 0.0
+    for error, weight in ((0.2, 0.1), (1e-3, 0.05)):
+        share = 1 - 0.9**error
+        told = 1 - math.exp(-16 * (0.1 - share))
+        together += weight * told * (0.1 - 0.021 - 0.99 * share)
+    half = 0.021 + 0.99 * (1 - 0.9 ** (5**0.5))
+    told = 1 - math.exp(-16 * ((1 - 0.9**5) - 0.1))
+    alone = 0.1 * told * (0.001 + 0.99 * (1 - 0.9**5) - half)
+    assert expected_gain(single, 16) == 0.0
+    assert expected_gain(stakes, 16) == pytest.approx(alone + together)
+
+
+def test_a_plan_of_several_lookups_is_not_doubted_twice() -> None:
+    """The best has two: that it errs is one doubt, whatever of the single ones is."""
+    plans = {"ab": (0.01, 0.1, 100), "a": (0.01, 0.14, 140)}
+    alone = 0.1 * (1 - math.exp(-16 * ((1 - 0.9**5) - 0.1)))
+    half = 0.01 + 1 - 0.86 ** (5**0.5)
+    assert expected_gain(stakes_of(plans, "ab"), 16) == pytest.approx(
+        alone * (0.01 + 1 - 0.9**5 - half), abs=1e-12
+    )
+
+
 def test_what_would_not_be_seen_is_not_looked_for() -> None:
     """The same loss, but 1 of 1,000 blocks touched: 16 blocks would not tell 1 from 5."""
     stakes = stakes_of({"ab": (0.01, 0.1, 1), "c": (0.01, 0.14, 1)}, "ab")
