@@ -53,6 +53,8 @@ class Case:
     sql: str
     unit_events: int
     """Events read and evaluated at once."""
+    with_composite: bool = False
+    """Whether both attributes have an index together, too."""
 
 
 @st.composite
@@ -109,7 +111,9 @@ def cases(draw: st.DrawFn) -> Case:
         appends.append((choose.choice(("runs", "runs", "runs", "without keys", "tail")), rows))
     block_events, file_events = choose.choice((1, 2, 3, 4, 20)), choose.choice((4, 12, 64))
     unit_events = choose.choice((1, 8, 40, 1 << 17))
-    return Case(key, appends, block_events, file_events, draw(queries()), unit_events)
+    composite = choose.choice((False, True))
+    sql = draw(queries())
+    return Case(key, appends, block_events, file_events, sql, unit_events, composite)
 
 
 def fill(path: Path, case: Case) -> tuple[Store, list[dict[str, Any]]]:
@@ -120,13 +124,14 @@ def fill(path: Path, case: Case) -> tuple[Store, list[dict[str, Any]]]:
     store = create_store(path / "store")
     made = StreamSettings("t", case.block_events, case.file_events, fan_out=2, key="k")
     stream = store.create_stream("s", schema, made)
-    create_index(stream, ("a", "x"))
+    indexed = ("a", "x", "a+x") if case.with_composite else ("a", "x")
+    create_index(stream, indexed)
     rows: list[dict[str, Any]] = []
     for how, appended in case.appends:
         arrived = [dict(zip("tkax", row, strict=True)) for row in appended]
         writers = {
             "runs": writer_for(stream),
-            "without keys": RunWriter(("a", "x"), "t"),
+            "without keys": RunWriter(indexed, "t"),
             "tail": None,
         }
         append(stream, pa.Table.from_pylist(arrived, schema=schema), derived=writers[how])

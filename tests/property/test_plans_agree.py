@@ -42,7 +42,7 @@ def answer(table: pa.Table) -> list[tuple[object, ...]]:
     return comparable(table.to_pylist())
 
 
-@given(case=cases(), indexes=st.sets(st.sampled_from(INDEXED)))
+@given(case=cases(), indexes=st.sets(st.sampled_from((*INDEXED, "a+s", "x+a+f"))))
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_every_plan_gives_the_answer_of_the_oracle(
     case: tuple[SmallStream, str], indexes: set[str]

@@ -39,7 +39,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         for i in range(QUOTES)
     ]
     store = create_store(tmp_path_factory.mktemp("joins") / "store")
-    fill_stream(store, "trades", SmallStream(trades, 10, 500, 4, (), TRADE), index=("size",))
+    of_trades = SmallStream(trades, 10, 500, 4, (), TRADE)
+    fill_stream(store, "trades", of_trades, index=("size", "sym+size"))
     fill_stream(store, "quotes", SmallStream(quotes, 100, 9000, 4, (), QUOTE), index=("bid",))
     return store
 
@@ -59,6 +60,20 @@ JOINS = {
     "asof by key": f"{SELECT} ASOF JOIN quotes AS b ON a.sym = b.sym AND a.t >= b.t",
     "asof within": f"{SELECT} ASOF LEFT JOIN quotes AS b ON a.sym = b.sym AND a.t > b.t WITHIN 2",
 }
+
+
+@pytest.mark.parametrize("requested", ["all", "indexes=a.sym+size"])
+def test_one_side_is_found_by_an_index_over_two_of_its_columns(
+    store: Store, requested: str
+) -> None:
+    size = replay.query(store, "SELECT sym FROM trades WHERE size = 1000", plan="full")
+    sql = f"{JOINS['time']} WHERE a.size = 1000 AND a.sym = '{size.table['sym'][0].as_py()}'"
+    result = replay.query(store, sql, plan=requested)
+    full = replay.query(store, sql, plan="full")
+    assert full.table.num_rows
+    assert result.table.equals(full.table)
+    assert result.stats["plan"] == "indexes=trades.sym+size"
+    assert result.actual.blocks_read < 0.05 * full.actual.blocks_total
 
 
 @pytest.mark.parametrize("plan", ["auto", "indexes=size", "tree", "all"])
