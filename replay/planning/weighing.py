@@ -21,6 +21,7 @@ from replay.planning.appended import Aside
 from replay.planning.block_ranges import count_blocks, mask_of, no_blocks
 from replay.planning.coarse_map import position_masks, surviving_buckets
 from replay.planning.composed import is_said, said_once
+from replay.planning.expected import expected_in, expected_together
 from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.fills import Fills
 from replay.planning.intervals import BRIDGE_BLOCKS
@@ -37,10 +38,6 @@ from replay.planning.segments import Pool, to_segments, window_rates
 from replay.planning.shape import PatternShape
 from replay.planning.shares import BlockShares, Spread
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, StreamStatistics
-
-RIM_MAX = 0.5
-"""Part of a lookup's entries that may lie in row groups at its rim for the tree to tell how many of
-these are in the range; above, the fences are looked at once more, key by key."""
 
 FROM_FENCES = "index fences"
 FROM_TREE = "even between the tree's minima and maxima"
@@ -157,13 +154,13 @@ def weigh(
     asked
         Conditions of a plan asked for by name, of which some may not be worth a thought else.
     """
-    known = _Known.of(shape, statistics, asked) if with_indexes else _Known((), (), ())
+    singles = all_conditions(shape)
+    known = _Known.of(shape, statistics, asked) if with_indexes else _Known((), (), (), ())
     usable, gaps = known.usable, known.gaps
-    counted = _Counted.of((*usable, *known.aside, *gaps), statistics, coarse.stretches)
+    counted = _Counted.of(known.counted, statistics, coarse.stretches)
     crowding = 1.0
     if with_indexes and query.within is not None and len(shape.blocks) > 1:
         crowding = statistics.crowding(query.within)
-    singles = all_conditions(shape)
     composed = tuple(c for c in (*usable, *known.aside) if c.together)
     rates = _Rates.of(
         query, shape, statistics, coarse, (*composed, *gaps), counted.between, crowding
@@ -219,6 +216,13 @@ class _Known:
     """Of gaps, worth weighing or asked for."""
     aside: tuple[Condition, ...]
     """Of positions, asked for though others say more."""
+    parts: tuple[Condition, ...]
+    """Of single attributes, which others say together."""
+
+    @property
+    def counted(self) -> tuple[Condition, ...]:
+        """Those whose events are counted."""
+        return (*self.usable, *self.aside, *self.gaps, *self.parts)
 
     @classmethod
     def of(
@@ -227,10 +231,14 @@ class _Known:
         usable = index_conditions(shape, statistics.indexed, statistics.composites)
         gaps = gap_conditions(shape, statistics.indexed, statistics.composites)
         further = [c for c in asked if c not in usable and c not in gaps]
+        known = (*usable, *gaps, *further)
+        said = {part for condition in known if condition.together for part in condition.parts}
+        singles = all_conditions(shape) if said else ()
         return cls(
             usable,
             (*gaps, *(c for c in further if c.fills_gap)),
             tuple(c for c in further if not c.fills_gap),
+            tuple(c for c in singles if c.lookup in said and c.attribute in statistics.indexed),
         )
 
 
@@ -385,8 +393,13 @@ class _Rates:
             admitted, shares = tree.blocks_with(c.parts)
             told = float(shares @ count)
             fences = between.get(c.lookup)
-            is_told = fences is None or (not c.together and tree.measures(c.parts))
-            expected[c.lookup] = _expected(c.lookup, fences, told if is_told else None, statistics)
+            if c.together and fences is not None:
+                expected[c.lookup] = expected_together(c.parts, fences, expected, tree)
+            else:
+                is_told = fences is None or tree.measures(c.parts)
+                expected[c.lookup] = expected_in(
+                    c.lookup, fences, told if is_told else None, statistics
+                )
             if fences is not None:
                 # Where there are entries, a block that admits them may have one.
                 shares = np.where(admitted, np.maximum(shares, one_event), 0.0)
@@ -448,26 +461,6 @@ def _mean_window(parts: FloatArray, window: FloatArray) -> FloatArray:
     if not np.isfinite(window).all():  # nothing bounds a match, anywhere
         return np.full(len(parts), np.inf)
     return np.asarray(parts @ window / parts.sum(axis=1))
-
-
-def _expected(
-    lookup: Lookup, fences: tuple[int, int] | None, told: float | None, statistics: StreamStatistics
-) -> float:
-    """Return how many events to expect in a range.
-
-    Parameters
-    ----------
-    fences
-        The least and the most events, if there is an index: they differ by row groups at the rim.
-    told
-        What the tree tells; None where it cannot.
-    """
-    if fences is None:
-        return told or 0.0
-    least, most = fences
-    if most - least > RIM_MAX * most:
-        return statistics.expect_count(*lookup)
-    return (least + most) / 2 if told is None else float(min(max(told, least), most))
 
 
 def _selectivity(

@@ -143,7 +143,7 @@ def test_the_cost_model_is_told_how_often_parts_hold_together() -> None:
     assert features.lookup_entries.tolist() == [4.0, 2_000.0]
 
 
-def test_where_fences_leave_a_doubt_columns_are_not_multiplied(
+def test_where_fences_leave_little_doubt_columns_are_not_multiplied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One in ten and one in ten of 20,000 events would be 200; the middle is taken."""
@@ -152,6 +152,22 @@ def test_where_fences_leave_a_doubt_columns_are_not_multiplied(
     plan = choose_plan(RARE, statistics, requested="all")
     (known,) = [k for k in plan.selectivities if k.condition.name == "A.a+b"]
     assert known.fraction == pytest.approx(125 / 20_000)
+
+
+@pytest.mark.parametrize(
+    ("fences", "expected"), [((0, 4096), 200), ((300, 4096), 300), ((0, 50), 50)]
+)
+def test_where_fences_leave_much_doubt_columns_say_where_in_between(
+    fences: tuple[int, int], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in ten and one in ten of 20,000 events are 200, were the columns independent."""
+    statistics = correlated()
+    counts = {"a": (2_000, 2_000), "b": (2_000, 2_000), "a+b": fences}
+    monkeypatch.setattr(statistics, "estimate_count", lambda name, *_, **__: counts[name])
+    statistics.indexed = frozenset(counts)
+    plan = choose_plan(RARE, statistics, requested="all")
+    known = {k.condition.name: k.fraction for k in plan.selectivities}
+    assert known["A.a+b"] == pytest.approx(expected / 20_000)
 
 
 def test_events_of_a_sample_satisfy_all_parts_of_a_composite() -> None:
