@@ -27,6 +27,9 @@ class Coverage:
     """Blocks read: those touched, and those read through between them."""
     stretches: FloatArray
     """Runs of neighbouring blocks among those read."""
+    searches: FloatArray
+    """Share of the occurrences of the pattern's first basic block that begin a candidate, from 0 to
+    1; 0 where it is not looked up."""
 
 
 def estimate_coverage(features: PlanFeatures, selected: BoolArray) -> Coverage:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from costmodel.arrays import FloatArray, IntArray
+from costmodel.arrays import BoolArray, FloatArray, IntArray
 from costmodel.matching import match_steps
 
 
@@ -64,6 +64,11 @@ class PlanFeatures:
     left_out_steps: float = 1.0
     """Steps the matcher takes for an event of the blocks that the coarse pattern map leaves out
     (`costmodel.matching`)."""
+    in_order: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """Whether entries of each lookup stand in the order of the stream, as those of one key do,
+    shape (L,); of shape (0,), none do."""
+    group_entries: float = 4096.0
+    """Entries of a row group of an index, which are read together."""
     n_keys: float = 1.0
     """Keys whose events take turns, where a match has rows of one key only; else 1."""
     beside_blocks: float = 0.0
@@ -84,6 +89,22 @@ class PlanFeatures:
             closes_early=self.closes_early,
             n_keys=self.n_keys,
         )
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether events found by lookups must agree on a key."""
+        return self.n_keys > 1.0
+
+    @property
+    def further_steps(self) -> FloatArray:
+        """The matcher's steps in each segment besides one for each event, shape (S,)."""
+        return (self.steps - 1.0) * self.segment_events
+
+    @property
+    def is_in_order(self) -> BoolArray:
+        """Whether entries of each lookup stand in the order of the stream, shape (L,)."""
+        none = np.zeros(len(self.lookup_entries), dtype=np.bool_)
+        return self.in_order if len(self.in_order) else none
 
     @property
     def remaining_events(self) -> float:

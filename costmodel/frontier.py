@@ -9,8 +9,9 @@ import numpy as np
 
 from costmodel.arrays import BoolArray, FloatArray, IntArray
 from costmodel.features import PlanFeatures
+from costmodel.lookups import least_costs
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import Estimates, estimate, lookup_costs
+from costmodel.plan_cost import Estimates, estimate
 
 FRONTIER_MAX: Final = 24
 """Sets kept of a frontier of a part of the pattern: the cheapest, more are never needed."""
@@ -28,15 +29,17 @@ class Weighed:
     def __init__(self, features: PlanFeatures, parameters: CostParameters) -> None:
         self.features = features
         self._parameters = parameters
-        self._index_costs = lookup_costs(features, parameters)
+        self._least, most = least_costs(features, parameters)
+        self._more = most - self._least
         self._places: dict[bytes, int] = {}
         self._costs: list[float] = []
+        self._index_costs: list[float] = []
         self._parts: list[Estimates] = []
 
     @property
     def n_lookups(self) -> int:
         """How many lookups there are to choose from."""
-        return len(self._index_costs)
+        return len(self._least)
 
     @property
     def n_examined(self) -> int:
@@ -48,9 +51,15 @@ class Weighed:
         """Least cost seen."""
         return min(self._costs, default=np.inf)
 
+    def least_cost(self, sets: BoolArray) -> FloatArray:
+        """Return the seconds the lookups alone take at least, shape (n,)."""
+        first = np.where(sets, self._more, np.inf).min(axis=1)
+        return np.asarray(sets @ self._least + np.where(sets.any(axis=1), first, 0.0))
+
     def index_cost(self, sets: BoolArray) -> FloatArray:
-        """Return the seconds the lookups alone take, shape (n,)."""
-        return np.asarray(sets @ self._index_costs)
+        """Return the seconds the lookups alone are estimated to take, shape (n,)."""
+        self.cost(sets)
+        return np.array([self._index_costs[self._places[key]] for key in _keys(sets)])
 
     def cost(self, sets: BoolArray) -> FloatArray:
         """Return the seconds each set takes, shape (n,); estimates only sets not yet seen."""
@@ -65,6 +74,7 @@ class Weighed:
             found = estimate(self.features, selected, self._parameters)
             self._places.update(zip(new, count(len(self._costs)), strict=False))
             self._costs += found.cost.tolist()
+            self._index_costs += found.index_cost.tolist()
             self._parts.append(found)
         return np.array([self._costs[self._places[key]] for key in keys])
 
@@ -180,7 +190,7 @@ def search(weighed: Weighed, *, slack: float) -> None:
         before = weighed.best
         sets, _ = weighed.ranking()
         around = np.concatenate([_exchanged(s) for s in sets[:IMPROVED]])
-        weighed.cost(around[weighed.index_cost(around) <= weighed.best])
+        weighed.cost(around[weighed.least_cost(around) <= weighed.best])
         if weighed.best >= before:
             break
 
@@ -191,7 +201,7 @@ def _merged(blocks: list[BoolArray], weighed: Weighed, slack: float) -> BoolArra
     half = len(blocks) // 2
     left, right = _merged(blocks[:half], weighed, slack), _merged(blocks[half:], weighed, slack)
     sets = _unions(left, right)
-    sets = sets[weighed.index_cost(sets) <= slack * weighed.best]
+    sets = sets[weighed.least_cost(sets) <= slack * weighed.best]
     cost = weighed.cost(sets)
     by_class = _end_blocks(weighed.features, sets)
     kept = []

@@ -1,4 +1,4 @@
-"""Compiled leaves of the cost model: coverage of many plans at once."""
+"""Compiled leaves of the cost model: coverage and lookups of many plans at once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ _PROBABILITY_MIN = 1e-200
 _UNUSED = 2.0
 """Density of a basic block that a plan does not use: never the rarest."""
 
-CANDIDATES, LENGTH, SHARE, TOUCHED, BLOCKS, STRETCHES = range(6)
+CANDIDATES, LENGTH, SHARE, TOUCHED, BLOCKS, STRETCHES, SEARCHES = range(7)
 """Rows of what `cover` returns."""
+
+ENTRIES, COMPARED, DECODED, ASKED = range(4)
+"""Rows of what `ask` returns."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -109,7 +112,7 @@ def cover(  # type: ignore[no-untyped-def]
     points,
     weights,
 ):
-    """Return candidates, length, share, blocks touched and read, and stretches.
+    """Return candidates, length, share, blocks touched and read, stretches, and searches.
 
     See `costmodel.coverage.estimate_coverage`. P plans, S segments, B basic blocks, C conditions.
 
@@ -130,11 +133,11 @@ def cover(  # type: ignore[no-untyped-def]
 
     Returns
     -------
-    ndarray of float64, shape (6, P, S)
+    ndarray of float64, shape (7, P, S)
     """
     n_plans, n_segments, n_basic = len(selected), len(logs), len(lengths)
     n_members, codes = _sets(selected, basic_block, n_basic)
-    out = np.empty((6, n_plans, n_segments))
+    out = np.empty((7, n_plans, n_segments))
     offset = np.zeros(n_basic + 1, np.int64)
     offset[1:] = np.cumsum(lengths)
     # Of each block under each set of its conditions, or under each plan if these are fewer.
@@ -187,6 +190,7 @@ def cover(  # type: ignore[no-untyped-def]
                 out[TOUCHED, p, s] = n
                 out[BLOCKS, p, s] = n
                 out[STRETCHES, p, s] = pieces
+                out[SEARCHES, p, s] = 1.0
                 continue
             transform[:] = 1.0
             spent[:] = 0.0
@@ -253,4 +257,153 @@ def cover(  # type: ignore[no-untyped-def]
             out[TOUCHED, p, s] = touched
             out[BLOCKS, p, s] = read
             out[STRETCHES, p, s] = pieces
+            out[SEARCHES, p, s] = of_first if first == 0 else 0.0
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _turns(used, rarity, basic_block, lookup, entries, by_entries, wider_share):  # type: ignore[no-untyped-def]
+    """Return a plan's lookups in the order they are asked (`replay.planning.safety`).
+
+    ``used`` are its conditions, ``rarity`` logarithms of the density of each basic block.
+    """
+    places = np.zeros(len(entries), np.int64)
+    first = -1
+    for c in range(len(used)):
+        if not used[c]:
+            continue
+        places[lookup[c]] += 1
+        if first >= 0:
+            here, there = rarity[basic_block[c]], rarity[basic_block[first]]
+            if here > there or (here == there and entries[lookup[c]] >= entries[lookup[first]]):
+                continue
+        first = c
+    turns = np.empty(np.count_nonzero(places), np.int64)
+    n = 0
+    if first < 0:
+        return turns
+    rarest = lookup[first]
+    for x in by_entries:
+        if places[x] > places[rarest] and entries[x] * wider_share < entries[rarest]:
+            turns[0], n = x, 1
+            break
+    turns[n] = rarest
+    n += 1
+    for x in by_entries:
+        if places[x] and x != rarest and x != turns[0]:
+            turns[n] = x
+            n += 1
+    return turns
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def ask(  # type: ignore[no-untyped-def]
+    selected,
+    basic_block,
+    lookup,
+    logs,
+    lifts,
+    lift_start,
+    exact,
+    entries,
+    in_order,
+    group_entries,
+    n_events,
+    window,
+    limits,
+):
+    """Return what the lookups of plans take, one asked after the other.
+
+    See `costmodel.lookups.estimate_lookups`. P plans, L lookups, B basic blocks, C conditions.
+
+    Parameters
+    ----------
+    selected, basic_block, lookup, entries, in_order, group_entries
+        As in `PlanFeatures`; ``in_order`` of shape (L,).
+    logs
+        Logarithms of the density of each condition in all that remains, shape (C,).
+    lifts, lift_start, exact
+        As in `cover`.
+    n_events, window
+        Events that remain, and of a window on average.
+    limits
+        Of `costmodel.lookups.LIMITS`.
+
+    Returns
+    -------
+    ndarray of float64, shape (4, P)
+    """
+    entries_min, hits_max, given_max, cover_max, rows_max, within_share = limits
+    n_plans, n_basic = len(selected), len(lift_start) - 1
+    _, codes = _sets(selected, basic_block, n_basic)
+    bit = np.zeros(len(basic_block), np.int64)
+    for c in range(len(basic_block)):
+        bit[c] = np.count_nonzero(basic_block[:c] == basic_block[c])
+    by_entries = np.argsort(entries)
+    rarity = np.empty(n_basic)
+    known = np.empty(n_basic, np.int64)
+    density = np.empty(n_basic)
+    out = np.zeros((4, n_plans))
+    for p in range(n_plans):
+        for b in range(n_basic):
+            rarity[b] = _together(codes[b, p], b, basic_block, logs)
+        turns = _turns(selected[p], rarity, basic_block, lookup, entries, by_entries, hits_max)
+        known[:] = 0
+        density[:] = 1.0
+        given = 0.0
+        for place in range(len(turns)):
+            here = turns[place]
+            n = entries[here]
+            read, joined, spans = n, n, -1.0
+            if place and n >= entries_min:
+                rarest = 0
+                for b in range(n_basic):
+                    if density[b] < density[rarest]:
+                        rarest = b
+                hits = n_events * density[rarest]
+                # A candidate has the others in its window, by chance.
+                candidates = hits
+                for b in range(n_basic):
+                    if b != rarest and known[b]:
+                        candidates *= -math.expm1(-density[b] * window)
+                is_known, rows = True, 0.0
+                for c in range(len(lookup)):
+                    if selected[p, c] and lookup[c] == here:
+                        is_known = is_known and known[basic_block[c]] > 0
+                        rows = max(rows, n_events * density[basic_block[c]])
+                if hits <= hits_max * n and given <= given_max * n:
+                    length = window
+                    if not (exact[0] and rarest == 0) and not (exact[1] and rarest == n_basic - 1):
+                        length = 2.0 * window
+                    covered = -math.expm1(-candidates * length / n_events)
+                    given = min(given, n_events * covered)
+                    if is_known:
+                        spans = min(rows, candidates if rows == hits else rows)
+                        joined = n * spans / n_events
+                    elif covered <= cover_max:
+                        spans = candidates
+                        joined = n * covered
+                elif is_known and rows <= rows_max * n:
+                    spans = rows
+                    joined = n * rows / n_events
+            if spans >= 0.0:
+                if in_order[here]:
+                    read = min(n, (spans + 1.0) * group_entries)
+                joined = min(joined, read)
+                out[ENTRIES, p] += within_share * read + joined
+            else:
+                out[ENTRIES, p] += n
+            if not in_order[here]:
+                out[COMPARED, p] += joined * math.log2(max(joined, 1.0))
+            out[DECODED, p] += read
+            out[ASKED, p] += 1.0
+            given += joined
+            for c in range(len(lookup)):
+                if selected[p, c] and lookup[c] == here:
+                    b = basic_block[c]
+                    known[b] |= np.int64(1) << bit[c]
+                    together = _together(known[b], b, basic_block, logs)
+                    if lift_start[b] < lift_start[b + 1]:
+                        together += lifts[lift_start[b] + known[b]]
+                    density[b] = min(max(math.exp(together), DENSITY_MIN), 1.0)
     return out

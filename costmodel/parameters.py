@@ -27,15 +27,16 @@ class CostParameters:
     """One step of the matcher: each event costs one, one more for each search that is open behind a
     gap when it comes, and some where any is; see `costmodel.matching`."""
 
-    entry_s: float = 14e-9
-    """Reading one index entry, key, time and place, and joining it with the other conditions'."""
+    entry_s: float = 8e-9
+    """Reading one index entry, time and place, and joining it with the other conditions'."""
 
-    sort_s: float = 1e-10
+    sort_s: float = 2e-10
     """One comparison of ordering index results by ``seq``; n entries take ``n log2 n`` of them.
-    Small, since row groups are in order already and are put together by a linear scatter."""
+    Small, since row groups are in order already and are put together by a linear scatter. Those of
+    one key follow each other, so nothing is to be ordered."""
 
     seek_s: float = 30e-6
-    """Beginning to read elsewhere: a stretch of blocks, or a lookup."""
+    """Beginning to read elsewhere: a stretch of blocks; a lookup takes several."""
 
     fold_s: float = 2e-9
     """Adding one value to the sum, extremes and moments of a partial aggregate."""

@@ -10,6 +10,7 @@ import numpy as np
 from costmodel.arrays import BoolArray, FloatArray
 from costmodel.coverage import estimate_coverage
 from costmodel.features import PlanFeatures
+from costmodel.lookups import estimate_lookups, lookups_cost
 from costmodel.parameters import CostParameters
 
 
@@ -47,6 +48,9 @@ class Estimates:
     touched: FloatArray
     """Blocks that an interval has a part in; ``blocks`` counts those between them too that are read
     through."""
+    searches: FloatArray
+    """Share of the matcher's further steps that lie in intervals of candidates, from 0 to 1, as far
+    as the pattern's first basic block is looked up; else 0."""
 
     def of(self, plan: int) -> Estimate:
         """Return the estimate of one plan."""
@@ -88,38 +92,43 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
     Returns
     -------
     Estimates
-        ``cost = block * blocks + (value * attributes + predicate * predicates + match * steps)
-        * events + entry * entries + sort * n log2 n + seek * jumps``, where a jump is a stretch of
-        blocks or a lookup.
+        ``cost = block * blocks + (value * attributes + predicate * predicates) * events + match *
+        steps + entry * entries + sort * n log2 n + seek * jumps``, where a jump is a stretch of
+        blocks, or several of them a lookup (`costmodel.lookups`).
 
     Notes
     -----
-    Thesis (3.1), with the terms of ``docs/planning.md`` ("Cost and choice").
+    Thesis (3.1), with the terms of ``docs/planning.md`` ("Cost and choice"). Steps are one for each
+    event read, and the further ones of the searches that are replayed.
     """
     coverage = estimate_coverage(features, selected)
-    reads = _lookups_of_plans(features, selected)
-    entries = reads @ features.lookup_entries
-    index_cost = reads @ lookup_costs(features, parameters)
-    per_block = features.segment_events / np.maximum(features.segment_blocks, 1.0)
-    per_event = _event_cost(features, parameters, features.steps)
-    is_keyed = np.asarray(selected.any(axis=1))
     n_stretches = coverage.stretches.sum(axis=1)
+    candidates = coverage.candidates.sum(axis=1)
+    lookups = estimate_lookups(features, selected)
+    index_cost = lookups_cost(lookups, candidates, parameters, keyed=features.is_keyed)
+    n_blocks = np.maximum(features.segment_blocks, 1.0)
+    per_event = float(_event_cost(features, parameters, np.ones(1))[0])
+    further = features.further_steps
+    # A search is open where it begins: most are, in the blocks that such a beginning picks.
+    within = np.maximum(coverage.searches, np.minimum(coverage.blocks / n_blocks, 1.0))
     cost = (
         index_cost
-        + coverage.blocks @ (parameters.block_s + per_event * per_block)
+        + coverage.blocks @ (parameters.block_s + per_event * features.segment_events / n_blocks)
+        + parameters.match_s * (within @ further)
         + parameters.seek_s * n_stretches
-        + _beside_cost(features, parameters, is_keyed, n_stretches)
+        + _beside_cost(features, parameters, np.asarray(selected.any(axis=1)), n_stretches)
     )
     return Estimates(
         cost,
         coverage.blocks.sum(axis=1),
-        entries,
+        lookups.decoded,
         # Rounded, the parts of the whole stream may add up to a little more than all of it.
         np.minimum(coverage.share @ (features.segment_events / max(features.n_events, 1)), 1.0),
-        coverage.candidates.sum(axis=1),
+        candidates,
         index_cost,
         n_stretches,
         coverage.touched.sum(axis=1),
+        coverage.searches @ further / max(float(further.sum()), 1e-9),
     )
 
 
@@ -163,19 +172,6 @@ def replay_cost(
     return parameters.block_s * n_blocks + per_event * n_events + parameters.seek_s * n_stretches
 
 
-def lookup_costs(features: PlanFeatures, parameters: CostParameters) -> FloatArray:
-    """Return the seconds each lookup takes, shape (n_lookups,)."""
-    return entries_cost(features.lookup_entries, parameters)
-
-
-def entries_cost(n_entries: FloatArray, parameters: CostParameters) -> FloatArray:
-    """Return the seconds of lookups that read so many entries each, of the shape given."""
-    n = np.maximum(n_entries, 1.0)
-    return np.asarray(
-        parameters.entry_s * n_entries + parameters.sort_s * n * np.log2(n) + parameters.seek_s
-    )
-
-
 def _event_cost(
     features: PlanFeatures, parameters: CostParameters, steps: FloatArray
 ) -> FloatArray:
@@ -201,11 +197,3 @@ def _beside_cost(
     near_s = features.beside_blocks * (parameters.block_s + features.n_columns * values_s)
     all_s = (parameters.block_s + values_s) * features.n_blocks
     return np.where(is_keyed, stretches * near_s, all_s)
-
-
-def _lookups_of_plans(features: PlanFeatures, selected: BoolArray) -> FloatArray:
-    """Return 1.0 where a plan reads a lookup, shape (n_plans, n_lookups)."""
-    n_lookups = len(features.lookup_entries)
-    member = features.lookup[:, None] == np.arange(n_lookups)
-    uses = selected.astype(np.float64) @ member.astype(np.float64)
-    return np.asarray(uses > 0, dtype=np.float64)

@@ -165,7 +165,7 @@ def _enumerate(weighed: Weighed, *, slack: float) -> None:
         numbers = np.arange(start, min(start + _AT_ONCE, 2**n))
         sets = _sets(numbers, n)
         if np.isfinite(slack) and weighed.n_examined:
-            sets = sets[weighed.index_cost(sets) <= slack * weighed.best]
+            sets = sets[weighed.least_cost(sets) <= slack * weighed.best]
         weighed.cost(sets)
 
 

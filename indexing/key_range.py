@@ -84,6 +84,16 @@ class KeyRanges:
         # Without the hash, which texts have anew in each process.
         return KeyRanges, (self.ranges,)
 
+    @property
+    def is_one_key(self) -> bool:
+        """Whether one key is admitted and no other: its entries stand in order of the stream."""
+        return len(self.ranges) == 1 and self.is_of_keys
+
+    @property
+    def is_of_keys(self) -> bool:
+        """Whether single keys are admitted and no range of several."""
+        return all(r.low is not None and r.low == r.high for r in self.ranges)
+
     @classmethod
     def of(cls, ranges: Iterable[KeyRange]) -> KeyRanges:
         """Return the union of ``ranges``, in any order, overlapping or not."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from chronicle import Snapshot
-from costmodel.arrays import FloatArray
+from costmodel.arrays import BoolArray, FloatArray
 from costmodel.calibration import units_of_work
 from costmodel.features import PlanFeatures
-from costmodel.parameters import DEFAULT_PARAMETERS
-from costmodel.plan_cost import lookup_costs, replay_cost
+from costmodel.lookups import CANDIDATE_ENTRIES, full_costs
+from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
+from costmodel.plan_cost import replay_cost
 from indexing import clear_answers
 from replay.calibration.facts import Facts
 from replay.calibration.probes import Probe, lookup_probes, replay_probes
@@ -130,20 +130,40 @@ def _lookup(
     if plan.finds_nothing or features is None:
         return None
 
-    def run() -> int:
+    def run() -> tuple[int, int]:
         source = Lookups(plan, statistics)
-        find_stretches(plan, statement.bound, statistics, source, is_adaptive=False)
-        return source.n_entries_read
+        found = find_stretches(plan, statement.bound, statistics, source, is_adaptive=False)
+        return source.n_entries_read, found.stretches.n_candidates
 
     clear_answers()
-    n_read = run()
-    n_lookups = len({condition.lookup for condition in plan.conditions})
-    units = lookup_units(features, np.full(n_lookups, n_read / n_lookups))
+    n_read, n_candidates = run()
+    lookups = {condition.lookup for condition in plan.conditions}
+    in_order = np.array([ranges.is_one_key for _, ranges in lookups])
+    entries = np.full(len(lookups), n_read / len(lookups))
+    units = lookup_units(entries, in_order, n_candidates, keyed=features.is_keyed)
     name = f"{probe.kind}: {n_read:,} entries of {plan.conditions[0].attribute}"
     return Operation(name, f"{probe.kind} and sweep", units, run, before=clear_answers)
 
 
-def lookup_units(features: PlanFeatures, entries: FloatArray) -> FloatArray:
-    """Return the units of work of lookups that decoded so many entries, shape (n_lookups,)."""
-    asked = replace(features, lookup_entries=entries)
-    return units_of_work(lambda weights: float(lookup_costs(asked, weights).sum()))
+def lookup_units(
+    entries: FloatArray, in_order: BoolArray, n_candidates: int, *, keyed: bool
+) -> FloatArray:
+    """Return the units of work of lookups and of intervals, in order of `WEIGHTS`.
+
+    Parameters
+    ----------
+    entries
+        Decoded by each lookup, shape (n_lookups,).
+    in_order
+        Whether they stand in the order of the stream, shape (n_lookups,).
+    n_candidates
+        Found by all of them together.
+    keyed
+        Whether entries have keys that have to agree.
+    """
+
+    def cost(weights: CostParameters) -> float:
+        asking_s = full_costs(entries, in_order, weights, keyed=keyed)
+        return float(asking_s.sum()) + CANDIDATE_ENTRIES * weights.entry_s * n_candidates
+
+    return units_of_work(cost)

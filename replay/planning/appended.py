@@ -69,11 +69,13 @@ def append_conditions(
     for condition in conditions:
         known.setdefault(condition.lookup, len(known))
     added = list(known)[len(lookups) :]
+    in_order = np.array([ranges.is_one_key for _, ranges in added], dtype=np.bool_)
     appended = replace(
         features,
         basic_block=np.append(features.basic_block, basic_blocks).astype(np.int64),
         lookup=np.append(features.lookup, [known[c.lookup] for c in conditions]).astype(np.int64),
         lookup_entries=np.append(features.lookup_entries, [read[lookup] for lookup in added]),
+        in_order=np.append(features.is_in_order, in_order),
         density=np.hstack((features.density, density)),
         lifts=(),
     )

@@ -14,8 +14,9 @@ import numpy as np
 
 from costmodel.choice import in_words
 from costmodel.features import PlanFeatures
+from costmodel.lookups import full_costs
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import entries_cost, estimate_full, replay_cost
+from costmodel.plan_cost import estimate_full, replay_cost
 from replay.planning.block_ranges import count_blocks, count_events
 from replay.planning.statistics import BoolArray, IntArray
 
@@ -210,7 +211,9 @@ class BesidePrices:
 
     def index_s(self, n_entries: int, n_keys: int) -> float:
         """Return the seconds to ask the index of the key for so many keys."""
-        return float(entries_cost(np.array(float(n_entries)), self.weights)) + KEY_S * n_keys
+        read, several_keys = np.array([float(n_entries)]), np.array([False])
+        asking_s = full_costs(read, several_keys, self.weights, keyed=False)
+        return float(asking_s[0]) + KEY_S * n_keys
 
     def why_not(self, n_blocks: int, spent_s: float, key: str, *, is_indexed: bool) -> str:
         """Return why everything is replayed instead, in one sentence.

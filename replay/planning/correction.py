@@ -112,9 +112,13 @@ def correct(
     after = np.where(is_told, -np.expm1(-rate), before)
     is_tree = np.array([len(plan) == 0 for plan in plans])
     most = np.where(is_told, np.maximum(upper_share(seen), after), np.where(is_tree, before, 1.0))
-    corrected = _with_touched(estimates, before, after, n_remaining, features, parameters)
-    worst = _with_touched(estimates, before, most, n_remaining, features, parameters)
     n_lookups = np.array([len({condition.lookup for condition in plan}) for plan in plans])
+    # What one lookup finds is known from fences, whatever its events touch.
+    factor = np.where(n_lookups > 1, rate / np.maximum(_rate(before), _RATE_MIN), 1.0)
+    searches = np.minimum(estimates.searches * factor, 1.0)
+    corrected = _with_touched(estimates, before, after, searches, n_remaining, features, parameters)
+    searches = np.maximum(searches, estimates.searches)
+    worst = _with_touched(estimates, before, most, searches, n_remaining, features, parameters)
     return Correction(
         events.sample,
         _with_hits(corrected, rate / np.maximum(_rate(before), _RATE_MIN), n_lookups, features),
@@ -306,11 +310,12 @@ def _with_touched(
     estimates: Estimates,
     before: FloatArray,
     after: FloatArray,
+    searches: FloatArray,
     n_remaining: float,
     features: PlanFeatures,
     parameters: CostParameters,
 ) -> Estimates:
-    """Return the estimates with another share of blocks touched, and what follows from it.
+    """Return the estimates with another share of blocks touched and of searches, and what follows.
 
     Differences are added, so that where nothing is known better nothing changes.
     """
@@ -321,15 +326,22 @@ def _with_touched(
     stretches = estimates.stretches + n_remaining * (_runs(after, gap) - _runs(before, gap))
     stretches = np.clip(stretches, np.minimum(blocks, 1.0), np.maximum(blocks, estimates.stretches))
     per_block = features.remaining_events / max(features.remaining_blocks, 1.0)
+    further = float(features.further_steps.sum())
+    further_s = parameters.match_s * further
     block_s = replay_cost(1.0, per_block, 0.0, features, parameters)
+    block_s -= further_s / max(features.remaining_blocks, 1.0)
     cost = estimates.cost + (blocks - estimates.blocks) * block_s
     cost = cost + (stretches - estimates.stretches) * parameters.seek_s
+    now = np.maximum(searches, np.minimum(blocks / n_remaining, 1.0))
+    was = np.maximum(estimates.searches, np.minimum(estimates.blocks / n_remaining, 1.0))
+    cost = cost + (now - was) * further_s
     return replace(
         estimates,
         cost=np.maximum(cost, estimates.index_cost),
         blocks=blocks,
         stretches=stretches,
         touched=touched,
+        searches=searches,
     )
 
 

@@ -8,6 +8,13 @@ from typing import Final
 
 import numpy as np
 
+from costmodel.lookups import (
+    CANDIDATES_MAX,
+    COVER_MAX,
+    ENTRIES_MIN,
+    GIVEN_MAX,
+    ROWS_MAX,
+)
 from indexing.config import FENCE_ENTRIES
 from replay.language.bound import BoundPatternQuery
 from replay.planning.ascending import lower_bounds, row_lower_bounds
@@ -17,31 +24,6 @@ from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
 from replay.planning.shape import PatternShape
 from replay.planning.statistics import IntArray, Timeline
-
-ENTRIES_MIN: Final = 100_000
-"""Lookups of fewer entries are asked in full: reading them takes half a millisecond, and so does
-finding windows however few candidates there are."""
-
-CANDIDATES_MAX: Final = 0.25
-"""Candidates per entry of the next lookup up to which windows are worth finding: a sweep takes
-about as long for each as reading an entry."""
-
-
-GIVEN_MAX: Final = 1.5
-"""Events found so far per entry of the next lookup up to which they may be swept: where a sweep
-left most of them, it would do so again after each lookup."""
-
-COVER_MAX: Final = 0.5
-"""Share of the stream's rows in windows above which a lookup is asked in full: little is left out,
-and holding each row against the windows takes as long as reading its time."""
-
-ROWS_MAX: Final = 3.0
-"""Rows known per entry of a lookup up to which it is asked in these rows: marking one takes about a
-third of what reading a time and joining an entry does."""
-
-WITHIN_SHARE: Final = 0.3
-"""Share of an entry's weight that one takes that is read in windows: most are left out as soon as
-their row is known, before their time is read and before they are joined with others."""
 
 FURTHER_GAIN: Final = 0.75
 """Share of what is left to replay below which a lookup that was not planned must bring it, its own
@@ -103,10 +85,9 @@ class Narrowed:
         The row groups of one key lie one after the other in the stream, so those between two
         intervals are left out; of ranges of keys each spans the whole of its run.
         """
-        is_of_keys = all(r.low is not None and r.low == r.high for r in lookup[1].ranges)
-        return (
-            min(n_entries, float(len(self.spans[0]) * FENCE_ENTRIES)) if is_of_keys else n_entries
-        )
+        if not lookup[1].is_of_keys:
+            return n_entries
+        return min(n_entries, float(len(self.spans[0]) * FENCE_ENTRIES))
 
     def kept_share(self, condition: Condition, share: float) -> float:
         """Return the share of the replay intervals that a condition is expected to leave.
@@ -220,13 +201,20 @@ def _around_rarest(
 ) -> dict[int, Occurrences]:
     """Leave out occurrences outside the intervals of the rarest block.
 
-    Where it is rare, that is most: joining and chaining all of them would take longer.
+    Where it is rare, that is most: joining and chaining all of them would take longer. How rare it
+    is, is told by its positions together, as if by chance.
     """
-    rarest = min((place for place in found if place >= 0), key=lambda p: len(found[p].seq))
+    n, block_at = max(statistics.n_events, 1), shape.block_at
+    shares: dict[int, float] = {}
+    for place, given in found.items():
+        if place >= 0:
+            block_share = shares.get(block_at[place], 1.0) * len(given.seq) / n
+            shares[block_at[place]] = block_share
+    rarest = min(shares, key=lambda b: shares[b])
     n_most = max(len(given.seq) for given in found.values())
-    if len(found[rarest].seq) > CANDIDATES_MAX * n_most:
+    if n * shares[rarest] > CANDIDATES_MAX * n_most:
         return found
-    block = range(*shape.blocks[shape.block_at[rarest]])
+    block = range(*shape.blocks[rarest])
     of_block = {place: given for place, given in found.items() if place in block}
     hits = join_blocks(shape, of_block, statistics)
     spans = _rows_of(sweep(hits, {}, shape, query, statistics), statistics, anchors)

@@ -11,15 +11,14 @@ import numpy as np
 
 from costmodel.choice import in_words
 from costmodel.features import PlanFeatures
+from costmodel.lookups import CANDIDATES_MAX, full_costs, within_cost
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import entries_cost, estimate_full, replay_cost
+from costmodel.plan_cost import estimate_full, replay_cost
 from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
 from replay.planning.intervals import Stretches, replay_stretches
 from replay.planning.narrowing import (
-    CANDIDATES_MAX,
     FURTHER_GAIN,
-    WITHIN_SHARE,
     Narrowed,
     Windows,
     may_ask_rows,
@@ -392,7 +391,9 @@ class _Asking:
         # Where estimates were too low they are taken to be so for what lies ahead as well.
         surprise = max(1.0, n_found / max(n_expected, 1.0))
         n_ahead = np.array([self.expected[lookup] for lookup in ahead])
-        lookup_s = surprise * float(entries_cost(n_ahead, weights).sum())
+        in_order = np.array([ranges.is_one_key for _, ranges in ahead])
+        asking_s = full_costs(n_ahead, in_order, weights, keyed=features.is_keyed)
+        lookup_s = surprise * float(asking_s.sum())
         after_s = surprise * (self.plan.estimated.cost - self.plan.estimated.index_cost)
         now_s = self._cost_now(n_found, lookup_s, features)
         if worth_asking(now_s, after_s, lookup_s):
@@ -441,7 +442,7 @@ class _Asking:
             if narrowed is None or len(narrowed.spans[0]) == 0:
                 continue
             n_read = narrowed.entries_within(lookup, n_entries)
-            lookup_s = weights.seek_s + WITHIN_SHARE * weights.entry_s * n_read
+            lookup_s = within_cost(n_read, weights, keyed=features.is_keyed)
             now_s = _Prices.of(features, weights).cost(self.found().blocks, base)
             left = [narrowed.kept_share(known.condition, known.fraction) for known in conditions]
             after_s = lookup_s + now_s * float(np.prod(left))

@@ -9,6 +9,7 @@ import numpy as np
 
 from costmodel.arrays import FloatArray
 from costmodel.features import PlanFeatures, whole_stream
+from indexing.config import FENCE_ENTRIES
 from replay.language.bound import (
     BoundPatternQuery,
     Call,
@@ -181,6 +182,8 @@ def weigh(
         basic_block=np.array([block_at[c.position] for c in usable], dtype=np.int64),
         lookup=np.array([number[c.lookup] for c in usable], dtype=np.int64),
         lookup_entries=np.array([counted.read[wanted] for wanted in lookups], dtype=np.float64),
+        in_order=np.array([ranges.is_one_key for _, ranges in lookups], dtype=np.bool_),
+        group_entries=float(FENCE_ENTRIES),
         segment_events=rates.events,
         segment_blocks=rates.n_blocks,
         segment_stretches=rates.n_stretches,

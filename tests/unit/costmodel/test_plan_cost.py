@@ -10,7 +10,7 @@ import pytest
 
 from costmodel import CostParameters, PlanFeatures, estimate, estimate_full, replay_cost
 from costmodel.features import whole_stream
-from tests.unit.costmodel.cases import features
+from tests.unit.costmodel.cases import BLOCK, features
 
 NOTHING = {
     "block_s": 0.0,
@@ -85,9 +85,11 @@ def test_segments_that_add_up_to_the_whole_stream_are_no_more_than_all_of_it():
 
 def test_equal_lookups_are_charged_once():
     estimates = estimate(two_lookups(), PLANS, weights(entry_s=1))
-    assert estimates.cost.tolist() == [0, 8, 24]
+    # Besides, a candidate takes as long as four entries until its interval is known.
+    intervals = 4 * estimates.candidates
+    np.testing.assert_allclose(estimates.cost - intervals, [0, 8, 24], atol=1e-9)
+    np.testing.assert_allclose(estimates.index_cost - intervals, [0, 8, 24], atol=1e-9)
     assert estimates.entries.tolist() == [0, 8, 24]
-    assert estimates.index_cost.tolist() == [0, 8, 24]
 
 
 def test_sorting_costs_n_log_n_for_each_lookup():
@@ -95,10 +97,29 @@ def test_sorting_costs_n_log_n_for_each_lookup():
     assert estimates.cost.tolist() == [0, 24, 24 + 64]
 
 
-def test_a_lookup_is_a_jump_before_any_event_is_read():
+def test_a_lookup_is_several_jumps_before_any_event_is_read():
     estimates = estimate(two_lookups(), PLANS, weights(seek_s=1))
-    assert estimates.index_cost.tolist() == [0, 1, 2]
+    assert estimates.index_cost.tolist() == [0, 5, 10]
     np.testing.assert_allclose(estimates.cost, estimates.index_cost + estimates.stretches)
+
+
+def test_entries_of_one_key_need_no_sorting():
+    given = dataclasses.replace(two_lookups(), in_order=np.array([True, False]))
+    assert estimate(given, PLANS, weights(sort_s=1)).cost.tolist() == [0, 0, 64]
+
+
+def test_searches_are_open_where_the_plan_finds_their_beginning():
+    # A Z* B within 9, an event to a unit of time: 100 As. An event costs one step, five more if an
+    # A is among the ten up to it, and one more for each of these.
+    given = features(density=[0.001, 0.5], window=9, n_events=100_000)
+    further = 100_000 * (5 * (1 - 0.999**10) + 0.001 * 10)
+    by_a = estimate(given, np.array([[True, False]]), weights(match_s=1))
+    assert by_a.cost[0] == pytest.approx(by_a.blocks[0] * BLOCK + further, rel=2e-3)
+    # Found from B, searches are where the intervals are; so are they without any lookup.
+    others = estimate(given, np.array([[False, True], [False, False]]), weights(match_s=1))
+    share = others.blocks / 1000
+    np.testing.assert_allclose(others.cost, share * (100_000 + further), rtol=2e-3)
+    assert others.searches.tolist() == [0.0, 1.0]
 
 
 def test_full_replay_costs_all_blocks_and_one_jump():

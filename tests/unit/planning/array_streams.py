@@ -108,6 +108,7 @@ def guess(*touched: float, n_blocks: int) -> Estimates:
         index_cost=np.zeros(len(array)),
         stretches=array,
         touched=array,
+        searches=np.zeros(len(array)),
     )
 
 

@@ -168,7 +168,7 @@ def test_first_matches_are_not_looked_for_in_a_sample():
 def test_lookups_that_might_be_for_nothing_are_not_taken_without_a_bound():
     # The estimate is below the margin, but nearly all of it is spent before an event is read.
     statistics = statistics_of()
-    dear = CostParameters(block_s=1e-3, entry_s=1.2e-2, full_margin=0.9)
+    dear = CostParameters(block_s=1e-3, entry_s=2.4e-3, full_margin=0.9)
     plan = choose_plan(RARE_AND_COMMON, statistics, parameters=dear, sample=False)
     rival = next(r for r in plan.rivals if r.name == "indexes=A.a")
     assert rival.estimated.cost < 0.9 * plan.full_estimate.cost

@@ -43,7 +43,9 @@ def stakes_of(
     index_cost, replay_s, touched = np.array(rows).T
     zeros = np.zeros(len(rows))
     return Stakes(
-        Estimates(index_cost + replay_s, touched, zeros, zeros, zeros, index_cost, zeros, touched),
+        Estimates(
+            index_cost + replay_s, touched, zeros, zeros, zeros, index_cost, zeros, touched, zeros
+        ),
         [frozenset(), *(frozenset(map(lookup, name)) for name in plans)],
         full_cost,
         0.8,
