@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from replay.planning.ascending import lower_bounds
+from replay.planning.coarse_map import saturating_add
 from replay.planning.statistics import IntArray
 
 
@@ -43,10 +44,12 @@ def crowding(times: Sequence[IntArray], within: int) -> float:
             continue
         last = int(given[-1]) - within
         starts = given[: np.searchsorted(given, last, side="right")]
-        ends = lower_bounds(given, starts + (within + 1))
+        ends = lower_bounds(given, saturating_add(starts, within + 1))
+        # Such windows end with the last event, behind which there need be no number.
+        ends[starts == last] = len(given)
         from_events += float((ends - np.arange(len(starts))).mean())
         # An event is inside for as long as windows reach it.
-        held = np.minimum(given, last) - np.maximum(given - within, given[0])
+        held = np.minimum(given, last) - np.maximum(saturating_add(given, -within), given[0])
         from_anywhere += 1.0 + float(np.maximum(held, 0).sum(dtype=np.float64)) / (
             last - int(given[0])
         )

@@ -69,8 +69,20 @@ def test_nothing_is_told_by_blocks_that_windows_span():
         max_size=3,
     ),
     st.integers(0, 20),
-    st.sampled_from([0, -(2**61), 2**61]),
+    st.sampled_from([0, -(2**61), 2**61, 2**63 - 61, -(2**63)]),
 )
 def test_few_events_are_counted_window_by_window(times, within, shift):
     expected = by_hand([t.tolist() for t in times], within)
+    # At either end of int64 sums and differences would wrap.
     assert crowding([t + shift for t in times], within) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("within", [0, 1, 7])
+def test_windows_at_both_ends_of_time_do_not_wrap(within) -> None:
+    # Bursts of three whose times end with the greatest int64, or begin with the least.
+    since = np.array([0, 1, 20, 33, 40])
+    for first in (-(2**63), 2**63 - 41):
+        times = np.repeat(np.array([first + int(t) for t in since], dtype=np.int64), 3)
+        expected = by_hand([np.repeat(since, 3).tolist()], within)
+        assert expected > 1.1
+        assert crowding([times], within) == pytest.approx(expected)
