@@ -16,6 +16,7 @@ from indexing.cover import Segments
 from indexing.fences import Fences
 from indexing.index import RunTable
 from indexing.key_range import KeyRange, KeyRanges
+from indexing.lookup import PlacedRun, look_up_within
 from indexing.within import row_mask
 from indexing.within.row_mask import RowMask
 from tests.oracles.index import matching_rows
@@ -176,6 +177,24 @@ def test_entries_of_files_taken_from_another_run_are_left_out(tmp_path: Path) ->
     # Rows 1, 3, …, 9 of the first file are at 11, 13, …; of the third 21, … are at 1, 3, ….
     placed = {1: 21, 3: 23, 13: 3, 15: 5, 17: 7, 19: 9}
     assert dict(zip(found.seq.tolist(), found.t.tolist(), strict=True)) == placed
+
+
+def test_entries_of_files_that_changed_places_come_in_order_of_the_stream(tmp_path: Path) -> None:
+    """Of two files in one run the second comes before the first: no two entries need ascend."""
+    pieces = cut_into_pieces(events(20), [], 10)
+    tables = write_runs(tmp_path, pieces, ("x",), fence_entries=4)
+    run = indexing.run.open_run(tmp_path / "index" / "x" / tables["x"].names[0])
+    segments = Segments(np.array([10, 20]), np.array([10, -10]), np.array([True, True]))
+    bounds = indexing.open_events.KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
+    mask = RowMask.of(20, spans=(np.array([4]), np.array([14])))
+    reading = PlacedRun(run, segments).seek(bounds)
+    kept = reading.read_within(mask, with_times=True, with_objects=False)
+    assert all(len(set(piece.tolist())) <= 1 for piece in np.split(kept.seq, kept.cuts[1:-1]))
+    # Rows 1, 3, … of the first file are at 11, 13, …, rows 11, 13, … of the second at 1, 3, ….
+    found = look_up_within([reading], mask, None, with_times=True)
+    assert found.seq.tolist() == [5, 7, 9, 11, 13]
+    assert found.t is not None
+    assert found.t.tolist() == [15, 17, 19, 1, 3]
 
 
 def test_keys_are_compared_in_every_group_that_a_range_cuts(tmp_path: Path) -> None:
