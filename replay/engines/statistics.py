@@ -209,5 +209,9 @@ def _some_times(snapshot: Snapshot) -> tuple[IntArray, ...]:
 
 
 def clear_statistics() -> None:
-    """Forget what is kept of snapshots for planning: with their statistics go their plans."""
+    """Forget what is kept of snapshots for planning: with their statistics go their plans.
+
+    What the times of a few blocks tell (`SnapshotStatistics.crowding`) stays, as trees and opened
+    runs do: it holds of the snapshot whatever is asked, and any query on it has it read once.
+    """
     _cached_statistics.cache_clear()
