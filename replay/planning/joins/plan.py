@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from chronicle.composite_names import SEPARATOR, composite_parts
 from costmodel.choice import in_words
 from indexing.composite import Composite, parse_composite
 from replay.errors import PlanError
@@ -178,10 +179,18 @@ def _requests(join: JoinRelation, requested: str) -> tuple[str, str]:
 
 
 def _own_name(names: Mapping[str, str], item: str) -> str | None:
-    """Return a side's own name of a column of the join, or of several joined by ``+``."""
+    """Return a side's own name of a column of the join, or of several joined by ``+``.
+
+    What names the side may stand before the first of several alone: ``l.a+b`` is ``l.a+l.b``.
+    """
     if item in names:
         return names[item]
-    composite = parse_composite(names, item)
+    first, *others = composite_parts(names, item) or (item,)
+    if first not in names:
+        return None
+    side = first.removesuffix(names[first])
+    parts = [first, *(part if part in names else side + part for part in others)]
+    composite = parse_composite(names, SEPARATOR.join(parts))
     if composite is None:
         return None
     return Composite(tuple(names[part] for part in composite.parts)).name

@@ -93,6 +93,16 @@ def test_a_selective_join_reads_less_than_5_percent_of_the_other_side(
     assert result.actual.blocks_read - of_trades < 0.05 * QUOTES_BLOCKS
 
 
+def test_an_index_on_several_columns_is_named_by_its_side_once(store: Store) -> None:
+    on = "JOIN trades AS b WITHIN 30 ON a.sym = b.sym"
+    sql = f"SELECT a.t, b.t AS u FROM trades AS a {on} WHERE a.sym = 'A' AND a.size >= 800"
+    full = replay.query(store, sql, plan="full")
+    for requested in ("indexes=a.sym+size", "indexes=a.sym+a.size"):
+        result = replay.query(store, sql, plan=requested)
+        assert result.table.equals(full.table)
+        assert result.stats["plan"] == "indexes=trades.sym+size"
+
+
 def test_the_right_may_drive_a_join(store: Store) -> None:
     sql = f"{JOINS['time']} WHERE bid = 49 AND b.t < 2000"
     result = replay.query(store, sql)
