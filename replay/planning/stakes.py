@@ -203,23 +203,6 @@ def _safe(stakes: Stakes, n_blocks: float) -> BoolArray:
     return np.asarray(bounded | (index_cost <= GUARD_SHARE * full + GUARD_SECONDS))
 
 
-def _doubted(stakes: Stakes, best: int) -> tuple[int, FloatArray]:
-    """Return the plan whose estimate is doubted, and how far each plan errs as it does, 0 to 1.
-
-    It is the best plan, but for one of a single lookup, of which fences tell how much it finds.
-    Then it is the best of several: whether their conditions hold together is not known, and plans
-    of a single lookup do not err with it.
-    """
-    cost, lookups = stakes.estimates.cost, stakes.lookups
-    several = [at for at, asked in enumerate(lookups) if len(asked) > 1]
-    if len(lookups[best]) > 1 or not several:
-        return best, _overlaps(lookups, best)
-    doubted = min(several, key=lambda at: float(cost[at]))
-    alike = _overlaps(lookups, doubted)
-    alike[[len(asked) == 1 for asked in lookups]] = 0.0
-    return doubted, alike
-
-
 def _overlaps(lookups: Sequence[AbstractSet[Lookup]], best: int) -> FloatArray:
     """Return the share of lookups that each plan has in common with the best."""
     of_best = lookups[best]
