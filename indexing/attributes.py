@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
-from chronicle.composite_names import composite_parts
+from chronicle.composite_names import SEPARATOR, composite_parts
 from chronicle.derived_attributes import (
     attribute_field,
     columns_for,
@@ -52,6 +52,11 @@ def find_composite(schema: pa.Schema, attribute: str) -> Composite | None:
                 f"'{attribute}' cannot be indexed: '{part}' is derived, and only columns can be "
                 "indexed together; index it alone"
             )
+        elif (whole := _column_with(schema.names, attribute, part)) is not None:
+            raise IndexingError(
+                f"'{attribute}' cannot be indexed: column '{whole}' has the sign '{SEPARATOR}' in "
+                "its name, so it can be indexed alone only"
+            )
         else:
             raise IndexingError(
                 f"no column '{part}' to index in '{attribute}' (columns: "
@@ -63,6 +68,12 @@ def find_composite(schema: pa.Schema, attribute: str) -> Composite | None:
             "indexed together"
         )
     return Composite(parts)
+
+
+def _column_with(columns: Collection[str], attribute: str, part: str) -> str | None:
+    """Return a column that was taken apart at the signs in its name, of which one part is this."""
+    torn = (name for name in columns if name in attribute and part in name.split(SEPARATOR))
+    return next(torn, None)
 
 
 def indexed_field(schema: pa.Schema, attribute: str) -> pa.Field:

@@ -222,6 +222,8 @@ def test_stream_can_be_renamed_with_it(stream: Stream) -> None:
         pytest.param("t+k+kind+beat+x", "names 5 columns; at most 4", id="five"),
         pytest.param("beat+delta(beat)", r"'delta\(beat\)' is derived", id="derived"),
         pytest.param("delta(t)+delta(beat)", r"'delta\(t\)' is derived", id="all-derived"),
+        pytest.param("beat+a+c", r"column 'a\+c' has the sign '\+' in its name", id="holds-a-plus"),
+        pytest.param("beat+kind+c", "no column 'c'", id="part-of-another"),
         pytest.param("beat+price", "'price' of type decimal.* cannot be indexed", id="no-order"),
     ],
 )
@@ -230,6 +232,7 @@ def test_what_cannot_be_indexed_together_is_refused(
 ) -> None:
     add_column(stream, "x", "int64")
     add_column(stream, "price", pa.decimal128(9, 2))
+    add_column(stream, "a+c", "int64")
     for refused in (
         lambda: create_index(stream, [attribute]),
         lambda: RunWriter((attribute,), "t").tables(stream.schema),
