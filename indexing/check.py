@@ -15,9 +15,10 @@ from chronicle.delta_log import LiveFile
 from chronicle.errors import CorruptBlockError, StorageError
 from chronicle.finding import CheckedEvents, Finding, Findings
 from indexing.attributes import indexed_field
-from indexing.config import MERGE_GROUPS, TAIL_FILE_EVENTS
+from indexing.config import FENCE_KEY_CHARS, MERGE_GROUPS, TAIL_FILE_EVENTS
 from indexing.digest import EntryDigest, digest_entries, digest_file
 from indexing.errors import CorruptRunError
+from indexing.fences import Fences
 from indexing.keys import key_kind
 from indexing.run import FileRun, open_run
 from indexing.tables import index_table, indexed_attributes, is_of_one_file
@@ -181,9 +182,19 @@ def _wrong_fences(run: FileRun) -> str | None:
     n = len(fences)
     if not all(bool(fences.low[g] <= fences.high[g]) for g in range(n)):
         return "a fence's low end is above its high end"
-    if not all(bool(fences.high[g] <= fences.low[g + 1]) for g in range(n - 1)):
+    if not all(_ascend(fences, g) for g in range(n - 1)):
         return "its fences do not ascend"
     return "a row group is empty" if n and int(fences.count.min()) < 1 else None
+
+
+def _ascend(fences: Fences, g: int) -> bool:
+    """Return whether a row group and the next one can lie in the order of their keys."""
+    low, next_low = fences.low[g], fences.low[g + 1]
+    if isinstance(next_low, str) and len(next_low) >= FENCE_KEY_CHARS:
+        # Keys that begin alike are told apart behind where fences are cut: low ends are cut down
+        # to the same text, high ends up to the next one.
+        return bool(low <= next_low and fences.high[g] <= fences.high[g + 1])
+    return bool(fences.high[g] <= next_low)
 
 
 def _wrong_entries(

@@ -192,6 +192,17 @@ def test_check_compares_its_entries_with_the_events(stream: Stream) -> None:
     assert ENTRIES in faults_of(stream)
 
 
+@pytest.mark.parametrize("name", ["kind", "kind+beat"])
+def test_check_takes_no_offence_at_long_texts_that_begin_alike(stream: Stream, name: str) -> None:
+    kinds = ["ab" * 200 + end for end in ("", "c", "", "d", "c", "", "e", "d")]
+    alike = EVENTS.set_column(2, "kind", pa.array(kinds))
+    append(stream, alike, derived=RunWriter((name,), "t", key="k", fence_entries=2))
+    asked = KeyRange(kinds[1], kinds[3])
+    found = ranges(asked, name=name) if "+" in name else KeyRanges((asked,))
+    assert index_of(stream, name).lookup(found).seq.tolist() == [1, 3, 4, 7]
+    assert faults_of(stream) == []
+
+
 def test_dropped_and_made_again_under_every_order_of_its_columns(stream: Stream) -> None:
     append(stream, EVENTS)
     create_index(stream, [NAME, "kind+beat", "beat"], least_events=0)
