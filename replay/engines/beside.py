@@ -250,8 +250,12 @@ class _Search:
         """Look all rows of the keys up that are wanted, if that is less to read; say whether."""
         if self.index is None:
             return False
-        names = self._numbers.to_snapshot()[0]
         keys = np.flatnonzero(self._is_wanted(wanted) & ~self._is_complete)
+        blocks_s = self._prices.key_block_s * n_blocks
+        # To estimate what so many keys have takes as long as to ask for them.
+        if self._prices.index_s(0, len(keys)) > blocks_s:
+            return False
+        names = self._numbers.to_snapshot()[0]
         # Null is a key like any other, but no index has it.
         values = {key: names[key][0] for key in keys.tolist() if names[key][0] is not None}
         if not values:
@@ -260,7 +264,7 @@ class _Search:
         ranges = KeyRanges.of(KeyRange(value, value) for value in plain)
         n_entries = self.index.estimate_count(ranges)[1]
         index_s = self._prices.index_s(n_entries, len(values))
-        if index_s > self._prices.key_block_s * n_blocks:
+        if index_s > blocks_s:
             return False
         self.spent_s += index_s
         found = self.index.lookup(ranges, with_objects=True)

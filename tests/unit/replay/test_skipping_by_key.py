@@ -12,7 +12,8 @@ import replay
 from chronicle import Store, StreamSettings, create_store
 from chronicle.append import append
 from chronicle.store import Stream
-from indexing import RunWriter
+from indexing import KeyRanges, RunWriter
+from indexing.index import Index
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
 from replay.engines.statistics import statistics_of
@@ -141,6 +142,29 @@ def test_neighbours_in_the_partition_are_read_wherever_they_lie(
     # Without an index of the key 1, 2, 4, 8 blocks are looked at on either side, till all is found.
     assert result.actual.blocks_read <= (12 if "key" in indexes else 60)
     assert result.actual.blocks_total > 100
+
+
+def test_an_index_is_not_asked_for_more_keys_than_the_next_blocks_are_worth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """300 keys take 6 ms to ask for; the keys of the 100 blocks there are take 2 ms to read."""
+    settings = StreamSettings("t", BLOCK_EVENTS, key="n")
+    stream = create_store(tmp_path / "store").create_stream("s", SCHEMA, settings)
+    create_index(stream, ("n",))
+    every = events().set_column(2, SCHEMA.field("n"), pa.array(range(N_EVENTS), pa.int64()))
+    append(stream, every, derived=writer_for(stream))
+    asked = []
+    estimate_count = Index.estimate_count
+
+    def counting(self: Index, ranges: KeyRanges, **within: np.ndarray | None) -> tuple[int, int]:
+        asked.append(len(ranges.ranges))
+        return estimate_count(self, ranges, **within)
+
+    monkeypatch.setattr(Index, "estimate_count", counting)
+    text = NEAR.format("n", "IS NULL").replace("a = 3", "t BETWEEN 300 AND 599")
+    result = replay.query(Store(tmp_path / "store"), text, plan="tree")
+    assert result.table["m"].to_pylist() == list(range(300, 600))
+    assert max(asked, default=0) <= 1
 
 
 def test_neighbours_of_other_partitions_are_found_in_a_full_replay_alone(tmp_path: Path) -> None:
