@@ -279,7 +279,10 @@ def _note_verified(footer: Footer, groups: Sequence[int], positions: Iterable[in
 
 
 def _bits(positions: Iterable[int]) -> int:
-    return sum(1 << position for position in positions)
+    bits = 0
+    for position in positions:  # one may come twice
+        bits |= 1 << position
+    return bits
 
 
 def _column_bytes(footer: Footer, column: str) -> Ints:

@@ -66,6 +66,19 @@ def test_blocks_verified_once_stay_so_when_their_footer_is_dropped(
     assert [bool(columns & bit) for columns in verified[:3]] == [True, True, False]
 
 
+def test_column_named_twice_leaves_the_next_one_to_be_verified(tmp_path: Path):
+    reader = _reader(tmp_path, 1)
+    path = tmp_path / "0.parquet"
+    chunk = pq.read_metadata(path).row_group(0).column(SCHEMA.names.index("s"))
+    begin = chunk.dictionary_page_offset or chunk.data_page_offset
+    content = bytearray(path.read_bytes())
+    content[begin + chunk.total_compressed_size - 1] ^= 1
+    path.write_bytes(content)
+    assert reader.read("0.parquet", [0], ["t", "t"]).column_names == ["t", "t"]
+    with pytest.raises(CorruptBlockError):
+        reader.read("0.parquet", [0], ["s"])
+
+
 def test_footer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     reader = _reader(tmp_path, 1)
     parsed = []
