@@ -17,6 +17,7 @@ from indexing.index import Index
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
 from replay.engines.statistics import statistics_of
+from replay.planning import beside
 
 N_EVENTS = 1000
 BLOCK_EVENTS = 10
@@ -123,8 +124,14 @@ NEAR = (
 @pytest.mark.parametrize("key", ["k", "n"])
 @pytest.mark.parametrize("indexes", [("a",), ("a", "key")])
 def test_neighbours_in_the_partition_are_read_wherever_they_lie(
-    tmp_path: Path, key: str, how: str, indexes: tuple[str, ...]
+    tmp_path: Path,
+    key: str,
+    how: str,
+    indexes: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Blocks of ten events are so cheap to open that an index would be asked late.
+    monkeypatch.setattr(beside, "PAGE_S", 1e-3)
     store = fill(tmp_path, key, how=how)
     if "key" in indexes:
         create_index(store.stream("s"), (key,))
