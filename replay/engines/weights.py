@@ -21,10 +21,12 @@ CALIBRATION_FILE = "calibration.json"
 """File at the root of a store."""
 
 FORMAT = "chronicle-calibration"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
-SINCE_VERSION_2 = frozenset({"fold_s", "pane_s", "cut_s", "merge_s", "node_s", "ask_s", "join_s"})
-"""Weights of windows and joins: files of version 1 have none, and defaults count."""
+OF_WINDOWS = ("fold_s", "pane_s", "cut_s", "merge_s", "node_s", "ask_s", "join_s")
+SINCE_VERSION = dict.fromkeys(OF_WINDOWS, 2) | dict.fromkeys(("entry_s", "sort_s"), 3)
+"""Version from which on a weight is of the work it is now; for files before it the default counts.
+Up to version 2 an entry was charged for decoding its key, and for being ordered under one key."""
 
 WEIGHT_MAX_S = 10.0
 """A unit of work that takes longer was never measured; the file was written by something else."""
@@ -104,14 +106,14 @@ def parse_weights(content: Any, here: Mapping[str, Any]) -> CostParameters:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError("it is no calibration of Chronicle's")
     version = content.get("format_version")
-    if isinstance(version, bool) or version not in (1, FORMAT_VERSION):
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise ValueError(f"its format is version {version!r}, this one is {FORMAT_VERSION}")
     weights = content.get("weights")
     if not isinstance(weights, dict):
         raise ValueError("it holds no weights")
     found: dict[str, float] = {}
     for name in WEIGHTS:
-        if version == 1 and name in SINCE_VERSION_2:
+        if version < SINCE_VERSION.get(name, 1):
             continue
         value = weights.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):

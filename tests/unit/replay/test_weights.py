@@ -94,7 +94,7 @@ def with_weight(value: Any) -> dict[str, Any]:
         pytest.param(json.dumps(content())[:-30], "no JSON", id="cut off"),
         pytest.param("[]", "no calibration", id="a list"),
         pytest.param('{"weights": {}}', "no calibration", id="foreign"),
-        pytest.param(json.dumps(content(format_version=3)), "version 3", id="later"),
+        pytest.param(json.dumps(content(format_version=4)), "version 4", id="later"),
         pytest.param(json.dumps(content(weights=[1])), "no weights", id="weights are a list"),
         pytest.param(json.dumps(without("match_s")), "match_s is None", id="one is missing"),
         pytest.param(json.dumps(with_weight("1")), "seek_s is '1'", id="text"),
@@ -131,7 +131,18 @@ def test_a_file_of_before_windows_and_joins_were_measured_keeps_their_defaults(
     assert loaded.parameters.fold_s == DEFAULT_PARAMETERS.fold_s
 
 
-@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_before_entries_were_charged_without_their_keys_keeps_their_defaults(
+    tmp_path: Path,
+) -> None:
+    store_weights(tmp_path, content(format_version=2))
+    loaded = load_weights(tmp_path)
+    assert loaded.warning is None
+    assert loaded.parameters.entry_s == DEFAULT_PARAMETERS.entry_s
+    assert loaded.parameters.sort_s == DEFAULT_PARAMETERS.sort_s
+    assert loaded.parameters.merge_s == MEASURED.merge_s
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_weight_its_version_has_may_not_be_missing(tmp_path: Path, version: int) -> None:
     made = without("seek_s" if version == 1 else "merge_s")
     store_weights(tmp_path, made | {"format_version": version})
