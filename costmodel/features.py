@@ -112,6 +112,17 @@ class PlanFeatures:
         return float(self.segment_events.sum())
 
     @property
+    def mean_window(self) -> float:
+        """Events of a window on average, at most all."""
+        n_events = max(self.remaining_events, 1.0)
+        window = np.minimum(self.window_events, n_events)
+        return float(self.segment_events @ window / n_events)
+
+    def times_covered(self, n_windows: float) -> float:
+        """Return how often so many windows would cover the stream, were they even in it."""
+        return n_windows * self.mean_window / max(self.remaining_events, 1.0)
+
+    @property
     def remaining_blocks(self) -> float:
         """Blocks of all segments."""
         return float(self.segment_blocks.sum())

@@ -333,7 +333,7 @@ def ask(  # type: ignore[no-untyped-def]
     -------
     ndarray of float64, shape (4, P)
     """
-    entries_min, hits_max, given_max, cover_max, rows_max, within_share = limits
+    entries_min, hits_max, given_max, cover_max, saturated, rows_max, within_share = limits
     n_plans, n_basic = len(selected), len(lift_start) - 1
     _, codes = _sets(selected, basic_block, n_basic)
     bit = np.zeros(len(basic_block), np.int64)
@@ -371,7 +371,8 @@ def ask(  # type: ignore[no-untyped-def]
                     if selected[p, c] and lookup[c] == here:
                         is_known = is_known and known[basic_block[c]] > 0
                         rows = max(rows, n_events * density[basic_block[c]])
-                if hits <= hits_max * n and given <= given_max * n:
+                may_narrow = hits <= hits_max * n and given <= given_max * n
+                if may_narrow and hits * window <= saturated * n_events:
                     length = window
                     if not (exact[0] and rarest == 0) and not (exact[1] and rarest == n_basic - 1):
                         length = 2.0 * window

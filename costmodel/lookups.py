@@ -27,6 +27,10 @@ COVER_MAX: Final = 0.5
 """Share of the stream's rows in windows above which a lookup is asked in full: little is left out,
 and holding each row against the windows takes as long as reading its time."""
 
+SATURATED: Final = 4.0
+"""How often windows would cover the stream, were candidates even in it, above which they are not
+computed: where events come in bursts as well, most of the stream is in them."""
+
 ROWS_MAX: Final = 3.0
 """Rows known per entry of a lookup up to which it is asked in these rows: marking one takes about a
 third of what reading a time and joining an entry does."""
@@ -35,7 +39,15 @@ WITHIN_SHARE: Final = 0.3
 """Share of an entry's weight that one takes that is read in windows: most are left out as soon as
 their row is known, before their time is read and before they are joined with others."""
 
-LIMITS: Final = (ENTRIES_MIN, CANDIDATES_MAX, GIVEN_MAX, COVER_MAX, ROWS_MAX, WITHIN_SHARE)
+LIMITS: Final = (
+    ENTRIES_MIN,
+    CANDIDATES_MAX,
+    GIVEN_MAX,
+    COVER_MAX,
+    SATURATED,
+    ROWS_MAX,
+    WITHIN_SHARE,
+)
 """As the kernel takes them."""
 
 CANDIDATE_ENTRIES: Final = 4.0
@@ -88,7 +100,6 @@ def estimate_lookups(features: PlanFeatures, selected: BoolArray) -> LookupWork:
     lifts = features.lifts or (np.empty(0),) * n_basic
     n_events = max(features.remaining_events, 1.0)
     density = features.segment_events @ features.density / n_events
-    window = np.minimum(features.window_events, n_events)
     found = ask(
         selected,
         features.basic_block,
@@ -101,7 +112,7 @@ def estimate_lookups(features: PlanFeatures, selected: BoolArray) -> LookupWork:
         features.is_in_order,
         features.group_entries,
         n_events,
-        float(features.segment_events @ window / n_events),
+        features.mean_window,
         LIMITS,
     )
     return LookupWork(found[ENTRIES], found[COMPARED], found[DECODED], found[ASKED])

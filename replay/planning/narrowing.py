@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,7 @@ from costmodel.lookups import (
     ENTRIES_MIN,
     GIVEN_MAX,
     ROWS_MAX,
+    SATURATED,
 )
 from indexing.config import FENCE_ENTRIES
 from replay.language.bound import BoundPatternQuery
@@ -131,7 +133,37 @@ def meet(known: Mapping[int, Occurrences], seq: IntArray) -> dict[int, Occurrenc
     return {place: kept[id(given)] for place, given in known.items()}
 
 
-def may_narrow(n_candidates: float, n_given: int, n_entries: float) -> bool:
+def expected_hits(given: Mapping[Slot, Occurrences], plan: Plan, n_events: int) -> float:
+    """Return how many occurrences the rarest basic block asked for has, if chance joins them.
+
+    Parameters
+    ----------
+    given
+        What was found of conditions, by place and attribute.
+    plan
+        The plan carried out.
+    n_events
+        Events of the stream.
+
+    Returns
+    -------
+    float
+        Infinite if no basic block was asked for.
+    """
+    if not any(place >= 0 for place, _ in given):
+        return math.inf
+    n, block_at = max(n_events, 1), plan.shape.block_at
+    shares = [1.0] * len(plan.shape.blocks)
+    # Attributes of one place that were met with each other have one list.
+    for place, found in {(p, id(g)): (p, g) for (p, _), g in given.items()}.values():
+        if place >= 0:
+            shares[block_at[place]] *= len(found.seq) / n
+    return n * min(shares)
+
+
+def may_narrow(
+    n_candidates: float, n_given: int, n_entries: float, times_covered: float = 0.0
+) -> bool:
     """Return whether a lookup of so many entries is worth finding windows for.
 
     Parameters
@@ -142,7 +174,11 @@ def may_narrow(n_candidates: float, n_given: int, n_entries: float) -> bool:
         Events found so far that were not left out, of all lookups.
     n_entries
         Expected of the lookup.
+    times_covered
+        How often the windows of that many candidates would cover the stream, were they even in it.
     """
+    if times_covered > SATURATED:
+        return False
     is_rare = n_candidates <= CANDIDATES_MAX * n_entries
     return n_entries >= ENTRIES_MIN and is_rare and n_given <= GIVEN_MAX * n_entries
 

@@ -21,6 +21,7 @@ from replay.planning.narrowing import (
     FURTHER_GAIN,
     Narrowed,
     Windows,
+    expected_hits,
     may_ask_rows,
     may_narrow,
     meet,
@@ -345,7 +346,12 @@ class _Asking:
     def _narrow(self, lookup: Lookup) -> Narrowed | None:
         """Return what is left of the stream for a lookup; None: not worth finding out."""
         n_given = sum({id(given): len(given.seq) for given in self._given.values()}.values())
-        if not may_narrow(self._expected_hits(), n_given, self.expected[lookup]):
+        n_hits = expected_hits(self._given, self.plan, self.statistics.n_events)
+        times_covered = 0.0
+        # A sweep done before may be used whatever it would be worth now.
+        if self.plan.features is not None and self._narrowed is None:
+            times_covered = self.plan.features.times_covered(n_hits)
+        if not may_narrow(n_hits, n_given, self.expected[lookup], times_covered):
             return None
         if self._narrowed is None:
             asked = self.conditions
@@ -355,21 +361,6 @@ class _Asking:
             if not self._has_keys:
                 self._given.update(narrowed.given(asked))
         return self._narrowed
-
-    def _expected_hits(self) -> float:
-        """Return how many occurrences the rarest basic block asked for has, if chance joins them.
-
-        Infinitely many if none was asked for.
-        """
-        if not any(place >= 0 for place, _ in self._given):
-            return math.inf
-        n, block_at = max(self.statistics.n_events, 1), self.plan.shape.block_at
-        shares = [1.0] * len(self.plan.shape.blocks)
-        # Attributes of one place that were met with each other have one list.
-        for place, given in {(p, id(g)): (p, g) for (p, _), g in self._given.items()}.values():
-            if place >= 0:
-                shares[block_at[place]] *= len(given.seq) / n
-        return n * min(shares)
 
     def found(self) -> Stretches:
         """Return what the intervals cover by the lookups asked so far."""

@@ -33,6 +33,7 @@ def windows_of_all_lookups(candidates_max: float) -> Iterator[None]:
         patch.setattr(narrowing, "CANDIDATES_MAX", candidates_max)
         patch.setattr(narrowing, "ROWS_MAX", 1e9)
         patch.setattr(narrowing, "GIVEN_MAX", 1e9)
+        patch.setattr(narrowing, "SATURATED", 1e9)
         patch.setattr(narrowing, "COVER_MAX", 1.0)
         patch.setattr(safety, "FURTHER_GAIN", math.inf)
         patch.setattr(row_mask, "ROW_MASK_BITS_MAX", 4)

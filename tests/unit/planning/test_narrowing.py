@@ -95,6 +95,7 @@ def asked_in_windows(
         patch.setattr(narrowing, "CANDIDATES_MAX", 1e9 if shares[-1] < 0.5 else shares[-1])
         patch.setattr(narrowing, "ROWS_MAX", 1e9)
         patch.setattr(narrowing, "GIVEN_MAX", 1e9)
+        patch.setattr(narrowing, "SATURATED", 1e9)
         patch.setattr(narrowing, "COVER_MAX", 1.0)
         asked = replace(plan, selectivities=tuple(known))
         found = find_stretches(asked, query, statistics, source, is_adaptive=False).stretches
@@ -277,6 +278,11 @@ def test_windows_are_found_for_long_lookups_where_few_candidates_are_left(
     n_candidates: int, n_given: int, n_entries: float, worth: bool
 ) -> None:
     assert may_narrow(n_candidates, n_given, n_entries) is worth
+
+
+def test_windows_that_would_cover_the_stream_many_times_over_are_not_computed() -> None:
+    assert may_narrow(50_000, 50_000, 200_000, times_covered=4.0)
+    assert not may_narrow(50_000, 50_000, 200_000, times_covered=4.1)
 
 
 def test_windows_of_more_than_half_the_stream_leave_too_little_out() -> None:

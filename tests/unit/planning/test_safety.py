@@ -169,6 +169,7 @@ def test_a_lookup_that_was_not_planned_is_asked_where_it_is_cheap_now(
     monkeypatch.setattr(narrowing, "ENTRIES_MIN", 0)
     monkeypatch.setattr(narrowing, "CANDIDATES_MAX", 1e9)
     monkeypatch.setattr(narrowing, "GIVEN_MAX", 1e9)
+    monkeypatch.setattr(narrowing, "SATURATED", 1e9)
     indexes = Indexes(stream)
     settled = find_stretches(planned_only, query, stream, indexes)
     assert attributes_read(indexes) == ["a", "b"]
