@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ class Side:
     run: Callable[[], Any]
     note: str = ""
     """Which advantage it has over the others (warm cache, cores, columns), if any."""
+    keeps: bool = False
+    """Whether what the side before it left in caches is kept: it asks the same again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,18 @@ class Timing:
     name: str
     rounds_s: tuple[float, ...]
     note: str = ""
+    cpu_rounds_s: tuple[float, ...] = ()
+    """Time of all the process' threads, where it was taken."""
 
     @property
     def median_s(self) -> float:
         """Median over the rounds."""
         return median(self.rounds_s)
+
+    @property
+    def cpu_s(self) -> float:
+        """Median over the rounds of the processor's time."""
+        return median(self.cpu_rounds_s)
 
     @property
     def spread(self) -> float:
@@ -89,7 +98,7 @@ def interleave(
     calls
         Calls per measurement, for what takes less than some milliseconds; times are per call.
     before
-        Called before every measurement, outside its time.
+        Called before every measurement, outside its time, but for sides that keep caches.
     warm_up
         Whether each side is called once before the first round, unmeasured, so that caches and
         compiled code are warm; False where the caller has done so.
@@ -101,18 +110,19 @@ def interleave(
     """
     for side in sides if warm_up else ():
         side.run()
-    seconds: list[list[float]] = [[] for _ in sides]
+    measured: list[list[tuple[float, float]]] = [[] for _ in sides]
     for _ in range(rounds):
-        for side, measured in zip(sides, seconds, strict=True):
-            if before is not None:
+        for side, times in zip(sides, measured, strict=True):
+            if before is not None and not side.keeps:
                 before()
-            started = perf_counter()
+            started = perf_counter(), process_time()
             for _ in range(calls):
                 side.run()
-            measured.append((perf_counter() - started) / calls)
+            ended = perf_counter(), process_time()
+            times.append(((ended[0] - started[0]) / calls, (ended[1] - started[1]) / calls))
     return [
-        Timing(side.name, tuple(measured), side.note)
-        for side, measured in zip(sides, seconds, strict=True)
+        Timing(side.name, tuple(t[0] for t in times), side.note, tuple(t[1] for t in times))
+        for side, times in zip(sides, measured, strict=True)
     ]
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from benchmarks.stores import bulk_stream
 from chronicle import Store, StreamSettings, ensure_store
 from datasets import crimes
+from indexing.lifecycle import compact_index
 
 CRIMES = "crimes"
 CRIME_INDEXES = ("primary_type", "neighborhood", "district", "lat", "lon")
@@ -60,6 +61,8 @@ class Source:
     """Take only so many events from the front of each copy."""
     kept_as: str = ""
     """Name of the store, where it is not the stream's."""
+    merged: bool = False
+    """Whether all runs of an index are made one, as ``chronicle index compact --full`` does."""
 
     def table(self) -> pa.Table:
         """Return one copy."""
@@ -79,6 +82,7 @@ def crimes_source(
         period=CRIME_PERIOD,
         n_events=n_events,
         kept_as=CRIMES_COMPOSITE if composites else "",
+        merged=True,
     )
 
 
@@ -142,6 +146,8 @@ def real_store(folder: Path, source: Source) -> Store:
         settings = StreamSettings(time=crimes.TIME, key=source.key, derived=source.derived)
         batches = repeated(table, source.times, source.period)
         bulk_stream(store, source.stream, table.schema, settings, batches, index=source.index)
+        if source.merged:
+            compact_index(store.stream(source.stream), full=True)
         print(f"{source.stream}: wrote {wanted:,} events in {perf_counter() - started:.1f} s")
     found = store.stream(source.stream).snapshot().n_events
     if found != wanted:
