@@ -1,4 +1,4 @@
-"""Questions made to mislead a planner, and two that only new kinds of plans can speed up."""
+"""Questions made to mislead a planner, and three that only new kinds of plans can speed up."""
 
 from __future__ import annotations
 
@@ -195,4 +195,39 @@ def steps_store(path: Path, n_events: int, *, seed: int = SEED) -> Store:
     if STEPS not in store.stream_names():
         settings = StreamSettings(time="t", derived=("delta(x)",))
         bulk_stream(store, STEPS, schema, settings, batches(), index=("delta(x)",))
+    return store
+
+
+DRIFT = "drift"
+LEVEL = 2.0
+"""Standard deviations that readings of the second half of the history lie lower."""
+
+_READINGS = {"A": "x", "B": "y", "C": "z"}
+DRIFTING = (
+    f"SELECT * FROM {DRIFT} MATCH_RECOGNIZE (\n"
+    f"  ORDER BY t\n"
+    f"  MEASURES A.t AS first_t, C.t AS last_t\n"
+    f"  AFTER MATCH SKIP PAST LAST ROW\n"
+    f"  PATTERN ( A B C ) WITHIN 300\n"
+    f"  DEFINE {', '.join(f'{s} AS {s}.{name} > 0.5' for s, name in _READINGS.items())}\n)"
+)
+"""Three high readings in a row: in every block of the first half, in next to none of the second."""
+
+
+def drifting_store(path: Path, n_events: int, *, seed: int = SEED) -> Store:
+    """Return a store of three readings that are lower in the second half, indexed on each."""
+    names = tuple(_READINGS.values())
+    schema = pa.schema([("t", pa.int64()), *((name, pa.float64()) for name in names)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        random = np.random.default_rng([seed, 3])
+        for first in range(0, n_events, CHUNK_EVENTS):
+            times = np.arange(first, min(first + CHUNK_EVENTS, n_events), dtype=np.int64)
+            level = np.where(times < n_events // 2, 0.0, -LEVEL)
+            readings = [level + random.standard_normal(len(times)) for _ in names]
+            yield pa.record_batch([times, *readings], schema=schema)
+
+    store = ensure_store(path)
+    if DRIFT not in store.stream_names():
+        bulk_stream(store, DRIFT, schema, StreamSettings(time="t"), batches(), index=names)
     return store

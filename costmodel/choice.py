@@ -92,9 +92,8 @@ def choose(
             f"not clearly below {in_words(cost[full])} of a full replay"
         )
         return Choice(full, why)
-    bounded = pessimistic_cost <= LOSS_SHARE * cost[full] + LOSS_SECONDS
-    cheap = index_cost <= GUARD_SHARE * cost[full] + GUARD_SECONDS
-    taken = _cheapest(cost, clear & (bounded | cheap))
+    safe = is_safe(index_cost, pessimistic_cost, float(cost[full]))
+    taken = _cheapest(cost, clear & safe)
     risk = ""
     if taken != best:
         risk = _risk(name_of(best), index_cost[best], pessimistic_cost[best])
@@ -106,6 +105,20 @@ def choose(
         "of a full replay"
     )
     return Choice(taken, f"{why}, while {risk}" if risk else why)
+
+
+def is_safe(index_cost: FloatArray, pessimistic_cost: FloatArray, full_cost: float) -> BoolArray:
+    """Return which plans are no risk, by what they may lose against a full replay.
+
+    Parameters
+    ----------
+    index_cost, pessimistic_cost
+        As of `choose`.
+    full_cost
+        Seconds of the full replay.
+    """
+    bounded = pessimistic_cost <= LOSS_SHARE * full_cost + LOSS_SECONDS
+    return np.asarray(bounded | (index_cost <= GUARD_SHARE * full_cost + GUARD_SECONDS))
 
 
 def _cheapest(cost: FloatArray, among: BoolArray) -> int | None:

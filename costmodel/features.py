@@ -67,6 +67,9 @@ class PlanFeatures:
     in_order: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Whether entries of each lookup stand in the order of the stream, as those of one key do,
     shape (L,); of shape (0,), none do."""
+    outside_entries: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """Entries each lookup decodes besides, of events outside the segments, which are left out by
+    their rows, shape (L,); of shape (0,), none."""
     group_entries: float = 4096.0
     """Entries of a row group of an index, which are read together."""
     n_keys: float = 1.0

@@ -115,7 +115,17 @@ def estimate_lookups(features: PlanFeatures, selected: BoolArray) -> LookupWork:
         features.mean_window,
         LIMITS,
     )
-    return LookupWork(found[ENTRIES], found[COMPARED], found[DECODED], found[ASKED])
+    outside = _outside(features, selected)
+    entries = found[ENTRIES] + WITHIN_SHARE * outside
+    return LookupWork(entries, found[COMPARED], found[DECODED] + outside, found[ASKED])
+
+
+def _outside(features: PlanFeatures, selected: BoolArray) -> FloatArray:
+    """Return the entries each plan decodes of events outside the segments, shape (n_plans,)."""
+    outside = np.zeros(len(selected))
+    for lookup, n_entries in enumerate(features.outside_entries.tolist()):
+        outside += n_entries * selected[:, features.lookup == lookup].any(axis=1)
+    return outside
 
 
 def lookups_cost(

@@ -107,7 +107,7 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
     lookups = estimate_lookups(features, selected)
     index_cost = lookups_cost(lookups, candidates, parameters, keyed=features.is_keyed)
     n_blocks = np.maximum(features.segment_blocks, 1.0)
-    per_event = float(_event_cost(features, parameters, np.ones(1))[0])
+    per_event = float(event_cost(features, parameters, np.ones(1))[0])
     further = features.further_steps
     # A search is open where it begins: most are, in the blocks that such a beginning picks.
     within = np.maximum(coverage.searches, np.minimum(coverage.blocks / n_blocks, 1.0))
@@ -143,7 +143,7 @@ def estimate_full(features: PlanFeatures, parameters: CostParameters) -> Estimat
     steps += left_out * features.left_out_steps
     cost = (
         parameters.block_s * features.n_blocks
-        + float(_event_cost(features, parameters, np.zeros(1))[0]) * features.n_events
+        + float(event_cost(features, parameters, np.zeros(1))[0]) * features.n_events
         + parameters.match_s * steps
         + parameters.seek_s
     )
@@ -168,14 +168,15 @@ def replay_cost(
     """
     weight = features.segment_events / max(features.remaining_events, 1.0)
     steps = float(weight @ features.steps)
-    per_event = float(_event_cost(features, parameters, np.array([steps]))[0])
+    per_event = float(event_cost(features, parameters, np.array([steps]))[0])
     return parameters.block_s * n_blocks + per_event * n_events + parameters.seek_s * n_stretches
 
 
-def _event_cost(
-    features: PlanFeatures, parameters: CostParameters, steps: FloatArray
-) -> FloatArray:
-    """Return the seconds one event takes where the matcher does so many steps for it."""
+def event_cost(features: PlanFeatures, parameters: CostParameters, steps: FloatArray) -> FloatArray:
+    """Return the seconds one event takes where the matcher does so many steps for it.
+
+    ``steps`` and what is returned have one shape.
+    """
     columns = parameters.value_s * features.n_columns
     return np.asarray(
         columns + parameters.predicate_s * features.n_predicates + parameters.match_s * steps

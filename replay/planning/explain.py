@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from costmodel.plan_cost import Estimate
 from replay.planning.block_ranges import count_blocks
-from replay.planning.plan import Plan, PlanKind, Selectivity
+from replay.planning.plan import Part, Plan, PlanKind, Selectivity
 from replay.planning.shape import Position
 
 Json = dict[str, Any]
@@ -47,12 +47,25 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
             "blocks_total": plan.n_blocks,
             "level": plan.level,
         },
+        "through": _through(plan),
         "estimated": _estimated(plan.estimated),
         "sampled": plan.sampled,
         "strategy": plan.strategy,
         "weights": plan.weights.source,
         "actual": None if actual is None else dict(actual),
         "rivals": [{"plan": r.name, "estimated": _estimated(r.estimated)} for r in plan.rivals],
+    }
+
+
+def _through(plan: Plan) -> Json | None:
+    part = plan.part
+    if part is None:
+        return None
+    return {
+        "count": len(part.through),
+        "blocks": count_blocks(part.through),
+        "blocks_asked": count_blocks(part.asked),
+        "times": [[first, last] for first, last in part.times],
     }
 
 
@@ -138,6 +151,8 @@ def to_text(plan: Plan, actual: Mapping[str, Any] | None = None) -> str:
     lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.shape}"]
     lines += _position_lines(plan)
     lines.append(f"stretches {_stretches(plan)}")
+    if plan.part is not None:
+        lines.append(f"through   {_read_through(plan.part)}")
     if plan.sampled is not None:
         lines.append(f"sample    {plan.sampled}")
     lines += _weights_line(plan)
@@ -198,6 +213,15 @@ def _stretches(plan: Plan) -> str:
     drawn = f", by the tree from level {plan.level}" if plan.level else ""
     left = f"{_counted(n, 'stretch', 'stretches')} of {blocks:,} of {plan.n_blocks:,} blocks"
     return f"{left}{drawn}"
+
+
+def _read_through(part: Part) -> str:
+    """Return in a sentence what is read whatever lookups find, and why."""
+    n, blocks = len(part.through), count_blocks(part.through)
+    return (
+        f"{_counted(n, 'stretch', 'stretches')} of {blocks:,} blocks read without asking, as "
+        f"lookups would leave most of them; asked are {count_blocks(part.asked):,} blocks"
+    )
 
 
 def _counted(n: int, one: str, many: str) -> str:

@@ -58,7 +58,7 @@ def replay_stretches(
         Chosen plan. Without conditions on a position its own stretches are the answer.
     occurrences
         For each condition of the plan, by its ``slot``, the events in its ranges. More than those
-        inside ``plan.stretches`` may be given. If all carry keys, those of a candidate are equal.
+        inside ``plan.asked`` may be given. If all carry keys, those of a candidate are equal.
     query, statistics
         What the plan was made for.
     bridge_blocks
@@ -83,19 +83,24 @@ def replay_stretches(
         blocks = bridge(plan.stretches, bridge_blocks)
         n = len(plan.stretches)
         return Stretches(blocks, 0, n, count_events(blocks, leaves.base))
-    found = by_place(plan.conditions, occurrences, leaves.base[plan.stretches])
+    found = by_place(plan.conditions, occurrences, leaves.base[plan.asked])
     hits = join_blocks(plan.shape, found, statistics)
     intervals = sweep(hits, fills_of(found), plan.shape, query, statistics)
+    through = no_blocks() if plan.part is None else plan.part.through
     if intervals.n == 0:
-        return Stretches(no_blocks(), 0, 0, 0)
+        blocks = bridge(through, bridge_blocks)
+        return Stretches(blocks, 0, len(through), count_events(blocks, leaves.base))
     covered = _covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
+    if plan.part is not None:
+        covered |= mask_of(through, statistics.n_blocks)
     blocks = bridge(ranges_of(covered), bridge_blocks)
     return Stretches(
         blocks,
         intervals.n,
-        intervals.count_disjoint(),
+        intervals.count_disjoint() + len(through),
         count_events(blocks, leaves.base),
-        _key_spans(intervals, statistics.n_events),
+        # Of blocks read through no key of a candidate is known.
+        _key_spans(intervals, statistics.n_events) if plan.part is None else None,
     )
 
 

@@ -23,7 +23,7 @@ from replay.planning.ascending import lower_bounds, row_lower_bounds
 from replay.planning.coarse_map import saturating_add
 from replay.planning.hits import by_place
 from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
-from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
+from replay.planning.plan import Condition, Lookup, Occurrences, Part, Plan, Slot
 from replay.planning.shape import PatternShape
 from replay.planning.statistics import IntArray, Timeline
 
@@ -114,6 +114,14 @@ def rows_of_places(known: Mapping[int, Occurrences]) -> Windows:
     """Return as windows the events that other lookups found at all places of one, by place."""
     lists = {id(given): given.seq for given in known.values()}
     return Windows(tuple(lists.values()), None, has_times=True)
+
+
+def windows_of_part(part: Part, base: IntArray) -> Windows:
+    """Return as windows the rows of the part of the stream that lookups are asked in.
+
+    ``base`` are first rows of blocks (`Leaves.base`).
+    """
+    return Windows((), (base[part.asked[:, 0]], base[part.asked[:, 1]]), has_times=False)
 
 
 def may_ask_rows(windows: Windows, n_entries: float) -> bool:
@@ -210,7 +218,7 @@ def narrow(
     candidate away that a match could have: windows may be found again after every lookup.
     """
     shape = plan.shape
-    found = by_place(plan.conditions, occurrences, statistics.leaves.base[plan.stretches])
+    found = by_place(plan.conditions, occurrences, statistics.leaves.base[plan.asked])
     found = _around_rarest(shape, found, query, statistics, anchors)
     hits = join_blocks(shape, found, statistics)
     intervals = sweep(hits, fills_of(found), shape, query, statistics)

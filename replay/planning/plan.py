@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -123,6 +124,28 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The part of the stream that lookups are asked in, where the rest is read through.
+
+    Every match lies wholly within one of ``through``, or wholly within one of ``asked``.
+    """
+
+    asked: IntArray
+    """Blocks that lookups are asked in, half-open ranges of ordinals, shape (n, 2)."""
+    through: IntArray
+    """Blocks that are read whatever is found, shape (m, 2). At their rims lookups are asked in some
+    as well: a match may reach from one part into the other."""
+    times: tuple[tuple[int, int], ...]
+    """Least and greatest time of each range read through."""
+    n_events: int
+    """Events of the blocks asked in."""
+    expected: Mapping[Lookup, float]
+    """How many of these each lookup is expected to find."""
+    features: PlanFeatures
+    """What the cost model is told of the part asked in."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """What an engine carries out."""
 
@@ -154,6 +177,14 @@ class Plan:
     """What a sample of the events says of the estimate, in one sentence; None without a sample."""
     level: int = 0
     """Level of the tree the coarse pattern map began at; 0 are the blocks."""
+
+    part: Part | None = None
+    """Where lookups are asked, if only in a part of ``stretches``."""
+
+    @property
+    def asked(self) -> IntArray:
+        """Blocks that lookups are asked in, shape (n, 2)."""
+        return self.stretches if self.part is None else self.part.asked
 
     @property
     def name(self) -> str:

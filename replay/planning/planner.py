@@ -23,6 +23,7 @@ from replay.planning.block_ranges import all_blocks, count_blocks, no_blocks
 from replay.planning.coarse_map import coarsest_level
 from replay.planning.correction import Correction, correct
 from replay.planning.deltas import usable_deltas
+from replay.planning.parts import Parting
 from replay.planning.plan import Condition, Plan, PlanKind, Rival, plan_name
 from replay.planning.requests import check_request, requested_conditions, why_only_full
 from replay.planning.sampling import (
@@ -190,6 +191,7 @@ class _Compared:
     plans: tuple[tuple[Condition, ...], ...]
     estimates: Estimates
     full: Estimate
+    weighed: Weighed
     correction: Correction | None = None
     """What a sample says of the estimates, which are corrected by it."""
 
@@ -232,6 +234,18 @@ class _Compared:
         """Return the seconds of each plan, the full replay last."""
         return np.append(self.estimates.cost, self.full.cost)
 
+    @property
+    def tree_cost(self) -> float:
+        """Seconds of the tree plan."""
+        return float(self.estimates.cost[self.plans.index(())])
+
+    @property
+    def unexpected_blocks(self) -> float:
+        """How many blocks more a plan touches by the sample than by its estimate, at most."""
+        if self.correction is None:
+            return 0.0
+        return float((self.estimates.blocks - self.correction.blocks_before).max(initial=0.0))
+
     def index_cost(self) -> FloatArray:
         """Return the seconds of each plan that are spent before any event is read."""
         return np.append(self.estimates.index_cost, 0.0)
@@ -242,8 +256,7 @@ class _Compared:
         Without a sample, all that remains: what a plan falls back to once it has looked.
         """
         estimates = self.estimates
-        tree = float(estimates.cost[self.plans.index(())])
-        most = estimates.index_cost + min(tree, self.full.cost)
+        most = estimates.index_cost + min(self.tree_cost, self.full.cost)
         if self.correction is not None:
             most = np.minimum(most, self.correction.pessimistic_cost)
         return np.append(most, self.full.cost)
@@ -266,6 +279,11 @@ class _Compared:
         best = int(np.argmin(cost))
         return best if np.isfinite(cost[best]) else None
 
+    def best_plan(self) -> tuple[Condition, ...]:
+        """Return the conditions of the cheapest plan that looks anything up; none without one."""
+        best = self.best_with_indexes()
+        return () if best is None else self.plans[best]
+
     def most_promising(self, n: int) -> _Compared:
         """Return the comparison cut down to at most ``n`` plans that may turn out to be the best.
 
@@ -273,7 +291,8 @@ class _Compared:
         """
         sizes = [len({condition.lookup for condition in plan}) for plan in self.plans]
         kept = promising(self.estimates.cost, sizes, n)
-        return _Compared(tuple(self.plans[i] for i in kept), self.estimates.take(kept), self.full)
+        plans = tuple(self.plans[i] for i in kept)
+        return replace(self, plans=plans, estimates=self.estimates.take(kept))
 
     def sampled(self, index: int) -> str | None:
         """Return what the sample says of a plan; of the full replay, of its best rival."""
@@ -283,8 +302,11 @@ class _Compared:
         said = self.correction.sentence(told)
         return said if said is None or told == index else f"of {self.name(told)}, {said}"
 
-    def rivals_of(self, chosen: int) -> tuple[Rival, ...]:
-        """Return the cheapest other plans; full and tree are always among them."""
+    def rivals_of(self, chosen: int | None) -> tuple[Rival, ...]:
+        """Return the cheapest other plans; full and tree are always among them.
+
+        None: that none of them is chosen.
+        """
         order = [int(i) for i in np.argsort(self.cost(), kind="stable") if i != chosen]
         always = {len(self.plans), self.plans.index(())}
         kept = [i for rank, i in enumerate(order) if rank < RIVALS_MAX or i in always]
@@ -316,7 +338,38 @@ class _Search:
             if corrected is not compared:
                 compared = corrected
                 choice = compared.choose(self.parameters.full_margin)
-        return self._plan(compared, choice.index, choice.reason)
+        plan = self._plan(compared, choice.index, choice.reason)
+        return self._in_part(compared, plan)
+
+    def _in_part(self, compared: _Compared, plan: Plan) -> Plan:
+        """Return the plan that asks lookups in a part of the stream, if it is clearly better."""
+        if self.strategy is not Strategy.OPTIMAL:
+            return plan
+        weighed = compared.weighed
+        asking = Parting(
+            self.query, self.shape, self.statistics, self.coarse.stretches, weighed, self.parameters
+        )
+        rows = [row for row in (weighed.usable, compared.best_plan()) if row]
+        parted = asking.best(
+            [row for row in rows if set(row) <= set(weighed.usable)],
+            to_beat=plan.estimated.cost,
+            tree_s=compared.tree_cost,
+            full_s=compared.full.cost,
+            unexpected_blocks=compared.unexpected_blocks,
+        )
+        if parted is None:
+            return plan
+        return replace(
+            plan,
+            kind=PlanKind.INDEXES,
+            conditions=parted.conditions,
+            stretches=self.coarse.stretches,
+            estimated=parted.estimated,
+            rivals=compared.rivals_of(None),
+            reason=parted.reason(compared.full.cost),
+            part=parted.part,
+            level=coarsest_level(self.statistics.n_blocks),
+        )
 
     def named(self, conditions: tuple[Condition, ...]) -> Plan:
         """Return the plan with exactly these conditions."""
@@ -343,7 +396,10 @@ class _Search:
             plans.append(plan)
             parts.append(estimate(merged, row[None, :], self.parameters))
         compared = _Compared(
-            tuple(plans), Estimates.concat(parts), estimate_full(features, self.parameters)
+            tuple(plans),
+            Estimates.concat(parts),
+            estimate_full(features, self.parameters),
+            weighed,
         )
         return compared.until(matches_wanted(self.query))
 

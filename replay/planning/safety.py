@@ -12,8 +12,6 @@ import numpy as np
 from costmodel.choice import in_words
 from costmodel.features import PlanFeatures
 from costmodel.lookups import CANDIDATES_MAX, full_costs, within_cost
-from costmodel.parameters import CostParameters
-from costmodel.plan_cost import estimate_full, replay_cost
 from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
 from replay.planning.intervals import Stretches, replay_stretches
@@ -27,8 +25,10 @@ from replay.planning.narrowing import (
     meet,
     narrow,
     rows_of_places,
+    windows_of_part,
 )
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, PlanKind, Selectivity, Slot
+from replay.planning.prices import Prices
 from replay.planning.statistics import IntArray, Timeline
 
 AS_EXPECTED: Final = 1.5
@@ -156,7 +156,7 @@ def settle(
     if features is None or plan.kind is PlanKind.FULL or plan.finds_nothing:
         return Settled(found, None)
     base = statistics.leaves.base
-    prices = _Prices.of(features, plan.weights)
+    prices = Prices.of(features, plan.weights)
     cost = prices.cost(found.blocks, base)
     tree = bridge(plan.stretches, features.bridge_blocks)
     whole = all_blocks(statistics.n_blocks)
@@ -274,8 +274,8 @@ class _Asking:
         self, plan: Plan, query: BoundPatternQuery, statistics: Timeline, source: LookupSource
     ) -> None:
         self.plan, self.query, self.statistics, self.source = plan, query, statistics, source
-        n = statistics.n_events
-        self.expected = {lookup: share * n for lookup, share in _shares(plan).items()}
+        self._n_asked = statistics.n_events if plan.part is None else plan.part.n_events
+        self.expected = {lookup: share * self._n_asked for lookup, share in _shares(plan).items()}
         self.counts: dict[Lookup, int] = {}
         self.spent_s = 0.0
         """Seconds that intervals were computed between lookups, by estimate."""
@@ -295,7 +295,11 @@ class _Asking:
         """Carry out the next lookup, in windows where those before leave little of the stream."""
         conditions = [c for c in self.plan.conditions if c.lookup == lookup]
         windows, known = self._windows(lookup, conditions)
-        self.counts[lookup] = self.source.read(lookup, windows)
+        part = self.plan.part
+        asked = windows
+        if windows is None and part is not None:
+            asked = windows_of_part(part, self.statistics.leaves.base)
+        self.counts[lookup] = self.source.read(lookup, asked)
         if known is not None:
             self._keep(conditions, meet(known, self.source.rows(lookup)))
         elif self._has_keys:  # which are numbered anew for all that was found
@@ -318,7 +322,7 @@ class _Asking:
         narrowed = self._narrow(lookup)
         if narrowed is not None:
             windows = narrowed.windows(conditions)
-            if not windows.are_narrow(self.statistics.n_events):
+            if not windows.are_narrow(self._n_asked):
                 return None, None
             is_known = windows.has_times and not self._has_keys
             return windows, {p: narrowed.found[p] for p in places} if is_known else None
@@ -346,11 +350,13 @@ class _Asking:
     def _narrow(self, lookup: Lookup) -> Narrowed | None:
         """Return what is left of the stream for a lookup; None: not worth finding out."""
         n_given = sum({id(given): len(given.seq) for given in self._given.values()}.values())
-        n_hits = expected_hits(self._given, self.plan, self.statistics.n_events)
+        n_hits = expected_hits(self._given, self.plan, self._n_asked)
         times_covered = 0.0
+        part = self.plan.part
+        features = self.plan.features if part is None else part.features
         # A sweep done before may be used whatever it would be worth now.
-        if self.plan.features is not None and self._narrowed is None:
-            times_covered = self.plan.features.times_covered(n_hits)
+        if features is not None and self._narrowed is None:
+            times_covered = features.times_covered(n_hits)
         if not may_narrow(n_hits, n_given, self.expected[lookup], times_covered):
             return None
         if self._narrowed is None:
@@ -424,19 +430,26 @@ class _Asking:
             is_new = known.indexed and known.condition.lookup not in self.counts
             if is_new and not known.is_said and not known.condition.fills_gap:
                 unasked.setdefault(known.condition.lookup, []).append(known)
-        weights, base = self.plan.weights, self.statistics.leaves.base
+        weights, base, part = self.plan.weights, self.statistics.leaves.base, self.plan.part
+        prices = Prices.of(features, weights)
+        # Whatever is found, this is read through.
+        certain_s = 0.0 if part is None else prices.cost(part.through, base)
         best, why, least_s = None, "", math.inf
         for lookup, conditions in unasked.items():
             n_entries = conditions[0].fraction * self.statistics.n_events
-            self.expected[lookup] = n_entries
+            self.expected[lookup] = (
+                n_entries if part is None else part.expected.get(lookup, n_entries)
+            )
             narrowed = self._narrow(lookup)
             if narrowed is None or len(narrowed.spans[0]) == 0:
                 continue
             n_read = narrowed.entries_within(lookup, n_entries)
             lookup_s = within_cost(n_read, weights, keyed=features.is_keyed)
-            now_s = _Prices.of(features, weights).cost(self.found().blocks, base)
-            left = [narrowed.kept_share(known.condition, known.fraction) for known in conditions]
-            after_s = lookup_s + now_s * float(np.prod(left))
+            now_s = prices.cost(self.found().blocks, base)
+            share = self.expected[lookup] / max(self._n_asked, 1)
+            left = [narrowed.kept_share(known.condition, share) for known in conditions]
+            thinned_s = max(now_s - certain_s, 0.0) * float(np.prod(left))
+            after_s = lookup_s + min(certain_s, now_s) + thinned_s
             if after_s < min(least_s, FURTHER_GAIN * now_s):
                 best, least_s = lookup, after_s
                 why = (
@@ -448,7 +461,7 @@ class _Asking:
     def _cost_now(self, n_found: int, lookup_s: float, features: PlanFeatures) -> float:
         """Return the seconds of a replay after the lookups so far, by intervals if that pays."""
         plan, base = self.plan, self.statistics.leaves.base
-        prices = _Prices.of(features, plan.weights)
+        prices = Prices.of(features, plan.weights)
         now_s = min(prices.cost(plan.stretches, base), prices.full_s)
         if self._narrowed is not None:
             now_s = min(now_s, prices.cost(self.found().blocks, base))
@@ -462,28 +475,12 @@ class _Asking:
 
 
 def _shares(plan: Plan) -> dict[Lookup, float]:
-    """Return the share of events that planning expected in each lookup; all where it knew none."""
+    """Return the share of events, of those asked about, that planning expected in each lookup.
+
+    All where it knew none.
+    """
     known = {known.condition.lookup: known.fraction for known in plan.selectivities}
+    if plan.part is not None:
+        n = max(plan.part.n_events, 1)
+        known.update({lookup: found / n for lookup, found in plan.part.expected.items()})
     return {c.lookup: known.get(c.lookup, 1.0) for c in plan.conditions}
-
-
-@dataclass(frozen=True, slots=True)
-class _Prices:
-    """What replaying takes by the cost model, whose matcher's steps are worked out once."""
-
-    block_s: float
-    event_s: float
-    seek_s: float
-    full_s: float
-    """Of everything."""
-
-    @classmethod
-    def of(cls, features: PlanFeatures, weights: CostParameters) -> _Prices:
-        event_s = replay_cost(0.0, 1.0, 0.0, features, weights)
-        full_s = estimate_full(features, weights).cost
-        return cls(weights.block_s, event_s, weights.seek_s, full_s)
-
-    def cost(self, blocks: IntArray, base: IntArray) -> float:
-        """Return the seconds to replay some blocks (`replay_cost`)."""
-        per_event = self.event_s * count_events(blocks, base)
-        return self.block_s * count_blocks(blocks) + per_event + self.seek_s * len(blocks)
