@@ -10,7 +10,7 @@ import numpy as np
 from costmodel.arrays import BoolArray, FloatArray
 from costmodel.coverage import estimate_coverage
 from costmodel.features import PlanFeatures
-from costmodel.lookups import CANDIDATE_ENTRIES
+from costmodel.lookups import CANDIDATE_ENTRIES, LOOKUP_JUMPS
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, event_cost, replay_cost
 
@@ -22,7 +22,7 @@ thesis finds estimates to err."""
 
 def worth_reading(
     features: PlanFeatures, selected: BoolArray, parameters: CostParameters
-) -> BoolArray:
+) -> tuple[BoolArray, FloatArray]:
     """Return which segments are cheaper to read through than to look up, under each plan.
 
     Parameters
@@ -36,24 +36,30 @@ def worth_reading(
 
     Returns
     -------
-    ndarray of bool, shape (n_plans, n_segments)
+    read : ndarray of bool, shape (n_plans, n_segments)
         Where the entries that lie in the segment, asked in full, cost more than the blocks that
         they let be left out, even if `TOO_MANY` times fewer candidates lie there.
+    about_s : ndarray of float64, shape (n_plans,)
+        About how many seconds each plan takes that reads these through, every segment by itself.
     """
     coverage = estimate_coverage(features, selected)
     n_blocks = np.maximum(features.segment_blocks, 1.0)
     covered = np.minimum(coverage.blocks / n_blocks, 1.0)
-    covered = 1.0 - (1.0 - covered) ** (1.0 / TOO_MANY)
-    per_event = event_cost(features, parameters, features.steps)
-    block_s = parameters.block_s + per_event * features.segment_events / n_blocks
-    saved_s = features.segment_blocks * (1.0 - covered) * block_s
+    whole_s = features.segment_blocks * parameters.block_s
+    whole_s = whole_s + features.segment_events * event_cost(features, parameters, features.steps)
+    left_out = (1.0 - covered) ** (1.0 / TOO_MANY)
+    saved_s = left_out * whole_s
     saved_s += (features.segment_stretches - coverage.stretches) * parameters.seek_s
     uses = np.zeros((len(selected), len(features.lookup_entries)))
     for condition, lookup in enumerate(features.lookup.tolist()):
         uses[:, lookup] = np.maximum(uses[:, lookup], selected[:, condition])
     entries = uses @ _entries(features).T
     asked_s = parameters.entry_s * (entries + CANDIDATE_ENTRIES * coverage.candidates)
-    return np.asarray(asked_s > saved_s)
+    read = np.asarray(asked_s > saved_s)
+    thinned_s = covered * whole_s + coverage.stretches * parameters.seek_s + asked_s
+    about_s = np.where(read, whole_s, thinned_s).sum(axis=1)
+    about_s += LOOKUP_JUMPS * parameters.seek_s * uses.sum(axis=1)
+    return read, np.asarray(about_s)
 
 
 def in_part(

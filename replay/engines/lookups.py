@@ -29,7 +29,7 @@ class Lookups:
     def __init__(self, plan: Plan, statistics: SnapshotStatistics) -> None:
         self._statistics = statistics
         self._found: dict[Lookup, Entries | Kept] = {}
-        self._within = statistics.leaves.base[plan.asked]
+        self._within = statistics.leaves.base[plan.stretches]
         indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
         self._with_keys = tells_keys(plan.shape, statistics.key) and all(
             index.holds_objects for index in indexes

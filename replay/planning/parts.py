@@ -81,15 +81,13 @@ class Parting:
     def is_possible(self) -> bool:
         """Whether plans of the query may read a part of the stream through.
 
-        A match must be bounded, so that those with an event there lie in a window around it. Where
-        candidates agree on a key, rows of other keys are left out, and of which key a match is in
-        the part read through is not known. Replays that end after some matches are not weighed by
-        parts.
+        Where candidates agree on a key, rows of other keys are left out, and of which key a match
+        is in the part read through is not known. Replays that end after some matches are not
+        weighed by parts. Of matches that nothing bounds, windows reach everything (`part_of`).
         """
         features = self.weighed.features
         return (
             len(features.lookup_entries) > 0
-            and (self.query.within is not None or self.shape.row_window is not None)
             and not tells_keys(self.shape, self.statistics.key)
             and features.beside_blocks == 0.0
             and matches_wanted(self.query) is None
@@ -133,9 +131,9 @@ class Parting:
         weighed, leaves = self.weighed, self.statistics.leaves
         if len(weighed.features.segment_events) < 2:
             return None
-        read = worth_reading(weighed.features, weighed.rows_of(plans), self.parameters)
+        read, about_s = worth_reading(weighed.features, weighed.rows_of(plans), self.parameters)
         best: Parted | None = None
-        for dear in np.unique(read, axis=0):
+        for dear in {row.tobytes(): row for row in read[about_s < limit]}.values():
             if not dear.any() or dear.all():
                 continue
             wanted = (weighed.segment >= 0) & dear[weighed.segment]
@@ -220,8 +218,7 @@ def part_of(
     leaves
         Of the stream.
     within, rows
-        Greatest time between first and last row of a match, and its most rows; one of them at
-        least is known.
+        Greatest time between first and last row of a match, and its most rows; None: no bound.
 
     Returns
     -------

@@ -35,7 +35,21 @@ def test_what_lookups_would_cover_anyway_is_read_through():
     # of the second.
     of = features(density=[[0.3, 0.3], [1e-4, 1e-4]], window=10)
     both_lookups = np.array([[True, True]])
-    assert worth_reading(of, both_lookups, CostParameters()).tolist() == [[True, False]]
+    assert worth_reading(of, both_lookups, CostParameters())[0].tolist() == [[True, False]]
+
+
+def test_what_a_part_takes_is_told_at_once():
+    # Of the first 1,000 blocks all are read. In the second a single event in 100 is looked up, or
+    # one in 10,000: that is 1,000 or 10 entries and as many candidates, which count as four.
+    of = features(density=[[0.3, 0.3], [1e-2, 1e-4]], window=0, basic_block=[0, 0], lengths=(1,))
+    plans = np.array([[True, False], [False, True]])
+    dear = dataclasses.replace(BLOCKS_COUNT, entry_s=1e-1)
+    read, about_s = worth_reading(of, plans, dear)
+    assert read.tolist() == [[True, False], [True, False]]
+    few, fewer = 1_000 * (1 - 0.99**100), 1_000 * (1 - 0.9999**100)
+    assert about_s.tolist() == pytest.approx(
+        [1_000 + few + 0.1 * 5 * 1_000, 1_000 + fewer + 0.1 * 5 * 10], rel=1e-3
+    )
 
 
 def test_it_must_be_worth_it_with_five_times_fewer_candidates():
@@ -46,7 +60,7 @@ def test_it_must_be_worth_it_with_five_times_fewer_candidates():
     # An entry and a candidate, which counts as four, for each of 2,000 events.
     for factor, is_worth in ((0.99, False), (1.01, True)):
         dear = dataclasses.replace(BLOCKS_COUNT, entry_s=factor * lost_s / (5 * 2_000))
-        assert worth_reading(of, np.array([[True]]), dear)[0, 0] == is_worth
+        assert worth_reading(of, np.array([[True]]), dear)[0][0, 0] == is_worth
     assert TOO_MANY == 5.0
 
 
@@ -57,7 +71,7 @@ def test_a_lookup_of_several_places_is_paid_for_once():
     lost_s = 2_000 * (1 - 0.0004) ** ((BLOCK + 1) / TOO_MANY)
     for factor, is_worth in ((0.98, False), (1.02, True)):
         dear = dataclasses.replace(BLOCKS_COUNT, entry_s=factor * lost_s / (4_000 + 4 * 80))
-        assert worth_reading(of, np.array([[True, True]]), dear)[0, 0] == is_worth
+        assert worth_reading(of, np.array([[True, True]]), dear)[0][0, 0] == is_worth
 
 
 def test_a_part_has_its_share_of_the_entries():

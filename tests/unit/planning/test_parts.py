@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 
 import numpy as np
@@ -9,10 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replay.language.bound import BoundPatternQuery
 from replay.planning import parts
 from replay.planning.block_ranges import all_blocks, mask_of, ranges_of
+from replay.planning.narrowing import Windows
 from replay.planning.parts import part_of
+from replay.planning.plan import Lookup, Part, Plan
+from replay.planning.safety import find_stretches, lookups_in_order
+from tests.unit.planning.array_streams import ArrayStream
 from tests.unit.planning.streams import SmallLeaves
+from tests.unit.planning.test_safety import Indexes, ones_at, planned
 
 
 def leaves_of(times: list[list[int]]) -> SmallLeaves:
@@ -80,6 +87,9 @@ class TestPartOf:
             [[3, 5], [8, 11]],
         )
 
+    def test_matches_that_nothing_bounds_may_be_anywhere(self):
+        assert part(4) is None
+
     @pytest.mark.parametrize("wanted", [(), tuple(range(12)), tuple(range(0, 12, 2))])
     def test_all_or_nothing_is_no_part(self, wanted):
         assert part(*wanted, within=5) is None
@@ -137,3 +147,60 @@ def test_every_match_lies_in_what_is_read_through_or_in_what_is_asked(
             span = slice(block_of[first], block_of[last] + 1)
             if any(mask[span].all() for mask in inside):
                 assert any(mask[span].all() for mask in either), (first, last)
+
+
+class Watched(Indexes):
+    """Answers lookups and keeps the windows they were asked in."""
+
+    def __init__(self, stream: ArrayStream) -> None:
+        super().__init__(stream)
+        self.windows: list[Windows | None] = []
+
+    def read(self, lookup: Lookup, windows: Windows | None = None) -> int:
+        self.windows.append(windows)
+        return super().read(lookup, windows)
+
+
+def parted_plan(a: list[int], b: list[int]) -> tuple[ArrayStream, BoundPatternQuery, Plan]:
+    """Return A Z* B within 4 over 100 blocks of ten events, the first 30 of them read through."""
+    stream, query, plan = planned(
+        {"a": ones_at(*a), "b": ones_at(*b)}, {"a": 0.01, "b": 0.01}, replay_s=0.04
+    )
+    assert plan.features is not None
+    expected = {c.lookup: 2.0 for c in plan.conditions}
+    asked, through = np.array([[30, 100]]), np.array([[0, 31]])
+    part = Part(asked, through, ((0, 309),), 700, expected, plan.features)
+    return stream, query, dataclasses.replace(plan, part=part)
+
+
+def test_lookups_are_asked_in_the_part_alone_and_the_rest_is_read():
+    # One pair in what is read through, one across the border, one far behind it.
+    stream, query, plan = parted_plan([100, 299, 700], [103, 302, 702])
+    source = Watched(stream)
+    settled = find_stretches(plan, query, stream, source, is_adaptive=False)
+    for windows in source.windows:
+        assert windows is not None
+        assert windows.spans is not None
+        assert [ends.tolist() for ends in windows.spans] == [[300], [1000]]
+    assert settled.stretches.blocks.tolist() == [[0, 31], [70, 71]]
+    assert settled.stretches.n_candidates == 1
+    assert settled.stretches.n_intervals == 2
+    assert settled.switched is None
+
+
+def test_what_is_read_through_is_read_where_nothing_is_found_in_the_part():
+    stream, query, plan = parted_plan([100], [103])
+    settled = find_stretches(plan, query, stream, Watched(stream), is_adaptive=False)
+    assert settled.stretches.blocks.tolist() == [[0, 31]]
+    assert settled.stretches.n_intervals == 1
+    assert settled.stretches.n_events_covered == 310
+
+
+def test_counts_are_held_against_those_expected_of_the_part():
+    # Two events of each are expected in 700, where 1 % of all would be ten.
+    _, _, plan = parted_plan([100], [103])
+    assert lookups_in_order(plan) == [c.lookup for c in plan.conditions]
+    assert plan.part is not None
+    rare = {c.lookup: n for c, n in zip(plan.conditions, (50.0, 2.0), strict=True)}
+    other = dataclasses.replace(plan, part=dataclasses.replace(plan.part, expected=rare))
+    assert lookups_in_order(other) == [c.lookup for c in reversed(plan.conditions)]
