@@ -121,8 +121,8 @@ class Replay:
     keys
         Tells which of their rows can be part of a match; None: all of them.
     beside
-        Further rows that PREV and NEXT read in partitions; None where they read none, or where the
-        stretches are the whole stream.
+        Further rows that PREV, NEXT, ``^`` and ``$`` look at in partitions; None where they look at
+        none, or where the stretches are the whole stream.
 
     Attributes
     ----------
@@ -148,6 +148,7 @@ class Replay:
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
         self._reader = _UnitReader(source, program, stretches, keys, beside)
         self._program = program
+        self._n_events = source.n_events
         self._n_faults: Callable[[], int] = lambda: 0
         self.n_blocks = self.n_rows = 0
         self.seconds_read = 0.0
@@ -167,7 +168,7 @@ class Replay:
         StepLimitError, SkipError
             See there; matches that come before have been yielded.
         """
-        matcher = new_matcher(self._program)
+        matcher = new_matcher(self._program, self._n_events)
         try:
             for _ in self._pushed_into(matcher):
                 yield from certain_matches(matcher)
@@ -177,7 +178,7 @@ class Replay:
 
     def count(self) -> int:
         """Return how many matches there are, without building any; see `is_countable`."""
-        counter = new_counter(self._program)
+        counter = new_counter(self._program, self._n_events)
         for _ in self._pushed_into(counter):
             continue
         return counter.count
@@ -292,7 +293,7 @@ class _UnitReader:
         return [replace(self._program.prepare(select_rows(table, rows)), seq=seq[rows])]
 
     def _read_among(self, unit: list[Piece], columns: list[str], beside: Beside) -> Prepared:
-        """Read whole stretches with the rows that PREV and NEXT look at beside them."""
+        """Read whole stretches with the rows that are looked at beside them."""
         bases = self._source.bases
         own = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
         first = int(np.searchsorted(self._stretches[:, 0], unit[0].first_block))

@@ -182,12 +182,13 @@ def _skip_row(start, end, path, shown, settings):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, numbers, failures, shown, anchors, out_first, out_last, out_class, out_segment, out_anchors, out_path, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, lasts, numbers, failures, shown, anchors, out_first, out_last, out_class, out_segment, out_anchors, out_path, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Match any pattern: one match per start row by SQL's preferment.
 
     The rows of a segment (partition) stand together. ``nexts[g]`` is its first undecided start,
     before and after, ``ends[g]`` its end, ``firsts[g]`` the row its partition begins with (-1: not
-    at hand), ``numbers[g]`` the number of its last match, before and after. ``failures[g]`` (-1)
+    at hand), ``lasts[g]`` the one its partition ends before (past ``ends[g]``: not at hand),
+    ``numbers[g]`` the number of its last match, before and after. ``failures[g]`` (-1)
     becomes twice the first row of the match after which SKIP TO has nowhere to go, plus 1 if the
     row it names is that row. ``machine`` and ``across`` are those of ``machine/kernels.py``, the
     memo zeros. A start whose rows do not fit the
@@ -233,7 +234,7 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, numb
             if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
                 if not settings[KEEPS_STATES] or is_half_full(info, entries):
                     forget(info)
-            end, joined, stack, trail, depth = run_program(start, limit, hard, firsts[g], hi, settings[FINAL] != 0, numbers[g] + 1, stamp, settings[STEP_LIMIT], machine, across, trail, stack, progress)  # fmt: skip  # noqa: E501
+            end, joined, stack, trail, depth = run_program(start, limit, hard, firsts[g], lasts[g], settings[FINAL] != 0, numbers[g] + 1, stamp, settings[STEP_LIMIT], machine, across, trail, stack, progress)  # fmt: skip  # noqa: E501
             if end == NO_MATCH:
                 continue
             if end == UNDECIDED:

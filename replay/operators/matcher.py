@@ -43,11 +43,13 @@ class PatternMatcher(RowIntake):
     ----------
     program
         The compiled query.
+    n_events
+        Events of the stream the stretches are of; None: what is pushed is the stream.
     """
 
-    def __init__(self, program: MatchProgram) -> None:
+    def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
         partitions = PartitionTable() if program.partition_by else PartitionTable.of_one()
-        super().__init__(program, partitions)
+        super().__init__(program, partitions, n_events)
         self._pending: Rows | None = None
         self._n_inbox = 0
         self._newest = 0
@@ -264,10 +266,12 @@ class PatternMatcher(RowIntake):
         ``partitions`` are the numbers of the segments' partitions.
         """
         table, program = self._partitions, self._program
+        firsts, lasts = self._ends_of_partitions(searched, partitions, final=final)
         segments = Segments(
             nexts=searched.begins.copy(),
             ends=searched.ends,
-            firsts=self._first_rows(searched, partitions),
+            firsts=firsts,
+            lasts=lasts,
             numbers=table.n_matches[partitions],
         )
         ranks = self._ranks()
@@ -291,18 +295,23 @@ class PatternMatcher(RowIntake):
         self._decided.append(in_order(matches) if program.with_unmatched else matches)
         return segments.nexts
 
-    def _first_rows(self, searched: Searched, partitions: IntArray) -> IntArray:
-        """Return the row each segment's partition begins with, -1 where it is not at hand."""
-        firsts = np.full(len(searched.ends), -1)
-        if not self._program.has_edges:
-            return firsts
-        table = self._partitions
+    def _ends_of_partitions(
+        self, searched: Searched, partitions: IntArray, *, final: bool
+    ) -> tuple[IntArray, IntArray]:
+        """Return the rows each segment's partition begins with and ends before; see `Segments`."""
+        firsts, lasts = np.full(len(searched.ends), -1), searched.ends.copy()
+        if not self._program.rims:
+            return firsts, lasts
+        rows, table = searched.rows, self._partitions
         segments = np.flatnonzero(searched.ends > searched.begins)
-        begins = searched.begins[segments]
-        seq = searched.seq(begins, segments)
-        table.note_first_rows(partitions[segments], seq)
-        firsts[segments] = np.where(table.first_seq[partitions[segments]] == seq, begins, -1)
-        return firsts
+        begins, at = searched.begins[segments], searched.ends[segments] - 1
+        seq, numbers = searched.seq(begins, segments), partitions[segments]
+        table.note_first_rows(numbers, seq)
+        is_first = self._rims.are_first(rows, begins, seq, table.first_seq[numbers])
+        firsts[segments] = np.where(is_first, begins, -1)
+        if final:
+            lasts[segments] += ~self._rims.are_last(rows, at, searched.seq(at, segments))
+        return firsts, lasts
 
     def _check(self, outcome: Outcome, searched: Searched) -> None:
         """Raise what ends the search at once; keep the first skip that failed."""

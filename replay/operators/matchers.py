@@ -19,20 +19,23 @@ if TYPE_CHECKING:
 # spend.
 
 
-def new_matcher(program: MatchProgram) -> Matcher:
-    """Return a matcher of the program, which has seen nothing yet."""
+def new_matcher(program: MatchProgram, n_events: int | None = None) -> Matcher:
+    """Return a matcher of the program, which has seen nothing yet.
+
+    ``n_events`` is of the stream whose stretches it is given; None: it is given all of it.
+    """
     if program.strategy is None:
-        return PatternMatcher(program)
+        return PatternMatcher(program, n_events)
     from replay.operators.strategies.matcher import StrategyMatcher
 
-    return StrategyMatcher(program)
+    return StrategyMatcher(program, n_events)
 
 
-def new_counter(program: MatchProgram) -> MatchCounter:
-    """Return what counts the matches of a strategy; see ``is_countable``."""
+def new_counter(program: MatchProgram, n_events: int | None = None) -> MatchCounter:
+    """Return what counts the matches of a strategy; see ``is_countable`` and `new_matcher`."""
     from replay.operators.strategies.count import MatchCounter
 
-    return MatchCounter(program)
+    return MatchCounter(program, n_events)
 
 
 def is_countable(program: MatchProgram) -> bool:

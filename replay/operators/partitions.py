@@ -178,10 +178,10 @@ def evaluate_among(
         there = (to >= begins[of_rows]) & (to < begins[of_rows + 1])
         return np.where(there, order[np.where(there, to, 0)], -1) if len(order) else rows
 
-    measured = program.measured_offsets
+    told = program.told_offsets
     offsets = {read.offset for define in program.query.defines for read in attributes(define)}
-    places = {offset: moved(offset) for offset in (*offsets, *measured)}
+    places = {offset: moved(offset) for offset in (*offsets, *told)}
     columns = Columns(table, places={**places, 0: rows})
     prepared = program.evaluate(columns, replace(partitions, codes=of_rows))
-    seqs = {o: np.where(places[o] < 0, -1, seq[places[o]]) for o in measured}
+    seqs = {o: np.where(places[o] < 0, -1, seq[places[o]]) for o in told}
     return replace(prepared, seq=seq[rows], moved=seqs)

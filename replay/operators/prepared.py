@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,12 @@ from replay.operators.columns import Columns, to_plain
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Key = tuple[Any, ...]
+
+BEFORE: Final = -1
+"""Offset of the row before, which the first of a partition has not."""
+
+BEHIND: Final = 1
+"""Offset of the row behind, which the last of a partition has not."""
 
 _NAN = ("NaN",)
 """Stands for NaN in keys: NaN is not equal to itself, but one partition holds all of them."""

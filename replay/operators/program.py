@@ -22,6 +22,7 @@ from replay.language.bound import (
     Concat,
     DataType,
     Edge,
+    EdgeKind,
     Expression,
     MatchNumber,
     Negation,
@@ -47,7 +48,14 @@ from replay.operators.pattern import (
     rows_most,
     without_keys,
 )
-from replay.operators.prepared import Partitions, Prepared, Strings, group_keys
+from replay.operators.prepared import (
+    BEFORE,
+    BEHIND,
+    Partitions,
+    Prepared,
+    Strings,
+    group_keys,
+)
 from replay.operators.scalars import Faults
 from replay.operators.states.liveness import StateKeys, state_keys
 from replay.operators.strategies.automaton import StrategyCode, compile_strategy
@@ -84,7 +92,8 @@ class MatchProgram:
     """PREV or NEXT within partitions: rows cannot be evaluated without others of their partition,
     which are `beside` them there; unless these are known, nothing before the stream's end."""
     beside: tuple[int, int]
-    """How many rows before and behind in the partition DEFINE and MEASURES look."""
+    """How many rows before and behind in the partition DEFINE and MEASURES look, and ``^`` and
+    ``$``."""
     semantics: Semantics
     pattern: PatternCode
     """The pattern in SQL semantics; that of no row at all in others."""
@@ -112,8 +121,9 @@ class MatchProgram:
     """Columns of `MatchRows.moved`: how far from rows of a match MEASURES read in partitions."""
     with_unmatched: bool
     """Whether rows that no match maps are told as well."""
-    has_edges: bool
-    """Whether the pattern asks for the ends of a partition."""
+    rims: tuple[int, ...]
+    """Offsets of the rows that the first and the last of a partition have not: `BEFORE` where the
+    pattern has ``^``, `BEHIND` where it has ``$``."""
     stands_alone: bool
     """Whether matches depend on their rows alone, not on others of the partition wherever they lie:
     those PREV and NEXT ask for, its ends, rows that no match maps, the number of matches before."""
@@ -131,9 +141,9 @@ class MatchProgram:
         return not self.partition_by
 
     @property
-    def measured_offsets(self) -> tuple[int, ...]:
-        """How far from rows of a match MEASURES read in partitions, each once."""
-        return tuple(sorted({*self.offsets, *self.row_offsets} - {0}))
+    def told_offsets(self) -> tuple[int, ...]:
+        """How far from rows of a match MEASURES, ``^`` and ``$`` look in partitions, each once."""
+        return tuple(sorted({*self.offsets, *self.row_offsets, *self.rims} - {0}))
 
     @property
     def n_symbols(self) -> int:
@@ -260,7 +270,8 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     moves = (*margins, *offsets, *row_offsets) if partitioned else ()
     needs_all_rows = any(moves)
     with_unmatched = query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED
-    has_edges = any(isinstance(part, Edge) for part in pattern_parts(query.pattern))
+    rims = _rims(query.pattern)
+    looks = (*moves, *rims) if partitioned else ()
     numbered = MatchNumber in {type(part) for part in read}
     return MatchProgram(
         columns=_columns(query, read),
@@ -269,7 +280,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         anchors=anchors,
         offsets=offsets,
         needs_all_rows=needs_all_rows,
-        beside=(max(0, *[-o for o in moves], 0), max(0, *moves, 0)),
+        beside=(max(0, *[-o for o in looks], 0), max(0, *looks, 0)),
         semantics=query.semantics,
         pattern=code,
         pattern_text=describe(query.pattern, query.symbols),
@@ -287,8 +298,8 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         needs_rows=needs_rows,
         row_offsets=row_offsets,
         with_unmatched=with_unmatched,
-        has_edges=has_edges,
-        stands_alone=not any((*margins, needs_all_rows, with_unmatched, has_edges, numbered)),
+        rims=rims,
+        stands_alone=not any((*margins, needs_all_rows, with_unmatched, rims, numbered)),
         query=query,
     )
 
@@ -306,6 +317,12 @@ def _is_adjacent(query: BoundPatternQuery) -> bool:
     if query.semantics is Semantics.CONTIGUOUS:
         return not any(isinstance(part, Negation) for part in pattern_parts(query.pattern))
     return query.semantics is Semantics.SQL
+
+
+def _rims(pattern: Pattern) -> tuple[int, ...]:
+    asked = {part.kind for part in pattern_parts(pattern) if isinstance(part, Edge)}
+    offsets = {EdgeKind.START: BEFORE, EdgeKind.END: BEHIND}
+    return tuple(offsets[kind] for kind in EdgeKind if kind in asked)
 
 
 def _skip(query: BoundPatternQuery) -> Skip:

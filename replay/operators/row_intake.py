@@ -10,6 +10,7 @@ import numpy.typing as npt
 from replay.operators.partitions import PartitionTable
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
+from replay.operators.rims import Rims
 from replay.operators.search import Rows
 
 IntArray = npt.NDArray[np.int64]
@@ -24,11 +25,16 @@ class RowIntake(ABC):
         The compiled query.
     partitions
         Numbers of partitions, none seen yet.
+    n_events
+        Events of the stream the stretches are of; None: what is pushed is the stream.
     """
 
-    def __init__(self, program: MatchProgram, partitions: PartitionTable) -> None:
+    def __init__(
+        self, program: MatchProgram, partitions: PartitionTable, n_events: int | None
+    ) -> None:
         self._program = program
         self._partitions = partitions
+        self._rims = Rims.of(program, n_events)
         self._inbox: list[Rows] = []
         self._deferred: list[tuple[Prepared, int]] = []
         self._next_seq: int | None = None

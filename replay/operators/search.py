@@ -115,6 +115,8 @@ class Segments:
     """Where the segment ends, half-open."""
     firsts: IntArray
     """The row its partition begins with in the stream, -1 if that is not at hand."""
+    lasts: IntArray
+    """The row its partition ends before, as far as rows have come; past ``ends`` if it goes on."""
     numbers: IntArray
     """Number of the last match of its partition; a search updates it."""
 
@@ -275,8 +277,8 @@ def _search_machine(
         out_path = np.empty(n_path, np.uint8)
         status = kernels.find_matches(
             machine, across, program.pattern.prefix, settings, rows.times, segments.ends,
-            segments.nexts, segments.firsts, segments.numbers, failures, program.shown,
-            program.anchor_codes, *out, anchors, out_path, progress,
+            segments.nexts, segments.firsts, segments.lasts, segments.numbers, failures,
+            program.shown, program.anchor_codes, *out, anchors, out_path, progress,
         )  # fmt: skip
         n_out = int(progress[kernels.N_OUT])
         columns = [column[:n_out] for column in (*out, anchors)]

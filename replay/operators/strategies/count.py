@@ -49,10 +49,12 @@ class MatchCounter(Intake):
     ----------
     program
         The compiled query, of which `why_not_countable` says nothing.
+    n_events
+        As of `RowIntake`.
     """
 
-    def __init__(self, program: MatchProgram) -> None:
-        super().__init__(program)
+    def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
+        super().__init__(program, n_events)
         assert why_not_countable(program) is None
         self._tables = tuple(to_tables(program))
         self._total = np.zeros(1, np.uint64)

@@ -43,14 +43,15 @@ SEMANTICS = {
 class Segments:
     """Rows to be searched, those of a partition together, and their places in it.
 
-    ``begins`` and ``ends`` (half-open) of each row's partition, and whether the row ``opens`` it,
-    have shape (n,). ``order`` are the rows a match may begin at, by ``seq``.
+    ``begins`` and ``ends`` (half-open) of each row's partition, and whether the row ``opens`` and
+    ``closes`` it, have shape (n,). ``order`` are the rows a match may begin at, by ``seq``.
     """
 
     rows: Rows
     begins: IntArray
     ends: IntArray
     opens: Bools
+    closes: Bools
     order: IntArray
 
 
@@ -177,7 +178,8 @@ def to_data(segments: Segments) -> Data:
     """Return rows as kernels take them."""
     rows = segments.rows
     words = np.ascontiguousarray(rows.words)
-    return Data(words, _owned(rows.times), segments.ends, segments.begins, segments.opens)
+    places = segments.ends, segments.begins, segments.opens, segments.closes
+    return Data(words, _owned(rows.times), *places)
 
 
 def _owned(array: IntArray) -> IntArray:

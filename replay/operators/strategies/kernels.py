@@ -53,8 +53,8 @@ from replay.operators.strategies.runs.kernels import (
 )
 
 CONDITIONS_DIGEST = "337cdac6ab05db0ffd756c8a4583a9b7dd3788781aed33ed3536b1022afb462e"
-RUNS_DIGEST = "05155edb7d1d7b45179876c2b23676bca7afa524700c4c67e292ee5b9682c01d"
-ACROSS_DIGEST = "65e138144460d07e117d80e533af8253d56dfa57099f2ed716a5472186572f83"
+RUNS_DIGEST = "3b58cf732f6e673bcb547e745196a1e84f4b9f9918c6959417510c4fadf2e43a"
+ACROSS_DIGEST = "abd57f7cd8f35667ce928d607605a588b4184560a5badbfa04f4fcb27a94556a"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 
@@ -425,7 +425,7 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
                 before = seen_before(row, settings[WITHIN], scratch.latest, data)
             if settings[LOOKS_AFTER]:
                 after = seen_after(row, limit, sure, scratch.nearest, data, tables)
-            at_end = row == end - 1
+            at_end = data.closes[row]
             timed = expired and settings[TIMEOUTS] != 0
             span = Span(first, row, begin, limit, before, after, at_end, timed)
             scratch.finals[:] = NO

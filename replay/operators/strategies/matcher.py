@@ -76,6 +76,8 @@ class StrategyMatcher(Intake):
     ----------
     program
         The compiled query, with a strategy.
+    n_events
+        As of `RowIntake`.
 
     Raises
     ------
@@ -83,8 +85,8 @@ class StrategyMatcher(Intake):
         If a symbol negated before the first row has a condition on other rows of the match.
     """
 
-    def __init__(self, program: MatchProgram) -> None:
-        super().__init__(program)
+    def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
+        super().__init__(program, n_events)
         _check_negated(program)
         self._n_matches = 0
 

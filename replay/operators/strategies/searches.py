@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.operators.program import MatchProgram
+from replay.operators.rims import Rims
 from replay.operators.search import Rows
 from replay.operators.strategies import kernels
 from replay.operators.strategies.enumeration import Batch, Cursor, Segments, enumerate_matches
@@ -56,14 +57,16 @@ class Search:
         self.is_dry = found.status in (kernels.STATUS_DONE, kernels.STATUS_OPEN)
         return found
 
-    def extended(self, new: list[Rows], firsts: IntArray | None, lookback: int | None) -> Search:
+    def extended(
+        self, new: list[Rows], rims: Rims, firsts: IntArray | None, lookback: int | None
+    ) -> Search:
         """Return the search with further rows, less those that no match can need any more.
 
         Parameters
         ----------
         new
             Further rows, in order of ``seq``.
-        firsts
+        rims, firsts
             As in `to_search`.
         lookback
             How long before a match rows decide about it; None: not at all.
@@ -71,7 +74,7 @@ class Search:
         cursor, rows, seq = self.cursor, self.segments.rows, self._seq
         start = self._start()
         kept = self.ordered.take(slice(self._first_kept(start, lookback), None))
-        longer = to_search(Rows.concat([kept, *new]), firsts, newest=self.newest)
+        longer = to_search(Rows.concat([kept, *new]), rims, firsts, newest=self.newest)
         places = np.argsort(longer._seq)
         ascending = longer._seq[places]
 
@@ -90,11 +93,11 @@ class Search:
             longer.cursor.rows, longer.cursor.symbols = moved(cursor.rows), cursor.symbols
         return longer
 
-    def trimmed(self, firsts: IntArray | None, lookback: int | None) -> Search:
+    def trimmed(self, rims: Rims, firsts: IntArray | None, lookback: int | None) -> Search:
         """Return a dry search less the rows no match can need, if they are half of it."""
         if 2 * self._first_kept(self._start(), lookback) < max(len(self), 1):
             return self
-        shorter = self.extended([], firsts, lookback)
+        shorter = self.extended([], rims, firsts, lookback)
         shorter.is_dry = True
         return shorter
 
@@ -126,15 +129,19 @@ class Search:
         return min(begin, int(np.searchsorted(times, max(oldest, np.iinfo(np.int64).min))))
 
 
-def to_search(rows: Rows, firsts: IntArray | None, *, newest: int | None = None) -> Search:
+def to_search(
+    rows: Rows, rims: Rims, firsts: IntArray | None, *, newest: int | None = None
+) -> Search:
     """Return a search over rows from its beginning.
 
     Parameters
     ----------
     rows
         In order of ``seq``, with the group each belongs to.
+    rims
+        What tells the first and last rows of the groups.
     firsts
-        ``seq`` of each group's first row in the stream, if the pattern asks for it.
+        ``seq`` of the row of each group that was pushed first, if the pattern asks for it.
     newest
         Time of the newest event seen before.
     """
@@ -152,8 +159,9 @@ def to_search(rows: Rows, firsts: IntArray | None, *, newest: int | None = None)
         counts = np.diff(edges)
         begins, ends = np.repeat(edges[:-1], counts), np.repeat(edges[1:], counts)
         order = np.argsort(rows.seq)  # type: ignore[arg-type]
-    opens = np.zeros(len(rows), np.bool_)
-    if firsts is not None:
-        assert rows.seq is not None
-        opens = np.equal(rows.seq, firsts[rows.group])
-    return Search(ordered, Segments(rows, begins, ends, opens, order), newest)
+    seq = rows.seq
+    assert seq is not None
+    at = np.arange(len(rows))
+    opens = rims.are_first(rows, at, seq, None if firsts is None else firsts[rows.group])
+    closes = np.equal(at, ends - 1) & rims.are_last(rows, at, seq)
+    return Search(ordered, Segments(rows, begins, ends, opens, closes, order), newest)

@@ -18,6 +18,7 @@ from replay.operators.archive import (
 )
 from replay.operators.prepared import Key
 from replay.operators.program import MatchProgram
+from replay.operators.rims import Rims
 from replay.operators.search import Rows
 from replay.operators.snapshots import ROWS
 from replay.operators.strategies.enumeration import Cursor
@@ -80,7 +81,7 @@ def from_bytes(snapshot: bytes, program: MatchProgram) -> StrategyState:
     searches = []
     for k, (newest, at, done, final) in enumerate(header["searches"]):
         rows = Rows(**take_fields(f"search.{k}", arrays, ROWS))
-        search = to_search(rows, asked, newest=newest)
+        search = to_search(rows, Rims.of(program, None), asked, newest=newest)
         symbols = arrays[f"cursor.{k}.symbols"]
         search.cursor = Cursor(at, done, arrays[f"cursor.{k}.rows"], symbols)
         search.final = final

@@ -17,14 +17,18 @@ from replay.language.bound import (
     BoundPatternQuery,
     Classifier,
     Concat,
+    Edge,
+    EdgeKind,
     MatchNumber,
     Pattern,
     Repeat,
+    Semantics,
     SkipMode,
     Symbol,
 )
 from replay.operators import search
 from replay.operators.matcher import PatternMatcher
+from replay.operators.matchers import new_matcher
 from replay.operators.program import compile_program
 from tests.oracles.matcher import match_rows
 from tests.oracles.view import OutOfStepsError
@@ -46,6 +50,7 @@ from tests.unit.operators.bound_queries import (
 )
 
 A, B, C = Symbol(0), Symbol(1), Symbol(2)
+START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
 SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -231,6 +236,58 @@ def test_a_partition_begins_anew_in_every_stretch_and_numbers_its_matches_on() -
     assert found.first_seq.tolist() == [10, 13, 16]
     assert found.last_seq.tolist() == [11, 14, 17]
     assert found.number.tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("semantics", list(Semantics))
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        #  rows 0 to 8 of the stream, in stretches of three; rows 3 to 5 are not replayed
+        (Concat((START, A)), [0]),
+        (Concat((A, END)), [8]),
+        (Alternate((Concat((START, A)), Concat((A, END)))), [0, 8]),
+        (A, [0, 1, 2, 6, 7, 8]),
+    ],
+)
+def test_only_the_ends_of_the_stream_are_edges_and_not_those_of_stretches(
+    semantics: Semantics, at_once: bool, pattern: Pattern, found: list[int]
+) -> None:
+    asked = replace(query(pattern, [is_letter("a")]), semantics=semantics)
+    program = compile_program(asked)
+    matcher = new_matcher(program, n_events=9)
+    starts, n_rows = np.array([0, 3]), np.array([3, 3])
+    prepared, first_seqs = program.prepare(letters("a" * 6)), np.array([0, 6])
+    if at_once:
+        matcher.push_stretches(prepared, starts, n_rows, first_seqs)
+    else:
+        for low, seq in ((0, 0), (3, 6)):
+            for row in range(3):
+                matcher.push(prepared.slice(low + row, 1), seq + row)
+            matcher.finish()
+    assert matcher.take().first_seq.tolist() == found
+
+
+@pytest.mark.parametrize("semantics", list(Semantics))
+@pytest.mark.parametrize("at_once", [True, False])
+def test_rows_of_partitions_that_know_their_neighbours_know_the_edges(
+    semantics: Semantics, at_once: bool
+) -> None:
+    #  rows of p = 0: 10 and 12; of p = 1: 11 and 13. Of 0 there is an earlier one, of 1 a later one
+    pattern = Alternate((Concat((START, A)), Concat((A, END))))
+    asked = query(pattern, [is_letter("a")], partition_by=("p",))
+    program = compile_program(replace(asked, semantics=semantics))
+    table = letters("aaaa").append_column("p", pa.array([0, 1, 0, 1]))
+    moved = {-1: np.array([4, -1, 10, 11]), 1: np.array([12, 13, -1, 20])}
+    seq = np.arange(10, 14)
+    prepared = replace(program.prepare(table), seq=seq, moved=moved)
+    matcher = new_matcher(program, n_events=100)
+    if at_once:
+        matcher.push_stretches(prepared, np.array([0]), np.array([4]), np.array([10]))
+    else:
+        matcher.push(prepared, 10)
+        matcher.finish()
+    assert matcher.take().first_seq.tolist() == [11, 12]
 
 
 @SLOW

@@ -25,7 +25,7 @@ from replay.operators.strategies.runs.kernels import (
 )
 
 CONDITIONS_DIGEST = "337cdac6ab05db0ffd756c8a4583a9b7dd3788781aed33ed3536b1022afb462e"
-RUNS_DIGEST = "05155edb7d1d7b45179876c2b23676bca7afa524700c4c67e292ee5b9682c01d"
+RUNS_DIGEST = "3b58cf732f6e673bcb547e745196a1e84f4b9f9918c6959417510c4fadf2e43a"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 

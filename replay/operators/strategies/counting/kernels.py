@@ -19,7 +19,7 @@ from replay.operators.strategies.runs.kernels import (
     window_end,
 )
 
-RUNS_DIGEST = "05155edb7d1d7b45179876c2b23676bca7afa524700c4c67e292ee5b9682c01d"
+RUNS_DIGEST = "3b58cf732f6e673bcb547e745196a1e84f4b9f9918c6959417510c4fadf2e43a"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digest here is what makes a change there take effect."""
 

@@ -63,6 +63,8 @@ class Data(NamedTuple):
     begins: IntArray
     opens: Bools
     """Whether the row is the first of its partition in the stream."""
+    closes: Bools
+    """Whether it is the last, as far as rows have come."""
 
 
 class Span(NamedTuple):

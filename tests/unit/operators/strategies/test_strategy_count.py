@@ -89,7 +89,7 @@ def test_no_run_goes_on_in_the_next_stretch(case: tuple, cut: int) -> None:
     bound = replace(bound, with_timeouts=False)
     program, table = compile_program(bound), to_table(rows)
     assume(why_not_countable(program) is None)
-    assume(not program.has_edges)
+    assume(not program.rims)
     counter = MatchCounter(program)
     for low, high in pairwise([0, min(cut, len(rows)), len(rows)]):
         counter.push(program.prepare(table.slice(low, high - low)), low)
