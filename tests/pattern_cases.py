@@ -14,6 +14,7 @@ import pyarrow as pa
 from tests.pattern_texts import (
     Chooser,
     Names,
+    anchored,
     any_pattern,
     condition,
     easy,
@@ -375,4 +376,6 @@ def _planned_query(choose: Chooser, timestamps: bool) -> str:
         defines.append(f"{symbol} AS {text}")
     clauses.defines = tuple(defines)
     limit = f" LIMIT {choose.between(1, 4)}" if choose.chance(0.1) else ""
+    if choose.chance(0.3):
+        clauses.pattern = anchored(choose, clauses.pattern)
     return f"SELECT * FROM s MATCH_RECOGNIZE ({clauses}){limit}"

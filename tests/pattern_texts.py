@@ -94,6 +94,27 @@ def with_edges(choose: Chooser, pattern: str) -> str:
     return pattern
 
 
+def anchored(choose: Chooser, pattern: str) -> str:
+    """Put ``^`` and ``$`` anywhere into a pattern of words: at its ends, inside, under anything."""
+    words = pattern.split()
+    words.insert(choose.between(0, len(words)), choose.pick("^$"))
+    first = pattern.split(maxsplit=1)[0]
+    begins = (
+        f"^ {pattern}",
+        f"^ {pattern}",
+        f"(^ | {first}) {pattern}",
+        f"(^ {pattern} | {first})",
+    )
+    ends = (f"{pattern} $", f"{pattern} $", f"{pattern} ($ | {first})", f"({first} | {pattern} $)")
+    under = (
+        f"(^ {pattern})+",
+        f"({first} $)?? {pattern}",
+        f"(^ {first})? {pattern}",
+        f"^ {pattern} $",
+    )
+    return choose.pick((*begins, *begins, *ends, *ends, *under, " ".join(words), " ".join(words)))
+
+
 def negated_in_gap(choose: Chooser, symbols: Sequence[str]) -> str:
     """Return a pattern of SQL semantics with ``!X`` beside a repetition."""
     one, other = choose.pick(symbols), choose.pick(symbols)

@@ -44,7 +44,7 @@ class Answering:
     keys
         Tells which of their rows can be part of a match; None: all of them.
     beside
-        Further rows that PREV and NEXT read in partitions; see `Replay`.
+        Further rows that are looked at in partitions; see `Replay`.
     """
 
     def __init__(

@@ -48,14 +48,14 @@ def find_beside(
     *,
     is_adaptive: bool,
 ) -> FoundBeside:
-    """Find the rows that PREV and NEXT read beside those replayed, as far as it is worth it.
+    """Find the rows looked at beside those replayed, as far as it is worth it.
 
     Parameters
     ----------
     snapshot, source
         The stream, and where it is read.
     program
-        A query partitioned by the stream's key column alone, with PREV or NEXT.
+        A query partitioned by the stream's key column alone, with PREV, NEXT, ``^`` or ``$``.
     plan, statistics
         What is carried out, and what it was made for.
     stretches

@@ -1,7 +1,9 @@
-"""Rows beside those replayed: neighbours in their partitions that PREV and NEXT read. Pure.
+"""Rows beside those replayed: neighbours in their partitions that are looked at. Pure.
 
 A row is replayed with as many rows of its key before and behind it as conditions and measures look
-at, wherever they lie. They are read and never matched: a match lies in its stretch as before.
+at with PREV and NEXT, wherever they lie; one before it tells ``^`` that it is not the first of its
+partition, one behind it ``$`` that it is not the last. They are read and never matched: a match
+lies in its stretch as before.
 """
 
 from __future__ import annotations
@@ -235,6 +237,6 @@ class BesidePrices:
         )
         return (
             f"what the intervals cover takes {in_words(self.replay_s)} to replay, and the rows "
-            f"that PREV and NEXT read beside it {in_words(spent_s)} or more to find{where}; "
-            f"reading all in one go takes {in_words(self.full_s)}{helps}"
+            f"that PREV, NEXT, ^ and $ look at beside it {in_words(spent_s)} or more to "
+            f"find{where}; reading all in one go takes {in_words(self.full_s)}{helps}"
         )

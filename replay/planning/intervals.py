@@ -389,10 +389,10 @@ def _key_spans(intervals: Intervals, n_events: int) -> KeySpans | None:
     lookups, they are in order and within the window, so they are a candidate, whose interval holds
     the whole mapping: it lies in one span, and of a span no row is missing. (3) So in every
     partition the same starts lead to the same matches, and skips and numbers, which depend on the
-    partition's matches alone, are the same. Rows that PREV and NEXT read in partitions are found
-    beside these (`planning.beside`). What else asks for more than rows of matches (``^``
-    and ``$``, unmatched rows, timeouts, MATCH_NUMBER in DEFINE) is replayed in full and never
-    comes here.
+    partition's matches alone, are the same. Rows that PREV and NEXT read in partitions, and those
+    that tell ``^`` and ``$`` where a partition goes on, are found beside these (`planning.beside`).
+    What else asks for more than rows of matches (unmatched rows, timeouts, MATCH_NUMBER in DEFINE)
+    is replayed in full and never comes here.
     """
     if intervals.keyed is None:
         return None

@@ -12,6 +12,7 @@ from replay.language.bound import (
     BoundPatternQuery,
     Classifier,
     Edge,
+    EdgeKind,
     MatchNumber,
     RowsPerMatch,
     Semantics,
@@ -43,7 +44,8 @@ def why_only_full(
 ) -> str | None:
     """Return why nothing but a full replay can answer the query, or None.
 
-    ``key`` is the stream's key column, by which neighbours in partitions are found.
+    ``key`` is the stream's key column, by which neighbours in partitions are found, and so whether
+    a row is the first or last of its partition.
 
     An impossible pattern is no such reason: its answer is known to be empty. Nor is AFTER MATCH:
     where the search goes on depends on the match alone, and every match lies in a stretch.
@@ -52,36 +54,42 @@ def why_only_full(
         return "WITH UNMATCHED ROWS gives every event, also those that no match is near"
     if query.with_timeouts:
         return "WITH TIMEOUTS gives partial matches too, which lack symbols that every match has"
-    if any(isinstance(part, Edge) for part in pattern_parts(query.pattern)):
-        return "^ and $ ask where a partition begins and ends, which only the whole stream tells"
     if query.semantics is Semantics.SQL and shape.rows_min == 0:
         return "the pattern can match no row at all, and every event may begin such a match"
     if any(isinstance(p, MatchNumber) for d in query.defines if d for p in walk(d)):
         return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
     if query.order_by:
         return "ORDER BY has columns besides the time, so all events of a time must be put in order"
-    if query.partition_by and query.partition_by != (key,) and _navigates(query):
-        return (
-            "PREV and NEXT with PARTITION BY read neighbours in the partition, wherever they lie; "
-            "they are found for PARTITION BY the stream's key column alone, and "
-            + ("it has none" if key is None else f"that is {key}")
+    if query.partition_by and query.partition_by != (key,) and rows_beside(query) != (0, 0):
+        asks = (
+            "^ and $ ask where a partition begins and ends, which only the whole stream tells; its "
+            "first and last rows"
+            if _edges(query)
+            else "PREV and NEXT with PARTITION BY read neighbours in the partition, wherever they "
+            "lie; they"
         )
+        known = "it has none" if key is None else f"that is {key}"
+        return f"{asks} are found for PARTITION BY the stream's key column alone, and {known}"
     if not shape.is_restricted:
         return "no symbol that every match needs has a condition that bounds an attribute"
     return None
 
 
-def _navigates(query: BoundPatternQuery) -> bool:
-    """Return whether a row is read that only its distance to another one tells."""
-    return rows_beside(query) != (0, 0)
+def _edges(query: BoundPatternQuery) -> set[EdgeKind]:
+    """Return which ends of a partition the pattern asks for."""
+    return {part.kind for part in pattern_parts(query.pattern) if isinstance(part, Edge)}
 
 
 def rows_beside(query: BoundPatternQuery) -> tuple[int, int]:
-    """Return how many rows before and behind others PREV and NEXT read."""
+    """Return how many rows before and behind others PREV, NEXT, ``^`` and ``$`` look at."""
+    edges = _edges(query)
     expressions = (*query.defines, *(measure.expression for measure in query.measures))
     parts = (part for expression in expressions if expression for part in walk(expression))
     offsets = [part.offset for part in parts if isinstance(part, Attribute | Classifier)]
-    return max(0, *[-offset for offset in offsets], 0), max(0, *offsets, 0)
+    return (
+        max(EdgeKind.START in edges, *[-offset for offset in offsets], 0),
+        max(EdgeKind.END in edges, *offsets, 0),
+    )
 
 
 def index_conditions(

@@ -27,6 +27,7 @@ from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.fills import Fills
 from replay.planning.intervals import BRIDGE_BLOCKS
 from replay.planning.joint import with_lifts
+from replay.planning.pinned import cut_to_ends
 from replay.planning.plan import Condition, Lookup, Selectivity
 from replay.planning.requests import (
     all_conditions,
@@ -79,6 +80,7 @@ def draw_coarse_map(
         admitted[condition] = by_lookup[condition.lookup]
     masks = position_masks(len(shape.positions), admitted)
     stretches = surviving_buckets(shape, masks, leaves, within=query.within)
+    stretches = cut_to_ends(stretches, query, shape, leaves)
     return CoarseMap(stretches, admitted, bounds)
 
 

@@ -104,7 +104,7 @@ class PatternFlow:
         source, keys = self._source_of(blocks), self._key_filter(found)
         self._found, beside = found.work, None
         everything = all_blocks(self.snapshot.n_blocks)
-        if program.needs_all_rows and not (keys is None and np.array_equal(blocks, everything)):
+        if any(program.beside) and not (keys is None and np.array_equal(blocks, everything)):
             near = find_beside(
                 self.snapshot,
                 source,

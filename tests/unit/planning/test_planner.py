@@ -244,11 +244,19 @@ NUMBERED = compare("=", "b", 1), Call("=", (MatchNumber(), Literal(2, INTEGER)),
     ("query", "reason"),
     [
         pytest.param(
-            query_of(seq(Edge(EdgeKind.START), AROUND), CONDITIONS), "^ and $ ask", id="edge"
+            query_of(seq(Edge(EdgeKind.START), AROUND), CONDITIONS, partition_by=("b",)),
+            "^ and $ ask",
+            id="edge",
         ),
         pytest.param(
-            query_of(Alternate((A, seq(B, Exclusion(seq(Edge(EdgeKind.END)))))), CONDITIONS),
-            "^ and $ ask",
+            query_of(
+                seq(A, Repeat(Alternate((A, seq(B, Exclusion(seq(Edge(EdgeKind.END)))))), 0, 2)),
+                CONDITIONS,
+                partition_by=("k", "b"),
+            ),
+            "^ and $ ask where a partition begins and ends, which only the whole stream tells; its "
+            "first and last rows are found for PARTITION BY the stream's key column alone, and "
+            "that is k",
             id="edge-deep-inside",
         ),
         pytest.param(
@@ -275,11 +283,39 @@ NUMBERED = compare("=", "b", 1), Call("=", (MatchNumber(), Literal(2, INTEGER)),
     ],
 )
 def test_what_needs_every_row_is_replayed_in_full_and_says_why(query, reason):
-    plan = choose_plan(query, statistics_of(1000))
+    statistics = SmallStatistics(mixed(1000, 4000), 100, ("a", "b"), key="k")
+    plan = choose_plan(query, statistics)
     assert plan.kind is PlanKind.FULL
     assert reason in plan.reason
     with pytest.raises(PlanError, match=re.escape(reason)):
-        choose_plan(query, statistics_of(1000), requested="tree")
+        choose_plan(query, statistics, requested="tree")
+
+
+START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "stretches"),
+    [
+        # Blocks of 100 events, one at every time: a window of 20 lies in one.
+        pytest.param(seq(START, AROUND), [[0, 1]], id="begin"),
+        pytest.param(seq(AROUND, END), [[9, 10]], id="end"),
+        pytest.param(seq(START, AROUND, END), [], id="both"),
+        pytest.param(seq(Alternate((START, B)), AROUND), [[0, 10]], id="perhaps"),
+    ],
+)
+def test_matches_at_the_ends_of_the_stream_are_looked_for_there_alone(pattern, stretches):
+    query = query_of(pattern, CONDITIONS, within=20)
+    for requested in ("tree", "all"):
+        plan = choose_plan(query, statistics_of(1000), requested=requested)
+        assert plan.stretches.tolist() == stretches
+
+
+def test_edges_of_partitions_by_the_key_are_no_ends_of_the_stream():
+    statistics = SmallStatistics(mixed(1000, 4000), 100, ("a", "b"), key="k")
+    query = query_of(seq(START, AROUND), CONDITIONS, within=20, partition_by=("k",))
+    plan = choose_plan(query, statistics, requested="tree")
+    assert plan.stretches.tolist() == [[0, 10]]
 
 
 @pytest.mark.parametrize(

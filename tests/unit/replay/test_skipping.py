@@ -65,6 +65,28 @@ def test_index_plan_reads_the_blocks_around_the_rare_symbol_only(store: Store, p
     ]
 
 
+@pytest.mark.parametrize("plan", ["tree", "all", "auto"])
+@pytest.mark.parametrize(
+    ("pattern", "t"), [("^ Z*? B", 0), ("B Z* $", 1996), ("(^ Z | ^) Z*? B", 0)]
+)
+@pytest.mark.parametrize("semantics", ["", "SEMANTICS CONTIGUOUS"])
+def test_matches_at_the_ends_of_the_stream_are_looked_for_there(
+    store: Store, plan: str, pattern: str, t: int, semantics: str
+) -> None:
+    # The fourth event and the last but one are the first and last of a = 3.
+    sql = recognize(pattern, "B AS B.a = 3", f"{semantics} WITHIN 7")
+    assert blocks_read(store, sql, plan) == 1
+    assert replay.query(store, sql, plan=plan).table.to_pylist() == [{"t": t, "no": 1}]
+
+
+@pytest.mark.parametrize("plan", ["indexes=B", "all", "auto"])
+def test_what_need_not_be_at_the_end_is_looked_for_everywhere(store: Store, plan: str) -> None:
+    sql = recognize("(^ Z | A) Z*? B ($ | Z)", "A AS a = 77, B AS B.a = 78", "WITHIN 10")
+    assert 2 <= blocks_read(store, sql, plan) <= 6
+    starts = replay.query(store, sql, plan=plan).table["t"].to_pylist()
+    assert starts == [410, 1210]
+
+
 @pytest.mark.parametrize("plan", ["tree", "auto"])
 def test_tree_plan_reads_only_where_minima_and_maxima_allow(store: Store, plan: str) -> None:
     sql = recognize("A B", "A AS A.x = 50, B AS B.x > 50")

@@ -122,6 +122,42 @@ NEAR = (
 
 @pytest.mark.parametrize("how", ["runs", "tail"])
 @pytest.mark.parametrize("key", ["k", "n"])
+@pytest.mark.parametrize(("pattern", "blocks"), [("^ A Z*? B", 75), ("A Z*? B $", 50)])
+@pytest.mark.parametrize("semantics", ["", "SEMANTICS SKIP TILL NEXT"])
+def test_whether_a_row_is_the_first_or_last_of_its_key_is_found_out_beside(
+    tmp_path: Path, key: str, how: str, pattern: str, blocks: int, semantics: str
+) -> None:
+    # The key of 500 and 505 has rows before and behind, at most ten blocks away, of which 15 are
+    # looked at. That of 700 and 705, which is none, has not: it takes all 70 blocks before, and 31
+    # behind, to know.
+    store = fill(tmp_path, key, how=how)
+    text = sql(key, pattern).replace("WITHIN", f"{semantics} WITHIN")
+    found, n_blocks = read(store, text)
+    assert found == [700]
+    assert n_blocks <= blocks
+    assert replay.query(store, text, plan="all").actual.rows_replayed == 6 + 2
+
+
+@pytest.mark.parametrize("key", ["k", "n"])
+def test_an_index_of_the_key_tells_that_a_row_is_not_the_last_of_it(
+    tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside, "PAGE_S", 1e-3)
+    store = fill(tmp_path, key)
+    create_index(store.stream("s"), (key,))
+    text = (
+        f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY {key} ORDER BY t MEASURES A.t AS m "
+        "PATTERN (^ A | A $) DEFINE A AS a = 3)"
+    )
+    # Rows of a = 3 lie in the blocks of 600 and 800, the next of their key in those of 700 and 900.
+    # Before the index is asked, one block on each side is looked at.
+    found, n_blocks = read(store, text)
+    assert found == []
+    assert n_blocks <= 8
+
+
+@pytest.mark.parametrize("how", ["runs", "tail"])
+@pytest.mark.parametrize("key", ["k", "n"])
 @pytest.mark.parametrize("indexes", [("a",), ("a", "key")])
 def test_neighbours_in_the_partition_are_read_wherever_they_lie(
     tmp_path: Path,
