@@ -24,6 +24,10 @@ LOSS_SECONDS: Final = 10e-3
 """... and this long besides: the goal that no plan is clearly slower than a full replay."""
 
 
+PLANNED_SHARE: Final = 0.8
+"""Of these seconds, what is left when a query has been planned."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Which plan, and why in one sentence."""
@@ -105,6 +109,14 @@ def choose(
         "of a full replay"
     )
     return Choice(taken, f"{why}, while {risk}" if risk else why)
+
+
+def bearable(full_cost: float) -> float:
+    """Return the seconds that may be spent on what may turn out to be of no use.
+
+    Then everything is replayed besides, and no plan may take clearly longer than that alone.
+    """
+    return (LOSS_SHARE - 1.0) * full_cost + PLANNED_SHARE * LOSS_SECONDS
 
 
 def is_safe(index_cost: FloatArray, pessimistic_cost: FloatArray, full_cost: float) -> BoolArray:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Final
 
 import numpy as np
 
 from costmodel.arrays import BoolArray, FloatArray
+from costmodel.choice import bearable
 from costmodel.coverage import estimate_coverage
 from costmodel.features import PlanFeatures
 from costmodel.lookups import estimate_lookups, lookups_cost
 from costmodel.parameters import CostParameters
+
+GATHER_S: Final = 50e-9
+"""Seconds to bring one row to the others of its partition, where neighbours there are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,13 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
         + coverage.blocks @ (parameters.block_s + per_event * features.segment_events / n_blocks)
         + parameters.match_s * (within @ further)
         + parameters.seek_s * n_stretches
-        + _beside_cost(features, parameters, np.asarray(selected.any(axis=1)), n_stretches)
+        + _beside_cost(
+            features,
+            parameters,
+            np.asarray(selected.any(axis=1)),
+            n_stretches,
+            coverage.blocks.sum(axis=1),
+        )
     )
     return Estimates(
         cost,
@@ -147,6 +158,8 @@ def estimate_full(features: PlanFeatures, parameters: CostParameters) -> Estimat
         + parameters.match_s * steps
         + parameters.seek_s
     )
+    if features.beside_blocks > 0.0:
+        cost += GATHER_S * features.n_events
     return Estimate(cost, float(features.n_blocks), 0.0, 1.0, 0.0, 0.0, 1.0)
 
 
@@ -184,17 +197,33 @@ def event_cost(features: PlanFeatures, parameters: CostParameters, steps: FloatA
 
 
 def _beside_cost(
-    features: PlanFeatures, parameters: CostParameters, is_keyed: BoolArray, stretches: FloatArray
+    features: PlanFeatures,
+    parameters: CostParameters,
+    is_keyed: BoolArray,
+    stretches: FloatArray,
+    blocks: FloatArray,
 ) -> FloatArray:
     """Return the seconds that rows beside the stretches take, for neighbours in partitions.
 
-    Where lookups tell of which keys, some blocks near each stretch; else of all keys that occur,
-    and of some of those the next row is far: the keys of all blocks.
+    Where lookups tell of which keys, some blocks near each stretch; else the blocks that the last
+    of all keys of a stretch takes to come again: of K keys that come at random ln K times as many
+    as one. Where these are too many to be looked at on trial, it counts as if the keys of all
+    blocks were. All rows are brought to those of their key, in the stretches as well.
     """
     if features.beside_blocks == 0.0:
         return np.zeros(len(stretches))
-    per_block = features.n_events / max(features.n_blocks, 1)
+    n_blocks = float(features.n_blocks)
+    per_block = features.n_events / max(n_blocks, 1.0)
     values_s = parameters.value_s * per_block
-    near_s = features.beside_blocks * (parameters.block_s + features.n_columns * values_s)
-    all_s = (parameters.block_s + values_s) * features.n_blocks
-    return np.where(is_keyed, stretches * near_s, all_s)
+    gather_s = GATHER_S * per_block
+    row_block_s = parameters.block_s + features.n_columns * values_s + gather_s
+    key_block_s = parameters.block_s + values_s + gather_s
+    near = stretches * features.beside_blocks
+    n_keys = per_block * blocks / np.maximum(stretches, 1.0)
+    if features.is_keyed:
+        n_keys = np.minimum(n_keys, features.n_keys)
+    far = np.minimum(near * (1.0 + np.log(np.maximum(n_keys, 1.0))), n_blocks)
+    is_trial = far * key_block_s <= bearable(estimate_full(features, parameters).cost)
+    walked = np.where(is_trial, far, n_blocks)
+    found_s = np.where(is_keyed, near * row_block_s, walked * key_block_s + far * row_block_s)
+    return np.asarray(found_s + blocks * gather_s)

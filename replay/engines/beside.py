@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chronicle import Snapshot
 from indexing import KeyRange, KeyRanges
@@ -17,7 +18,7 @@ from replay.engines.scan import blocks_of
 from replay.engines.source import FETCH_BLOCKS, EventSource, seqs_of_blocks
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
-from replay.operators.columns import Columns
+from replay.operators.columns import Columns, to_plain
 from replay.operators.partitions import PartitionTable
 from replay.operators.prepared import group_keys
 from replay.operators.program import MatchProgram
@@ -82,7 +83,7 @@ def find_beside(
     n_blocks = int(np.count_nonzero(walked | of_rows))
     switched = None
     search.spent_s += prices.row_block_s * int(np.count_nonzero(of_rows))
-    if search.spent_s > prices.left_s:
+    if rows is None or search.spent_s > prices.left_s:
         rows = None
         is_indexed = search.index is not None
         switched = prices.why_not(n_blocks, search.spent_s, column, is_indexed=is_indexed)
@@ -119,6 +120,8 @@ class _Search:
         self._known: IntArray = np.empty(0, np.int64)
         self._low, self._high = stretches[:, 0].copy(), stretches[:, 1].copy()
         self._is_complete: BoolArray = np.zeros(0, np.bool_)
+        self._keys: pa.Array | None = None
+        """Of the stretches, in the order of their numbers."""
         self._prices = prices
         self.index = index
         self.is_known = mask_of(stretches, source.n_blocks)
@@ -129,7 +132,7 @@ class _Search:
         """Return the rows beside the stretches; None where it was given up."""
         prices = self._prices
         self.spent_s = prices.key_block_s * int(np.count_nonzero(self.is_known))
-        if self.spent_s > prices.left_s:
+        if self.spent_s > prices.risk_s:
             return None
         beside, wanted = self._in_stretches(program, keys)
         found, n_at_once = [beside], 1
@@ -144,7 +147,7 @@ class _Search:
             if self._ask_index(wanted, len(blocks)):
                 continue
             self.spent_s += prices.key_block_s * len(blocks)
-            if self.spent_s > prices.left_s:
+            if self.spent_s > prices.risk_s:
                 return None
             self._widen(wanted, n_at_once)
             self._read(blocks, wanted)
@@ -194,6 +197,23 @@ class _Search:
     def _number(self, table: pa.Table) -> IntArray:
         return self._numbers.numbers(group_keys(Columns(table), table, (self._column,)))
 
+    def _number_known(self, table: pa.Table) -> IntArray:
+        """Return the numbers of rows' keys; of keys that no stretch has, any beyond the last.
+
+        Most keys beside a stretch are not in it: they are told by one look into a table of those
+        that are, without a name for each.
+        """
+        column = table.column(self._column).combine_chunks()
+        is_text = pa.types.is_dictionary(column.type) or pa.types.is_string(column.type)
+        keys = column.cast(pa.string()) if is_text else to_plain(column)
+        if pa.types.is_floating(keys.type):  # of which there are two zeros, and many NaN
+            return self._number(table)
+        if self._keys is None:
+            names = self._numbers.to_snapshot()[0]
+            self._keys = pa.array([name for (name,) in names], keys.type)
+        found = pc.index_in(keys, value_set=self._keys)
+        return np.asarray(found.fill_null(len(self._keys)), dtype=np.int64)
+
     def _know(self, key: IntArray, seq: IntArray) -> None:
         """Take in rows not known before."""
         # Sorting puts what is in order already together.
@@ -238,7 +258,7 @@ class _Search:
         is_wanted = self._is_wanted(wanted)
         seq, at = seqs_of_blocks(blocks, self._source.bases), 0
         for table in self._tables(blocks, [self._column]):
-            numbers = self._number(table)
+            numbers = self._number_known(table)
             here = seq[at : at + table.num_rows]
             known = np.flatnonzero(numbers < len(is_wanted))
             known = known[is_wanted[numbers[known]]]

@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from costmodel.choice import in_words
+from costmodel.choice import bearable, in_words
 from costmodel.features import PlanFeatures
 from costmodel.lookups import full_costs
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import estimate_full, replay_cost
+from costmodel.plan_cost import GATHER_S, estimate_full, replay_cost
 from replay.planning.block_ranges import count_blocks, count_events
 from replay.planning.statistics import BoolArray, IntArray
 
@@ -27,9 +27,6 @@ PAGE_S: Final = 20e-6
 
 KEY_S: Final = 20e-6
 """Seconds to ask an index for one more key."""
-
-GATHER_S: Final = 50e-9
-"""Seconds to bring one row to the others of its partition, which all plans do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +194,7 @@ class BesidePrices:
         n_events = count_events(blocks, base)
         replay_s = replay_cost(count_blocks(blocks), n_events, len(blocks), features, weights)
         replay_s += GATHER_S * n_events
-        full_s = estimate_full(features, weights).cost + GATHER_S * features.n_events
+        full_s = estimate_full(features, weights).cost
         return cls(
             column_s,
             weights.block_s + column_s * max(features.n_columns, 1),
@@ -210,6 +207,11 @@ class BesidePrices:
     def left_s(self) -> float:
         """What may be spent on rows beside before a full replay is quicker."""
         return self.full_s - self.replay_s
+
+    @property
+    def risk_s(self) -> float:
+        """What may be spent before it is known how far rows beside lie."""
+        return min(self.left_s, bearable(self.full_s))
 
     def index_s(self, n_entries: int, n_keys: int) -> float:
         """Return the seconds to ask the index of the key for so many keys."""

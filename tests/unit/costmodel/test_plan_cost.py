@@ -8,7 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from costmodel import CostParameters, PlanFeatures, estimate, estimate_full, replay_cost
+from costmodel import (
+    CostParameters,
+    PlanFeatures,
+    estimate,
+    estimate_full,
+    plan_cost,
+    replay_cost,
+)
 from costmodel.features import whole_stream
 from tests.unit.costmodel.cases import BLOCK, features
 
@@ -64,16 +71,29 @@ def test_tree_plan_costs_what_remains():
     assert estimate(two_lookups(), PLANS, weights()).alpha[0] == 0.5
 
 
-def test_neighbours_in_partitions_take_blocks_beside_stretches():
-    # Of the tree plan the keys of all 100 blocks; else 1.5 blocks for each stretch, of 3 attributes
-    # and 100 events each.
+def test_neighbours_in_partitions_take_blocks_beside_stretches(monkeypatch):
+    # Plans by index: 1.5 blocks for each stretch, of 3 attributes and 100 events each. The tree
+    # plan has 4 stretches of 1,250 events and as many keys, of which the last comes 1 + ln 1,250
+    # times as far as one: its rows lie in 48.8 blocks. That takes as long as half a full replay,
+    # so it is not looked for on trial: the keys of all 100 blocks count.
+    monkeypatch.setattr(plan_cost, "GATHER_S", 0.0)
     given = dataclasses.replace(two_lookups(), beside_blocks=1.5)
-    for unit, of_tree, of_block in (("block_s", 100, 1), ("value_s", 100 * 100, 3 * 100)):
+    far = 4 * 1.5 * (1 + math.log(1250))
+    for unit, of_key, of_row in (("block_s", 1, 1), ("value_s", 100, 3 * 100)):
         parameters = weights(**{unit: 1.0})
         plain, beside = (estimate(f, PLANS, parameters) for f in (two_lookups(), given))
-        n_further = [of_tree, *(1.5 * of_block * plain.stretches[1:])]
+        n_further = [100 * of_key + far * of_row, *(1.5 * of_row * plain.stretches[1:])]
         assert beside.cost - plain.cost == pytest.approx(n_further)
-    assert estimate_full(given, weights(block_s=1)).cost == 100
+    # Where conditions make a full replay dear, the keys of as many blocks are looked at on trial.
+    parameters = weights(block_s=1.0, predicate_s=1.0)
+    plain, beside = (estimate(f, PLANS, parameters) for f in (two_lookups(), given))
+    assert beside.cost[0] - plain.cost[0] == pytest.approx(2 * far)
+
+
+def test_rows_are_brought_to_those_of_their_partition_where_neighbours_are_looked_at():
+    given = dataclasses.replace(two_lookups(), beside_blocks=1.5)
+    assert estimate_full(given, weights()).cost == pytest.approx(50e-9 * 10_000)
+    assert estimate_full(two_lookups(), weights()).cost == 0
 
 
 def test_segments_that_add_up_to_the_whole_stream_are_no_more_than_all_of_it():

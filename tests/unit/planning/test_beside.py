@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -97,3 +99,11 @@ def test_reason_names_the_index_that_would_help(is_indexed: bool) -> None:
     reason = prices.why_not(12, 0.06, "k", is_indexed=is_indexed)
     assert "60 ms or more to find in 12 further blocks" in reason
     assert ("an index on k would tell" in reason) is not is_indexed
+
+
+def test_a_search_whose_end_is_unknown_may_cost_what_no_plan_may_lose_more_than() -> None:
+    # A tenth of the full replay and 8 of the 10 ms; at most what makes it dearer than that replay.
+    assert BesidePrices(1e-3, 2e-3, 0.01, 0.05, DEFAULT_PARAMETERS).risk_s == pytest.approx(0.013)
+    assert BesidePrices(1e-3, 2e-3, 0.045, 0.05, DEFAULT_PARAMETERS).risk_s == pytest.approx(0.005)
+    named = BesidePrices(1e-3, 2e-3, 0.01, math.inf, DEFAULT_PARAMETERS)
+    assert named.risk_s == math.inf

@@ -210,6 +210,22 @@ def test_an_index_is_not_asked_for_more_keys_than_the_next_blocks_are_worth(
     assert max(asked, default=0) <= 1
 
 
+def test_a_search_for_neighbours_is_given_up_before_it_costs_more_than_a_plan_may_lose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fill(tmp_path, "k")
+    text = NEAR.format("k", "= 3")
+    found = replay.query(store, text)
+    assert found.plan.name == "indexes=A.a"
+    assert found.actual.switched is None
+    replay.clear_caches()
+    monkeypatch.setattr(beside.BesidePrices, "risk_s", 3e-4)  # a dozen keys of blocks
+    result = replay.query(store, text)
+    assert result.table.equals(found.table)
+    assert "an index on k would tell where they are" in str(result.actual.switched)
+    assert result.actual.rows_replayed == N_EVENTS
+
+
 def test_neighbours_of_other_partitions_are_found_in_a_full_replay_alone(tmp_path: Path) -> None:
     store = fill(tmp_path, "k")
     for partition in ("n", "k, n"):
