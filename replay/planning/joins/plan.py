@@ -316,7 +316,14 @@ def _estimate_covered(
     middle = first + (last - first) // 2
     each = blocks_within(spans_around(middle, middle, reaches, leaves, yours.leaves), yours.leaves)
     mean = float((each[:, 1] - each[:, 0]).sum()) / max(len(each), 1)
-    return min(most, plan.estimated.candidates * max(mean, 1.0))
+    covered = plan.estimated.candidates * max(mean, 1.0)
+    if plan.part is not None:
+        # What is read through has no candidates: there, most blocks are expected to have an event.
+        through = plan.part.through
+        first, last = leaves.t_min[through[:, 0]], leaves.t_max[through[:, 1] - 1]
+        spans = spans_around(first, last, reaches, leaves, yours.leaves)
+        covered += count_blocks(stretches_within(spans, yours.leaves, None))
+    return min(most, covered)
 
 
 def _why_full(

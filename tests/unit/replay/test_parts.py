@@ -15,6 +15,8 @@ from benchmarks.stores import bulk_stream
 from chronicle import Store, StreamSettings, create_store
 from indexing.config import FENCE_ENTRIES
 from replay.planning import parts
+from replay.planning.joins.plan import JoinPlan
+from replay.planning.telling import FlowPlan
 from tests.json_schema import violations
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())
@@ -119,3 +121,22 @@ def test_what_is_quick_anyway_is_not_parted(store: Store, monkeypatch: pytest.Mo
     monkeypatch.setattr(parts, "SAVED_MIN_S", 2e-3)
     replay.clear_caches()
     assert replay.query(store, asked()).plan.part is None
+
+
+def test_a_join_expects_to_read_all_around_what_is_read_through(store: Store):
+    sql = "SELECT a.t FROM s AS a JOIN s AS b WITHIN 30 WHERE a.x > 0.5 AND a.y > 0.5"
+    flow = replay.explain(store, sql).plan
+    assert isinstance(flow, FlowPlan)
+    join = flow.inputs[0]
+    assert isinstance(join, JoinPlan)
+    assert join.left is not None
+    assert join.drives == "left"
+    plan = join.left.plan
+    assert plan.part is not None
+    assert plan.full_estimate is not None
+    # Half of one side is read through: as much of the other one, which is the same stream, lies
+    # around. Events found are read once more, and joined.
+    one_side_s = join.rivals[-1].cost / 2
+    joined_s = plan.estimated.alpha * (one_side_s - plan.full_estimate.cost)
+    again_s = plan.estimated.cost - plan.estimated.index_cost + joined_s
+    assert join.cost >= plan.estimated.cost + min(again_s, one_side_s) + one_side_s / 2
