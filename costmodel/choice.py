@@ -23,7 +23,6 @@ LOSS_SHARE: Final = 1.1
 LOSS_SECONDS: Final = 10e-3
 """... and this long besides: the goal that no plan is clearly slower than a full replay."""
 
-
 PLANNED_SHARE: Final = 0.8
 """Of these seconds, what is left when a query has been planned."""
 

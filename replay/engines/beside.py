@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from chronicle import Snapshot
 from indexing import KeyRange, KeyRanges
 from indexing.index import Index
 from replay.engines.found import bytes_of
-from replay.engines.key_filter import KeyFilter
+from replay.engines.key_filter import NO_KEY, KeyFilter, find_keys, find_texts
 from replay.engines.scan import blocks_of
 from replay.engines.source import FETCH_BLOCKS, EventSource, seqs_of_blocks
 from replay.engines.statistics import SnapshotStatistics
@@ -198,21 +197,22 @@ class _Search:
         return self._numbers.numbers(group_keys(Columns(table), table, (self._column,)))
 
     def _number_known(self, table: pa.Table) -> IntArray:
-        """Return the numbers of rows' keys; of keys that no stretch has, any beyond the last.
+        """Return the numbers of rows' keys; `NO_KEY`, or a new one, where no stretch has it.
 
         Most keys beside a stretch are not in it: they are told by one look into a table of those
         that are, without a name for each.
         """
         column = table.column(self._column).combine_chunks()
         is_text = pa.types.is_dictionary(column.type) or pa.types.is_string(column.type)
-        keys = column.cast(pa.string()) if is_text else to_plain(column)
-        if pa.types.is_floating(keys.type):  # of which there are two zeros, and many NaN
+        plain = None if is_text else to_plain(column)
+        if plain is not None and pa.types.is_floating(plain.type):  # two zeros, and many NaN
             return self._number(table)
         if self._keys is None:
-            names = self._numbers.to_snapshot()[0]
-            self._keys = pa.array([name for (name,) in names], keys.type)
-        found = pc.index_in(keys, value_set=self._keys)
-        return np.asarray(found.fill_null(len(self._keys)), dtype=np.int64)
+            names = [name for (name,) in self._numbers.to_snapshot()[0]]
+            self._keys = pa.array(names, pa.string() if plain is None else plain.type)
+        if plain is None:
+            return find_texts(table, self._column, self._keys)
+        return find_keys(plain, self._keys)
 
     def _know(self, key: IntArray, seq: IntArray) -> None:
         """Take in rows not known before."""
@@ -260,7 +260,7 @@ class _Search:
         for table in self._tables(blocks, [self._column]):
             numbers = self._number_known(table)
             here = seq[at : at + table.num_rows]
-            known = np.flatnonzero(numbers < len(is_wanted))
+            known = np.flatnonzero((numbers != NO_KEY) & (numbers < len(is_wanted)))
             known = known[is_wanted[numbers[known]]]
             self._know(numbers[known], here[known])
             at += table.num_rows

@@ -61,26 +61,30 @@ class KeyFilter:
         seq
             Of each row.
         """
-        keys = self._numbers_of_texts(table) if self._is_text else self._numbers_of(table)
+        if self._is_text:
+            keys = find_texts(table, self._column, self._values)
+        else:
+            keys = self._numbers_of(table)
         at = to_arrays(table.column(self._time)).data if self._spans.by_time else seq
         return np.flatnonzero(self._spans.contain(keys, at))
 
     def _numbers_of(self, table: pa.Table) -> IntArray:
         objects = to_objects(table.column(self._column), self._column)
         if self._table is None or objects.null_count:
-            return _find(objects, self._values)
+            return find_keys(objects, self._values)
         first, numbers = self._table
         values = objects.to_numpy()
         inside = (values >= first) & (values <= first + len(numbers) - 1)
         return np.where(inside, numbers[np.where(inside, values - first, 0)], NO_KEY)
 
-    def _numbers_of_texts(self, table: pa.Table) -> IntArray:
-        codes, words = Columns(table).encoded(Attribute(self._column, DataType.STRING))
-        numbers = _find(pa.concat_arrays([words, pa.nulls(1, pa.string())]), self._values)
-        return numbers[codes]
+
+def find_texts(table: pa.Table, column: str, values: pa.Array) -> IntArray:
+    """Return where the texts of a column stand in ``values``; see `find_keys`."""
+    codes, words = Columns(table).encoded(Attribute(column, DataType.STRING))
+    return find_keys(pa.concat_arrays([words, pa.nulls(1, pa.string())]), values)[codes]
 
 
-def _find(wanted: pa.Array, values: pa.Array) -> IntArray:
+def find_keys(wanted: pa.Array, values: pa.Array) -> IntArray:
     """Return where each of ``wanted`` stands in ``values``, null in null; `NO_KEY`: nowhere."""
     found = pc.index_in(wanted, value_set=values).fill_null(NO_KEY)
     return np.asarray(found.to_numpy(), dtype=np.int64)

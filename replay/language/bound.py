@@ -425,6 +425,11 @@ def pattern_parts(pattern: Pattern) -> Iterator[Pattern]:
             yield from pattern_parts(body)
 
 
+def edges(pattern: Pattern) -> set[EdgeKind]:
+    """Return which ends of a partition the pattern asks for."""
+    return {part.kind for part in pattern_parts(pattern) if isinstance(part, Edge)}
+
+
 def is_nullable(pattern: Pattern) -> bool:
     """Tell whether the pattern can map no row."""
     match pattern:

@@ -21,7 +21,6 @@ from replay.language.bound import (
     Classifier,
     Concat,
     DataType,
-    Edge,
     EdgeKind,
     Expression,
     MatchNumber,
@@ -30,6 +29,7 @@ from replay.language.bound import (
     RowsPerMatch,
     Semantics,
     SkipMode,
+    edges,
     pattern_parts,
     walk,
 )
@@ -320,7 +320,7 @@ def _is_adjacent(query: BoundPatternQuery) -> bool:
 
 
 def _rims(pattern: Pattern) -> tuple[int, ...]:
-    asked = {part.kind for part in pattern_parts(pattern) if isinstance(part, Edge)}
+    asked = edges(pattern)
     offsets = {EdgeKind.START: BEFORE, EdgeKind.END: BEHIND}
     return tuple(offsets[kind] for kind in EdgeKind if kind in asked)
 

@@ -18,8 +18,9 @@ from costmodel.choice import bearable, in_words
 from costmodel.features import PlanFeatures
 from costmodel.lookups import full_costs
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import GATHER_S, estimate_full, replay_cost
-from replay.planning.block_ranges import count_blocks, count_events
+from costmodel.plan_cost import GATHER_S
+from replay.planning.block_ranges import count_events
+from replay.planning.prices import Prices
 from replay.planning.statistics import BoolArray, IntArray
 
 PAGE_S: Final = 20e-6
@@ -191,15 +192,12 @@ class BesidePrices:
         """
         per_block = features.n_events / max(features.n_blocks, 1)
         column_s = PAGE_S + (weights.value_s + GATHER_S) * per_block
-        n_events = count_events(blocks, base)
-        replay_s = replay_cost(count_blocks(blocks), n_events, len(blocks), features, weights)
-        replay_s += GATHER_S * n_events
-        full_s = estimate_full(features, weights).cost
+        prices = Prices.of(features, weights)
         return cls(
             column_s,
             weights.block_s + column_s * max(features.n_columns, 1),
-            replay_s,
-            full_s if is_adaptive else math.inf,
+            prices.cost(blocks, base) + GATHER_S * count_events(blocks, base),
+            prices.full_s if is_adaptive else math.inf,
             weights,
         )
 

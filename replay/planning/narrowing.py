@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -158,15 +158,22 @@ def expected_hits(given: Mapping[Slot, Occurrences], plan: Plan, n_events: int) 
     float
         Infinite if no basic block was asked for.
     """
-    if not any(place >= 0 for place, _ in given):
-        return math.inf
-    n, block_at = max(n_events, 1), plan.shape.block_at
-    shares = [1.0] * len(plan.shape.blocks)
     # Attributes of one place that were met with each other have one list.
-    for place, found in {(p, id(g)): (p, g) for (p, _), g in given.items()}.values():
+    lists = {(p, id(g)): (p, g) for (p, _), g in given.items()}.values()
+    shares = _block_shares(lists, plan.shape, n_events)
+    return max(n_events, 1) * min(shares.values()) if shares else math.inf
+
+
+def _block_shares(
+    lists: Iterable[tuple[int, Occurrences]], shape: PatternShape, n_events: int
+) -> dict[int, float]:
+    """Return the share of events at which each basic block asked for occurs, if by chance."""
+    shares: dict[int, float] = {}
+    for place, found in lists:
         if place >= 0:
-            shares[block_at[place]] *= len(found.seq) / n
-    return n * min(shares)
+            block = shape.block_at[place]
+            shares[block] = shares.get(block, 1.0) * len(found.seq) / max(n_events, 1)
+    return shares
 
 
 def may_narrow(
@@ -248,15 +255,10 @@ def _around_rarest(
     Where it is rare, that is most: joining and chaining all of them would take longer. How rare it
     is, is told by its positions together, as if by chance.
     """
-    n, block_at = max(statistics.n_events, 1), shape.block_at
-    shares: dict[int, float] = {}
-    for place, given in found.items():
-        if place >= 0:
-            block_share = shares.get(block_at[place], 1.0) * len(given.seq) / n
-            shares[block_at[place]] = block_share
+    shares = _block_shares(found.items(), shape, statistics.n_events)
     rarest = min(shares, key=lambda b: shares[b])
     n_most = max(len(given.seq) for given in found.values())
-    if n * shares[rarest] > CANDIDATES_MAX * n_most:
+    if max(statistics.n_events, 1) * shares[rarest] > CANDIDATES_MAX * n_most:
         return found
     block = range(*shape.blocks[rarest])
     of_block = {place: given for place, given in found.items() if place in block}

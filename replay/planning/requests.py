@@ -11,12 +11,11 @@ from replay.language.bound import (
     Attribute,
     BoundPatternQuery,
     Classifier,
-    Edge,
     EdgeKind,
     MatchNumber,
     RowsPerMatch,
     Semantics,
-    pattern_parts,
+    edges,
     walk,
 )
 from replay.planning.composed import NO_COMPOSITES, composed_conditions, worth_weighing
@@ -64,7 +63,7 @@ def why_only_full(
         asks = (
             "^ and $ ask where a partition begins and ends, which only the whole stream tells; its "
             "first and last rows"
-            if _edges(query)
+            if edges(query.pattern)
             else "PREV and NEXT with PARTITION BY read neighbours in the partition, wherever they "
             "lie; they"
         )
@@ -75,20 +74,15 @@ def why_only_full(
     return None
 
 
-def _edges(query: BoundPatternQuery) -> set[EdgeKind]:
-    """Return which ends of a partition the pattern asks for."""
-    return {part.kind for part in pattern_parts(query.pattern) if isinstance(part, Edge)}
-
-
 def rows_beside(query: BoundPatternQuery) -> tuple[int, int]:
     """Return how many rows before and behind others PREV, NEXT, ``^`` and ``$`` look at."""
-    edges = _edges(query)
+    asked = edges(query.pattern)
     expressions = (*query.defines, *(measure.expression for measure in query.measures))
     parts = (part for expression in expressions if expression for part in walk(expression))
     offsets = [part.offset for part in parts if isinstance(part, Attribute | Classifier)]
     return (
-        max(EdgeKind.START in edges, *[-offset for offset in offsets], 0),
-        max(EdgeKind.END in edges, *offsets, 0),
+        max(EdgeKind.START in asked, *[-offset for offset in offsets], 0),
+        max(EdgeKind.END in asked, *offsets, 0),
     )
 
 

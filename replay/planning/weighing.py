@@ -158,7 +158,7 @@ def weigh(
         Conditions of a plan asked for by name, of which some may not be worth a thought else.
     """
     singles = all_conditions(shape)
-    known = _Known.of(shape, statistics, asked) if with_indexes else _Known((), (), (), ())
+    known = _Known.of(shape, statistics, asked, singles) if with_indexes else _Known((), (), (), ())
     usable, gaps = known.usable, known.gaps
     counted = _Counted.of(known.counted, statistics, coarse.stretches)
     crowding = 1.0
@@ -231,14 +231,17 @@ class _Known:
 
     @classmethod
     def of(
-        cls, shape: PatternShape, statistics: StreamStatistics, asked: Sequence[Condition]
+        cls,
+        shape: PatternShape,
+        statistics: StreamStatistics,
+        asked: Sequence[Condition],
+        singles: Sequence[Condition],
     ) -> _Known:
         usable = index_conditions(shape, statistics.indexed, statistics.composites)
         gaps = gap_conditions(shape, statistics.indexed, statistics.composites)
         further = [c for c in asked if c not in usable and c not in gaps]
         known = (*usable, *gaps, *further)
         said = {part for condition in known if condition.together for part in condition.parts}
-        singles = all_conditions(shape) if said else ()
         return cls(
             usable,
             (*gaps, *(c for c in further if c.fills_gap)),

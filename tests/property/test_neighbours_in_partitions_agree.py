@@ -19,7 +19,6 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-import replay
 from chronicle import Store, StreamSettings, create_store
 from chronicle.append import append
 from costmodel.parameters import CostParameters
@@ -28,12 +27,12 @@ from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
 from replay.engines import local
 from replay.engines.statistics import SnapshotStatistics
-from replay.errors import PlanError, SkipError
+from replay.errors import PlanError
 from replay.language import bind, parse_query
 from tests.oracles.matcher import match_rows
 from tests.pattern_texts import Chooser, anchored
-from tests.property.test_keyed_plans_agree import KEYS
-from tests.property.test_plans_agree import answer, comparable
+from tests.property.test_keyed_plans_agree import KEYS, outcome
+from tests.property.test_plans_agree import comparable
 
 INDEXES = (("a", "x"), ("a", "x", "k"), ("a", "k", "delta(x)"), ("a", "x", "k", "delta(x)"), ("k",))
 PLANS = ("tree", "all", "indexes=A", "indexes=B", "indexes=A,B", "auto")
@@ -200,15 +199,6 @@ def fill(path: Path, case: Case) -> tuple[Store, list[dict[str, Any]]]:
         )
         run.write_bytes(content)
     return store, sorted(rows, key=lambda row: row["t"])
-
-
-def outcome(store: Store, sql: str, plan: str) -> tuple[list[tuple[Any, ...]] | str, Any]:
-    """Return the rows and what happened, or the error's words where SKIP TO cannot go on."""
-    try:
-        result = replay.query(store, sql, plan=plan)
-    except SkipError as error:
-        return str(error), None
-    return answer(result.table), result.actual
 
 
 @given(st.integers(0, 2**32 - 1).map(case_of))
