@@ -74,6 +74,29 @@ def _accepts(word, prefix, identity):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _next_complete(words, prefix, identity, bits, row, hi):  # type: ignore[no-untyped-def]
+    """Next row from ``row`` on that ends a prefix, ``hi`` if none, and the bits there.
+
+    Most rows of most streams only pass through here: a loop of its own, with nothing else in it.
+    """
+    n_prefix = prefix.size
+    if n_prefix == 0:
+        return row, bits
+    if n_prefix == 1:
+        accepted = prefix[0]
+        while row < hi and not words[row] & accepted:
+            row += 1
+        return row, _ONE if row < hi else np.uint64(0)
+    complete = _ONE << np.uint64(n_prefix - 1)
+    while row < hi:
+        bits = ((bits << _ONE) | _ONE) & _accepts(words[row], prefix, identity)
+        if bits & complete:
+            return row, bits
+        row += 1
+    return row, bits
+
+
+@njit(cache=True, nogil=True)
 def _is_identity(prefix):  # type: ignore[no-untyped-def]
     """Whether position k accepts just the symbol k, so that words need no translation."""
     for k in range(prefix.size):  # noqa: SIM110 - Numba compiles no generator
@@ -200,7 +223,6 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
         _, _, (_, _, _, entries, _, _, info) = across
     n_prefix = prefix.size
     identity = _is_identity(prefix)
-    complete = _ONE << np.uint64(max(n_prefix - 1, 0))
     shares = owners.size > 0
     path = shared_path if shares else path
     trail = np.empty((64, 2), np.int64)
@@ -215,13 +237,12 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
         undecided = -1
         if across is not None:
             forget(info)
-        for row in range(begin, hi):
-            start = row
-            if n_prefix > 0:
-                bits = ((bits << _ONE) | _ONE) & _accepts(words[row], prefix, identity)
-                if not bits & complete:
-                    continue
-                start = row - n_prefix + 1
+        row = begin - 1
+        while True:
+            row, bits = _next_complete(words, prefix, identity, bits, row + 1, hi)
+            if row >= hi:
+                break
+            start = row - max(n_prefix - 1, 0)
             if start < begin:
                 continue
             if settings[HAS_WITHIN]:
