@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 import numpy.typing as npt
 
-from replay.operators.partitions import PartitionTable, evaluate_grouped
+from replay.operators.partitions import NEVER, PartitionTable, evaluate_grouped
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
 from replay.operators.row_intake import RowIntake, seqs_of, seqs_of_stretches
@@ -130,9 +130,9 @@ class Intake(RowIntake):
         """Keep the first row of partitions not seen before."""
         n_known = len(self._firsts)
         found, places = np.unique(partition, return_index=True)
-        new = found >= n_known
-        if new.any():
-            grown = np.full(int(found[-1]) + 1, -1, np.int64)
-            grown[:n_known] = self._firsts
-            grown[found[new]] = seq[places[new]]
-            self._firsts = grown
+        if found[-1] >= n_known:
+            # Numbers below may be of partitions that have no row yet: a dictionary names them all.
+            more = np.full(int(found[-1]) + 1 - n_known, NEVER)
+            self._firsts = np.concatenate((self._firsts, more))
+        new = self._firsts[found] == NEVER
+        self._firsts[found[new]] = seq[places[new]]

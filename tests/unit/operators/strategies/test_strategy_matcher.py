@@ -298,6 +298,19 @@ def test_a_restored_matcher_goes_on_where_the_snapshot_was_taken(
     assert matcher.stats.n_rows == len(rows)
 
 
+@pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT, ANY])
+def test_first_row_of_a_partition_that_a_dictionary_names_before_it_comes(
+    semantics: Semantics,
+) -> None:
+    table = to_table(letters("bbaa"))
+    named = pa.DictionaryArray.from_arrays(pa.array([1, 1, 0, 0], pa.int32()), ["a", "b"])
+    table = table.set_column(table.column_names.index("s"), "s", named)
+    pattern = Concat((START, A, B))
+    bound = asked(pattern, [Rule("ab"), Rule("ab")], semantics, partition_by=("s",))
+    for cuts in ((), (2,), (1, 2, 3)):
+        assert [answer.rows for answer in to_answers(find(bound, table, cuts))] == [(0, 1), (2, 3)]
+
+
 def test_a_snapshot_of_another_query_is_refused() -> None:
     one, other = (asked(A, [Rule(letter)], ANY) for letter in "ab")
     snapshot = new_matcher(compile_program(one)).snapshot()
