@@ -43,6 +43,10 @@ ROW_MASK_BITS_MAX = 25
 """Binary logarithm of the bits of a mask of rows: 4 MiB, a row each up to 33 million events,
 several rows a bit beyond. It is cleared once a lookup, at some 10 GB/s."""
 
+SKIPPED_BYTES_MIN = 1 << 13
+"""Bytes of keys from which they are left out where a row group is read again for its times and
+rows: to ask for another stretch takes as long as to copy so many."""
+
 MERGE_GROUPS = 16
 """Row groups of each run held in memory while runs are merged."""
 

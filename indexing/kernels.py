@@ -10,6 +10,55 @@ _WORD_BITS = 57
 
 
 @njit(cache=True, nogil=True)
+def lay_out(groups, with_keys, places, skipped_min, stretches, laid):  # type: ignore[no-untyped-def]
+    """Find out which stretches of a run are read for row groups, and where things are in them.
+
+    Parameters
+    ----------
+    groups
+        int64 array, ascending.
+    with_keys
+        bool array: whether the keys of each are read. Those of others are left out, as they stand
+        at the front of their group, if they take ``skipped_min`` bytes.
+    places
+        ``(starts, pages, dictionaries)`` of the run, see `run_format.Places`.
+    stretches
+        Two int64 arrays as long as ``groups`` to fill in: where stretches begin and end.
+    laid
+        Arrays to fill in, for each of the groups: where in the stretches, one after the other, its
+        bytes end, its pages start and its dictionaries lie.
+
+    Returns
+    -------
+    int
+        How many stretches there are.
+    """
+    starts, pages, dictionaries = places
+    firsts, stops = stretches
+    ends_laid, pages_laid, dictionaries_laid = laid
+    n = 0
+    at = np.int64(0)
+    for i in range(len(groups)):
+        group = groups[i]
+        first, stop = starts[group], starts[group + 1]
+        if not with_keys[i] and pages[group, 1] - first >= skipped_min:
+            first = pages[group, 1]
+        if n > 0 and stops[n - 1] == first:
+            stops[n - 1] = stop
+        else:
+            firsts[n], stops[n] = first, stop
+            n += 1
+        moved = first - at
+        for column in range(pages.shape[1]):
+            pages_laid[i, column] = pages[group, column] - moved
+            for side in range(2):
+                dictionaries_laid[i, column, side] = dictionaries[group, column, side] - moved
+        at += stop - first
+        ends_laid[i] = at
+    return n
+
+
+@njit(cache=True, nogil=True)
 def decode_groups(  # type: ignore[no-untyped-def]
     data, words, pages, counts, rim, admitted, shift, offset, divisor, position, t, cuts
 ):

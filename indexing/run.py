@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from io import FileIO
-from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from indexing.bounds import Bounds
+from indexing.config import SKIPPED_BYTES_MIN
 from indexing.cover import Segments
 from indexing.entries import Entries
 from indexing.errors import CorruptRunError
@@ -281,8 +281,8 @@ class FileRun:
         CorruptRunError
             If the file is gone or its bytes do not match their checksum.
         """
-        pages = self._read_pages(selection.groups)
         rim = selection.rim
+        pages = self._read_pages(selection.groups, rim)
         has_rim = bool(rim.any())
         admitted = pages.admitted(np.flatnonzero(rim), bounds) if has_rim else _NONE_ADMITTED
         fences, first, last = self.fences, selection.groups[0], selection.groups[-1]
@@ -320,7 +320,7 @@ class FileRun:
         CorruptRunError
             If the file is gone or its bytes do not match their checksum.
         """
-        return self._read_pages(selection.groups).within(
+        return self._read_pages(selection.groups, selection.rim).within(
             selection.rim,
             bounds,
             self.fences.precede_next(selection.groups),
@@ -338,8 +338,8 @@ class FileRun:
         CorruptRunError
             If the file is gone or its bytes do not match their checksum.
         """
-        pages = self._read_pages(groups)
         whole = np.zeros(len(groups), dtype=bool)
+        pages = self._read_pages(groups, ~whole)
         n = int(pages.counts.sum())
         room = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
         position, t, _ = pages.decode(whole, _NONE_ADMITTED, shift=0, into=room)
@@ -349,43 +349,50 @@ class FileRun:
             objects = pages.objects(whole, _NONE_ADMITTED, is_unique=False)
         return GroupEntries(numbers, words, t, position, objects)
 
-    def _read_pages(self, groups: np.ndarray) -> Pages:
-        """Read and check the bytes of ``groups`` (ascending, at least one)."""
-        starts, ends = self.places.starts[groups], self.places.starts[groups + 1]
-        if int(groups[-1] - groups[0]) == len(groups) - 1:
-            stretches = [(int(starts[0]), int(ends[-1]))]
-            moved: np.ndarray = starts[:1]
-        else:
-            breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
-            firsts = [0, *breaks.tolist(), len(groups)]
-            stretches = [(int(starts[a]), int(ends[b - 1])) for a, b in pairwise(firsts)]
-            sizes = ends - starts
-            moved = starts - (np.cumsum(sizes) - sizes)
+    def _read_pages(self, groups: np.ndarray, with_keys: np.ndarray) -> Pages:
+        """Read and check the bytes of ``groups`` (ascending, at least one).
+
+        ``with_keys`` says of which of them keys are wanted; those of others are left out where
+        that pays. A checksum is of a whole group, so they are read once.
+        """
+        from indexing.kernels import lay_out
+
+        places, n = self.places, len(groups)
+        n_columns = places.pages.shape[1]
+        firsts, stops, ends = np.empty((3, n), dtype=np.int64)
+        pages = np.empty((n, n_columns), dtype=np.int64)
+        dictionaries = np.empty((n, n_columns, 2), dtype=np.int64)
+        n_stretches = lay_out(
+            groups,
+            with_keys | ~self.checked[groups],
+            (places.starts, places.pages, places.dictionaries),
+            SKIPPED_BYTES_MIN,
+            (firsts, stops),
+            (ends, pages, dictionaries),
+        )
+        stretches = zip(firsts[:n_stretches].tolist(), stops[:n_stretches].tolist(), strict=True)
         try:
-            data = _read_stretches(self.path, stretches)
+            data = _read_stretches(self.path, stretches, int(ends[-1]))
         except FileNotFoundError as error:
             raise CorruptRunError(str(self.path), "the file is missing") from error
         except OSError as error:
             raise CorruptRunError(str(self.path), str(error)) from error
-        if not self.checked[groups].all():
-            self._check(groups, data, starts - moved, ends - moved)
+        self._check(groups, data, ends)
         return Pages(
             data,
             np.ndarray((len(data) - PADDING + 1,), np.int64, data.data, 0, (1,)),
             self.head.layout,
-            self.places.pages[groups] - moved[:, np.newaxis],
-            self.places.dictionaries[groups] - moved[:, np.newaxis, np.newaxis],
+            pages,
+            dictionaries,
             self.fences.count[groups],
         )
 
-    def _check(
-        self, groups: np.ndarray, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
-    ) -> None:
-        """Compare checksums of groups not checked before."""
-        unchecked = np.flatnonzero(~self.checked[groups])
-        for i in unchecked.tolist():
-            group = int(groups[i])
-            if zlib.crc32(data.data[starts[i] : ends[i]]) != int(self.places.crc[group]):
+    def _check(self, groups: np.ndarray, data: np.ndarray, ends: np.ndarray) -> None:
+        """Compare checksums of groups not checked before, whose bytes end at ``ends``."""
+        for i in np.flatnonzero(~self.checked[groups]).tolist():
+            group, end = int(groups[i]), int(ends[i])
+            start = end - int(self.places.starts[group + 1] - self.places.starts[group])
+            if zlib.crc32(data.data[start:end]) != int(self.places.crc[group]):
                 raise CorruptRunError(
                     str(self.path), f"the checksum of its row group {group} differs"
                 )
@@ -412,24 +419,25 @@ def open_run(path: Path) -> FileRun:
     return FileRun(path, head, places, size, np.zeros(len(head.fences), dtype=bool))
 
 
-def _read_stretches(path: Path, stretches: list[tuple[int, int]]) -> np.ndarray:
-    """Return the bytes ``start:end`` of each stretch of a file, joined and padded, as scratch.
+def _read_stretches(path: Path, stretches: Iterable[tuple[int, int]], n_bytes: int) -> np.ndarray:
+    """Return the bytes ``first:stop`` of stretches of a file, joined and padded, as scratch.
 
     Raises
     ------
     OSError
         If the file cannot be read or is too short.
     """
-    data = _raw.borrow(sum(end - start for start, end in stretches) + PADDING)
+    data = _raw.borrow(n_bytes + PADDING)
     data[-PADDING:] = 0
-    free = data.data
-    with FileIO(path) as file:
-        for start, end in stretches:
-            file.seek(start)
-            missing = end - start
-            while missing:
-                n = file.readinto(free[:missing])
+    free, at = data.data, 0
+    file = os.open(path, os.O_RDONLY)
+    try:
+        for first, stop in stretches:
+            while first < stop:
+                n = os.preadv(file, (free[at : at + stop - first],), first)
                 if not n:
-                    raise OSError(f"it ends before byte {end}")
-                free, missing = free[n:], missing - n
+                    raise OSError(f"it ends before byte {stop}")
+                first, at = first + n, at + n
+    finally:
+        os.close(file)
     return data

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indexing import run as run_module
 from indexing.bounds import to_bounds
 from indexing.config import FENCE_KEY_CHARS
 from indexing.encoding import TimeScale, choose_layout
@@ -128,6 +129,27 @@ def test_bytes_read_are_those_of_the_groups(tmp_path: Path) -> None:
         inside = Selection(np.array(groups), np.zeros(len(groups), dtype=bool))
         found = run.find(inside, bounds, shift=0, room=Room(5))
         assert found.n_bytes_read == sum(sizes[g] for g in groups)
+
+
+@pytest.mark.parametrize("rim", [[False, True, False], [True, False, False], [False] * 3])
+def test_keys_that_tell_nothing_are_read_for_the_checksum_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rim: list[bool]
+) -> None:
+    """Asked again, groups inside the ranges take as much less as their keys take, and the head of
+    the page behind them, of at most 100 bytes."""
+    monkeypatch.setattr(run_module, "SKIPPED_BYTES_MIN", 0)
+    path = tmp_path / "run.parquet"
+    run = write(path, pa.array([5, 3, None, 3, 9, 7]), fence_entries=2)
+    keys = [pq.read_metadata(path).row_group(g).column(0).total_compressed_size for g in range(3)]
+    bounds = to_bounds(KeyRanges.of([KeyRange(3, 5)]), KeyKind.INTEGER)
+    n_read, answers = [], []
+    for _ in range(2):
+        found = run.find(Selection(np.arange(3), np.array(rim)), bounds, shift=7, room=Room(5))
+        n_read.append(found.n_bytes_read)
+        answers.append((found.position.tolist(), found.t.tolist(), found.cuts.tolist()))
+    assert answers[0] == answers[1]
+    skipped = sum(size for size, is_rim in zip(keys, rim, strict=True) if not is_rim)
+    assert skipped <= n_read[0] - n_read[1] <= skipped + 100 * rim.count(False)
 
 
 def test_no_draft_stays_behind(tmp_path: Path) -> None:
