@@ -43,6 +43,11 @@ class Windows:
     has_times: bool
     """Whether every event is one that another lookup found, so that its time is known."""
 
+    @property
+    def n_rows(self) -> int:
+        """Single rows, those on two lists counted twice."""
+        return sum(len(rows) for rows in self.rows)
+
     def are_narrow(self, n_events: int) -> bool:
         """Return whether they leave enough of a stream of ``n_events`` out."""
         if self.spans is None:
@@ -116,6 +121,56 @@ def rows_of_places(known: Mapping[int, Occurrences]) -> Windows:
     return Windows(tuple(lists.values()), None, has_times=True)
 
 
+def rows_beside(
+    plan: Plan,
+    given: Mapping[Slot, Occurrences],
+    places: Collection[int],
+    n_entries: float,
+    n_events: int,
+) -> Windows | None:
+    """Return as windows the rows at which a lookup's events stand beside those found before.
+
+    Of each place by the shortest list of its basic block.
+
+    Parameters
+    ----------
+    plan
+        The plan carried out.
+    given
+        What was found of conditions, by place and attribute.
+    places
+        Of the lookup.
+    n_entries
+        Expected of it.
+    n_events
+        Of the stream.
+
+    Returns
+    -------
+    Windows or None
+        None where nothing else of the block of a place was looked up, where what was found stands
+        at the very places, so that its times are known, and where rows are too many to be worth it.
+    """
+    shape = plan.shape
+    nearest: list[tuple[int, IntArray]] = []
+    for place in places:
+        block = range(*shape.blocks[shape.block_at[place]]) if place >= 0 else ()
+        beside = [(place - p, found.seq) for (p, _), found in given.items() if p in block]
+        if not beside:
+            return None
+        nearest.append(min(beside, key=lambda of: (len(of[1]), of[0] != 0)))
+    n_rows = sum(len(seq) for _, seq in nearest)
+    n_asked = n_events if plan.part is None else plan.part.n_events
+    is_narrow = n_rows <= COVER_MAX * n_asked and may_ask_rows(n_rows, n_entries)
+    if not is_narrow or not any(distance for distance, _ in nearest):
+        return None
+    rows = []
+    for distance, seq in nearest:
+        inside = np.searchsorted(seq, (-distance, n_events - distance))
+        rows.append(seq[inside[0] : inside[1]] + distance)
+    return Windows(tuple(rows), None, has_times=False)
+
+
 def windows_of_part(part: Part, base: IntArray) -> Windows:
     """Return as windows the rows of the part of the stream that lookups are asked in.
 
@@ -124,9 +179,8 @@ def windows_of_part(part: Part, base: IntArray) -> Windows:
     return Windows((), (base[part.asked[:, 0]], base[part.asked[:, 1]]), has_times=False)
 
 
-def may_ask_rows(windows: Windows, n_entries: float) -> bool:
+def may_ask_rows(n_rows: int, n_entries: float) -> bool:
     """Return whether a lookup of so many entries is worth asking in single rows known already."""
-    n_rows = sum(len(rows) for rows in windows.rows)
     return n_entries >= ENTRIES_MIN and n_rows <= ROWS_MAX * n_entries
 
 
@@ -141,7 +195,9 @@ def meet(known: Mapping[int, Occurrences], seq: IntArray) -> dict[int, Occurrenc
     return {place: kept[id(given)] for place, given in known.items()}
 
 
-def expected_hits(given: Mapping[Slot, Occurrences], plan: Plan, n_events: int) -> float:
+def expected_hits(
+    given: Mapping[Slot, Occurrences], plan: Plan, n_events: int, met: Collection[int] = ()
+) -> float:
     """Return how many occurrences the rarest basic block asked for has, if chance joins them.
 
     Parameters
@@ -152,6 +208,9 @@ def expected_hits(given: Mapping[Slot, Occurrences], plan: Plan, n_events: int) 
         The plan carried out.
     n_events
         Events of the stream.
+    met
+        Basic blocks of which events were looked for beside others. Chance says nothing of those;
+        the shortest list holds all that they have in common.
 
     Returns
     -------
@@ -160,19 +219,23 @@ def expected_hits(given: Mapping[Slot, Occurrences], plan: Plan, n_events: int) 
     """
     # Attributes of one place that were met with each other have one list.
     lists = {(p, id(g)): (p, g) for (p, _), g in given.items()}.values()
-    shares = _block_shares(lists, plan.shape, n_events)
+    shares = _block_shares(lists, plan.shape, n_events, met)
     return max(n_events, 1) * min(shares.values()) if shares else math.inf
 
 
 def _block_shares(
-    lists: Iterable[tuple[int, Occurrences]], shape: PatternShape, n_events: int
+    lists: Iterable[tuple[int, Occurrences]],
+    shape: PatternShape,
+    n_events: int,
+    met: Collection[int] = (),
 ) -> dict[int, float]:
     """Return the share of events at which each basic block asked for occurs, if by chance."""
     shares: dict[int, float] = {}
     for place, found in lists:
         if place >= 0:
-            block = shape.block_at[place]
-            shares[block] = shares.get(block, 1.0) * len(found.seq) / max(n_events, 1)
+            block, share = shape.block_at[place], len(found.seq) / max(n_events, 1)
+            before = shares.get(block, 1.0)
+            shares[block] = min(before, share) if block in met else before * share
     return shares
 
 

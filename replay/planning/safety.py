@@ -24,6 +24,7 @@ from replay.planning.narrowing import (
     may_narrow,
     meet,
     narrow,
+    rows_beside,
     rows_of_places,
     windows_of_part,
 )
@@ -283,6 +284,8 @@ class _Asking:
         """What was found, as far as later lookups left it."""
         self._anchors: list[Occurrences] = []
         """What was found by lookups asked without windows."""
+        self._met: set[int] = set()
+        """Basic blocks of which events were looked for beside others."""
         self._narrowed: Narrowed | None = None
         self._found: Stretches | None = None
 
@@ -319,6 +322,15 @@ class _Asking:
         And, where all of them are known by other attributes of their places, what is known.
         """
         places = {condition.place for condition in conditions}
+        n_entries, n_events = self.expected[lookup], self.statistics.n_events
+        beside = None
+        if not self._has_keys:
+            beside = rows_beside(self.plan, self._given, places, n_entries, n_events)
+        # Of single keys row groups without a row in windows are left out: a sweep leaves most out.
+        if beside is not None and not (lookup[1].is_of_keys and self._narrow(lookup)):
+            self.expected[lookup] = n_entries * min(1.0, beside.n_rows / max(self._n_asked, 1))
+            self._met.update(self.plan.shape.block_at[place] for place in places)
+            return beside, None
         narrowed = self._narrow(lookup)
         if narrowed is not None:
             windows = narrowed.windows(conditions)
@@ -333,9 +345,8 @@ class _Asking:
         if self._has_keys or len(lists) < len(places):
             return None, None
         windows = rows_of_places(lists)
-        if not may_ask_rows(windows, self.expected[lookup]):
-            return None, None
-        return windows, lists
+        may_ask = may_ask_rows(windows.n_rows, self.expected[lookup])
+        return (windows, lists) if may_ask else (None, None)
 
     def _keep(self, conditions: Sequence[Condition], left: Mapping[int, Occurrences]) -> None:
         """Take what is left of places for the occurrences of all their attributes."""
@@ -350,7 +361,7 @@ class _Asking:
     def _narrow(self, lookup: Lookup) -> Narrowed | None:
         """Return what is left of the stream for a lookup; None: not worth finding out."""
         n_given = sum({id(given): len(given.seq) for given in self._given.values()}.values())
-        n_hits = expected_hits(self._given, self.plan, self._n_asked)
+        n_hits = expected_hits(self._given, self.plan, self._n_asked, self._met)
         times_covered = 0.0
         part = self.plan.part
         features = self.plan.features if part is None else part.features

@@ -321,9 +321,7 @@ def test_what_two_attributes_of_a_place_found_meets() -> None:
 def test_long_lookups_are_asked_in_rows_known_by_another_attribute(
     n_rows: int, n_entries: float, worth: bool
 ) -> None:
-    rows = np.arange(n_rows)
-    windows = rows_of_places({0: Occurrences(rows, rows)})
-    assert may_ask_rows(windows, n_entries) is worth
+    assert may_ask_rows(n_rows, n_entries) is worth
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=6))
