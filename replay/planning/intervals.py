@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -243,7 +244,7 @@ def _sweep(hits: Sequence[BlockHits], fills: Mapping[int, IntArray], reach: _Rea
         linked = link_by_key(hits, reach.n_events, in_time)
         if linked is not None:
             return _bounds(first, last, linked, times, reach, ascend=False, of_one_key=True)
-    starts, earliest, latest = _link(hits, fills)
+    starts, earliest, latest = _link(hits, fills) if fills else _link_in_order(hits)
     if in_time is not None:
         latest = np.minimum(latest, in_time[starts] - 1)
     if reach.rows is not None:
@@ -264,6 +265,23 @@ def _fitting(t_start: IntArray, t_end: IntArray, reach: _Reach) -> IntArray | sl
     return np.flatnonzero(saturating_add(t_start, reach.within) >= t_end)
 
 
+def _link_in_order(hits: Sequence[BlockHits]) -> tuple[slice, IntArray, IntArray]:
+    """Return what `_link` does where gaps may hold any rows.
+
+    From the front, so that behind a block of few hits only those they reach are gone through:
+    what many hits are followed by first is looked for once.
+    """
+    n, row = len(hits[0].start), hits[0].start
+    earliest = np.arange(n)
+    for here, behind in pairwise(hits):
+        row = row + (behind.first - here.first)
+        # Whatever is followed by any hit is followed by the last: those at the front.
+        n = int(np.searchsorted(row, behind.start[-1], "right")) if len(behind.start) else 0
+        earliest = row_lower_bounds(behind.start, row[:n])
+        row = behind.start[earliest]
+    return slice(0, n), earliest, np.full(n, len(hits[-1].start) - 1)
+
+
 def _link(
     hits: Sequence[BlockHits], fills: Mapping[int, IntArray]
 ) -> tuple[IntArray | slice, IntArray, IntArray]:
@@ -276,7 +294,7 @@ def _link(
     next_start = hits[-1].start
     starts: IntArray | slice = slice(0, len(next_start))
     earliest: IntArray | None = None
-    latest = np.arange(len(next_start)) if fills else np.array([len(next_start) - 1])
+    latest = np.arange(len(next_start))
     for here, behind in zip(reversed(hits[:-1]), reversed(hits[1:]), strict=True):
         row = here.start + (behind.first - here.first) if behind.first != here.first else here.start
         fill = fills.get(behind.first) if here.stop == behind.first else None

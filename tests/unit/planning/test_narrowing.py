@@ -245,6 +245,11 @@ def test_neighbours_of_what_is_known_are_looked_for_at_one_row() -> None:
     assert windows_of(of, plan, "B") == [3, 9]
 
 
+def test_the_row_right_behind_is_a_partner_across_a_gap() -> None:
+    of, plan = narrowed(seq(A, GAP, B), "....AB..", "AB")
+    assert windows_of(of, plan, "B") == [5]
+
+
 def test_what_has_no_partner_in_the_window_leaves_no_row() -> None:
     """The first A has no B within 3; the second has one, at row 10."""
     of, plan = narrowed(seq(A, GAP, B), "A........AB.....", "AB")
