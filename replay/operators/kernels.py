@@ -11,7 +11,10 @@ from numba import njit
 from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS
 from replay.operators.conditions.totals.kernels import SYMBOL_MASK
 from replay.operators.machine.kernels import (
+    AT_PC,
     NO_MATCH,
+    NO_ROOM,
+    PLACE,
     TOO_MANY_STEPS,
     UNDECIDED,
     run_program,
@@ -19,10 +22,10 @@ from replay.operators.machine.kernels import (
 )
 from replay.operators.states.kernels import forget, is_half_full
 
-CONDITIONS_DIGEST = "337cdac6ab05db0ffd756c8a4583a9b7dd3788781aed33ed3536b1022afb462e"
-TOTALS_DIGEST = "9c65260c8fb07188be9f217df5493c20b19341e52baea5a723ddbbac2ce823c4"
-STATES_DIGEST = "f7ebee59249680c1fe213cb8def533863de148a61ec219ee93d645991896e4c0"
-MACHINE_DIGEST = "239928be2ad4edccec43a19847ad803defd08b5c15eb015f2fb02d6d34df9a88"
+CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
+TOTALS_DIGEST = "5f68ccd3712b69148b20bc89482dea418e3afa1c0adb2773fafa2a06fc3c6bc8"
+STATES_DIGEST = "dcfecb85c933c68c8fbb8611912b86d1cedb8af58bb04beb62f24a3061ccfbfd"
+MACHINE_DIGEST = "0e83a93d975e916892569bba206a0465eb254542deefa158e818703d4a5614ed"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 their digests here is what makes a change there take effect; a test holds them up to date."""
 
@@ -62,7 +65,7 @@ _ONE = np.uint64(1)
 _INT64_MAX = np.iinfo(np.int64).max
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _accepts(word, prefix, identity):  # type: ignore[no-untyped-def]
     """Bit k: the row can stand at position k of a match."""
     if identity:
@@ -73,7 +76,7 @@ def _accepts(word, prefix, identity):  # type: ignore[no-untyped-def]
     return bits
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _next_complete(words, prefix, identity, bits, row, hi):  # type: ignore[no-untyped-def]
     """Next row from ``row`` on that ends a prefix, ``hi`` if none, and the bits there.
 
@@ -96,7 +99,7 @@ def _next_complete(words, prefix, identity, bits, row, hi):  # type: ignore[no-u
     return row, bits
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _is_identity(prefix):  # type: ignore[no-untyped-def]
     """Whether position k accepts just the symbol k, so that words need no translation."""
     for k in range(prefix.size):  # noqa: SIM110 - Numba compiles no generator
@@ -105,7 +108,7 @@ def _is_identity(prefix):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _is_after(later, earlier, within):  # type: ignore[no-untyped-def]
     """Whether ``later - earlier > within``, without overflow."""
     if within < 0:
@@ -113,7 +116,7 @@ def _is_after(later, earlier, within):  # type: ignore[no-untyped-def]
     return earlier <= _INT64_MAX - within and later > earlier + within
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _window_closed(settings, t, start):  # type: ignore[no-untyped-def]
     """Whether no event still to come can lie in the window of ``start``."""
     if settings[FINAL]:
@@ -121,7 +124,7 @@ def _window_closed(settings, t, start):  # type: ignore[no-untyped-def]
     return settings[HAS_WITHIN] and _is_after(settings[NEWEST], t[start], settings[WITHIN])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _first_open(bits, n_prefix, begin, hi, settings, t):  # type: ignore[no-untyped-def]
     """First start whose rows so far fit the prefix and that waits for more; ``hi`` if none."""
     if settings[FINAL]:
@@ -133,7 +136,7 @@ def _first_open(bits, n_prefix, begin, hi, settings, t):  # type: ignore[no-unty
     return hi
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def find_fixed(prefix, settings, words, t, ends, nexts, out_first, out_segment, progress):  # type: ignore[no-untyped-def]
     """Match patterns that are one fixed sequence of symbols, by shift-and over the words.
 
@@ -172,7 +175,7 @@ def find_fixed(prefix, settings, words, t, ends, nexts, out_first, out_segment, 
     return STATUS_DONE
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _anchor_rows(start, end, path, shown, anchors, out):  # type: ignore[no-untyped-def]
     """Write the row of each anchor of the match, -1 for one that has no row.
 
@@ -193,7 +196,7 @@ def _anchor_rows(start, end, path, shown, anchors, out):  # type: ignore[no-unty
                 break
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _skip_row(start, end, path, shown, settings):  # type: ignore[no-untyped-def]
     """Row of the match that SKIP TO goes to, -1 if it has none."""
     symbols = np.uint64(settings[SKIP_SYMBOLS])
@@ -202,6 +205,15 @@ def _skip_row(start, end, path, shown, settings):  # type: ignore[no-untyped-def
         if (symbols >> np.uint64(shown[path[row] & SYMBOL_MASK])) & _ONE:
             return row
     return -1
+
+
+@njit(cache=True, nogil=True)
+def _grown(array):  # type: ignore[no-untyped-def]
+    bigger = np.empty((array.shape[0] * 2, array.shape[1]), array.dtype)
+    for i in range(array.shape[0]):  # assigning a slice takes seconds to compile
+        for k in range(array.shape[1]):
+            bigger[i, k] = array[i, k]
+    return bigger
 
 
 @njit(cache=True, nogil=True)
@@ -227,6 +239,7 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
     path = shared_path if shares else path
     trail = np.empty((64, 2), np.int64)
     stack = np.empty((64, 6), np.int64)
+    place = np.empty(PLACE, np.int64)
     n_out = 0
     n_path = 0
     for g in range(progress[AT_SEGMENT], ends.size):
@@ -255,7 +268,13 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
             if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
                 if not settings[KEEPS_STATES] or is_half_full(info, entries):
                     forget(info)
-            end, joined, stack, trail, depth = run_program(start, limit, hard, firsts[g], lasts[g], settings[FINAL] != 0, numbers[g] + 1, stamp, settings[STEP_LIMIT], machine, across, trail, stack, progress)  # fmt: skip  # noqa: E501
+            place[AT_PC] = -1
+            while True:
+                end, joined, depth = run_program(start, limit, hard, firsts[g], lasts[g], settings[FINAL] != 0, numbers[g] + 1, stamp, settings[STEP_LIMIT], machine, across, trail, stack, place, progress)  # fmt: skip  # noqa: E501
+                if end != NO_ROOM:
+                    break
+                trail = _grown(trail)
+                stack = _grown(stack)
             if end == NO_MATCH:
                 continue
             if end == UNDECIDED:

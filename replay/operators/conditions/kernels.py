@@ -10,6 +10,10 @@ work of a comparison, and a class of this project in the signature of a cached k
 that cache whenever the class moves. `to_conditions` and `new_mapped` in ``conditions/state.py``
 return the arrays as plain tuples, in this order.
 
+``_nrt=False`` keeps Numba from counting references: to every array of every call, each in a locked
+instruction, which took most of the time. Such a kernel must neither make an array nor return one,
+nor a tuple of any; a test holds that.
+
 ``conds``, read only: the conditions, compiled, and the leaves of the rows at hand.
 
 - ``code``: stack programs, shape (n, `X_WIDTH`).
@@ -53,8 +57,8 @@ from numba import njit
 from replay.operators.conditions.totals.kernels import SYMBOL_MASK, add_row, push_total
 from replay.operators.functions.kernels import apply_function
 
-FUNCTIONS_DIGEST = "997fa8e7407836fb0b76df1d85297e458064348de998a01bebe1f2a7c0b98099"
-TOTALS_DIGEST = "9c65260c8fb07188be9f217df5493c20b19341e52baea5a723ddbbac2ce823c4"
+FUNCTIONS_DIGEST = "6814182e2ab2c1fbde603b9b7275663b31c474f1243f89fe5d00bfa36429bb04"
+TOTALS_DIGEST = "5f68ccd3712b69148b20bc89482dea418e3afa1c0adb2773fafa2a06fc3c6bc8"
 """SHA-256 of functions/kernels.py and totals/kernels.py, which are compiled in here."""
 
 N_FAULTS = 2
@@ -115,7 +119,7 @@ INT64_MAX = np.iinfo(np.int64).max
 TWO_63 = 9223372036854775808.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _product_fits(a, b):  # type: ignore[no-untyped-def]
     """Whether int64 holds the product."""
     if a == 0 or b == 0:
@@ -129,7 +133,7 @@ def _product_fits(a, b):  # type: ignore[no-untyped-def]
     return a <= quotient if a > 0 else a >= quotient
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def integer_arithmetic(op, a, b):  # type: ignore[no-untyped-def]
     """Integer arithmetic: (value, whether it exists)."""
     if op == 0:
@@ -153,7 +157,7 @@ def integer_arithmetic(op, a, b):  # type: ignore[no-untyped-def]
     return (remainder - b if remainder != 0 and (remainder < 0) != (a < 0) else remainder), True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def double_arithmetic(op, a, b):  # type: ignore[no-untyped-def]
     """Double arithmetic: (value, whether it exists)."""
     if op == 0:
@@ -167,7 +171,7 @@ def double_arithmetic(op, a, b):  # type: ignore[no-untyped-def]
     return (a / b, True) if op == 3 else (np.fmod(a, b), True)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _compare(op, a, b):  # type: ignore[no-untyped-def]
     if op == 0:
         return a == b
@@ -182,7 +186,7 @@ def _compare(op, a, b):  # type: ignore[no-untyped-def]
     return a >= b
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, _nrt=False, forceinline=True)
 def bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, counts, rows, totals_i, totals_f, path):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Map a row, after all rows mapped so far, to a symbol."""
     path[row] = symbol
@@ -195,14 +199,14 @@ def bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, count
             add_row(total, count, row, totals, leaf_i, leaf_f, leaf_ok, rows[slot], totals_i, totals_f, path)  # fmt: skip  # noqa: E501
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, _nrt=False, forceinline=True)
 def unbind_row(symbol, symbols, slots, counts):  # type: ignore[no-untyped-def]
     """Take back the row bound last, which was mapped to the symbol."""
     for k in range(symbols[symbol, SLOTS_BEGIN], symbols[symbol, SLOTS_END]):
         counts[slots[k, 0]] -= 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, _nrt=False, forceinline=True)
 def anchor_row(kind, slot, offset, start, row, counts, rows):  # type: ignore[no-untyped-def]
     """Row of an anchor, -1 if it has none. Slot -1 are all rows of a match of adjacent rows."""
     if kind == ANCHOR_CURRENT:
@@ -216,7 +220,7 @@ def anchor_row(kind, slot, offset, start, row, counts, rows):  # type: ignore[no
     return rows[slot, offset if kind == ANCHOR_FIRST else count - 1 - offset]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _merge_truths(op, i, valid, a, b):  # type: ignore[no-untyped-def]
     """Three-valued AND / OR of stack entries into a."""
     decisive = 0 if op == X_AND else 1
@@ -228,7 +232,7 @@ def _merge_truths(op, i, valid, a, b):  # type: ignore[no-untyped-def]
         valid[a] = valid[a] and valid[b]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _unary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
     """One operand in place; returns whether a fault occurred."""
     if op == X_NOT:
@@ -260,7 +264,7 @@ def _unary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _binary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
     """Two operands, the result in place of the first; returns whether a fault occurred."""
     q = p + 1
@@ -291,7 +295,7 @@ def _binary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
     return not exists
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _is_among(row, rows, count):  # type: ignore[no-untyped-def]
     """Whether a row is one of the first ``count`` of ascending rows."""
     lo = 0
@@ -305,7 +309,7 @@ def _is_among(row, rows, count):  # type: ignore[no-untyped-def]
     return lo < count and rows[lo] == row
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, totals_f, path, i, f, valid, p):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Push what an instruction reads of the match; returns whether a fault occurred."""
     op = code[x, 0]
@@ -331,7 +335,7 @@ def _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, 
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def run_condition(begin, end, start, row, number, code, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, i, f, valid, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Run a stack program on the stack ``i, f, valid``: whether it leaves TRUE."""
     p = -1
@@ -375,12 +379,12 @@ def run_condition(begin, end, start, row, number, code, totals, const_i, const_f
     return valid[p] and i[p] == 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _leaf_exists(x, at, code, leaf_ok):  # type: ignore[no-untyped-def]
     return leaf_ok[code[x, 1], at] if at >= 0 else code[x, 5] >= 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, _nrt=False, forceinline=True)
 def holds(symbol, start, row, number, code, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Whether the symbol's condition is true at ``row``, which was bound last."""
     shape = symbols[symbol, SHAPE]

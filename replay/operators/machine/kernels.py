@@ -39,8 +39,8 @@ from replay.operators.states.kernels import (
     is_guarded,
 )
 
-CONDITIONS_DIGEST = "337cdac6ab05db0ffd756c8a4583a9b7dd3788781aed33ed3536b1022afb462e"
-STATES_DIGEST = "f7ebee59249680c1fe213cb8def533863de148a61ec219ee93d645991896e4c0"
+CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
+STATES_DIGEST = "dcfecb85c933c68c8fbb8611912b86d1cedb8af58bb04beb62f24a3061ccfbfd"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 their digests here is what makes a change there take effect; a test holds them up to date."""
 
@@ -72,20 +72,20 @@ FRAME_STATE = 4  # entry, row, -, undo, pc: as FRAME_FAIL, in the table of state
 NO_MATCH = -1
 UNDECIDED = -2
 TOO_MANY_STEPS = -3
+NO_ROOM = -4
+
+# Fields of `place`.
+AT_PC = 0  # -1: at the beginning
+AT_ROW = 1
+AT_DEPTH = 2
+AT_UNDO = 3
+AT_STEPS = 4
+PLACE = 5
 
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
-def _grown(array):  # type: ignore[no-untyped-def]
-    bigger = np.empty((array.shape[0] * 2, array.shape[1]), array.dtype)
-    for i in range(array.shape[0]):  # assigning a slice takes seconds to compile
-        for k in range(array.shape[1]):
-            bigger[i, k] = array[i, k]
-    return bigger
-
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _can_follow(row, symbol, limit, hard, words):  # type: ignore[no-untyped-def]
     """Whether the CHAR after a RUN may accept at ``row``, or has to be asked."""
     if symbol < 0:
@@ -95,7 +95,7 @@ def _can_follow(row, symbol, limit, hard, words):  # type: ignore[no-untyped-def
     return (words[row] >> np.uint64(symbol)) & _ONE != 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _shorter(frame, ins, limit, hard, words, memo, stamp):  # type: ignore[no-untyped-def]
     """Next shorter end of a greedy run worth trying; below the least row if there is none."""
     bounded = ins[2] >= 0 and ins[3] >= 0
@@ -110,7 +110,7 @@ def _shorter(frame, ins, limit, hard, words, memo, stamp):  # type: ignore[no-un
     return row
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _longer(frame, ins, limit, hard, words, path, memo, stamp, least):  # type: ignore[no-untyped-def]
     """Next longer end of a reluctant run worth trying, ``NO_MATCH`` or ``UNDECIDED``.
 
@@ -143,7 +143,7 @@ def _longer(frame, ins, limit, hard, words, path, memo, stamp, least):  # type: 
             return row
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _run_up(row, most_row, ins, limit, words, path, memo, stamp):  # type: ignore[no-untyped-def]
     """Extend a greedy run: (end, whether a row already known to fail stopped it)."""
     hi = row
@@ -157,7 +157,7 @@ def _run_up(row, most_row, ins, limit, words, path, memo, stamp):  # type: ignor
     return hi, False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _run_end(row, symbol, limit, words, ends):  # type: ignore[no-untyped-def]
     """End of a run without end: the first row from ``row`` on that is no symbol's.
 
@@ -183,66 +183,60 @@ def _run_end(row, symbol, limit, words, ends):  # type: ignore[no-untyped-def]
     return end, seen
 
 
-@njit(cache=True, nogil=True)
-def _noted(trail, undo, what, value):  # type: ignore[no-untyped-def]
-    """Write down what backtracking must take back; returns the trail, grown if need be.
-
-    ``what`` is a register, ``value`` what it held; or -1 - symbol of a row that was bound.
-    """
-    if undo == trail.shape[0]:
-        trail = _grown(trail)
-    trail[undo, 0] = what
-    trail[undo, 1] = value
-    return trail
-
-
-@njit(cache=True, nogil=True)
-def run_program(start, limit, hard, first, end, final, number, stamp, step_limit, machine, across, trail, stack, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+@njit(cache=True, nogil=True, _nrt=False)
+def run_program(start, limit, hard, first, end, final, number, stamp, step_limit, machine, across, trail, stack, place, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Run the pattern program from one start row.
 
     Parameters: rows from ``limit`` on are none (``hard``) or not there yet; ``first`` is the row
     the partition begins with, -1 if it is not at hand, ``end`` where the partition's rows end,
     and ``final`` whether no more come; ``number`` is the MATCH_NUMBER of the match sought.
 
-    Returns the row after the match, ``NO_MATCH``, ``UNDECIDED`` or ``TOO_MANY_STEPS``; the row
-    from which on the match is that of another start (-1: none of it is); stack and trail, which
-    may have grown; and the depth of the stack. ``path[row]`` is the symbol of each row.
+    ``stack`` are the frames, shape (n, 6). ``trail`` is what backtracking must take back, shape
+    (n, 2): a register and what it held, or -1 - symbol of a row that was bound.
+
+    Returns the row after the match, ``NO_MATCH``, ``UNDECIDED``, ``TOO_MANY_STEPS`` or ``NO_ROOM``;
+    the row from which on the match is that of another start (-1: none of it is); and the depth of
+    the stack. After ``NO_ROOM`` it goes on from ``place`` if it is called again with a larger stack
+    and trail, which hold what they held.
     """
     code, words, memo, path, registers, owners, owner_ends, _ = machine
-    registers[:] = -1
     if across is not None:
         conds, mapped, states = across
         xcode, symbols, slots, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls = conds
         counts, bound, totals_i, totals_f, _, stack_i, stack_f, stack_ok = mapped
         slices, items, table, entries, failures, scratch, info = states
-        counts[:] = 0
         patience = info[PATIENCE]
     shares = owners.size > 0
-    pc = 0
-    row = start
-    depth = 0
-    undo = 0
-    steps = 0
+    if place[AT_PC] < 0:
+        pc, row, depth, undo, steps = 0, start, 0, 0, 0
+        registers[:] = -1
+        if across is not None:
+            counts[:] = 0
+    else:
+        pc, row, depth = place[AT_PC], place[AT_ROW], place[AT_DEPTH]
+        undo, steps = place[AT_UNDO], place[AT_STEPS]
     while True:
+        if depth + 2 > stack.shape[0] or undo == trail.shape[0]:
+            place[AT_PC], place[AT_ROW], place[AT_DEPTH] = pc, row, depth
+            place[AT_UNDO], place[AT_STEPS] = undo, steps
+            return NO_ROOM, -1, depth
         steps += 1
         if steps > step_limit:
-            return TOO_MANY_STEPS, -1, stack, trail, depth
+            return TOO_MANY_STEPS, -1, depth
         op = code[pc, 0]
         a = code[pc, 1]
         failed = False
-        if depth + 2 > stack.shape[0]:
-            stack = _grown(stack)
         if op == CHAR:
             if row >= limit:
                 if not hard:
-                    return UNDECIDED, -1, stack, trail, depth
+                    return UNDECIDED, -1, depth
                 failed = True
             elif (words[row] >> np.uint64(a)) & _ONE == 0:
                 failed = True
             else:
                 if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
                     if code[pc, 2] != 0:
-                        trail = _noted(trail, undo, -1 - a, 0)
+                        trail[undo, 0] = -1 - a
                         undo += 1
                         bind_row(a, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, counts, bound, totals_i, totals_f, path)  # fmt: skip  # noqa: E501
                         failed = not holds(a, start, row, number, xcode, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, bound, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress)  # fmt: skip  # noqa: E501
@@ -257,7 +251,7 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
             if m >= 0 and (op == SPLIT or code[pc, 2] < 0):
                 value = memo[m, row]
                 if shares and value < 0 and owners[row] == -value:
-                    return owner_ends[row], row, stack, trail, depth
+                    return owner_ends[row], row, depth
                 failed = value == stamp
                 if not failed:
                     stack[depth, 0] = FRAME_FAIL
@@ -273,16 +267,16 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                     run_end, seen = _run_end(row, a, limit, words, memo[key])
                     steps += seen
                     if run_end == limit and not hard and code[pc, 4] != 0:
-                        return UNDECIDED, -1, stack, trail, depth
+                        return UNDECIDED, -1, depth
                 if remembers:
                     # Entered for a run are ends at which no iteration began; that at the row the
                     # run begins at may be such a one, and is then tried on its own.
                     past = 0
-                    place, at_row = row, row
+                    entered, at_row = row, row
                     if run_end != NOT_NOTED:
                         past = 1 if is_guarded(key, row, registers, slices, items) else 0
-                        place, at_row = run_end, NO_ROW
-                    entry = find_state(key, place, at_row, registers, counts, bound, totals_i, totals_f, path, slices, items, table, entries, failures, scratch, info)  # fmt: skip  # noqa: E501
+                        entered, at_row = run_end, NO_ROW
+                    entry = find_state(key, entered, at_row, registers, counts, bound, totals_i, totals_f, path, slices, items, table, entries, failures, scratch, info)  # fmt: skip  # noqa: E501
                     if entry != NOT_NOTED:
                         least = max(failures[entry], row + past)
                         failed = least == row
@@ -314,7 +308,7 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                     elif code[pc, 4]:
                         hi, stopped = _run_up(row, most, code[pc], limit, words, path, memo, stamp)
                         if hi == limit and not hard and hi < most and not stopped:
-                            return UNDECIDED, -1, stack, trail, depth
+                            return UNDECIDED, -1, depth
                         steps += hi - row
                         stack[depth, 0] = FRAME_GREEDY
                         stack[depth, 3] = hi - 1 if stopped else hi
@@ -325,7 +319,8 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
         elif op == JUMP:
             pc = a
         elif op == MARK:
-            trail = _noted(trail, undo, a, registers[a])
+            trail[undo, 0] = a
+            trail[undo, 1] = registers[a]
             registers[a] = row
             undo += 1
             pc += 1
@@ -336,7 +331,7 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
             while row < stop and not failed:
                 if row >= limit:
                     if not hard:
-                        return UNDECIDED, -1, stack, trail, depth
+                        return UNDECIDED, -1, depth
                     failed = True
                 elif (words[row] >> np.uint64(a)) & _ONE == 0:
                     failed = True
@@ -350,13 +345,13 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
         elif op == AT_END:
             failed = row < end
             if not failed and not final:
-                return UNDECIDED, -1, stack, trail, depth
+                return UNDECIDED, -1, depth
             pc += 1
         else:
-            return row, -1, stack, trail, depth
+            return row, -1, depth
         while failed:
             if depth == 0:
-                return NO_MATCH, -1, stack, trail, depth
+                return NO_MATCH, -1, depth
             depth -= 1
             frame = stack[depth]
             if frame[0] == FRAME_FAIL:
@@ -392,7 +387,7 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                             least = max(failures[below[1]], below[2])
                 stop = _longer(frame, code[at], limit, hard, words, path, memo, stamp, least)
                 if stop == UNDECIDED:
-                    return UNDECIDED, -1, stack, trail, depth
+                    return UNDECIDED, -1, depth
                 if stop == NO_MATCH:
                     if code[at, 2] < 0 and code[at, MEMO] >= 0:
                         stack[depth - 1, 3] = frame[2]
@@ -406,7 +401,7 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
             failed = False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def share_match(start, end, joined, win, depth, stack, machine):  # type: ignore[no-untyped-def]
     """Let later starts that come to a memo point of this match end as it ends.
 

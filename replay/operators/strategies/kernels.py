@@ -52,9 +52,9 @@ from replay.operators.strategies.runs.kernels import (
     write,
 )
 
-CONDITIONS_DIGEST = "337cdac6ab05db0ffd756c8a4583a9b7dd3788781aed33ed3536b1022afb462e"
+CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
 RUNS_DIGEST = "3b58cf732f6e673bcb547e745196a1e84f4b9f9918c6959417510c4fadf2e43a"
-ACROSS_DIGEST = "abd57f7cd8f35667ce928d607605a588b4184560a5badbfa04f4fcb27a94556a"
+ACROSS_DIGEST = "93308e9d685733d0f1e71ccaa2871a03d800087187a37a3f8a68039fc3322dfc"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 

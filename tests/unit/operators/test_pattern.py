@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
-from numba.core.types import BaseNamedTuple, BaseTuple, Type
+from numba.core.types import Array, BaseNamedTuple, BaseTuple, Type
 
 import replay
 from replay.language.bound import Alternate, Concat, Exclusion, Negation, Repeat, Symbol
@@ -97,6 +97,25 @@ def test_classes_stay_out_of_what_numba_caches() -> None:
         parts = (*overload.signature.args, overload.signature.return_type)
         named = [of for part in parts for of in flat(part) if isinstance(of, BaseNamedTuple)]
         assert not named, f"{kernel.__name__} is cached and takes or returns {named[0]}"
+
+
+@only_compiled("references are counted only where something is compiled")
+def test_what_counts_no_references_returns_nothing_that_is_counted() -> None:
+    """Its caller would give back a reference that was never taken."""
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in KERNELS]
+    found = [value for name in names for value in vars(importlib.import_module(name)).values()]
+    kernels = [kernel for kernel in found if isinstance(kernel, Dispatcher)]
+    uncounted = [kernel for kernel in kernels if kernel.targetoptions.get("_nrt") is False]
+    replay.query(
+        {"s": pa.table({"t": [1, 2, 3], "x": [1.0, 3.0, 2.0]})},
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a PATTERN (A Z* B C*) "
+        "DEFINE A AS x < 2, B AS x > A.x, C AS x > SUM(B.x))",
+    )
+    own = [overload for kernel in uncounted for overload in kernel.overloads.values()]
+    assert own
+    for overload in own:
+        returned = flat(overload.signature.return_type)
+        assert not any(isinstance(part, Array) for part in returned), overload.signature
 
 
 def flat(of: Type) -> list[Type]:

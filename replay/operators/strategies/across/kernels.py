@@ -24,7 +24,7 @@ from replay.operators.strategies.runs.kernels import (
     write,
 )
 
-CONDITIONS_DIGEST = "337cdac6ab05db0ffd756c8a4583a9b7dd3788781aed33ed3536b1022afb462e"
+CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
 RUNS_DIGEST = "3b58cf732f6e673bcb547e745196a1e84f4b9f9918c6959417510c4fadf2e43a"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
