@@ -47,14 +47,15 @@ from replay.operators.strategies.runs.kernels import (
     seen_after,
     seen_before,
     uncached,
+    uncounted,
     verdict,
     window_end,
     write,
 )
 
 CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
-RUNS_DIGEST = "3b58cf732f6e673bcb547e745196a1e84f4b9f9918c6959417510c4fadf2e43a"
-ACROSS_DIGEST = "93308e9d685733d0f1e71ccaa2871a03d800087187a37a3f8a68039fc3322dfc"
+RUNS_DIGEST = "9c3f4b933725daa6510a21c362e64fe50ba2a51d1ba588de0863efd96ea13e6c"
+ACROSS_DIGEST = "a7cdc4a175447f6002d6da7390b7badeaa9aa7f12f6eb9795dc6fd2d08a46d23"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 
@@ -86,7 +87,6 @@ STATUS_FULL = 1
 STATUS_OPEN = 2
 STATUS_STEPS = 3
 
-
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
@@ -113,7 +113,7 @@ class Scratch(NamedTuple):
     """Number of the search under way, shape (1,)."""
 
 
-@uncached
+@uncounted
 def _emit(depth, span, resumed, path, data, tables, out, progress):  # type: ignore[no-untyped-def]
     """Write every mapping of the rows of the path, symbols in order; after ``resumed``, if any.
 
@@ -170,7 +170,7 @@ def _emit(depth, span, resumed, path, data, tables, out, progress):  # type: ign
             rest = _later(i, span, path, data, tables)
 
 
-@uncached
+@uncounted
 def _later(i, span, path, data, tables):  # type: ignore[no-untyped-def]
     """Symbols not yet tried at depth ``i``, where some were."""
     state = span.begin if i == 0 else path.now[i - 1, path.exact[i - 1]]
@@ -178,13 +178,13 @@ def _later(i, span, path, data, tables):  # type: ignore[no-untyped-def]
     return data.words[path.rows[i]] & tables.ways[state] & ~tried
 
 
-@uncached
+@uncounted
 def _is_known_dead(memo, key, stamp):  # type: ignore[no-untyped-def]
     place = key & (memo.keys.size - 1)
     return memo.stamps[place] == stamp and memo.keys[place] == key
 
 
-@uncached
+@uncounted
 def _reach(span, semantics, finals, reach, data, tables):  # type: ignore[no-untyped-def]
     """By state, the last row that a run in it can map on its way to the last row; -1: none.
 
@@ -213,7 +213,7 @@ def _reach(span, semantics, finals, reach, data, tables):  # type: ignore[no-unt
         row -= 1
 
 
-@uncached
+@uncounted
 def _enter(depth, row, span, finals, reach, memo, stamp, path, data, tables):  # type: ignore[no-untyped-def]  # fmt: skip
     """Put a row on the path: the states of its mappings from which the end may be reached.
 
@@ -246,7 +246,7 @@ def _enter(depth, row, span, finals, reach, memo, stamp, path, data, tables):  #
     return count > 0
 
 
-@uncached
+@uncounted
 def _leave(depth, keep_dead, memo, stamp, path):  # type: ignore[no-untyped-def]
     """Take the last row off the path; nothing was found from a state that is kept as dead."""
     n_states = path.places.shape[1]
@@ -259,7 +259,7 @@ def _leave(depth, keep_dead, memo, stamp, path):  # type: ignore[no-untyped-def]
             memo.stamps[key & (memo.keys.size - 1)] = stamp
 
 
-@uncached
+@uncounted
 def _next_row(depth, last, semantics, path, data, tables):  # type: ignore[no-untyped-def]
     """Next row that may be mapped after those of the path, or that changes a state; -1: none."""
     row = path.ahead[depth]
@@ -347,7 +347,7 @@ def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, memo, 
         fresh = False
 
 
-@uncached
+@uncounted
 def _pass_row(depth, row, semantics, sure, path, data, tables):  # type: ignore[no-untyped-def]
     """Leave a row unmapped after those of the path."""
     for k in range(path.counts[depth]):
@@ -356,7 +356,7 @@ def _pass_row(depth, row, semantics, sure, path, data, tables):  # type: ignore[
     path.ahead[depth] = row + 1
 
 
-@uncached
+@uncounted
 def _advance(row, span, settings, sure, waiting, n_waiting, found, marks, data, tables):  # type: ignore[no-untyped-def]  # fmt: skip
     """Let all runs of a start see a row: states of those that map it, then of those that wait.
 

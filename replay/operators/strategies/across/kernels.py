@@ -21,11 +21,12 @@ from replay.operators.strategies.runs.kernels import (
     is_match,
     lowest,
     uncached,
+    uncounted,
     write,
 )
 
 CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
-RUNS_DIGEST = "3b58cf732f6e673bcb547e745196a1e84f4b9f9918c6959417510c4fadf2e43a"
+RUNS_DIGEST = "9c3f4b933725daa6510a21c362e64fe50ba2a51d1ba588de0863efd96ea13e6c"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 
@@ -36,13 +37,13 @@ _NONE = np.uint64(0)
 # Each is compiled once, not at every call: handing tuples on takes less than compiling them in.
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def clear(across):  # type: ignore[no-untyped-def]
     """Forget all rows bound."""
     across[1][0][:] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def bind(symbol, row, across):  # type: ignore[no-untyped-def]
     """Map a row to a symbol."""
     conds, mapped = across
@@ -51,14 +52,14 @@ def bind(symbol, row, across):  # type: ignore[no-untyped-def]
     bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, counts, rows, totals_i, totals_f, path)  # fmt: skip  # noqa: E501
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def unbind(symbol, across):  # type: ignore[no-untyped-def]
     """Take back the row bound last, which was mapped to the symbol."""
     conds, mapped = across
     unbind_row(symbol, conds[1], conds[2], mapped[0])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def is_true(symbol, first, row, across, progress):  # type: ignore[no-untyped-def]
     """Whether the condition of a symbol holds at the row bound last."""
     conds, mapped = across
@@ -67,7 +68,7 @@ def is_true(symbol, first, row, across, progress):  # type: ignore[no-untyped-de
     return holds(symbol, first, row, 0, code, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress)  # fmt: skip  # noqa: E501
 
 
-@uncached
+@uncounted
 def _would_hold(symbol, row, first, across, tables, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Whether the row, whose bit is set, satisfies the symbol given the rows bound."""
     if (tables.asks >> np.uint64(symbol)) & _ONE == 0:
@@ -78,7 +79,7 @@ def _would_hold(symbol, row, first, across, tables, progress):  # type: ignore[n
     return found
 
 
-@uncached
+@uncounted
 def gap(state, low, high, first, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """State of the run bound after rows ``low:high`` are left unmapped; -1 as in `passed`."""
     if semantics == CONTIGUOUS:
@@ -106,7 +107,7 @@ def gap(state, low, high, first, semantics, data, tables, across, progress):  # 
     return state
 
 
-@uncached
+@uncounted
 def verdict(state, span, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """As `runs.kernels.verdict`, of the mapping bound."""
     after = _NONE
@@ -126,14 +127,14 @@ def verdict(state, span, semantics, data, tables, across, progress):  # type: ig
     return NO if state < 0 else TIMED_OUT
 
 
-@uncached
+@uncounted
 def later(i, path, data, tables):  # type: ignore[no-untyped-def]
     """Symbols not yet tried at depth ``i``, where some were."""
     last = _ONE << np.uint64(path.symbols[i])
     return data.words[path.rows[i]] & tables.ways[path.bases[i]] & ~(last | (last - _ONE))
 
 
-@uncached
+@uncounted
 def next_mapping(depth, onward, floor, i, rest, first, semantics, limit, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Bind the next mapping of the rows of the path, symbols in order.
 
@@ -174,14 +175,14 @@ def next_mapping(depth, onward, floor, i, rest, first, semantics, limit, path, d
         unbind(path.symbols[i], across)
 
 
-@uncached
+@uncounted
 def release(low, high, path, across):  # type: ignore[no-untyped-def]
     """Free the rows at depths ``low:high``, the last first."""
     for i in range(high - 1, low - 1, -1):
         unbind(path.symbols[i], across)
 
 
-@uncached
+@uncounted
 def _restore(symbols, exact, bases, path, across):  # type: ignore[no-untyped-def]
     """Bind a mapping again that was bound before."""
     for i in range(symbols.size):
@@ -191,7 +192,7 @@ def _restore(symbols, exact, bases, path, across):  # type: ignore[no-untyped-de
         bind(symbols[i], path.rows[i], across)
 
 
-@uncached
+@uncounted
 def _count_choices(depth, path, data, tables):  # type: ignore[no-untyped-def]
     """Keep up how many rows could be mapped to several symbols."""
     ways = data.words[path.rows[depth]] & tables.ways[path.bases[depth]]
@@ -263,7 +264,7 @@ def emit(depth, span, semantics, limit, resumed, path, data, tables, across, out
     return True
 
 
-@uncached
+@uncounted
 def _next_taken(state, row, end, first, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Row that the run bound must map next, ``end`` if none has come, and its state before it.
 

@@ -19,7 +19,7 @@ from replay.operators.strategies.runs.kernels import (
     window_end,
 )
 
-RUNS_DIGEST = "3b58cf732f6e673bcb547e745196a1e84f4b9f9918c6959417510c4fadf2e43a"
+RUNS_DIGEST = "9c3f4b933725daa6510a21c362e64fe50ba2a51d1ba588de0863efd96ea13e6c"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digest here is what makes a change there take effect."""
 

@@ -129,6 +129,9 @@ uncached = njit(nogil=True)
 """For what takes or returns a class of this project: in the index of Numba's disk cache it would
 break all of that index once the class moved. What calls it is cached, with this compiled in."""
 
+uncounted = njit(nogil=True, _nrt=False)
+"""The same for what neither makes nor returns an array; see ``conditions/kernels.py``."""
+
 
 @uncached
 def new_path(depth, n_states):  # type: ignore[no-untyped-def]
@@ -171,7 +174,7 @@ def deeper(path):  # type: ignore[no-untyped-def]
     return bigger
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def is_after(later, earlier, within):  # type: ignore[no-untyped-def]
     """Whether ``later - earlier > within``, without overflow."""
     if within < 0:
@@ -179,7 +182,7 @@ def is_after(later, earlier, within):  # type: ignore[no-untyped-def]
     return earlier <= _INT64_MAX - within and later > earlier + within
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def window_end(times, first, end, within):  # type: ignore[no-untyped-def]
     """First row of the partition that lies beyond the window of ``first``."""
     low, high = first, end
@@ -192,7 +195,7 @@ def window_end(times, first, end, within):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def lowest(bits):  # type: ignore[no-untyped-def]
     """Return the number of the lowest bit set; there is one."""
     symbol = 0
@@ -205,7 +208,7 @@ def lowest(bits):  # type: ignore[no-untyped-def]
     return symbol
 
 
-@uncached
+@uncounted
 def skipped(state, word, tables):  # type: ignore[no-untyped-def]
     """State after a row is skipped; -1 if no row can be mapped any more."""
     if word & tables.watched == 0:
@@ -218,7 +221,7 @@ def skipped(state, word, tables):  # type: ignore[no-untyped-def]
     return state
 
 
-@uncached
+@uncounted
 def violated(word, tables):  # type: ignore[no-untyped-def]
     """Negations that the row satisfies, as bits."""
     bits = _NONE
@@ -229,7 +232,7 @@ def violated(word, tables):  # type: ignore[no-untyped-def]
     return bits
 
 
-@uncached
+@uncounted
 def passed(state, word, semantics, tables, sure):  # type: ignore[no-untyped-def]
     """State of a run that leaves a row unmapped, -1 if it may not or can do no more.
 
@@ -243,7 +246,7 @@ def passed(state, word, semantics, tables, sure):  # type: ignore[no-untyped-def
     return skipped(state, word & sure, tables)
 
 
-@uncached
+@uncounted
 def is_match(state, before, after, at_end, tables):  # type: ignore[no-untyped-def]
     """Whether a mapping that ends in the state is a match, given what surrounds it."""
     for c in range(tables.accepts[state], tables.accepts[state + 1]):
@@ -253,7 +256,7 @@ def is_match(state, before, after, at_end, tables):  # type: ignore[no-untyped-d
     return False
 
 
-@uncached
+@uncounted
 def verdict(state, span, semantics, sure, data, tables):  # type: ignore[no-untyped-def]
     """Tell what a mapping that ends in the state is: ``MATCH``, ``TIMED_OUT`` or ``NO``.
 
@@ -270,7 +273,7 @@ def verdict(state, span, semantics, sure, data, tables):  # type: ignore[no-unty
     return TIMED_OUT
 
 
-@uncached
+@uncounted
 def write(depth, timed, path, out, progress):  # type: ignore[no-untyped-def]
     """Write the mapping under way; returns whether there was room."""
     k = progress[N_OUT]
@@ -290,7 +293,7 @@ def write(depth, timed, path, out, progress):  # type: ignore[no-untyped-def]
     return True
 
 
-@uncached
+@uncounted
 def seen_before(last, within, latest, data):  # type: ignore[no-untyped-def]
     """Negations that rows before the first satisfy, in the window that ends at the last row.
 
@@ -304,7 +307,7 @@ def seen_before(last, within, latest, data):  # type: ignore[no-untyped-def]
     return bits
 
 
-@uncached
+@uncounted
 def find_latest(first, within, latest, data, tables):  # type: ignore[no-untyped-def]
     """Find the latest row before the first that satisfies each negation, within the window."""
     latest[:] = -1
@@ -321,7 +324,7 @@ def find_latest(first, within, latest, data, tables):  # type: ignore[no-untyped
         row -= 1
 
 
-@uncached
+@uncounted
 def seen_after(last, limit, sure, nearest, data, tables):  # type: ignore[no-untyped-def]
     """Negations that rows after the last satisfy; ``nearest`` keeps the next such row of each."""
     bits = _NONE
