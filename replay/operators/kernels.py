@@ -10,13 +10,12 @@ from numba import njit
 
 from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS
 from replay.operators.conditions.totals.kernels import SYMBOL_MASK
+from replay.operators.machine.ends.kernels import NO_MATCH, UNDECIDED
 from replay.operators.machine.kernels import (
     AT_PC,
-    NO_MATCH,
     NO_ROOM,
     PLACE,
     TOO_MANY_STEPS,
-    UNDECIDED,
     run_program,
     share_match,
 )
@@ -25,7 +24,8 @@ from replay.operators.states.kernels import forget, is_half_full
 CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
 TOTALS_DIGEST = "5f68ccd3712b69148b20bc89482dea418e3afa1c0adb2773fafa2a06fc3c6bc8"
 STATES_DIGEST = "dcfecb85c933c68c8fbb8611912b86d1cedb8af58bb04beb62f24a3061ccfbfd"
-MACHINE_DIGEST = "0e83a93d975e916892569bba206a0465eb254542deefa158e818703d4a5614ed"
+ENDS_DIGEST = "74bf9d385c3f18cc293473aba738cd9ba0c8d09bef5f46ede8c45f354eb797bb"
+MACHINE_DIGEST = "2fb228a160411e90a3eb17d80627d90888be5c9b8b30bbb1eb722c28cd70ae56"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 their digests here is what makes a change there take effect; a test holds them up to date."""
 
@@ -117,6 +117,17 @@ def _is_after(later, earlier, within):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, _nrt=False)
+def _window_end(t, row, hi, earlier, within):  # type: ignore[no-untyped-def]
+    """First row from ``row`` on that is outside the window, ``hi`` if none."""
+    if within < 0:
+        return row
+    last = earlier + within if earlier <= _INT64_MAX - within else _INT64_MAX
+    while row < hi and t[row] <= last:
+        row += 1
+    return row
+
+
+@njit(cache=True, nogil=True, _nrt=False)
 def _window_closed(settings, t, start):  # type: ignore[no-untyped-def]
     """Whether no event still to come can lie in the window of ``start``."""
     if settings[FINAL]:
@@ -146,16 +157,16 @@ def find_fixed(prefix, settings, words, t, ends, nexts, out_first, out_segment, 
     """
     n_prefix = prefix.size
     identity = _is_identity(prefix)
-    complete = _ONE << np.uint64(n_prefix - 1)
     n_out = 0
     for g in range(progress[AT_SEGMENT], ends.size):
         bits = np.uint64(0)
         begin = nexts[g]
         hi = ends[g]
-        for row in range(begin, hi):
-            bits = ((bits << _ONE) | _ONE) & _accepts(words[row], prefix, identity)
-            if not bits & complete:
-                continue
+        row = begin - 1
+        while True:
+            row, bits = _next_complete(words, prefix, identity, bits, row + 1, hi)
+            if row >= hi:
+                break
             start = row - n_prefix + 1
             if start < begin:
                 continue
@@ -230,7 +241,7 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
     prefix never enters the machine. Returns ``STATUS_DONE``, ``STATUS_FULL`` (call again), or
     ``STATUS_STEPS`` with the start row in ``progress[AT_ROW]``.
     """
-    _, words, _, path, _, owners, _, shared_path = machine
+    _, words, _, path, _, owners, _, shared_path, _, _, _ = machine
     if across is not None:
         _, _, (_, _, _, entries, _, _, info) = across
     n_prefix = prefix.size
@@ -259,9 +270,7 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
             if start < begin:
                 continue
             if settings[HAS_WITHIN]:
-                limit = max(limit, start)
-                while limit < hi and not _is_after(t[limit], t[start], settings[WITHIN]):
-                    limit += 1
+                limit = _window_end(t, max(limit, start), hi, t[start], settings[WITHIN])
             hard = limit < hi or _window_closed(settings, t, start)
             # Without a window what failed once fails for every start of the segment.
             stamp = np.int32(start + 1 if settings[HAS_WITHIN] else g + 1)

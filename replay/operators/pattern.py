@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from replay.language.bound import (
     is_nullable,
 )
 from replay.operators.machine import kernels
+from replay.operators.machine.ends.kernels import FOLLOW, MEMO
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -33,6 +35,9 @@ INSTRUCTIONS_MAX = 4096
 PREFIX_MAX = 8
 """Rows looked at before the machine is entered; each costs a few operations per row."""
 
+FOLLOWERS_MAX = 7
+"""Rows looked at before a run is ended: bytes of an instruction's field."""
+
 WORD_BITS = 64
 
 
@@ -40,7 +45,7 @@ WORD_BITS = 64
 class PatternCode:
     """A pattern, compiled.
 
-    ``code`` has shape (n, 8), see the op codes in ``machine/kernels.py``; ``prefix[k]`` is the set
+    ``code`` has shape (n, 9), see the op codes in ``machine/kernels.py``; ``prefix[k]`` is the set
     of symbols that the row ``k`` after the start must satisfy one of, shape (n_prefix,).
     """
 
@@ -50,6 +55,8 @@ class PatternCode:
     """The symbols row by row, where the pattern is one fixed sequence of at most 64 rows."""
     n_points: int
     """Memo points: instructions at which the machine may come to a state anew."""
+    n_runs: int
+    """RUN instructions."""
     by_state: bool
     """Whether rows are bound, so that what failed once may succeed with other rows bound."""
     n_registers: int
@@ -61,6 +68,7 @@ def compile_pattern(
     bound: frozenset[int] = frozenset(),
     unconditional: frozenset[int] = frozenset(),
     plain: bool = True,
+    bounded: bool = False,
 ) -> PatternCode:
     """Compile a pattern without negations. Pure.
 
@@ -75,6 +83,8 @@ def compile_pattern(
         Symbols that every row satisfies.
     plain
         Whether the search goes on past the last row of a match or at the next row.
+    bounded
+        Whether a window bounds matches, so that what fails for a start may not for another.
 
     Raises
     ------
@@ -86,12 +96,15 @@ def compile_pattern(
     writer.emit(kernels.ACCEPT)
     writer.close_guards()
     code = writer.code
-    _look_ahead(code)
+    # Where conditions look across rows, each CHAR that is tried counts as a step.
+    _look_ahead(code, most=1 if bound else FOLLOWERS_MAX)
+    if bounded and not bound:
+        _forget_first(code)
     if bound:
         for instruction in code:
             if instruction[0] in (kernels.SPLIT, kernels.RUN):
-                instruction[kernels.KEY] = instruction[kernels.MEMO]
-                instruction[kernels.MEMO] = -1
+                instruction[kernels.KEY] = instruction[MEMO]
+                instruction[MEMO] = -1
     fixed = fixed_sequence(pattern) if plain and not bound else None
     if fixed:
         prefix = np.left_shift(np.uint64(1), np.array(fixed, dtype=np.uint64))
@@ -102,6 +115,7 @@ def compile_pattern(
         prefix=prefix,
         fixed=tuple(fixed) if fixed else None,
         n_points=writer.n_points,
+        n_runs=writer.n_runs,
         by_state=bool(bound),
         n_registers=writer.n_registers,
     )
@@ -181,6 +195,7 @@ class _Writer:
     def __init__(self, bound: frozenset[int]) -> None:
         self.code: list[list[int]] = []
         self.n_points = 0
+        self.n_runs = 0
         self.n_registers = 0
         self._bound = bound
         self._excluded = 0
@@ -253,8 +268,11 @@ class _Writer:
             self.emit(kernels.EXACT, symbol, low, -1, -1, -1, path)
         if high is None or high > low:
             most = -1 if high is None else high - low
-            self.emit(kernels.RUN, symbol, most, self.n_points, int(greedy), -1, path)
+            self.emit(
+                kernels.RUN, symbol, most, self.n_points, int(greedy), 0, path, -1, self.n_runs
+            )
             self.n_points += 1
+            self.n_runs += 1
 
     def _repeat(self, repeat: Repeat) -> None:
         for _ in range(repeat.low):
@@ -289,15 +307,33 @@ class _Writer:
                 instruction[2] = other if preferred == split + 1 else preferred
 
 
-def _look_ahead(code: list[list[int]]) -> None:
-    """Note in each RUN which symbol must come next, where that is one."""
+def _look_ahead(code: list[list[int]], most: int) -> None:
+    """Note in each RUN which symbols must come next, at most so many, where each is one."""
     for at, instruction in enumerate(code):
-        if instruction[0] != kernels.RUN:
-            continue
-        follower = code[at + 1]
-        while follower[0] == kernels.JUMP:
-            follower = code[follower[1]]
-        instruction[5] = follower[1] if follower[0] in (kernels.CHAR, kernels.EXACT) else -1
+        if instruction[0] == kernels.RUN:
+            symbols = itertools.islice(_followers(code, at + 1), most)
+            instruction[FOLLOW] = sum((s + 1) << (8 * k) for k, s in enumerate(symbols))
+
+
+def _forget_first(code: list[list[int]]) -> None:
+    """Let a RUN that a start comes to but once remember nothing, where that serves no other."""
+    straight = (kernels.CHAR, kernels.EXACT, kernels.AT_START)
+    first = next(instruction for instruction in code if instruction[0] not in straight)
+    if first[0] == kernels.RUN:
+        first[MEMO] = -1
+
+
+def _followers(code: list[list[int]], at: int) -> Iterator[int]:
+    """Yield the symbols of the rows that every way through the code from here takes first."""
+    while True:
+        op, a, b = code[at][:3]
+        if op == kernels.CHAR:
+            yield a
+        elif op == kernels.EXACT:
+            yield from itertools.repeat(a, b)
+        elif op != kernels.JUMP:
+            return
+        at = a if op == kernels.JUMP else at + 1
 
 
 def _prefix(code: list[list[int]], unconditional: frozenset[int]) -> Words:

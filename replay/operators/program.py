@@ -258,6 +258,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         bound=bound,
         unconditional=split.unconditional,
         plain=query.skip in (SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW),
+        bounded=query.within is not None,
     )
     states = state_keys(code, split.across)
     code = without_keys(code, states.without_key)

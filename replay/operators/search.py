@@ -37,6 +37,9 @@ Machine = tuple[
     npt.NDArray[np.int32],
     IntArray,
     Bytes,
+    IntArray,
+    IntArray,
+    npt.NDArray[np.uint16],
 ]
 States = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
 Across = tuple[Conditions, Mapped, States]
@@ -319,6 +322,9 @@ def _machine(program: MatchProgram, rows: Rows, path: Bytes) -> Machine:
         np.zeros(n_shared, np.int32),
         np.empty(n_shared, np.int64),
         np.empty(n_shared, np.uint8),
+        np.zeros((pattern.n_points, 2), np.int64),
+        np.zeros((pattern.n_runs, 2), np.int64),
+        np.zeros((pattern.n_runs, n + 1), np.uint16),
     )
 
 

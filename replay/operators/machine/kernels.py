@@ -13,6 +13,10 @@
 - ``owners``: by row, the match found last that maps it; shape (0,) where matches share nothing.
 - ``owner_ends``: where that match ends.
 - ``shared_path``: path of that match: ``path`` also holds what was tried since.
+- ``lowest``: by memo point, stamp and least row with that stamp, shape (n_points, 2).
+- ``spans``: by RUN, rows that it is known to run through, half-open; shape (n_runs, 2).
+- ``links``: by RUN and row, how many rows from there, down where it is greedy, else up, are known
+  not to be followed by what must follow; shape (n_runs, n_rows + 1).
 
 ``across`` is None for a program without conditions across rows, for which the kernels are compiled
 on their own; else the tuples ``conds`` and ``mapped`` of ``conditions/kernels.py``, whose path is
@@ -30,6 +34,16 @@ import numpy as np
 from numba import njit
 
 from replay.operators.conditions.kernels import bind_row, holds, unbind_row
+from replay.operators.machine.ends.kernels import (
+    MEMO,
+    NO_MATCH,
+    PATH,
+    UNDECIDED,
+    fill,
+    longer,
+    run_up,
+    shorter,
+)
 from replay.operators.states.kernels import (
     NEVER,
     NO_ROW,
@@ -40,6 +54,7 @@ from replay.operators.states.kernels import (
 )
 
 CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
+ENDS_DIGEST = "74bf9d385c3f18cc293473aba738cd9ba0c8d09bef5f46ede8c45f354eb797bb"
 STATES_DIGEST = "dcfecb85c933c68c8fbb8611912b86d1cedb8af58bb04beb62f24a3061ccfbfd"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 their digests here is what makes a change there take effect; a test holds them up to date."""
@@ -49,17 +64,15 @@ SPLIT = 1  # preferred pc, other pc, memo; key
 JUMP = 2  # pc
 MARK = 3  # register: remembers the row an iteration began at
 CHECK = 4  # register, exit pc: an iteration that mapped no row ends the repetition
-RUN = 5  # symbol, most rows (-1: no limit), memo, greedy, symbol of the next CHAR (-1: unknown)
+RUN = 5  # symbol, most rows (-1: no limit), memo, greedy, symbols that follow
 EXACT = 6  # symbol, rows
 ACCEPT = 7
 AT_START = 8  # only at the first row of the partition
 AT_END = 9  # only after the last row of the partition
 
-# Fields of an instruction beside the operation and its operands.
-MEMO = 3  # place in `memo` of what follows from here, -1: none
-PATH = 6  # byte of mapped rows: symbol, and `EXCLUDED`
+# Fields of an instruction beside the operation and its operands, with those of ``ends/kernels.py``.
 KEY = 7  # memo point in `States` where conditions look across rows, -1: none
-CODE_WIDTH = 8
+CODE_WIDTH = 9
 
 EXCLUDED = 0x80
 
@@ -69,8 +82,6 @@ FRAME_GREEDY = 2  # pc of RUN, least row, row tried, undo, whether it was tried
 FRAME_RELUCTANT = 3  # pc of RUN, row tried, greatest row, undo, whether it was tried
 FRAME_STATE = 4  # entry, row, -, undo, pc: as FRAME_FAIL, in the table of states
 
-NO_MATCH = -1
-UNDECIDED = -2
 TOO_MANY_STEPS = -3
 NO_ROOM = -4
 
@@ -86,79 +97,7 @@ _ONE = np.uint64(1)
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def _can_follow(row, symbol, limit, hard, words):  # type: ignore[no-untyped-def]
-    """Whether the CHAR after a RUN may accept at ``row``, or has to be asked."""
-    if symbol < 0:
-        return True
-    if row >= limit:
-        return not hard
-    return (words[row] >> np.uint64(symbol)) & _ONE != 0
-
-
-@njit(cache=True, nogil=True, _nrt=False)
-def _shorter(frame, ins, limit, hard, words, memo, stamp):  # type: ignore[no-untyped-def]
-    """Next shorter end of a greedy run worth trying; below the least row if there is none."""
-    bounded = ins[2] >= 0 and ins[3] >= 0
-    if frame[5] and bounded:
-        memo[ins[3], frame[3]] = stamp
-    row = frame[3] - 1 if frame[5] else frame[3]
-    while row >= frame[2]:
-        known = bounded and memo[ins[3], row] == stamp
-        if not known and _can_follow(row, ins[5], limit, hard, words):
-            return row
-        row -= 1
-    return row
-
-
-@njit(cache=True, nogil=True, _nrt=False)
-def _longer(frame, ins, limit, hard, words, path, memo, stamp, least):  # type: ignore[no-untyped-def]
-    """Next longer end of a reluctant run worth trying, ``NO_MATCH`` or ``UNDECIDED``.
-
-    Ends from ``least`` on are known to fail.
-    """
-    has_memo = ins[3] >= 0
-    bounded = ins[2] >= 0
-    row = frame[2]
-    if frame[5] and has_memo and bounded:
-        memo[ins[3], row] = stamp
-    fresh = not frame[5]
-    while True:
-        if not fresh:
-            frame[2] = row
-            if row >= frame[3]:
-                return NO_MATCH
-            if row >= limit:
-                return NO_MATCH if hard else UNDECIDED
-            if (words[row] >> np.uint64(ins[1])) & _ONE == 0:
-                return NO_MATCH
-            path[row] = ins[PATH]
-            row += 1
-            if has_memo and not bounded and memo[ins[3], row] == stamp:
-                return NO_MATCH
-            if row >= least:
-                return NO_MATCH
-        fresh = False
-        known = has_memo and bounded and memo[ins[3], row] == stamp
-        if not known and _can_follow(row, ins[5], limit, hard, words):
-            return row
-
-
-@njit(cache=True, nogil=True, _nrt=False)
-def _run_up(row, most_row, ins, limit, words, path, memo, stamp):  # type: ignore[no-untyped-def]
-    """Extend a greedy run: (end, whether a row already known to fail stopped it)."""
-    hi = row
-    top = min(limit, most_row)
-    stops = ins[2] < 0 and ins[MEMO] >= 0
-    while hi < top and (words[hi] >> np.uint64(ins[1])) & _ONE:
-        if stops and hi > row and memo[ins[MEMO], hi] == stamp:
-            return hi, True
-        path[hi] = ins[PATH]
-        hi += 1
-    return hi, False
-
-
-@njit(cache=True, nogil=True, _nrt=False)
-def _run_end(row, symbol, limit, words, ends):  # type: ignore[no-untyped-def]
+def _run_end(row, symbol, limit, words, ends, key):  # type: ignore[no-untyped-def]
     """End of a run without end: the first row from ``row`` on that is no symbol's.
 
     ``ends`` keeps what was found before. Where a run ended at the limit, which only grows, it is
@@ -168,8 +107,8 @@ def _run_end(row, symbol, limit, words, ends):  # type: ignore[no-untyped-def]
     end = row
     seen = 1
     while end < limit:
-        if ends[end] > end:
-            end = np.int64(ends[end])
+        if ends[key, end] > end:
+            end = np.int64(ends[key, end])
         elif (words[end] >> np.uint64(symbol)) & _ONE:
             end += 1
         else:
@@ -177,8 +116,8 @@ def _run_end(row, symbol, limit, words, ends):  # type: ignore[no-untyped-def]
         seen += 1
     at = row
     while at < end:
-        onward = max(np.int64(ends[at]), at + 1)
-        ends[at] = end
+        onward = max(np.int64(ends[key, at]), at + 1)
+        ends[key, at] = end
         at = onward
     return end, seen
 
@@ -199,7 +138,7 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
     the stack. After ``NO_ROOM`` it goes on from ``place`` if it is called again with a larger stack
     and trail, which hold what they held.
     """
-    code, words, memo, path, registers, owners, owner_ends, _ = machine
+    code, words, memo, path, registers, owners, owner_ends, _, lowest, spans, links = machine
     if across is not None:
         conds, mapped, states = across
         xcode, symbols, slots, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls = conds
@@ -264,7 +203,7 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                 key = code[pc, KEY]
                 remembers = key >= 0 and steps > patience
                 if key >= 0 and op == RUN and code[pc, 2] < 0 and (remembers or code[pc, 4] != 0):
-                    run_end, seen = _run_end(row, a, limit, words, memo[key])
+                    run_end, seen = _run_end(row, a, limit, words, memo, key)
                     steps += seen
                     if run_end == limit and not hard and code[pc, 4] != 0:
                         return UNDECIDED, -1, depth
@@ -302,11 +241,11 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
                     stack[depth, 3] = min(most, least - 1)
                     if run_end != NOT_NOTED and code[pc, 4] != 0:
                         hi = min(run_end, least - 1)
-                        path[row:hi] = code[pc, PATH]
+                        fill(path, row, hi, code[pc, PATH])
                         stack[depth, 0] = FRAME_GREEDY
                         stack[depth, 3] = hi
                     elif code[pc, 4]:
-                        hi, stopped = _run_up(row, most, code[pc], limit, words, path, memo, stamp)
+                        hi, stopped = run_up(row, most, pc, limit, stamp, code, words, memo, path, lowest, spans)  # fmt: skip  # noqa: E501
                         if hi == limit and not hard and hi < most and not stopped:
                             return UNDECIDED, -1, depth
                         steps += hi - row
@@ -353,48 +292,62 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
             if depth == 0:
                 return NO_MATCH, -1, depth
             depth -= 1
-            frame = stack[depth]
-            if frame[0] == FRAME_FAIL:
-                memo[frame[1], frame[2] : frame[3] + 1] = stamp
+            kind = stack[depth, 0]
+            at = stack[depth, 1]
+            if kind == FRAME_FAIL:
+                least = stack[depth, 2]
+                if lowest[at, 0] == stamp:
+                    least = min(least, lowest[at, 1])
+                lowest[at, 0] = stamp
+                lowest[at, 1] = least
+                for k in range(np.uint64(stack[depth, 2]), np.uint64(stack[depth, 3] + 1)):
+                    memo[at, k] = stamp
                 continue
-            while undo > frame[4]:
+            while undo > stack[depth, 4]:
                 undo -= 1
                 if trail[undo, 0] >= 0:
                     registers[trail[undo, 0]] = trail[undo, 1]
                 elif across is not None:
                     unbind_row(-1 - trail[undo, 0], symbols, slots, counts)
             if across is not None:  # noqa: SIM102
-                if frame[0] == FRAME_STATE:
-                    failures[frame[1]] = min(failures[frame[1]], frame[2])
+                if kind == FRAME_STATE:
+                    failures[at] = min(failures[at], stack[depth, 2])
                     continue
-            if frame[0] == FRAME_OTHER:
-                pc = frame[1]
-                row = frame[2]
+            if kind == FRAME_OTHER:
+                pc = at
+                row = stack[depth, 2]
                 break
-            at = frame[1]
-            if frame[0] == FRAME_GREEDY:
-                stop = _shorter(frame, code[at], limit, hard, words, memo, stamp)
-                steps += frame[3] - stop
-                if stop < frame[2]:
+            tried = stack[depth, 5]
+            if kind == FRAME_GREEDY:
+                least = stack[depth, 2]
+                row = stack[depth, 3]
+                if tried and code[at, 2] >= 0 and code[at, MEMO] >= 0:
+                    memo[code[at, MEMO], row] = stamp
+                stop = shorter(row - tried, least, at, limit, hard, stamp, code, words, memo, links)  # fmt: skip  # noqa: E501
+                steps += row - stop
+                if stop < least:
                     continue
-                frame[3] = stop
+                stack[depth, 3] = stop
             else:
                 least = NEVER
                 if across is not None:  # noqa: SIM102
                     if depth > 0 and code[at, 2] < 0:
-                        below = stack[depth - 1]
-                        if below[0] == FRAME_STATE and below[5] == at:
-                            least = max(failures[below[1]], below[2])
-                stop = _longer(frame, code[at], limit, hard, words, path, memo, stamp, least)
+                        below = depth - 1
+                        if stack[below, 0] == FRAME_STATE and stack[below, 5] == at:
+                            least = max(failures[stack[below, 1]], stack[below, 2])
+                row = stack[depth, 2]
+                if tried and code[at, 2] >= 0 and code[at, MEMO] >= 0:
+                    memo[code[at, MEMO], row] = stamp
+                stop, reached = longer(row, tried, stack[depth, 3], least, at, limit, hard, stamp, code, words, memo, path, lowest, spans, links)  # fmt: skip  # noqa: E501
                 if stop == UNDECIDED:
                     return UNDECIDED, -1, depth
                 if stop == NO_MATCH:
                     if code[at, 2] < 0 and code[at, MEMO] >= 0:
-                        stack[depth - 1, 3] = frame[2]
+                        stack[depth - 1, 3] = reached
                     continue
-                steps += stop - frame[2] + 1
-                frame[2] = stop
-            frame[5] = 1
+                steps += 2 if stop > row else 1
+                stack[depth, 2] = stop
+            stack[depth, 5] = 1
             depth += 1
             pc = at + 1
             row = stop
@@ -408,7 +361,7 @@ def share_match(start, end, joined, win, depth, stack, machine):  # type: ignore
     Without a window and conditions across rows, what follows from a memo point depends on it and
     the row alone, so that a start that reaches one of another's match has found its own.
     """
-    code, _, memo, path, _, owners, owner_ends, shared_path = machine
+    code, _, memo, path, _, owners, owner_ends, shared_path, _, _, _ = machine
     until = joined if joined >= 0 else end
     for row in range(start, until):
         shared_path[row] = path[row]

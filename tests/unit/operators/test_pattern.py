@@ -17,6 +17,7 @@ from numba.core.types import Array, BaseNamedTuple, BaseTuple, Type
 import replay
 from replay.language.bound import Alternate, Concat, Exclusion, Negation, Repeat, Symbol
 from replay.operators.machine import kernels
+from replay.operators.machine.ends.kernels import FOLLOW, MEMO
 from replay.operators.pattern import compile_pattern, describe, fixed_sequence, rows_most
 from tests.compiled import only_compiled
 
@@ -63,12 +64,36 @@ def test_pattern_that_may_be_empty_has_no_prefix() -> None:
 
 def test_memo_by_row_serves_only_where_no_rows_are_bound() -> None:
     nested = Repeat(Repeat(Concat((A, B)), 1, None), 1, None)
-    for bound, field in ((frozenset[int](), kernels.MEMO), (frozenset([1]), kernels.KEY)):
+    for bound, field in ((frozenset[int](), MEMO), (frozenset([1]), kernels.KEY)):
         compiled = compile_pattern(nested, bound=bound)
-        points = {kernels.MEMO: 0, kernels.KEY: 0}
+        points = {MEMO: 0, kernels.KEY: 0}
         points[field] = compiled.n_points
         assert compiled.n_points > 0
         assert {at: int((compiled.code[:, at] >= 0).sum()) for at in points} == points
+
+
+def test_run_knows_the_symbols_that_must_follow() -> None:
+    #  A C* B B{2} (A | C): the run of C ends before three Bs, a byte of symbol plus 1 each
+    pattern = Concat((A, Repeat(C, 0, None), B, Repeat(B, 2, 2), Alternate((A, C))))
+    for bound, known in ((frozenset[int](), 0x020202), (frozenset([0]), 0x02)):
+        code = compile_pattern(pattern, bound=bound).code
+        assert code[code[:, 0] == kernels.RUN][:, FOLLOW].tolist() == [known]
+    open_end = compile_pattern(Concat((A, Repeat(C, 0, None)))).code
+    assert open_end[1, [0, FOLLOW]].tolist() == [kernels.RUN, 0]
+
+
+def test_run_that_a_start_comes_to_once_remembers_nothing_under_a_window() -> None:
+    gap = Repeat(C, 0, None)
+    for pattern, remembers in (
+        (Concat((A, gap, B, gap, B)), [False, True]),
+        (Concat((Repeat(A, 0, 1), gap, B)), [False, True]),  # A? is a RUN, the gap has two ways in
+        (Repeat(Concat((A, gap)), 0, None), [True]),
+    ):
+        for bounded in (False, True):
+            code = compile_pattern(pattern, bounded=bounded).code
+            runs = code[code[:, 0] == kernels.RUN]
+            expected = remembers if bounded else [True] * len(remembers)
+            assert (runs[:, MEMO] >= 0).tolist() == expected
 
 
 def test_pattern_is_described_as_it_would_be_written() -> None:
