@@ -14,23 +14,23 @@ class CostParameters:
     at 80 to 200 M events a second; see ``docs/planning.md`` ("Cost and choice").
     """
 
-    block_s: float = 15e-6
+    block_s: float = 3e-6
     """Reading one block, whatever is in it: page headers, dictionaries, one call per column."""
 
-    value_s: float = 8e-9
+    value_s: float = 5e-9
     """Decoding one value (event x attribute): a scan does 80 to 200 M a second."""
 
-    predicate_s: float = 1e-9
+    predicate_s: float = 2e-10
     """Evaluating one predicate on one event, by column into a bit mask."""
 
-    match_s: float = 2.7e-9
-    """One step of the matcher: each event costs one, one more for each search that is open behind a
-    gap when it comes, and some where any is; see `costmodel.matching`."""
+    match_s: float = 1e-9
+    """One step of the matcher: each event costs one, and more where searches wait behind a gap; see
+    `costmodel.matching`."""
 
     entry_s: float = 8e-9
     """Reading one index entry, time and place, and joining it with the other conditions'."""
 
-    sort_s: float = 2e-10
+    sort_s: float = 4e-10
     """One comparison of ordering index results by ``seq``; n entries take ``n log2 n`` of them.
     Small, since row groups are in order already and are put together by a linear scatter. Those of
     one key follow each other, so nothing is to be ordered."""

@@ -122,7 +122,7 @@ def correct(
     return Correction(
         events.sample,
         _with_hits(corrected, rate / np.maximum(_rate(before), _RATE_MIN), n_lookups, features),
-        worst.cost,
+        np.maximum(worst.cost, corrected.cost),  # of more blocks there may be fewer stretches
         estimates.blocks,
         np.ceil(worst.blocks),
         before * len(place),

@@ -29,6 +29,17 @@ TRUE = CostParameters(
     seek_s=90e-6,
 )
 
+NEAR = CostParameters(
+    block_s=15e-6,
+    value_s=8e-9,
+    predicate_s=1e-9,
+    match_s=3e-9,
+    entry_s=8e-9,
+    sort_s=2e-10,
+    seek_s=30e-6,
+)
+"""Defaults a few times off the truth, whatever those are that planning has."""
+
 MEASURED_HERE = (
     "block_s", "value_s", "predicate_s", "match_s", "entry_s", "sort_s", "seek_s",
 )  # fmt: skip
@@ -118,7 +129,7 @@ def test_units_are_the_factors_of_the_weights() -> None:
 
 def test_exact_times_give_the_weights_they_were_made_of() -> None:
     units = some_operations(2000)  # so many that the defaults hardly count
-    fit = fit_weights(units, units @ weights_of(TRUE) + 0.0004)
+    fit = fit_weights(units, units @ weights_of(TRUE) + 0.0004, defaults=NEAR)
     found, wanted = fit.parameters, TRUE
     for name in ("block_s", "value_s", "predicate_s", "match_s", "seek_s"):
         assert getattr(found, name) == pytest.approx(getattr(wanted, name), rel=0.1), name
@@ -163,9 +174,9 @@ def test_operations_that_are_far_off_hardly_count(every: int, factor: float) -> 
 def test_work_that_was_not_measured_keeps_its_default() -> None:
     units = some_operations(900)
     replays = units[units[:, 0] > 0]
-    fit = fit_weights(replays, replays @ weights_of(TRUE))
-    assert fit.parameters.entry_s == DEFAULT_PARAMETERS.entry_s
-    assert fit.parameters.sort_s == DEFAULT_PARAMETERS.sort_s
+    fit = fit_weights(replays, replays @ weights_of(TRUE), defaults=NEAR)
+    assert fit.parameters.entry_s == NEAR.entry_s
+    assert fit.parameters.sort_s == NEAR.sort_s
     assert set(MEASURED_HERE) - set(fit.fitted) == {"entry_s", "sort_s"}
     assert fit.parameters.value_s == pytest.approx(TRUE.value_s, rel=0.1)
 

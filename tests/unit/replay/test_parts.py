@@ -13,7 +13,9 @@ import pytest
 import replay
 from benchmarks.stores import bulk_stream
 from chronicle import Store, StreamSettings, create_store
+from costmodel import CostParameters
 from indexing.config import FENCE_ENTRIES
+from replay.engines.statistics import SnapshotStatistics
 from replay.planning import parts
 from replay.planning.joins.plan import JoinPlan
 from replay.planning.telling import FlowPlan
@@ -56,6 +58,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def thought_of_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let parts be thought of in streams as small as this one, and forget plans made otherwise."""
     monkeypatch.setattr(parts, "SAVED_MIN_S", 0.0)
+    weights = CostParameters(block_s=15e-6, value_s=8e-9)  # so that what is not read is a gain
+    monkeypatch.setattr(SnapshotStatistics, "parameters", property(lambda _: weights))
     replay.clear_caches()
     yield
     replay.clear_caches()

@@ -12,11 +12,12 @@ import replay
 from chronicle import Store, StreamSettings, create_store
 from chronicle.append import append
 from chronicle.store import Stream
+from costmodel import CostParameters
 from indexing import KeyRanges, RunWriter
 from indexing.index import Index
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
-from replay.engines.statistics import statistics_of
+from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.planning import beside
 
 N_EVENTS = 1000
@@ -213,6 +214,9 @@ def test_an_index_is_not_asked_for_more_keys_than_the_next_blocks_are_worth(
 def test_a_search_for_neighbours_is_given_up_before_it_costs_more_than_a_plan_may_lose(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Blocks of ten events are the more worth avoiding the more each of them takes.
+    weights = CostParameters(block_s=15e-6)
+    monkeypatch.setattr(SnapshotStatistics, "parameters", property(lambda _: weights))
     store = fill(tmp_path, "k")
     text = NEAR.format("k", "= 3")
     found = replay.query(store, text)
