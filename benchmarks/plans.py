@@ -20,7 +20,7 @@ from benchmarks.harness import (
     write_results,
 )
 from benchmarks.planned import AGAIN, Question, first_runs, race, relative_error
-from benchmarks.stores import SYNTHETIC, synthetic_store
+from benchmarks.stores import SYNTHETIC, calibrated, synthetic_store
 from chronicle import Store
 from datasets.synthetic import SEED, SIGMAS
 from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
@@ -293,19 +293,21 @@ def open_set(name: str, options: argparse.Namespace) -> Store | None:
     """Return the store of a set, made if need be; None if its data is not there."""
     stores: Path = options.stores
     if name == "synthetic":
-        return synthetic_store(stores / f"store-synthetic-{options.events}", options.events)
+        store = synthetic_store(stores / f"store-synthetic-{options.events}", options.events)
+        return calibrated(store, options.calibrate)
     if name in CRIME_SETS:
         source = real_stores.crimes_source(
             options.times if name.startswith("crimes20") else 1,
             options.real_events,
             composites=name.endswith("composite"),
         )
-        return real_stores.real_store(stores, source)
+        return calibrated(real_stores.real_store(stores, source), options.calibrate)
     if options.data is None:
         print(f"{name}: left out, as no --data tells where its file is")
         return None
     make = {"flights": real_stores.flights_source, "ticks": real_stores.ticks_source}[name]
-    return real_stores.real_store(stores, make(options.data, options.real_events))
+    store = real_stores.real_store(stores, make(options.data, options.real_events))
+    return calibrated(store, options.calibrate)
 
 
 def synthetic_questions(
@@ -377,6 +379,7 @@ def adversarial(options: argparse.Namespace) -> list[Outcome]:
     dropped = hard_cases.index_dropped_store(
         options.stores / f"store-dropped-{options.extra_events}", options.extra_events
     )
+    calibrated(dropped, options.calibrate)
     for case in hard_cases.hard_cases(options.extra_events):
         question = Question(dropped, case.sql, f"{case.name}, index dropped")
         outcomes.append(auto_against_full("adversarial, dropped", question, options.rounds))
@@ -397,7 +400,7 @@ def special(name: str, options: argparse.Namespace) -> Outcome:
         "delta": (hard_cases.steps_store, hard_cases.RISING, 5),
         "drift": (hard_cases.drifting_store, hard_cases.DRIFTING, 1.2),
     }[name]
-    store = make(options.stores / f"store-{name}-{n}", n)
+    store = calibrated(make(options.stores / f"store-{name}-{n}", n), options.calibrate)
     question = Question(store, sql, name)
     outcome = auto_against_full(name, question, options.rounds)
     print(
@@ -432,6 +435,9 @@ def to_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sets", default=",".join(SETS), help="some of %(default)s")
     parser.add_argument("--only", default=",".join(PARTS), help="some of %(default)s")
+    parser.add_argument(
+        "--calibrate", type=float, default=0.0, help="seconds to measure weights on each store"
+    )
     parser.add_argument("--data", type=Path, help="folder with the files of flights and ticks")
     parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where results are written")

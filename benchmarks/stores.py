@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,8 @@ from datasets.crimes import write_usable
 from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate, write_parquet
 from datasets.tour import INDEXES as CRIME_INDEXES
 from indexing import RunWriter
+from replay.calibration.measure import calibrate, choose_stream
+from replay.engines.weights import CALIBRATION_FILE, calibration_content, store_weights
 
 SYNTHETIC = "synthetic"
 CRIMES = "crimes"
@@ -51,6 +54,22 @@ def crimes_store(path: Path) -> Store:
             print(write_usable(source))
             options = IngestOptions(time=CRIME_TIME, index=CRIME_INDEXES)
             _ingest(store, CRIMES, source, options)
+    return store
+
+
+def calibrated(store: Store, seconds: float) -> Store:
+    """Return the store with weights measured on it, as ``chronicle calibrate`` does.
+
+    Those that are there are kept; 0 seconds leave the store as it is.
+    """
+    if seconds and not (store.path / CALIBRATION_FILE).exists():
+        stream = choose_stream(store, None)
+        done = calibrate(stream, seconds=seconds)
+        now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        content = calibration_content(
+            done.fit.parameters, stream=stream.name, calibrated_at=now, fit=done.quality()
+        )
+        print(f"{stream.name}: weights measured, {store_weights(store.path, content)}")
     return store
 
 
