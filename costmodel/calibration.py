@@ -40,9 +40,10 @@ PRIOR_STRENGTH: Final = 0.3
 """Error that a weight far from its default counts as. Small beside that of some dozen operations,
 so it decides only what they leave open, such as how ``n`` and ``n log2 n`` share their time."""
 
-LEAST_SHARE: Final = 0.1
-"""Of its default that a weight has at least: what measurements show as free is hidden by noise, and
-a planner to whom something is free asks for any amount of it."""
+LEAST_SHARE: Final = 0.3
+"""Of its default that a weight has at least: what measurements show as free is hidden by noise, or
+by replays of data that no formula tells well, and a planner to whom something is free asks for any
+amount of it."""
 
 OUTLIER: Final = 2.0
 """Errors above so many times the typical one pull with the force of that many."""

@@ -27,9 +27,10 @@ COVER_MAX: Final = 0.5
 """Share of the stream's rows in windows above which a lookup is asked in full: little is left out,
 and holding each row against the windows takes as long as reading its time."""
 
-SATURATED: Final = 4.0
+SATURATED: Final = 1.0
 """How often windows would cover the stream, were candidates even in it, above which they are not
-computed: where events come in bursts as well, most of the stream is in them."""
+computed: most of the stream is in them, and a sweep of 670,000 events takes 130 ms, reading the
+460,000 entries of the next lookup 4."""
 
 ROWS_MAX: Final = 3.0
 """Rows known per entry of a lookup up to which it is asked in these rows: marking one takes about a
