@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +18,8 @@ from datasets.crimes import write_usable
 from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate, write_parquet
 from datasets.tour import INDEXES as CRIME_INDEXES
 from indexing import RunWriter
-from replay.calibration.measure import calibrate, choose_stream
-from replay.engines.weights import CALIBRATION_FILE, calibration_content, store_weights
+from replay.calibration.measure import calibrate, choose_stream, keep
+from replay.engines.weights import CALIBRATION_FILE
 
 SYNTHETIC = "synthetic"
 CRIMES = "crimes"
@@ -63,13 +62,8 @@ def calibrated(store: Store, seconds: float) -> Store:
     Those that are there are kept; 0 seconds leave the store as it is.
     """
     if seconds and not (store.path / CALIBRATION_FILE).exists():
-        stream = choose_stream(store, None)
-        done = calibrate(stream, seconds=seconds)
-        now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-        content = calibration_content(
-            done.fit.parameters, stream=stream.name, calibrated_at=now, fit=done.quality()
-        )
-        print(f"{stream.name}: weights measured, {store_weights(store.path, content)}")
+        done = calibrate(choose_stream(store, None), seconds=seconds)
+        print(f"{done.stream}: weights measured, {keep(store, done)}")
     return store
 
 

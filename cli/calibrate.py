@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import statistics
 from collections.abc import Callable
@@ -40,9 +39,8 @@ def calibrate(
     """
     keep_heavy_libraries_out()
     from replay.calibration.measure import calibrate as measure
-    from replay.calibration.measure import choose_stream
+    from replay.calibration.measure import choose_stream, keep
     from replay.calibration.sample import check_estimates
-    from replay.engines.weights import calibration_content, store_weights
 
     opened = store_of(store)
     chosen = choose_stream(opened, stream)
@@ -64,11 +62,7 @@ def calibrate(
     if dry_run:
         say("nothing was stored")
         return
-    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    content = calibration_content(
-        done.fit.parameters, stream=chosen.name, calibrated_at=now, fit=done.quality()
-    )
-    say(f"stored in '{store_weights(opened.path, content)}'; queries are planned by it from now on")
+    say(f"stored in '{keep(opened, done)}'; queries are planned by it from now on")
 
 
 def _progress(begins: str, verb: str) -> Callable[[float], None]:

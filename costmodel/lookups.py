@@ -29,8 +29,8 @@ and holding each row against the windows takes as long as reading its time."""
 
 SATURATED: Final = 1.0
 """How often windows would cover the stream, were candidates even in it, above which they are not
-computed: most of the stream is in them, and a sweep of 670,000 events takes 130 ms, reading the
-460,000 entries of the next lookup 4."""
+computed: most of the stream is in them, and a sweep of 670,000 events takes 130 ms, asking the
+next lookup, of 460,000 entries, 8."""
 
 ROWS_MAX: Final = 3.0
 """Rows known per entry of a lookup up to which it is asked in these rows: marking one takes about a

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +20,7 @@ from replay.calibration.flow_operations import flow_operations
 from replay.calibration.operations import operations_on
 from replay.calibration.timing import Meter, Operation, time_operations
 from replay.engines.ahead import thread_count
+from replay.engines.weights import calibration_content, store_weights
 
 BLOCKS_ENOUGH: Final = 64
 """Blocks from which on the price of a block can be told from that of a query."""
@@ -117,6 +120,15 @@ def choose_stream(store: Store, name: str | None) -> Stream:
             f"the store '{store.path}' has no stream to measure on; ingest events first"
         )
     return max(streams, key=lambda stream: stream.snapshot().n_events)
+
+
+def keep(store: Store, done: Calibration) -> Path:
+    """Write weights that were measured into the store, for queries to be planned by."""
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    content = calibration_content(
+        done.fit.parameters, stream=done.stream, calibrated_at=now, fit=done.quality()
+    )
+    return store_weights(store.path, content)
 
 
 def calibrate(

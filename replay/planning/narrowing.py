@@ -121,7 +121,7 @@ def rows_of_places(known: Mapping[int, Occurrences]) -> Windows:
     return Windows(tuple(lists.values()), None, has_times=True)
 
 
-def rows_beside(
+def rows_of_neighbours(
     plan: Plan,
     given: Mapping[Slot, Occurrences],
     places: Collection[int],

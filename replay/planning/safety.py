@@ -24,7 +24,7 @@ from replay.planning.narrowing import (
     may_narrow,
     meet,
     narrow,
-    rows_beside,
+    rows_of_neighbours,
     rows_of_places,
     windows_of_part,
 )
@@ -325,7 +325,7 @@ class _Asking:
         n_entries, n_events = self.expected[lookup], self.statistics.n_events
         beside = None
         if not self._has_keys:
-            beside = rows_beside(self.plan, self._given, places, n_entries, n_events)
+            beside = rows_of_neighbours(self.plan, self._given, places, n_entries, n_events)
         # Of single keys row groups without a row in windows are left out: a sweep leaves most out.
         if beside is not None and not (lookup[1].is_of_keys and self._narrow(lookup)):
             self.expected[lookup] = n_entries * min(1.0, beside.n_rows / max(self._n_asked, 1))

@@ -7,7 +7,7 @@ import pytest
 
 from replay.language.bound import Concat, Symbol
 from replay.planning import narrowing, safety
-from replay.planning.narrowing import expected_hits, rows_beside
+from replay.planning.narrowing import expected_hits, rows_of_neighbours
 from replay.planning.plan import Occurrences, Plan, Slot
 from replay.planning.requests import index_conditions
 from replay.planning.safety import find_stretches
@@ -33,7 +33,7 @@ def beside(
 ) -> list[int] | None:
     """Return the rows a lookup of some places is asked in, in a stream of a million events."""
     found = {slot: Occurrences(np.array(seq), np.array(seq)) for slot, seq in given.items()}
-    windows = rows_beside(plan_of(pattern), found, places, n_entries, 1_000_000)
+    windows = rows_of_neighbours(plan_of(pattern), found, places, n_entries, 1_000_000)
     if windows is None:
         return None
     assert windows.spans is None
