@@ -84,6 +84,16 @@ def units_of_work(cost: Callable[[CostParameters], float]) -> FloatArray:
     return np.array([cost(_with_weights(DEFAULT_PARAMETERS, one)) for one in alone], np.float64)
 
 
+def expected_seconds(units: FloatArray) -> float:
+    """Return what units of work (as `units_of_work` gives them) take by the default weights."""
+    return float(units @ _of(DEFAULT_PARAMETERS))
+
+
+def _of(parameters: CostParameters) -> FloatArray:
+    """Return the weights as an array, in order of `WEIGHTS`."""
+    return np.array([getattr(parameters, name) for name in WEIGHTS], dtype=np.float64)
+
+
 def _with_weights(parameters: CostParameters, weights: FloatArray) -> CostParameters:
     given: dict[str, Any] = dict(zip(WEIGHTS, weights.tolist(), strict=True))
     return replace(parameters, **given)
@@ -121,7 +131,7 @@ def fit_weights(
     (Huber's weights) and weights are drawn to their defaults by a ridge whose force is bounded.
     """
     _check(units, seconds)
-    known = np.array([getattr(defaults, name) for name in WEIGHTS], dtype=np.float64)
+    known = _of(defaults)
     measured = np.asarray(units.any(axis=0), dtype=np.bool_)
     scale = seconds + FLOOR_S
     # The overhead is the last unknown; it has no default to be drawn to.

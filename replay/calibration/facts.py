@@ -95,7 +95,7 @@ class Facts:
     time: str
     is_timestamp: bool
     time_per_event: float
-    """Mean time between events, in the stream's unit (microseconds of a timestamp)."""
+    """Typical time between events, in the stream's unit (microseconds of a timestamp)."""
     columns: tuple[Column, ...]
     """Indexed ones first, then those with even and with many values."""
 
@@ -137,15 +137,36 @@ def look_at(snapshot: Snapshot, indexed: frozenset[str]) -> Facts:
             columns.append(found)
     columns.sort(key=lambda one: (not one.indexed, not one.is_even, -one.n_distinct))
     del columns[COLUMNS_MAX:]
-    assert snapshot.t_min is not None
-    assert snapshot.t_max is not None
+    leaves = snapshot.leaves
     return Facts(
         snapshot.name,
         time,
         snapshot.time_type != "integer",
-        (snapshot.t_max - snapshot.t_min) / max(snapshot.n_events - 1, 1),
+        typical_time(leaves.t_min, leaves.t_max, leaves.count),
         tuple(columns),
     )
+
+
+def typical_time(t_min: IntArray, t_max: IntArray, count: IntArray) -> float:
+    """Return the time between events in the median block; 0 where no block has two events.
+
+    Not the mean over the stream: where it pauses for years, or was put together from recordings,
+    hardly any event is as far from the next one as that.
+
+    Parameters
+    ----------
+    t_min, t_max, count
+        First and last time and events of each block, shape (n,).
+
+    Examples
+    --------
+    >>> typical_time(np.array([0, 1000]), np.array([8, 1004]), np.array([5, 3]))
+    2.0
+    """
+    has_two = count > 1
+    if not has_two.any():
+        return 0.0
+    return float(np.median((t_max[has_two] - t_min[has_two]) / (count[has_two] - 1)))
 
 
 def _rank(type_: pa.DataType) -> int:

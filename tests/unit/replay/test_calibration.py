@@ -12,7 +12,7 @@ import pytest
 
 from chronicle import StreamSettings, create_store, open_store
 from chronicle.store import Stream
-from costmodel.calibration import WEIGHTS
+from costmodel.calibration import WEIGHTS, expected_seconds
 from costmodel.parameters import DEFAULT_PARAMETERS
 from replay.calibration.facts import look_at
 from replay.calibration.flow_operations import flow_operations
@@ -71,6 +71,22 @@ def test_operations_do_the_work_they_say(indexed: Stream) -> None:
     assert all(of["block_s"] == of["value_s"] == 0 for of in lookups)
     assert all(of["entry_s"] >= 1 for of in lookups)
     assert {of["seek_s"] for of in lookups} == {5, 10}  # a lookup is five jumps
+
+
+def test_no_replay_is_expected_to_take_all_the_time_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Sizes are told by what an event takes about; where many searches are open it takes more.
+    monkeypatch.setattr("replay.calibration.operations.EVENT_S", 1e-9)
+    snapshot = filled(tmp_path / "store", 20_000, block_events=4_000).snapshot()
+    facts = look_at(snapshot, frozenset())
+    slow = replace(facts, time_per_event=facts.time_per_event * 1_000)
+    seconds = 0.06
+    found = list(operations_on(snapshot, slow, seconds=seconds))
+    assert max(expected_seconds(one.units) for one in found) < seconds / 40
+    names = [one.name for one in found]
+    assert "one symbol: 4 blocks in sequence" in names
+    assert "two open gaps: 4 blocks in sequence" not in names
 
 
 def test_operations_on_windows_and_joins_do_the_work_they_say(indexed: Stream) -> None:

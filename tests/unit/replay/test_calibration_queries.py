@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chronicle import Snapshot, create_store
 from replay import query
-from replay.calibration.facts import Facts, look_at, quoted
+from replay.calibration.facts import Facts, look_at, quoted, typical_time
 from replay.calibration.probes import draw_query, lookup_probes, replay_probes
 from replay.running.statement import prepare
 from tests.helpers import fill_stream
@@ -100,6 +100,17 @@ def test_indexed_columns_come_first_and_drifting_ones_late(snapshot: Snapshot) -
 
 def test_window_is_as_long_as_so_many_events(snapshot: Snapshot) -> None:
     assert look_at(snapshot, frozenset()).window(100) == "200"  # two units of time an event
+
+
+def test_a_stream_that_pauses_has_the_pace_of_its_blocks(tmp_path: Path) -> None:
+    paused = [{**row, "t": row["t"] + (10**9 if i >= N // 2 else 0)} for i, row in
+              enumerate(some_rows())]  # fmt: skip
+    snapshot = filled(tmp_path / "store", paused, index=())
+    assert look_at(snapshot, frozenset()).window(100) == "200"
+
+
+def test_a_stream_with_one_event_has_a_window() -> None:
+    assert typical_time(np.array([7]), np.array([7]), np.array([1])) == 0.0
 
 
 def test_names_are_quoted() -> None:
