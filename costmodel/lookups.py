@@ -16,8 +16,8 @@ ENTRIES_MIN: Final = 100_000
 finding windows however few candidates there are."""
 
 CANDIDATES_MAX: Final = 0.25
-"""Candidates per entry of the next lookup up to which windows are worth finding: a sweep takes
-about as long for each as reading an entry."""
+"""Candidates per entry of the next lookup up to which windows are worth finding: a sweep takes 5 to
+35 ns for each event found, reading an entry 8 to 15. Half and a fifth of it gained nothing."""
 
 GIVEN_MAX: Final = 1.5
 """Events found so far per entry of the next lookup up to which they may be swept: where a sweep
