@@ -16,6 +16,7 @@ from indexing.cache import BoundedCache
 from indexing.config import ANSWER_CACHE_BYTES, INDEX_SETS_KEPT, RUN_CACHE_BYTES
 from indexing.cover import Segments, choose_runs, overlapping
 from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
+from indexing.fences import expect_entries
 from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind
 from indexing.lookup import Lookup, PlacedRun, look_up, look_up_within
@@ -172,8 +173,15 @@ class Index:
         candidates = self._keys.candidates(ranges)
         placement = self._placed()
         parts = [placement.parts[place] for place in placement.places_within(within)]
-        expected = sum(part.expect(candidates) for part in parts)
-        return max(expected, 1.0) if any(part.count(candidates)[1] for part in parts) else 0.0
+        counts = [part.count(candidates) for part in parts]
+        told = expect_entries(
+            [part.run.fences for part in parts if isinstance(part, PlacedRun)], candidates
+        )
+        # Of files of the tail, which come behind the runs, half of what may be.
+        told += [(least + most) / 2 for least, most in counts[len(told) :]]
+        bounded = zip(told, counts, strict=True)
+        expected = sum(min(max(about, least), most) for about, (least, most) in bounded)
+        return max(expected, 1.0) if any(most for _, most in counts) else 0.0
 
     def lookup(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -48,7 +49,7 @@ class Lookup:
     objects: pa.Array | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class PlacedRun:
     """A run as one snapshot sees it.
 
@@ -62,7 +63,7 @@ class PlacedRun:
     segments: Segments
     n_dead: int = 0
 
-    @property
+    @cached_property
     def n_live(self) -> int:
         """Entries taken from the run."""
         return sum(covered.n_entries for covered in self.run.cover) - self.n_dead
@@ -80,11 +81,6 @@ class PlacedRun:
         """Return the least and the most entries the run can hold of ``bounds``."""
         least, most = self.run.fences.count_between(bounds)
         return max(0, least - self.n_dead), min(most, self.n_live)
-
-    def expect(self, bounds: Bounds) -> float:
-        """Return about how many entries the run has of ``bounds``; see `Fences.expect_entries`."""
-        least, most = self.count(bounds)
-        return min(max(self.run.fences.expect_entries(bounds), least), most)
 
 
 @dataclass(frozen=True, slots=True)

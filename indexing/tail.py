@@ -85,10 +85,6 @@ class TailFile:
         n = reading.read(Room(reading.n_most)).n
         return n, n
 
-    def expect(self, bounds: Bounds) -> float:
-        """Return about how many events of the file have keys in ``bounds``: half of what may."""
-        return sum(self.count(bounds)) / 2
-
     def _is_small(self) -> bool:
         return self.file.n_events <= MEMTABLE_EVENTS
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing.bounds import to_bounds
-from indexing.fences import Fences
+from indexing.fences import Fences, expect_entries
 from indexing.key_range import KeyRange, KeyRanges
 from indexing.keys import KeyKind
 
@@ -39,3 +39,19 @@ def test_entries_between_are_those_of_groups_inside_and_of_groups_touched(
         most += count * any(low <= last and first <= high for first, last in asked)
         least += count * any(first <= low and high <= last for first, last in asked)
     assert of.count_between(bounds) == (least, most)
+
+
+@given(st.lists(fences(), max_size=4), ranges(), st.sampled_from([KeyKind.INTEGER, KeyKind.DOUBLE]))
+def test_runs_are_expected_to_hold_together_what_each_is_alone(
+    runs: list[Fences], wanted: KeyRanges, kind: KeyKind
+) -> None:
+    runs = [
+        Fences(run.low.astype(kind.numpy_type), run.high.astype(kind.numpy_type), run.count)
+        for run in runs
+    ]
+    bounds = to_bounds(wanted, kind)
+    together = expect_entries(runs, bounds)
+    assert together == [expect_entries([run], bounds)[0] for run in runs]
+    for run, expected in zip(runs, together, strict=True):
+        least, most = run.count_between(bounds)
+        assert least <= expected <= most
