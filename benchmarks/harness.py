@@ -68,8 +68,8 @@ class Timing:
 
 WARM = (
     "kept answers of lookups, plans and compiled statements are forgotten before every timed call, "
-    "outside the time; opened runs, footers, tree levels, times of a few blocks and the pages the "
-    "system keeps stay warm"
+    "outside the time; opened runs, footers, tree levels, times and keys of a few blocks and the "
+    "pages the system keeps stay warm"
 )
 """What a time of a query means, said beside every table of them."""
 

@@ -136,21 +136,11 @@ class SnapshotStatistics:
         """Least and most events whose attribute lies in ``ranges``, from fences alone."""
         return self._indexes.index(attribute).estimate_count(ranges, within=within)
 
-    @cached_property
+    @property
     def n_keys(self) -> float:
         """How many keys take turns, told from a few blocks; 1.0 without a key column."""
         name = self.key
-        if name is None or self.n_blocks == 0:
-            return 1.0
-        blocks = np.unique(np.linspace(0, self.n_blocks - 1, KEY_BLOCKS, dtype=np.int64))
-        try:
-            column = self.sample_columns(blocks, [name])[name]
-        except StorageError:  # a plan may have no need of the file that cannot be read
-            return 1.0
-        counts = self.leaves.count[blocks]
-        pieces = zip((np.cumsum(counts) - counts).tolist(), counts.tolist(), strict=True)
-        near = [to_objects(column.slice(first, n), name) for first, n in pieces]
-        return count_keys(number_keys(near))
+        return 1.0 if name is None else _keys_in_turn(self._snapshot, name)
 
     def crowding(self, within: int) -> float:
         """How many times as full windows are that begin at events, told from a few blocks."""
@@ -208,10 +198,26 @@ def _some_times(snapshot: Snapshot) -> tuple[IntArray, ...]:
     return tuple(np.split(times, np.cumsum(leaves.count[blocks])[:-1]))
 
 
+@lru_cache(SNAPSHOTS_CACHED)
+def _keys_in_turn(snapshot: Snapshot, key: str) -> float:
+    if snapshot.n_blocks == 0:
+        return 1.0
+    blocks = np.unique(np.linspace(0, snapshot.n_blocks - 1, KEY_BLOCKS, dtype=np.int64))
+    try:
+        column = snapshot.read_blocks(blocks, [key]).column(key)
+    except StorageError:  # a plan may have no need of the file that cannot be read
+        return 1.0
+    counts = snapshot.leaves.count[blocks]
+    pieces = zip((np.cumsum(counts) - counts).tolist(), counts.tolist(), strict=True)
+    near = [to_objects(column.slice(first, n), key) for first, n in pieces]
+    return count_keys(number_keys(near))
+
+
 def clear_statistics() -> None:
     """Forget what is kept of snapshots for planning: with their statistics go their plans.
 
-    What the times of a few blocks tell (`SnapshotStatistics.crowding`) stays, as trees and opened
-    runs do: it holds of the snapshot whatever is asked, and any query on it has it read once.
+    What the times and keys of a few blocks tell (`SnapshotStatistics.crowding`, ``n_keys``) stays,
+    as trees and opened runs do: it holds of the snapshot whatever is asked, and any query on it
+    has it read once.
     """
     _cached_statistics.cache_clear()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import Store, StreamSettings, create_store
+from chronicle import Snapshot, Store, StreamSettings, create_store
 from chronicle.append import append
 from chronicle.store import Stream
 from costmodel import CostParameters
@@ -17,7 +17,7 @@ from indexing import KeyRanges, RunWriter
 from indexing.index import Index
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
-from replay.engines.statistics import SnapshotStatistics, statistics_of
+from replay.engines.statistics import SnapshotStatistics, clear_statistics, statistics_of
 from replay.planning import beside
 
 N_EVENTS = 1000
@@ -316,6 +316,16 @@ def test_keys_that_take_turns_are_counted(
     assert statistics.key == name
     # Blocks of ten events have two keys, five events each: of 90 ordered pairs 40 agree.
     assert statistics.n_keys == pytest.approx(90 / 40 if name else 1.0, rel=0.3)
+
+
+def test_keys_are_counted_once_for_a_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = fill(tmp_path, "k").stream("s").snapshot()
+    counted = statistics_of(snapshot).n_keys
+    clear_statistics()
+    monkeypatch.setattr(Snapshot, "read_blocks", None)
+    assert statistics_of(snapshot).n_keys == counted
 
 
 def test_key_of_doubles_tells_no_objects_apart(tmp_path: Path) -> None:
