@@ -82,11 +82,12 @@ class Spread:
             the mean of the others.
         """
         bounds = self.bounds
-        values = 1.0 if isinstance(bounds, TimeBounds) else np.minimum(bounds.n_values / count, 1.0)
         inside = np.ones(len(count))
         if self.numbers is not None and self.measures(ranges):
-            inside = self.numbers.inside(ranges)
-        shares = np.where(admitted, np.minimum(inside, 1.0) * values, 0.0)
+            inside = np.minimum(self.numbers.inside(ranges), 1.0)
+        if not (isinstance(bounds, TimeBounds) or (bounds.n_values >= count).all()):
+            inside *= np.minimum(bounds.n_values / count, 1.0)
+        shares = np.where(admitted, inside, 0.0)
         if isinstance(bounds, TimeBounds) or bounds.known.all():
             return shares
         known = float(shares[bounds.known].mean()) if bounds.known.any() else 1.0
@@ -148,15 +149,14 @@ class _Numbers:
     high: FloatArray
     step: float
     """Least distance of two values: integers are one apart."""
-    shape: _Shape | None
-    """None where values lie evenly."""
+    shape: _Shape
     span: FloatArray
     """From least to greatest, both included."""
     is_measured: bool
     """Whether every span is more than nothing, and finite."""
 
     @classmethod
-    def of(cls, low: FloatArray, high: FloatArray, step: float, shape: _Shape | None) -> _Numbers:
+    def of(cls, low: FloatArray, high: FloatArray, step: float, shape: _Shape) -> _Numbers:
         with np.errstate(all="ignore"):
             span = high - low + step
         is_measured = bool((np.isfinite(span) & (span > 0)).all())
@@ -165,35 +165,36 @@ class _Numbers:
     @classmethod
     def of_times(cls, bounds: TimeBounds) -> _Numbers:
         low, high = bounds.minimum.astype(np.float64), bounds.maximum.astype(np.float64)
-        return cls.of(low, high, 1.0, None)
+        return cls.of(low, high, 1.0, _Shape.unknown(len(low)))
 
     def inside(self, ranges: KeyRanges) -> FloatArray:
         """Return the part of each block's values that lies in the ranges, shape (n,)."""
+        from replay.planning.kernels import add_parts, lay_over
+
+        low, high, span, shape = self.low, self.high, self.span, self.shape
+        inside = np.zeros(len(low))
         with np.errstate(all="ignore"):
-            inside = np.zeros(len(self.low))
             for r in ranges.ranges:
-                first, length = self._cut(r)
-                even = np.maximum(length, 0.0) / self.span
-                if self.shape is not None:
-                    even = self.shape.part(2.0 * (first - self.low) / self.span - 1.0, even)
-                inside += even
+                ends = self._ends(r)
+                start, even, part = lay_over(
+                    low, high, span, self.step, *ends, shape.mean, shape.second
+                )
+                shape.heap(part, start, even)
+                add_parts(inside, part, even, LEAST)
         if self.is_measured:
             return inside
         covered = np.where(self.span > 0, inside, 1.0)
         # A span that reaches to infinity says nothing of what lies inside.
         return np.nan_to_num(covered, nan=0.0, posinf=1.0)
 
-    def _cut(self, r: KeyRange) -> tuple[FloatArray, FloatArray]:
-        """Return where a range begins within each block's span, and its length there.
-
-        The length is negative where the range lies outside.
-        """
-        first, last = self.low, self.high
+    def _ends(self, r: KeyRange) -> tuple[float, float]:
+        """Return the ends of a range, both included; infinities where it has none."""
+        first, last = -np.inf, np.inf
         if r.low is not None:
-            first = np.maximum(first, float(r.low) + (0.0 if r.low_closed else self.step))
+            first = float(r.low) + (0.0 if r.low_closed else self.step)
         if r.high is not None:
-            last = np.minimum(last, float(r.high) - (0.0 if r.high_closed else self.step))
-        return first, last - first + self.step
+            last = float(r.high) - (0.0 if r.high_closed else self.step)
+        return first, last
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,30 +229,30 @@ class _Shape:
             second = 1.5 * (variance + mean * mean) - 0.5
             return cls(mean, second, humped, weight, slope, ends[1] - ends[0])
 
-    def part(self, start: FloatArray, even: FloatArray) -> FloatArray:
-        """Return the part of the values that lies in a range, shape (n,).
+    @classmethod
+    def unknown(cls, n: int) -> _Shape:
+        """Return the shape of n blocks of which no moments are known: values lie evenly."""
+        nothing, none = np.full(n, np.nan), np.empty(0)
+        return cls(nothing, nothing, np.empty(0, dtype=np.int64), none, none, none)
+
+    def heap(self, part: FloatArray, start: FloatArray, even: FloatArray) -> None:
+        """Put what lies in a hump in place of what would lie flat.
 
         Parameters
         ----------
-        start
-            Where it begins.
-        even
-            Half its length: the part if values were even, and the answer where no moments are
-            known.
+        part
+            Part of the values that lies in a range if they lie flat, shape (n,); changed.
+        start, even
+            Where the range begins, and half its length: the part of even values.
         """
-        stop = start + 2.0 * even
-        # The integral of 1/2 + 3/2 mean y + 5/2 second (3 y^2 - 1) / 2 from start to stop.
-        tilt = 1.5 * self.mean * (start + stop)
-        bend = 2.5 * self.second * (start * (start + stop) + stop * stop - 1.0)
-        part = even * (1.0 + tilt + bend)
-        if len(self.humped):
-            flat = part[self.humped]
-            mean = self.mean[self.humped]
-            below = [_logistic(self.slope * (y[self.humped] - mean)) for y in (start, stop)]
-            hump = (below[1] - below[0]) / self.whole
-            part[self.humped] = flat + self.weight * (hump - flat)
-        part = np.maximum(part, LEAST * even)
-        return np.where(np.isfinite(part), part, even)
+        at = self.humped
+        if not len(at):
+            return
+        first, flat, mean = start[at], part[at], self.mean[at]
+        stop = first + 2.0 * even[at]
+        below = [_logistic(self.slope * (y - mean)) for y in (first, stop)]
+        hump = (below[1] - below[0]) / self.whole
+        part[at] = flat + self.weight * (hump - flat)
 
 
 def _logistic(z: FloatArray) -> FloatArray:
@@ -260,4 +261,5 @@ def _logistic(z: FloatArray) -> FloatArray:
 
 def _filled(values: pa.Array) -> FloatArray:
     filled = values.fill_null(0) if values.null_count else values
-    return np.asarray(filled.to_numpy(), dtype=np.float64)
+    # A copy, since Arrow's cannot be written to, which kernels would be compiled for once more.
+    return np.array(filled.to_numpy(), dtype=np.float64)
