@@ -149,6 +149,9 @@ def _sweep(
 ) -> BoolArray:
     """Return which of at least one bucket survive, each looked at by itself."""
     n = len(buckets)
+    if all(mask is None or mask.all() for mask in masks) and (buckets.count > 1).all():
+        # A match may begin in any bucket and end there: no basic block must leave it.
+        return np.ones(n, dtype=np.bool_)
     reach = [_reach(masks[a:b], buckets.count) for a, b in shape.blocks]
     end = reach[0][0]
     for earliest, _ in reach[1:]:

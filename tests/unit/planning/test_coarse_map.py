@@ -88,6 +88,14 @@ def test_block_of_one_event_holds_one_symbol():
     assert stretches_of(query, SmallStatistics(stream("A."), 1)) == []
 
 
+def test_blocks_of_one_event_that_all_admit_both_symbols_may_lie_too_far_apart():
+    query = seq(A, B)
+    defines = [compare(">=", "a", 0)] * 2
+    for within, expected in ((9, []), (10, [[0, 3]])):
+        statistics = SmallStatistics(stream("AAA", step=10), 1)
+        assert stretches_of(query_of(query, defines, within=within), statistics) == expected
+
+
 def test_bounded_pattern_without_time_window_has_a_window_in_rows():
     rows_ = stream("A..." + "...." + "...." + "B...")
     near = query_of(seq(A, Repeat(C, 0, 20), B), [EQUALS[0], EQUALS[1], None])
