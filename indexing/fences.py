@@ -137,6 +137,17 @@ class Fences:
         most = int(counts.sum())
         return most - int(counts[selection.rim].sum()), most
 
+    def _rims(self, bounds: Bounds) -> list[int]:
+        """Return the groups that may hold keys inside the ranges and others outside."""
+        if len(bounds) != 1:
+            selection = self.select(bounds)
+            return list(selection.groups[selection.rim].tolist())
+        first, end, first_whole, end_whole = self._touched(bounds)
+        return [
+            *range(first, min(first_whole, end)),
+            *range(max(first, first_whole, end_whole), end),
+        ]
+
     @cached_property
     def _repeated(self) -> float:
         """Part of the borders between groups that one key lies across."""
@@ -182,14 +193,13 @@ def expect_entries(runs: Sequence[Fences], bounds: Bounds) -> list[float]:
     """
     if bounds.kind is KeyKind.STRING:
         return [sum(run.count_between(bounds)) / 2 for run in runs]
-    selections = [run.select(bounds) for run in runs]
-    rims = [selection.groups[selection.rim] for selection in selections]
-    least = [run.count_entries(s)[0] for run, s in zip(runs, selections, strict=True)]
-    n_rims = sum(map(len, rims))
-    if n_rims == 0:
+    rims = [run._rims(bounds) for run in runs]
+    least = [run.count_between(bounds)[0] for run in runs]
+    with_rims = [(run, rim) for run, rim in zip(runs, rims, strict=True) if len(rim)]
+    if not with_rims:
         return [float(n) for n in least]
     low, high, count = (
-        np.concatenate([getattr(run, name)[rim] for run, rim in zip(runs, rims, strict=True)])
+        np.concatenate([getattr(run, name)[rim] for run, rim in with_rims])
         for name in ("low", "high", "count")
     )
     repeated = np.repeat([run._repeated for run in runs], [len(rim) for rim in rims])

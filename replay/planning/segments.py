@@ -86,7 +86,7 @@ class Pool:
     """First of each run, as a position in ``blocks``, shape (n,)."""
     events: FloatArray
     """Events of each run, shape (n,)."""
-    count: IntArray
+    count: FloatArray
     """Events of each block that remains, shape (n_remaining,)."""
 
     @classmethod
@@ -94,8 +94,9 @@ class Pool:
         """Pool the blocks set in a mask, of which at least one must be."""
         blocks = np.flatnonzero(remaining)
         starts = np.arange(0, len(blocks), -(-len(blocks) // POOLS_MAX))
-        events = np.add.reduceat(count[blocks], starts).astype(np.float64)
-        return cls(blocks, starts, events, count[blocks])
+        inside = count[blocks]
+        events = np.add.reduceat(inside, starts).astype(np.float64)
+        return cls(blocks, starts, events, inside.astype(np.float64))
 
     def mean(self, values: FloatArray) -> FloatArray:
         """Return the mean of a value of blocks over the events of each run, shape (n,)."""
