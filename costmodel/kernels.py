@@ -144,8 +144,10 @@ def cover(  # type: ignore[no-untyped-def]
     density = np.empty((n_basic, n_plans))
     rate = np.empty((n_basic, n_plans))
     term = np.empty((n_basic, n_plans, len(points)), np.complex128)
+    # What the transform of all has of a block, and what takes the block out of it again.
+    factor, taken_out = np.empty_like(term), np.empty_like(term)
     by_set = np.array([n < 62 and (1 << n) <= n_plans for n in n_members])
-    transform = np.empty(len(points), np.complex128)
+    transform, others = np.empty((2, len(points)), np.complex128)
     spent = np.empty((2, len(points)), np.complex128)
     n_spent = np.empty(2)
     near = np.empty(len(points), np.complex128)
@@ -159,6 +161,7 @@ def cover(  # type: ignore[no-untyped-def]
         # All is summed up to the window's end, 1 / z, which lies half a step further than whole
         # steps do; and one block is taken out, 1 + z / x, with its half step.
         lag = np.exp(-2.0 * half * points)
+        summed = lag / points
         for b in range(n_basic):
             for row in range(1 << n_members[b] if by_set[b] else n_plans):
                 code = row if by_set[b] else codes[b, row]
@@ -168,8 +171,11 @@ def cover(  # type: ignore[no-untyped-def]
                 known = min(max(math.exp(together), DENSITY_MIN), DENSITY_MAX)
                 density[b, row] = known if code else _UNUSED
                 rate[b, row] = _rate(known / n_keys) * window
+                x = rate[b, row]
                 for z in range(len(points)):
-                    term[b, row, z] = _inverse(rate[b, row], points[z])
+                    term[b, row, z] = _inverse(x, points[z])
+                    factor[b, row, z] = x * term[b, row, z] * shift[z]
+                    taken_out[b, row, z] = summed[z] + complex(lag[z].real / x, lag[z].imag / x)
         for p in range(n_plans):
             first = rarest = second = -1
             least = next_least = _UNUSED
@@ -207,20 +213,26 @@ def cover(  # type: ignore[no-untyped-def]
                 n_spent[0] += left
                 n_spent[1] += right
                 for z in range(len(points)):
-                    transform[z] *= rate[b, row] * term[b, row, z] * shift[z]
-                    spent[0, z] += left * term[b, row, z]
-                    spent[1, z] += right * term[b, row, z]
-            x_first = rate[first, codes[first, p] if by_set[first] else p]
-            x_rarest = rate[rarest, codes[rarest, p] if by_set[rarest] else p]
-            summed = lag / points
-            of_first = _invert(transform, summed + lag / x_first, weights)
-            others = transform * (summed + lag / x_rarest)
+                    transform[z] *= factor[b, row, z]
+                if left > 0.0:
+                    for z in range(len(points)):
+                        spent[0, z] += left * term[b, row, z]
+                if right > 0.0:
+                    for z in range(len(points)):
+                        spent[1, z] += right * term[b, row, z]
+            of_rarest = codes[rarest, p] if by_set[rarest] else p
+            of_first = codes[first, p] if by_set[first] else p
+            x_rarest = rate[rarest, of_rarest]
+            first_density = density[first, of_first]
+            begins = _invert(transform, taken_out[first, of_first], weights)
+            for z in range(len(points)):
+                others[z] = transform[z] * taken_out[rarest, of_rarest, z]
             near[:] = 1.0
             fits = max(_invert(others, near, weights), _PROBABILITY_MIN)
-            of_first = min(max(of_first, 0.0), 1.0)
+            begins = min(max(begins, 0.0), 1.0)
             distinct = 1.0
             if second < 0:
-                of_first = 1.0
+                begins = 1.0
             else:
                 # Occurrences of the rarest block without one of the next between them have their
                 # candidates in common: only the nearest counts.
@@ -242,7 +254,6 @@ def cover(  # type: ignore[no-untyped-def]
                 length += max(positions + (window - 1.0) - lost, 0.0)
             length = min(length, events)
             clumps = -math.log1p(-min(least * distinct, DENSITY_MAX))
-            first_density = density[first, codes[first, p] if by_set[first] else p]
             touched, read, pieces = _read(
                 clumps,
                 length,
@@ -251,13 +262,13 @@ def cover(  # type: ignore[no-untyped-def]
                 segment_stretches[s],
                 bridge,
             )
-            out[CANDIDATES, p, s] = events * first_density * of_first
+            out[CANDIDATES, p, s] = events * first_density * begins
             out[LENGTH, p, s] = length
             out[SHARE, p, s] = -math.expm1(-clumps * length)
             out[TOUCHED, p, s] = touched
             out[BLOCKS, p, s] = read
             out[STRETCHES, p, s] = pieces
-            out[SEARCHES, p, s] = of_first if first == 0 else 0.0
+            out[SEARCHES, p, s] = begins if first == 0 else 0.0
     return out
 
 
