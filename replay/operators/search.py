@@ -187,18 +187,27 @@ def search(
         What stands for texts where conditions order them, see `to_conditions`.
     """
     settings = _settings(program, final=final, newest=newest)
-    rows = _owned(rows)
+    rows = _in_place(rows)
     if program.pattern.fixed is not None:
         return _search_fixed(program, rows, segments, settings)
     return _search_machine(program, rows, segments, settings, ranks)
 
 
-def _owned(rows: Rows) -> Rows:
-    """Return the rows in contiguous, writable memory: one signature for every kernel call."""
-    times = rows.times if rows.times.flags.writeable else rows.times.copy()
-    return Rows(
-        rows.words, times, np.ascontiguousarray(rows.leaves), np.ascontiguousarray(rows.known)
-    )
+def _in_place(rows: Rows) -> Rows:
+    """Return the rows in contiguous memory, with times that are only read.
+
+    One signature for every kernel call: most times come from Arrow, which lets nobody write to
+    them, and to copy those would cost as much again as a search that finds little.
+    """
+    times, leaves, known = read_only(rows.times), rows.leaves, rows.known
+    return Rows(rows.words, times, np.ascontiguousarray(leaves), np.ascontiguousarray(known))
+
+
+def read_only(array: IntArray) -> IntArray:
+    """Return a view of the array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _settings(program: MatchProgram, *, final: bool, newest: int) -> IntArray:

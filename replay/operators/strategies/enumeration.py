@@ -12,7 +12,7 @@ from replay.operators.conditions.kernels import N_FAULTS
 from replay.operators.conditions.state import new_mapped, to_conditions
 from replay.operators.config import STEPS_MAX
 from replay.operators.program import MatchProgram
-from replay.operators.search import Rows
+from replay.operators.search import Rows, read_only
 from replay.operators.strategies import kernels
 from replay.operators.strategies.automaton import StrategyCode
 from replay.operators.strategies.runs.kernels import (
@@ -179,12 +179,7 @@ def to_data(segments: Segments) -> Data:
     rows = segments.rows
     words = np.ascontiguousarray(rows.words)
     places = segments.ends, segments.begins, segments.opens, segments.closes
-    return Data(words, _owned(rows.times), *places)
-
-
-def _owned(array: IntArray) -> IntArray:
-    """Return the array in writable memory: one signature for every kernel call."""
-    return array if array.flags.writeable else array.copy()
+    return Data(words, read_only(rows.times), *places)
 
 
 def _settings(

@@ -222,6 +222,32 @@ def test_stretches_pushed_at_once_match_as_pushed_one_by_one(events, asked, data
         assert np.array_equal(getattr(left, name), getattr(right, name)), name
 
 
+@pytest.mark.parametrize(
+    ("pattern", "kernel"),
+    [
+        pytest.param(Concat((A, B)), "find_fixed", id="fixed"),
+        pytest.param(Concat((A, Repeat(B, 1, None))), "find_matches", id="repeated"),
+    ],
+)
+def test_times_that_arrow_lends_are_searched_where_they_lie(pattern, kernel, monkeypatch) -> None:
+    program = compile_program(query(pattern, [is_letter("a"), is_letter("b")], within=5))
+    lent = program.prepare(letters("abcab"))
+    assert not lent.times.flags.writeable
+    in_place = []
+
+    def spy(*arguments):
+        arrays = [given for given in arguments if isinstance(given, np.ndarray)]
+        in_place.append(any(np.shares_memory(array, lent.times) for array in arrays))
+        return original(*arguments)
+
+    original = getattr(search.kernels, kernel)
+    monkeypatch.setattr(search.kernels, kernel, spy)
+    matcher = PatternMatcher(program)
+    matcher.push_stretches(lent, np.array([0]), np.array([5]), np.array([0]))
+    assert matcher.take().first_seq.tolist() == [0, 3]
+    assert in_place == [True]
+
+
 def test_a_partition_begins_anew_in_every_stretch_and_numbers_its_matches_on() -> None:
     #  three stretches: partition 0 has a b | . a | b, partition 1 has . | a b | a b
     table = pa.table(
