@@ -85,16 +85,22 @@ def cut_units(
     Returns
     -------
     list of list of Piece
-        In stream order; a short stretch lies within one unit, a long one spans several.
+        In stream order; a stretch of up to ``unit_events`` events lies within one unit, a longer
+        one may span several.
     """
     units: list[list[Piece]] = []
     unit: list[Piece] = []
     room = unit_events
-    for first, last in stretches.tolist():
+    sizes = (bases[stretches[:, 1]] - bases[stretches[:, 0]]).tolist()
+    for (first, last), n_events in zip(stretches.tolist(), sizes, strict=True):
+        # One that is cut is searched in several goes, each of which copies the rows it is given.
+        is_cut = n_events > unit_events and not whole
         at = first
         while at < last:
-            limit = int(np.searchsorted(bases, bases[at] + room, side="left"))
-            until = last if whole else min(max(limit, at + 1), last)
+            until = last
+            if is_cut:
+                limit = int(np.searchsorted(bases, bases[at] + room, side="left"))
+                until = min(max(limit, at + 1), last)
             unit.append(Piece(at, until, at == first, until == last))
             room -= int(bases[until] - bases[at])
             at = until

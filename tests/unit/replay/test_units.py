@@ -1,0 +1,52 @@
+"""Stretches of blocks cut into units: what is read and evaluated at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from replay.engines.local import cut_units
+
+# Ten blocks of ten events.
+BASES = np.arange(0, 101, 10)
+
+
+def units_of(stretches: list[tuple[int, int]], unit_events: int, *, whole: bool = False):
+    """Return units as lists of (first block, last block, begins, ends)."""
+    ranges = np.array(stretches, dtype=np.int64).reshape(-1, 2)
+    units = cut_units(ranges, BASES, unit_events, whole=whole)
+    return [[(p.first_block, p.last_block, p.begins, p.ends) for p in unit] for unit in units]
+
+
+def test_a_stretch_that_fits_into_a_unit_is_not_cut_where_one_is_nearly_full() -> None:
+    #  25 events a unit: the first holds 20 when a stretch of 20 comes, and is closed behind it
+    assert units_of([(0, 2), (3, 5), (6, 7)], 25) == [
+        [(0, 2, True, True), (3, 5, True, True)],
+        [(6, 7, True, True)],
+    ]
+
+
+def test_a_stretch_longer_than_a_unit_is_cut_at_the_next_block() -> None:
+    #  25 events a unit: one block fills 10 of the first, 15 are left and two blocks taken
+    assert units_of([(0, 1), (2, 7)], 25) == [
+        [(0, 1, True, True), (2, 4, True, False)],
+        [(4, 7, False, True)],
+    ]
+
+
+def test_no_stretch_is_cut_where_all_of_it_is_needed_at_once() -> None:
+    assert units_of([(0, 1), (2, 9)], 25, whole=True) == [[(0, 1, True, True), (2, 9, True, True)]]
+
+
+@pytest.mark.parametrize("unit_events", [1, 10, 25, 1000])
+def test_units_hold_every_block_once_and_in_order(unit_events: int) -> None:
+    stretches = np.array([(0, 3), (4, 5), (6, 10)])
+    pieces = [piece for unit in cut_units(stretches, BASES, unit_events) for piece in unit]
+    blocks = [b for piece in pieces for b in range(piece.first_block, piece.last_block)]
+    assert blocks == [0, 1, 2, 4, 6, 7, 8, 9]
+    assert [piece.first_block for piece in pieces if piece.begins] == [0, 4, 6]
+    assert [piece.last_block for piece in pieces if piece.ends] == [3, 5, 10]
+
+
+def test_no_stretch_makes_no_unit() -> None:
+    assert units_of([], 25) == []
