@@ -118,7 +118,9 @@ def enumerate_matches(
     n_keys = min(len(rows) * code.n_states, MEMO_MAX)
     size = 1 if settings[kernels.ACROSS] else 1 << (n_keys - 1).bit_length()
     across = None
+    n_followed = 0
     if settings[kernels.ACROSS]:
+        n_followed = 0 if code.semantics is Semantics.SKIP_TILL_ANY else len(rows)
         leaves, known = np.ascontiguousarray(rows.leaves), np.ascontiguousarray(rows.known)
         conditions = to_conditions(program.across, leaves, known, ranks)
         across = conditions, new_mapped(program.across, len(rows))
@@ -127,7 +129,7 @@ def enumerate_matches(
         settings,
         cursor.rows,
         cursor.symbols,
-        tuple(_scratch(code)),
+        tuple(_scratch(code, n_followed)),
         (np.zeros(size, np.int64), np.zeros(size, np.int64)),
         tuple(to_data(segments)),
         tuple(to_tables(program)),
@@ -201,7 +203,7 @@ def _settings(
     return settings
 
 
-def _scratch(code: StrategyCode) -> kernels.Scratch:
+def _scratch(code: StrategyCode, n_followed: int) -> kernels.Scratch:
     n, n_negated = code.n_states, len(code.negated)
     return kernels.Scratch(
         waiting=np.empty(n, np.int32),
@@ -212,6 +214,8 @@ def _scratch(code: StrategyCode) -> kernels.Scratch:
         latest=np.empty(n_negated, np.int64),
         nearest=np.zeros(n_negated, np.int64),
         stamp=np.zeros(1, np.int64),
+        taken=np.full(n_followed, -1),
+        ends=np.full(n_followed, -1),
     )
 
 

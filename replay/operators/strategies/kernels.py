@@ -6,7 +6,8 @@ in order before symbols do; a leaf is the rows of a match, whose symbols are the
 Nothing recurses, and nothing is kept but the path.
 
 Where no condition looks across rows, the set of states is exact. Otherwise it may be too large,
-and a mapping that witnesses each node is kept bound.
+and a mapping that witnesses each node is kept bound. There the runs of a start are followed first,
+unless they are too many or may pass over any row: only rows that they map are then searched.
 """
 
 # A kernel is one loop over state that would be copied at every call if it were cut in two,
@@ -20,13 +21,14 @@ import numpy as np
 from numba import njit
 
 from replay.operators.conditions.kernels import N_FAULTS
-from replay.operators.strategies.across.kernels import clear, may_go_on, release, witness
+from replay.operators.strategies.across.kernels import clear, follow_runs, release, witness
 from replay.operators.strategies.across.kernels import emit as emit_across
 from replay.operators.strategies.runs.kernels import (
     ANY,
     CONTIGUOUS,
     N_OUT,
     N_ROWS_OUT,
+    NEXT,
     NO,
     STEPS,
     Bools,
@@ -37,6 +39,7 @@ from replay.operators.strategies.runs.kernels import (
     Out,
     Span,
     Tables,
+    advance,
     deeper,
     find_latest,
     is_after,
@@ -54,8 +57,8 @@ from replay.operators.strategies.runs.kernels import (
 )
 
 CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
-RUNS_DIGEST = "9c3f4b933725daa6510a21c362e64fe50ba2a51d1ba588de0863efd96ea13e6c"
-ACROSS_DIGEST = "a7cdc4a175447f6002d6da7390b7badeaa9aa7f12f6eb9795dc6fd2d08a46d23"
+RUNS_DIGEST = "a7a46e534c0b707e967c3e606c4866813cfa351e12fdf4353ed09e6cce99d35f"
+ACROSS_DIGEST = "31675f621f95f6206dfdf1d961901294fe1c842b374ba6b3831d07ab80b3813f"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 
@@ -87,6 +90,11 @@ STATUS_FULL = 1
 STATUS_OPEN = 2
 STATUS_STEPS = 3
 
+STEPS_AHEAD = 1 << 16
+STEPS_AHEAD_A_ROW = 16
+"""Steps by which the runs of a start are followed before its matches are searched, and more for
+each row of its window. Runs that fork more often are not: searching takes at least as long."""
+
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
@@ -111,6 +119,10 @@ class Scratch(NamedTuple):
     nearest: IntArray
     stamp: IntArray
     """Number of the search under way, shape (1,)."""
+    taken: IntArray
+    """By row: the last start of which some run maps it. Empty where that is not looked for."""
+    ends: IntArray
+    """By row: the last start of which some run may be told there. Empty likewise."""
 
 
 @uncounted
@@ -260,7 +272,7 @@ def _leave(depth, keep_dead, memo, stamp, path):  # type: ignore[no-untyped-def]
 
 
 @uncounted
-def _next_row(depth, last, semantics, path, data, tables):  # type: ignore[no-untyped-def]
+def _next_row(depth, last, semantics, taken, path, data, tables):  # type: ignore[no-untyped-def]
     """Next row that may be mapped after those of the path, or that changes a state; -1: none."""
     row = path.ahead[depth]
     need = _NONE
@@ -276,11 +288,15 @@ def _next_row(depth, last, semantics, path, data, tables):  # type: ignore[no-un
         need |= tables.watched
         while row < last and data.words[row] & need == 0:
             row += 1
+    if semantics == NEXT and taken.size:
+        # No run goes on at another row, and conditions tell what rows between do to it.
+        while row < last and taken[row] != path.rows[0]:
+            row += 1
     return row
 
 
 @uncached
-def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, memo, stamp, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, taken, memo, stamp, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write the matches from the first to the last row of the span, in order.
 
     Returns a status and the path, which may have grown.
@@ -319,7 +335,7 @@ def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, memo, 
             if not stays:
                 row = last  # no mapping of these rows is a run
         if stays:
-            row = _next_row(depth, last, semantics, path, data, tables)
+            row = _next_row(depth, last, semantics, taken, path, data, tables)
             progress[STEPS] += 1
             if row >= 0:
                 path.ahead[depth] = row
@@ -356,43 +372,6 @@ def _pass_row(depth, row, semantics, sure, path, data, tables):  # type: ignore[
     path.ahead[depth] = row + 1
 
 
-@uncounted
-def _advance(row, span, settings, sure, waiting, n_waiting, found, marks, data, tables):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Let all runs of a start see a row: states of those that map it, then of those that wait.
-
-    Returns how many states ``found`` and ``waiting`` hold.
-    """
-    word = data.words[row]
-    n_found = 0
-    for k in range(1 if row == span.first else n_waiting):
-        state = span.begin if row == span.first else waiting[k]
-        ways = word & tables.ways[state]
-        while ways:
-            target = tables.step[state, lowest(ways)]
-            ways &= ways - _ONE
-            if not marks[target]:
-                marks[target] = True
-                found[n_found] = target
-                n_found += 1
-    for k in range(n_found):
-        marks[found[k]] = False
-    n_kept = 0
-    for k in range(n_waiting):
-        state = passed(waiting[k], word, settings[SEMANTICS], tables, sure)
-        if state >= 0 and not marks[state]:
-            marks[state] = True
-            waiting[n_kept] = state
-            n_kept += 1
-    for k in range(n_found):
-        if tables.ways[found[k]] and not marks[found[k]]:
-            marks[found[k]] = True
-            waiting[n_kept] = found[k]
-            n_kept += 1
-    for k in range(n_kept):
-        marks[waiting[k]] = False
-    return n_found, n_kept
-
-
 @uncached
 def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write the matches that begin with a row and end after ``progress[DONE_ROW]``, in order.
@@ -415,11 +394,20 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
     scratch.nearest[:] = 0
     if settings[LOOKS_BEFORE]:
         find_latest(first, settings[WITHIN], scratch.latest, data, tables)
+    stop = limit
+    if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
+        if scratch.ends.size:
+            # The states allow many more runs than the conditions do.
+            patience = STEPS_AHEAD + STEPS_AHEAD_A_ROW * (limit - first)
+            waits, stop, path = follow_runs(first, begin, limit, semantics, patience, scratch.taken, scratch.ends, path, data, tables, across, progress)  # fmt: skip  # noqa: E501
+            progress[STEPS] = 0
+            closed |= not waits
     n_waiting = 0
     row = first
-    while row < limit:
-        n_found, n_waiting = _advance(row, span, settings, sure, scratch.waiting, n_waiting, scratch.found, scratch.marks, data, tables)  # fmt: skip  # noqa: E501
-        if row > progress[DONE_ROW] and n_found:
+    while row < stop:
+        n_found, n_waiting = advance(row, span, semantics, sure, scratch.waiting, n_waiting, scratch.found, scratch.marks, data, tables)  # fmt: skip  # noqa: E501
+        is_told = scratch.ends.size == 0 or scratch.ends[row] == first
+        if row > progress[DONE_ROW] and n_found and is_told:
             before, after = _NONE, _NONE
             if settings[LOOKS_BEFORE]:
                 before = seen_before(row, settings[WITHIN], scratch.latest, data)
@@ -448,7 +436,7 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
                 rows = resumed_rows if goes_on else resumed_rows[:0]
                 scratch.stamp[0] += 1
                 before_search = progress[N_OUT]
-                status, path = _search(span, settings, rows, resumed_symbols, scratch.finals, scratch.reach, memo, scratch.stamp[0], path, data, tables, across, out, progress)  # fmt: skip  # noqa: E501
+                status, path = _search(span, settings, rows, resumed_symbols, scratch.finals, scratch.reach, scratch.taken, memo, scratch.stamp[0], path, data, tables, across, out, progress)  # fmt: skip  # noqa: E501
                 if status != STATUS_DONE:
                     progress[DONE_ROW] = row - 1
                     progress[RESUMES] = progress[N_OUT] > before_search
@@ -460,15 +448,9 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
             need = tables.watched
             for k in range(n_waiting):
                 need |= tables.ways[scratch.waiting[k]]
-            while row < limit and data.words[row] & need == 0:
+            while row < stop and data.words[row] & need == 0:
                 row += 1
     progress[DONE_ROW] = end - 1
-    if across is not None:
-        # What the states allow, conditions may have ended.
-        waits = not closed
-        if waits and semantics != ANY:
-            waits, path = may_go_on(first, begin, end, semantics, settings[STEP_LIMIT], path, data, tables, across, progress)  # fmt: skip  # noqa: E501
-        closed = not waits
     return STATUS_DONE if closed else STATUS_OPEN, path
 
 

@@ -26,7 +26,7 @@ from replay.operators.strategies.runs.kernels import (
 )
 
 CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
-RUNS_DIGEST = "9c3f4b933725daa6510a21c362e64fe50ba2a51d1ba588de0863efd96ea13e6c"
+RUNS_DIGEST = "a7a46e534c0b707e967c3e606c4866813cfa351e12fdf4353ed09e6cce99d35f"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 
@@ -193,11 +193,33 @@ def _restore(symbols, exact, bases, path, across):  # type: ignore[no-untyped-de
 
 
 @uncounted
-def _count_choices(depth, path, data, tables):  # type: ignore[no-untyped-def]
-    """Keep up how many rows could be mapped to several symbols."""
-    ways = data.words[path.rows[depth]] & tables.ways[path.bases[depth]]
+def _count_choices(depth, has_choice, path):  # type: ignore[no-untyped-def]
+    """Keep up how many rows could be mapped to several symbols and be followed by others."""
     above = path.choices[depth - 1] if depth > 0 else 0
-    path.choices[depth] = above + (1 if ways & (ways - _ONE) else 0)
+    path.choices[depth] = above + (1 if has_choice else 0)
+
+
+@uncounted
+def _may_choose(i, path, data, tables):  # type: ignore[no-untyped-def]
+    """Whether the row at depth ``i`` has several symbols if all that look across rows hold."""
+    inner = data.words[path.rows[i]] & tables.inner[path.bases[i]]
+    return inner & (inner - _ONE) != 0
+
+
+@uncounted
+def _chooses(i, first, path, data, tables, across, progress):  # type: ignore[no-untyped-def]
+    """Whether a symbol after that of the row bound last, at depth ``i``, holds there as well."""
+    row, symbol = path.rows[i], path.symbols[i]
+    others = later(i, path, data, tables) & tables.inner[path.bases[i]]
+    if others == 0:
+        return False
+    unbind(symbol, across)
+    found = False
+    while others and not found:
+        found = _would_hold(lowest(others), row, first, across, tables, progress)
+        others &= others - _ONE
+    bind(symbol, row, across)
+    return found
 
 
 @uncached
@@ -215,16 +237,22 @@ def witness(depth, span, semantics, limit, path, data, tables, across, progress)
     if base >= 0:
         rest = data.words[path.rows[depth]] & tables.ways[base]
         if next_mapping(depth, True, depth, depth, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
-            _count_choices(depth, path, data, tables)
+            # Symbols before the one bound do not hold, as they were tried first.
+            chooses = _chooses(depth, first, path, data, tables, across, progress)
+            _count_choices(depth, chooses, path)
             return True
-    if depth == 0 or path.choices[depth - 1] == 0:
+    if depth == 0:
+        return False
+    if path.choices[depth - 1] == 0:
+        if base < 0:
+            path.ahead[depth - 1] = span.last  # what ends the only mapping here does so further on
         return False
     symbols, exact, bases = path.symbols[:depth].copy(), path.exact[:depth].copy(), path.bases[:depth].copy()  # fmt: skip  # noqa: E501
     release(0, depth, path, across)
     rest = data.words[first] & tables.ways[span.begin]
     if next_mapping(depth, True, 0, 0, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
         for i in range(depth + 1):
-            _count_choices(i, path, data, tables)
+            _count_choices(i, _may_choose(i, path, data, tables), path)
         return True
     _restore(symbols, exact, bases, path, across)
     return False
@@ -288,33 +316,49 @@ def _next_taken(state, row, end, first, semantics, data, tables, across, progres
 
 
 @uncached
-def may_go_on(first, begin, end, semantics, limit, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Whether a run of a start is still waiting for a row at the end of the rows there are.
+def follow_runs(first, begin, end, semantics, limit, taken, ends, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Follow the runs of a start over the rows before ``end``. Not for SKIP TILL ANY.
 
-    Not for SKIP TILL ANY, where runs wait whatever comes. Returns that, and the path, which may
+    Rows that runs map get the number of the start in ``taken``, and in ``ends`` those at which a
+    run may be told. After more than ``limit`` steps every row gets both. Returns whether a run may
+    still wait for a row at the end, the row after the last of ``ends``, and the path, which may
     have grown.
     """
     clear(across)
+    waits = False
+    stop = first
     depth = 0
     path.rows[0] = first
     path.bases[0] = begin
     rest = data.words[first] & tables.ways[begin]
     while progress[STEPS] <= limit:
-        row = path.rows[depth]
-        if not next_mapping(depth, True, depth, depth, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
+        if not next_mapping(depth, False, depth, depth, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
             depth -= 1
             if depth < 0:
-                return False, path
+                return waits, stop, path
             rest = later(depth, path, data, tables)
             unbind(path.symbols[depth], across)
             continue
-        row, state = _next_taken(path.exact[depth], row + 1, end, first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
-        if row == end and state >= 0:
-            return True, path
+        row, state = path.rows[depth], path.exact[depth]
+        taken[row] = first
+        is_told = tables.accepts[state] < tables.accepts[state + 1]
+        following = end
+        after = -1
+        if tables.ways[state]:
+            following, after = _next_taken(state, row + 1, end, first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
+            if following == end and after >= 0:
+                waits = is_told = True  # it is told if it has timed out
+        if is_told:
+            ends[row] = first
+            stop = max(stop, row + 1)
         if depth + 2 > path.rows.size:
             path = deeper(path)
         depth += 1
-        path.rows[depth] = row
-        path.bases[depth] = state
-        rest = data.words[row] & tables.ways[state] if state >= 0 else _NONE
-    return True, path
+        path.rows[depth] = following
+        path.bases[depth] = after
+        goes_on = following < end and after >= 0
+        rest = data.words[following] & tables.ways[after] if goes_on else _NONE
+    for row in range(first, end):
+        taken[row] = first
+        ends[row] = first
+    return True, end, path

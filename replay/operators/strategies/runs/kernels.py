@@ -247,6 +247,43 @@ def passed(state, word, semantics, tables, sure):  # type: ignore[no-untyped-def
 
 
 @uncounted
+def advance(row, span, semantics, sure, waiting, n_waiting, found, marks, data, tables):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Let all runs of a start see a row: states of those that map it, then of those that wait.
+
+    Returns how many states ``found`` and ``waiting`` hold.
+    """
+    word = data.words[row]
+    n_found = 0
+    for k in range(1 if row == span.first else n_waiting):
+        state = span.begin if row == span.first else waiting[k]
+        ways = word & tables.ways[state]
+        while ways:
+            target = tables.step[state, lowest(ways)]
+            ways &= ways - _ONE
+            if not marks[target]:
+                marks[target] = True
+                found[n_found] = target
+                n_found += 1
+    for k in range(n_found):
+        marks[found[k]] = False
+    n_kept = 0
+    for k in range(n_waiting):
+        state = passed(waiting[k], word, semantics, tables, sure)
+        if state >= 0 and not marks[state]:
+            marks[state] = True
+            waiting[n_kept] = state
+            n_kept += 1
+    for k in range(n_found):
+        if tables.ways[found[k]] and not marks[found[k]]:
+            marks[found[k]] = True
+            waiting[n_kept] = found[k]
+            n_kept += 1
+    for k in range(n_kept):
+        marks[waiting[k]] = False
+    return n_found, n_kept
+
+
+@uncounted
 def is_match(state, before, after, at_end, tables):  # type: ignore[no-untyped-def]
     """Whether a mapping that ends in the state is a match, given what surrounds it."""
     for c in range(tables.accepts[state], tables.accepts[state + 1]):

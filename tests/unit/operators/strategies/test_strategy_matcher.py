@@ -260,6 +260,32 @@ def test_conditions_across_rows_see_the_rows_mapped_before(case: tuple, cuts: li
     check(case, cuts)
 
 
+def test_a_long_window_is_gone_through_once_for_the_run_of_a_start() -> None:
+    # By their letters any two rows are a B and a C, by their numbers the last two alone. To try
+    # each pair takes more steps than are allowed.
+    n = 5000
+    rows = letters("a" + "b" * (n - 1))
+    for row in rows:
+        row["i"] = 4 if row["t"] >= n - 2 else 0
+    rows[0]["i"] = 3
+    more_than_a = Rule("b", (">", "last", 0))
+    bound = asked(Concat((A, B, C)), [Rule("a"), more_than_a, more_than_a], NEXT, within=n)
+    assert to_answers(find(bound, to_table(rows))) == [Answer((0, n - 2, n - 1), (0, 1, 2))]
+
+
+@pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT])
+def test_runs_that_fork_too_often_to_be_followed_are_searched_all_the_same(
+    semantics: Semantics,
+) -> None:
+    # The row after the first is a D, and as a B or a C the first of 2^20 runs without a D.
+    rows = letters("ad" + "b" * 20)
+    pattern = Concat((A, star(Alternate((B, C))), D))
+    later_than_a = Rule("bd", (">", "last", 0))
+    bound = asked(pattern, [Rule("a"), later_than_a, later_than_a, Rule("d")], semantics, within=30)
+    for cuts in ((), (2,), (12,)):
+        assert to_answers(find(bound, to_table(rows), cuts)) == [Answer((0, 1), (0, 3))]
+
+
 @examples(50)
 @given(cases(across=True), st.integers(1, 3))
 def test_limits_cut_the_same_answer(case: tuple, limit: int) -> None:
