@@ -287,11 +287,36 @@ def _whole_file(out: Path) -> Iterator[BinaryIO]:
     target = out.resolve()
     draft = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        with draft.open("wb") as stream:
+        with _open_nameless(draft) as stream:
             yield stream
+            if isinstance(stream.name, int):
+                stream.flush()
+                _give_name(stream.fileno(), draft)
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _open_nameless(draft: Path) -> BinaryIO:
+    """Open a file without a name in the draft's folder; where there is no such thing, the draft.
+
+    Signals end a query at once, Ctrl-C too, and a file without a name is gone with its process.
+    """
+    try:
+        return os.fdopen(os.open(draft.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
+    except (AttributeError, OSError):  # not on this system, or in this folder
+        return draft.open("wb")
+
+
+def _give_name(descriptor: int, draft: Path) -> None:
+    """Let the file of a descriptor have its name."""
+    draft.unlink(missing_ok=True)  # of a process that had the same number
+    folder = os.open(draft.parent, os.O_RDONLY)
+    try:
+        # With the folder, Python makes the call that follows the link in /proc.
+        os.link(f"/proc/self/fd/{descriptor}", draft.name, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _first_rows_held(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

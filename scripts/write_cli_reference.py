@@ -17,7 +17,8 @@ REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 HEAD = """# Command line
 
 Written by `make docs` from the commands' own help; a test fails when this page is stale. Data goes
-to stdout, words to stderr. Exit code 0: done; 1: a stated failure, in one sentence; 2: wrong usage.
+to stdout, words to stderr. Exit code 0: done; 1: a stated failure, in one sentence; 2: wrong usage;
+130: Ctrl-C.
 """
 
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8"}

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,11 +61,18 @@ def test_a_later_error_comes_after_the_rows_before_it(
     assert len(done.out.splitlines()) == 1 + (N - 1)
 
 
+@pytest.mark.parametrize("nameless", [True, False])
 @pytest.mark.parametrize("output_format", ["csv", "json", "parquet", "arrow"])
 def test_a_file_is_the_whole_answer_or_as_it_was(
-    overflowing: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output_format: str
+    overflowing: Commands,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    output_format: str,
+    nameless: bool,
 ) -> None:
     monkeypatch.setattr(cli.ask, "ROWS_HELD", 10)
+    if not nameless:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     folder = tmp_path / "answers"
     folder.mkdir()
     (folder / "old").write_text("before")
@@ -74,6 +87,46 @@ def test_a_file_is_the_whole_answer_or_as_it_was(
     assert done.code == 0
     assert [file.name for file in folder.iterdir()] == ["old"]
     assert (folder / "old").read_bytes() != b"before"
+
+
+def _writes_into(folder: Path, process: int) -> bool:
+    """Whether a process has a file open in the folder, with or without a name."""
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed by now
+            if descriptor.readlink().is_relative_to(folder):
+                return True
+    return False
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names from the first byte")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_leaves_of_a_file_what_was_there(
+    overflowing: Commands, tmp_path: Path, sent: signal.Signals
+) -> None:
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    (folder / "old").write_text("before")
+    endless = (  # 2^100 matches
+        "SELECT * FROM big MATCH_RECOGNIZE (ORDER BY t MEASURES LAST(t) AS last PATTERN (A+) "
+        "SEMANTICS SKIP TILL ANY DEFINE A AS a >= 0)"
+    )
+    words = ["query", endless, "--store", overflowing.store, "--format", "csv", "--out"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", *words, folder / "old"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        while not _writes_into(folder, process.pid):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(sent)
+        said, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, said) == (-sent, b"")
+    assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("old", "before")]
 
 
 def test_what_happened_is_told_of_a_long_answer(
