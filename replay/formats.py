@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from itertools import chain
 from typing import Any, BinaryIO, Final
@@ -21,9 +23,16 @@ JSON_ROWS = 1 << 12
 ROW_GROUP_ROWS = 1 << 20
 """Rows of a row group of Parquet, which is written as a whole."""
 
+MESSAGE_CUT_OFF = b"\xff\xff\xff\xff\x08\0\0\0"
+"""Announces a message of an Arrow stream of which nothing comes: readers take the end of the bytes
+for the end of the stream, unless it lies within a message."""
+
 
 def write_answer(tables: Iterable[pa.Table], output_format: str, stream: BinaryIO) -> None:
     """Write tables to a binary stream as they come, and nothing else.
+
+    If the tables end in an error, what was written of JSON, Parquet or Arrow cannot be read as a
+    whole answer. CSV has no end that could be missing.
 
     Parameters
     ----------
@@ -71,16 +80,43 @@ def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) 
 def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(stream, intervals_to_seconds(schema.empty_table()).schema) as writer:
-        for table in _gathered(tables, ROW_GROUP_ROWS):
-            writer.write_table(intervals_to_seconds(table), row_group_size=ROW_GROUP_ROWS)
+    sink = _Sink(stream)
+    with pq.ParquetWriter(sink, intervals_to_seconds(schema.empty_table()).schema) as writer:
+        try:
+            for table in _gathered(tables, ROW_GROUP_ROWS):
+                writer.write_table(intervals_to_seconds(table), row_group_size=ROW_GROUP_ROWS)
+        except BaseException:
+            sink.is_cut_off = True
+            raise
+
+
+class _Sink(io.RawIOBase):
+    """Hands bytes on until it is cut off: a writer of Parquet, once there, cannot but end its file.
+
+    A file with an end is a whole one, of the row groups written so far.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.is_cut_off = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return len(data) if self.is_cut_off else self._stream.write(data)
 
 
 def _write_arrow(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
     writer = pa.ipc.new_stream(stream, schema)
-    for table in tables:
-        writer.write_table(table)
-    writer.close()  # not after an error: the end of the stream says that it is whole
+    try:
+        for table in tables:
+            writer.write_table(table)
+    except BaseException:
+        with suppress(OSError):  # if writing was what failed
+            stream.write(MESSAGE_CUT_OFF)
+        raise
+    writer.close()
 
 
 _WRITERS: Final = {

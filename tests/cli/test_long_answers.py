@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import cli.ask
@@ -30,13 +33,18 @@ SQL = (
 def overflowing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Commands:
-    """A stream whose last window overflows: two events with the largest number."""
-    times = [*range(N), N - 1]
-    values = [*range(N - 1), (1 << 63) - 1, (1 << 63) - 1]
-    table = pa.table({"t": pa.array(times), "a": pa.array(values)})
-    store = create_store(tmp_path / "store")
-    store.create_stream("big", table.schema, StreamSettings("t")).append(table)
+    """A stream whose last window overflows."""
+    _fill_to_overflow(tmp_path / "store", N)
     return Commands(tmp_path / "store", monkeypatch, capsys)
+
+
+def _fill_to_overflow(path: Path, n: int) -> None:
+    """Create a stream of n windows, the last one with two events that have the largest number."""
+    times = [*range(n), n - 1]
+    values = [*range(n - 1), (1 << 63) - 1, (1 << 63) - 1]
+    table = pa.table({"t": pa.array(times), "a": pa.array(values)})
+    store = create_store(path)
+    store.create_stream("big", table.schema, StreamSettings("t")).append(table)
 
 
 def test_an_error_among_the_first_rows_leaves_nothing_written(
@@ -87,6 +95,25 @@ def test_a_file_is_the_whole_answer_or_as_it_was(
     assert done.code == 0
     assert [file.name for file in folder.iterdir()] == ["old"]
     assert (folder / "old").read_bytes() != b"before"
+
+
+@pytest.mark.parametrize("output_format", ["json", "parquet", "arrow"])
+def test_what_is_piped_of_an_answer_with_a_late_error_is_not_read_as_whole(
+    tmp_path: Path, output_format: str
+) -> None:
+    _fill_to_overflow(tmp_path / "store", 2 * cli.ask.ROWS_HELD)
+    words = ["query", SQL, "--store", tmp_path / "store", "--format", output_format]
+    done = subprocess.run([sys.executable, "-m", "cli", *words], capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"does not fit 64 bits" in done.stderr
+    assert done.stdout  # rows before the error have left by then
+    read = {
+        "json": json.loads,
+        "parquet": lambda written: pq.read_table(io.BytesIO(written)),
+        "arrow": lambda written: pa.ipc.open_stream(written).read_all(),
+    }
+    with pytest.raises((json.JSONDecodeError, pa.ArrowInvalid)):
+        read[output_format](done.stdout)
 
 
 def _writes_into(folder: Path, process: int) -> bool:
