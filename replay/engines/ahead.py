@@ -1,16 +1,17 @@
-"""Work done in threads a little ahead of whoever takes the results, in order."""
+"""Work done in threads: a little ahead of whoever takes the results, or divided among them."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
 Unit = TypeVar("Unit")
 Read = TypeVar("Read")
+Done = TypeVar("Done")
 
 UNITS_AHEAD_PER_THREAD = 2
 """Units each thread is ahead of whoever takes them; bounds a query's memory."""
@@ -52,3 +53,60 @@ def read_ahead(
     finally:
         for _, future in waiting:
             future.cancel()
+
+
+def divide(units: Sequence[Unit], work: Callable[[Unit], Done]) -> list[Done]:
+    """Return what ``work`` gives for every unit, in order; threads that are free take part.
+
+    Parameters
+    ----------
+    units
+        Each is worked on once, those in front first.
+    work
+        May be called by several threads at once, and pays where it lets others run for long.
+
+    Returns
+    -------
+    list
+        One result for each unit.
+
+    Raises
+    ------
+    Exception
+        What is raised where units are worked on one by one: by the first of those that fail. No
+        unit is begun once one has failed, and none is worked on any more.
+
+    Notes
+    -----
+    Whoever asks works as well, and waits for others only where they are at work on a unit. So work
+    within work that is divided may be divided too, and ends however busy the threads are.
+    """
+    n_others = min(thread_count(), len(units)) - 1
+    if n_others < 1:
+        return [work(unit) for unit in units]
+    left = deque(enumerate(units))
+    done: dict[int, Done] = {}
+    failed: dict[int, BaseException] = {}
+
+    def take_part() -> None:
+        while not failed:
+            try:
+                place, unit = left.popleft()
+            except IndexError:
+                return
+            try:
+                done[place] = work(unit)
+            except BaseException as error:  # noqa: BLE001 - raised where the work was asked for
+                failed[place] = error
+
+    others = [_pool().submit(take_part) for _ in range(n_others)]
+    try:
+        take_part()
+    finally:
+        left.clear()
+        for other in others:
+            if not other.cancel():
+                other.result()
+    if failed:
+        raise failed[min(failed)]
+    return [done[place] for place in range(len(units))]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from chronicle.errors import SchemaError
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
+from replay.engines.ahead import divide
 from replay.engines.order import in_order
 
 IntArray = npt.NDArray[np.int64]
@@ -20,7 +21,7 @@ TABLE_BLOCK_EVENTS = 1 << 16
 """Rows of an in-memory table handed over at once; large, since slicing costs nothing."""
 
 FETCH_BLOCKS = 256
-"""Blocks whose columns are held at once while single events are looked up."""
+"""Blocks whose columns a thread holds at once while single events are looked up."""
 
 
 class EventSource(Protocol):
@@ -223,8 +224,8 @@ def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.
     is_first[1:] = block_of[1:] != block_of[:-1]
     blocks, place_of = block_of[is_first], is_first.cumsum() - 1
     starts = is_first.nonzero()[0]
-    pieces = []
-    for first in range(0, max(len(blocks), 1), FETCH_BLOCKS):
+
+    def fetch(first: int) -> pa.Table:
         chosen = blocks[first : first + FETCH_BLOCKS]
         last = first + len(chosen)
         lo = starts[first] if len(chosen) else 0
@@ -233,5 +234,7 @@ def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.
         counts = bases[chosen + 1] - bases[chosen]
         shift = np.cumsum(counts) - counts - bases[chosen]
         rows = seqs[lo:hi] + shift[place_of[lo:hi] - first]
-        pieces.append(source.read_blocks(chosen, columns).take(pa.array(rows)))
+        return source.read_blocks(chosen, columns).take(pa.array(rows))
+
+    pieces = divide(range(0, max(len(blocks), 1), FETCH_BLOCKS), fetch)
     return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces).unify_dictionaries()
