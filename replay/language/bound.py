@@ -395,15 +395,12 @@ class Outer:
 
 def walk(expression: Expression) -> list[Expression]:
     """Return the expression and all parts of it, parents first."""
-    parts: list[Expression] = []
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
-        parts.append(part)
+    parts = [expression]
+    for behind, part in enumerate(parts, 1):  # which grows while it is gone through
         if isinstance(part, Call):
-            waiting += part.args[::-1]
+            parts[behind:behind] = part.args
         elif isinstance(part, Aggregate) and part.argument is not None:
-            waiting.append(part.argument)
+            parts.insert(behind, part.argument)
     return parts
 
 
