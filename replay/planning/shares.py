@@ -82,12 +82,14 @@ class Spread:
             the mean of the others.
         """
         bounds = self.bounds
-        inside = np.ones(len(count))
         if self.numbers is not None and self.measures(ranges):
-            inside = np.minimum(self.numbers.inside(ranges), 1.0)
+            inside = self.numbers.inside(ranges)
+            np.minimum(inside, 1.0, out=inside)
+        else:
+            inside = np.ones(len(count))
         if not (isinstance(bounds, TimeBounds) or (bounds.n_values >= count).all()):
             inside *= np.minimum(bounds.n_values / count, 1.0)
-        shares = np.where(admitted, inside, 0.0)
+        shares = inside if admitted.all() else np.where(admitted, inside, 0.0)
         if isinstance(bounds, TimeBounds) or bounds.known.all():
             return shares
         known = float(shares[bounds.known].mean()) if bounds.known.any() else 1.0
