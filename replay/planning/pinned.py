@@ -71,5 +71,7 @@ def cut_to_ends(
         if rows is not None:
             first = max(int(leaves.base[-1]) - rows, 0)
             low = max(low, int(np.searchsorted(leaves.base, first, side="right")) - 1)
+    if low == 0 and high == len(leaves.t_min):
+        return stretches
     cut = np.clip(stretches, low, max(low, high))
     return cut[cut[:, 0] < cut[:, 1]]
