@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Final
 
 import numpy as np
 
-from chronicle.errors import StorageError
 from costmodel.arrays import FloatArray
 from costmodel.choice import Choice, choose
-from costmodel.coverage import estimate_coverage
 from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full
@@ -26,13 +22,7 @@ from replay.planning.deltas import usable_deltas
 from replay.planning.parts import Parting
 from replay.planning.plan import Condition, Plan, PlanKind, Rival, plan_name
 from replay.planning.requests import check_request, requested_conditions, why_only_full
-from replay.planning.sampling import (
-    CORE_BLOCKS,
-    MARGIN_SHARE,
-    draw,
-    evaluate,
-    sampled_attributes,
-)
+from replay.planning.sampler import Sampler
 from replay.planning.shape import PatternShape, to_shape
 from replay.planning.stakes import Stakes, blocks_worth_sampling, promising
 from replay.planning.statistics import StreamStatistics
@@ -53,12 +43,6 @@ FILLED_PLANS: Final = 4
 
 SAMPLED_PLANS: Final = 5
 """Plans whose intervals are computed on a sample, the tree plan among them."""
-
-SAMPLED_PAGE_S: Final = 20e-6
-"""Seconds to find and open one column of one block that lies by itself, as those of a sample do."""
-
-SAMPLED_REACH_MAX: Final = 1024.0
-"""Blocks a window reaches beyond which no sample is thought of."""
 
 RIVALS_MAX: Final = 12
 """Rivals kept for ``explain``; full and tree are kept besides."""
@@ -405,11 +389,10 @@ class _Search:
 
     def _corrected(self, compared: _Compared, choice: Choice) -> _Compared:
         """Correct the most promising estimates on a sample of the events, where it can pay."""
-        statistics, best = self.statistics, compared.best_with_indexes()
+        best = compared.best_with_indexes()
         if best is None:
             return compared
         wanted = tuple(dict.fromkeys((*self.weighed.usable, *self.weighed.fills.conditions)))
-        names = sampled_attributes(self.query, self.shape, wanted, statistics.key)
         stakes = Stakes(
             compared.estimates,
             [frozenset(condition.lookup for condition in plan) for plan in compared.plans],
@@ -418,59 +401,23 @@ class _Search:
             choice.index,
             count_blocks(self.coarse.stretches),
         )
-        block_s = self._sample_cost(len(names))
-        n_blocks = blocks_worth_sampling(stakes, block_s, self._place_blocks())
+        sampler = Sampler(
+            self.query, self.shape, self.statistics, self.coarse, self.weighed, self.parameters
+        )
+        block_s = sampler.block_cost(wanted)
+        n_blocks = blocks_worth_sampling(stakes, block_s, sampler.place_blocks)
         if n_blocks == 0:
             return compared
-        sample, _ = draw(
-            self.coarse.stretches,
-            statistics.leaves,
-            self._expected_cost(compared.plans[best]),
-            within=self.query.within,
-            rows=self.shape.row_window,
-            n_blocks_max=n_blocks,
-        )
-        if sample is None:
+        sample = sampler.draw(compared.plans[best], n_blocks)
+        events = None if sample is None else sampler.read(sample, wanted)
+        if events is None:
             return compared
-        try:
-            columns = statistics.sample_columns(sample.blocks, names)
-        except StorageError:  # the plan may have no need of the file that cannot be read
-            return compared
-        events = evaluate(
-            sample, columns, wanted, self.query, self.shape, statistics.leaves, key=statistics.key
-        )
         weighed = self.weighed.seen_together(self.shape.blocks, events)
         if weighed is not self.weighed:
             compared = replace(self, weighed=weighed)._compare(())
         few = compared.most_promising(SAMPLED_PLANS)
         correction = correct(events, few.plans, few.estimates, weighed.features, self.parameters)
         return replace(few, estimates=correction.estimates, correction=correction)
-
-    def _sample_cost(self, n_columns: int) -> float:
-        """Return the seconds it takes to read one block of a sample."""
-        weights, statistics = self.parameters, self.statistics
-        per_block = statistics.n_events / statistics.n_blocks
-        per_column = SAMPLED_PAGE_S + weights.value_s * per_block
-        return weights.seek_s / CORE_BLOCKS + n_columns * per_column
-
-    def _place_blocks(self) -> int:
-        """Return about how many blocks a place of a sample has."""
-        features = self.weighed.features
-        per_block = features.remaining_events / features.remaining_blocks
-        reach = float(median(features.window_events.tolist())) / per_block
-        if not reach >= 1 / MARGIN_SHARE:
-            return CORE_BLOCKS
-        return CORE_BLOCKS + 2 * math.ceil(min(reach, SAMPLED_REACH_MAX))
-
-    def _expected_cost(self, plan: tuple[Condition, ...]) -> FloatArray:
-        """Return how likely the plan replays each block of the stream, shape (n_blocks,)."""
-        features = self.weighed.features
-        if len(features.segment_blocks) == 1:
-            return np.where(self.weighed.segment >= 0, 1.0, 0.0)
-        touched = estimate_coverage(features, self.weighed.rows_of([plan])).blocks[0]
-        share = np.minimum(touched / np.maximum(features.segment_blocks, 1.0), 1.0)
-        segment = self.weighed.segment
-        return np.where(segment >= 0, share[segment], 0.0)
 
     def _plan(self, compared: _Compared, index: int, reason: str) -> Plan:
         is_full = index == len(compared.plans)
