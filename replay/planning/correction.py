@@ -14,7 +14,7 @@ from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimates, replay_cost
 from replay.planning.hits import BlockHits, by_place, join_block
-from replay.planning.intervals import touched_by
+from replay.planning.intervals import fills_of, touched_by
 from replay.planning.plan import Condition
 from replay.planning.sampling import Sample, SampleEvents
 
@@ -31,7 +31,7 @@ IGNORANT_BLOCKS: Final = 1.0
 CONFIDENCE_Z: Final = 1.6448536
 """Normal quantile of 95 %, one-sided."""
 
-_RATE_MIN: Final = 1e-12
+RATE_MIN: Final = 1e-12
 """Hits per block below which an estimate is as good as none."""
 
 
@@ -108,20 +108,20 @@ def correct(
     place = events.place[events.is_core]
     seen = observe(touched, events.sample.weight[place], place)
     span = np.maximum(estimates.touched, 1.0) / np.maximum(estimates.candidates, 1.0)
-    rate = np.where(is_told, corrected_rate(_rate(before), seen, span), _rate(before))
+    rate = np.where(is_told, corrected_rate(rate_of(before), seen, span), rate_of(before))
     after = np.where(is_told, -np.expm1(-rate), before)
     is_tree = np.array([len(plan) == 0 for plan in plans])
     most = np.where(is_told, np.maximum(upper_share(seen), after), np.where(is_tree, before, 1.0))
     n_lookups = np.array([len({condition.lookup for condition in plan}) for plan in plans])
     # What one lookup finds is known from fences, whatever its events touch.
-    factor = np.where(n_lookups > 1, rate / np.maximum(_rate(before), _RATE_MIN), 1.0)
+    factor = np.where(n_lookups > 1, rate / np.maximum(rate_of(before), RATE_MIN), 1.0)
     searches = np.minimum(estimates.searches * factor, 1.0)
     corrected = _with_touched(estimates, before, after, searches, n_remaining, features, parameters)
     searches = np.maximum(searches, estimates.searches)
     worst = _with_touched(estimates, before, most, searches, n_remaining, features, parameters)
     return Correction(
         events.sample,
-        _with_hits(corrected, rate / np.maximum(_rate(before), _RATE_MIN), n_lookups, features),
+        _with_hits(corrected, rate / np.maximum(rate_of(before), RATE_MIN), n_lookups, features),
         np.maximum(worst.cost, corrected.cost),  # of more blocks there may be fewer stretches
         estimates.blocks,
         np.ceil(worst.blocks),
@@ -144,7 +144,7 @@ def touched_blocks(
     """
     touched = np.zeros((len(plans), int(np.count_nonzero(events.is_core))), dtype=np.bool_)
     is_told = np.zeros(len(plans), dtype=np.bool_)
-    joined = _Joined(events)
+    joined = Joined(events)
     for row, conditions in enumerate(plans):
         if conditions and events.tells(conditions):
             is_told[row] = True
@@ -152,7 +152,7 @@ def touched_blocks(
     return touched, is_told
 
 
-class _Joined:
+class Joined:
     """What basic blocks are joined to on the sample, once for all plans that share it."""
 
     def __init__(self, events: SampleEvents) -> None:
@@ -163,10 +163,20 @@ class _Joined:
 
     def touched(self, conditions: tuple[Condition, ...]) -> BoolArray:
         """Return the blocks that a plan's intervals touch, as `replay_stretches` has them."""
+        events = self._events
+        if all(condition.fills_gap for condition in conditions):
+            return np.ones(events.n_blocks, dtype=np.bool_)
+        return touched_by(*self.hits(conditions), events.shape, events.query, events)
+
+    def hits(
+        self, conditions: tuple[Condition, ...]
+    ) -> tuple[list[BlockHits], dict[int, IntArray]]:
+        """Return the hits of a plan's basic blocks and what its gaps hold, as `sweep` takes them.
+
+        At least one of the conditions bounds an event of a position.
+        """
         events, shape = self._events, self._events.shape
         on_positions = [condition for condition in conditions if not condition.fills_gap]
-        if not on_positions:
-            return np.ones(events.n_blocks, dtype=np.bool_)
         given = events.found_by(conditions)
         with_keys = given[on_positions[0].slot].keys is not None
         hits = []
@@ -181,8 +191,7 @@ class _Joined:
                 hits.append(self._hits[with_keys, chosen])
         gaps = [condition for condition in conditions if condition.fills_gap]
         filling = by_place(gaps, given, self._everything)
-        fills = {~place: rows.seq for place, rows in filling.items()}
-        return touched_by(hits, fills, shape, events.query, events)
+        return hits, fills_of(filling)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,8 +258,8 @@ def corrected_rate(expected: FloatArray, seen: Seen, span: FloatArray) -> FloatA
     """
     exposure = seen.exposure / np.clip(span, seen.clumping, seen.n_together)
     cap = np.log(2 * (exposure + 1))
-    prior = np.maximum(np.minimum(expected, cap), _RATE_MIN)
-    hits = exposure * np.minimum(_rate(seen.share), cap)
+    prior = np.maximum(np.minimum(expected, cap), RATE_MIN)
+    hits = exposure * np.minimum(rate_of(seen.share), cap)
     shapes = np.array(PRIOR_SHAPES)[:, None]
     prior_exposure = shapes / prior
     prior_exposure[-1] = IGNORANT_BLOCKS
@@ -276,24 +285,68 @@ def upper_share(seen: Seen) -> FloatArray:
     Gamma posterior of a Poisson count under a flat prior (Garwood's upper limit), each place one
     observation. The Gamma quantile is Wilson and Hilferty's, within 1 % from shape 1 on.
     """
-    cap = math.log(2 * (seen.n_places + 1))
-    shape = seen.n_places * np.minimum(_rate(seen.share), cap) + 1.0
-    root = 1 - 1 / (9 * shape) + CONFIDENCE_Z / (3 * np.sqrt(shape))
-    upper = -np.expm1(-shape * root**3 / seen.n_places)
+    upper = _share_at(_hit_places(seen) + 1.0, CONFIDENCE_Z, seen)
     return np.asarray(np.where(seen.share >= 1.0, 1.0, upper))
 
 
-def bridged(share: FloatArray, n_blocks_max: int) -> FloatArray:
+def lower_share(seen: Seen) -> FloatArray:
+    """Return the share of touched blocks that is reached with 95 % confidence.
+
+    Garwood's lower limit, as the upper one in `upper_share`.
+    """
+    places = _hit_places(seen)
+    lower = _share_at(np.maximum(places, 1.0), -CONFIDENCE_Z, seen)
+    # Of less than one hit: that of one, in proportion.
+    return np.asarray(lower * np.minimum(places, 1.0))
+
+
+def _hit_places(seen: Seen) -> FloatArray:
+    cap = math.log(2 * (seen.n_places + 1))
+    return np.asarray(seen.n_places * np.minimum(rate_of(seen.share), cap))
+
+
+def _share_at(shape: FloatArray, z: float, seen: Seen) -> FloatArray:
+    """Return the share of which a Gamma quantile of this shape is the number of places hit."""
+    root = 1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))
+    return np.asarray(-np.expm1(-shape * root**3 / seen.n_places))
+
+
+def bridged(share: FloatArray, n_blocks_max: int, behind: FloatArray | None = None) -> FloatArray:
     """Return the share of blocks read where up to ``n_blocks_max`` between two are read too.
 
-    Blocks are taken as touched independently: a gap of k has probability ``share (1 - share)**k``.
+    Parameters
+    ----------
+    share
+        Share of the blocks touched.
+    n_blocks_max
+        Blocks between two that are read through.
+    behind
+        Share of the touched blocks behind which the next one is touched; None: they lie at random,
+        and it is ``share`` as well.
+
+    Notes
+    -----
+    Blocks as a Markov chain: a gap of k has probability ``share (1 - behind) (1 - begun)**(k - 1)
+    begun``, where a block that is not touched is followed by a touched one with ``begun``.
     """
-    apart = 1.0 - share
-    gaps = sum((k * apart**k for k in range(1, n_blocks_max + 1)), np.zeros(len(share)))
-    return np.asarray(np.minimum(share + share**2 * gaps, 1.0))
+    behind, begun = _chances(share, behind)
+    one = share * (1.0 - behind) * begun
+    gaps = sum(
+        (k * (1.0 - begun) ** (k - 1) for k in range(1, n_blocks_max + 1)), np.zeros(len(share))
+    )
+    return np.asarray(np.minimum(share + one * gaps, 1.0))
 
 
-def _rate(share: FloatArray) -> FloatArray:
+def _chances(share: FloatArray, behind: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return how likely a touched block comes behind a touched one, and behind another."""
+    if behind is None:
+        return share, share
+    begun = share * (1.0 - behind) / np.maximum(1.0 - share, RATE_MIN)
+    return behind, np.minimum(begun, 1.0)
+
+
+def rate_of(share: FloatArray) -> FloatArray:
+    """Return the hits per block that touch this share of the blocks, where they lie at random."""
     return np.asarray(-np.log1p(-np.minimum(share, 1.0 - 1e-15)))
 
 
@@ -301,9 +354,10 @@ def _log_gamma(values: FloatArray) -> FloatArray:
     return np.array([math.lgamma(v) for v in values.ravel().tolist()]).reshape(values.shape)
 
 
-def _runs(share: FloatArray, n_blocks_max: int) -> FloatArray:
-    """Return the stretches per block: touched ones with too wide a gap behind them."""
-    return np.asarray(share * (1 - share) ** (n_blocks_max + 1))
+def runs(share: FloatArray, n_blocks_max: int, behind: FloatArray | None = None) -> FloatArray:
+    """Return the stretches per block: touched ones with too wide a gap behind; as in `bridged`."""
+    behind, begun = _chances(share, behind)
+    return np.asarray(share * (1 - behind) * (1 - begun) ** n_blocks_max)
 
 
 def _with_touched(
@@ -323,26 +377,31 @@ def _with_touched(
     touched = estimates.touched + n_remaining * (after - before)
     blocks = estimates.blocks + n_remaining * (bridged(after, gap) - bridged(before, gap))
     blocks = np.clip(blocks, touched, np.maximum(n_remaining, estimates.blocks))
-    stretches = estimates.stretches + n_remaining * (_runs(after, gap) - _runs(before, gap))
+    stretches = estimates.stretches + n_remaining * (runs(after, gap) - runs(before, gap))
     stretches = np.clip(stretches, np.minimum(blocks, 1.0), np.maximum(blocks, estimates.stretches))
+    now = replace(estimates, blocks=blocks, stretches=stretches, touched=touched, searches=searches)
+    return repriced(now, estimates, n_remaining, features, parameters)
+
+
+def repriced(
+    now: Estimates,
+    was: Estimates,
+    n_remaining: float,
+    features: PlanFeatures,
+    parameters: CostParameters,
+) -> Estimates:
+    """Return estimates at what their blocks, stretches and searches cost, told what others cost."""
     per_block = features.remaining_events / max(features.remaining_blocks, 1.0)
     further = float(features.further_steps.sum())
     further_s = parameters.match_s * further
     block_s = replay_cost(1.0, per_block, 0.0, features, parameters)
     block_s -= further_s / max(features.remaining_blocks, 1.0)
-    cost = estimates.cost + (blocks - estimates.blocks) * block_s
-    cost = cost + (stretches - estimates.stretches) * parameters.seek_s
-    now = np.maximum(searches, np.minimum(blocks / n_remaining, 1.0))
-    was = np.maximum(estimates.searches, np.minimum(estimates.blocks / n_remaining, 1.0))
-    cost = cost + (now - was) * further_s
-    return replace(
-        estimates,
-        cost=np.maximum(cost, estimates.index_cost),
-        blocks=blocks,
-        stretches=stretches,
-        touched=touched,
-        searches=searches,
-    )
+    cost = was.cost + (now.blocks - was.blocks) * block_s
+    cost = cost + (now.stretches - was.stretches) * parameters.seek_s
+    open_now = np.maximum(now.searches, np.minimum(now.blocks / n_remaining, 1.0))
+    open_then = np.maximum(was.searches, np.minimum(was.blocks / n_remaining, 1.0))
+    cost = cost + (open_now - open_then) * further_s
+    return replace(now, cost=np.maximum(cost, was.index_cost))
 
 
 def _with_hits(
@@ -354,8 +413,8 @@ def _with_hits(
     events come together.
     """
     scale = features.remaining_events / max(features.n_events, 1)
-    inside = np.minimum(estimates.alpha / max(scale, _RATE_MIN), 1.0)
-    alpha = -np.expm1(-_rate(inside) * factor) * scale
+    inside = np.minimum(estimates.alpha / max(scale, RATE_MIN), 1.0)
+    alpha = -np.expm1(-rate_of(inside) * factor) * scale
     return replace(
         estimates,
         alpha=np.where(factor == 1.0, estimates.alpha, alpha),

@@ -91,7 +91,7 @@ def replay_stretches(
     if intervals.n == 0:
         blocks = bridge(through, bridge_blocks)
         return Stretches(blocks, 0, len(through), count_events(blocks, leaves.base))
-    covered = _covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
+    covered = covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
     if plan.part is not None:
         covered |= mask_of(through, statistics.n_blocks)
     blocks = bridge(ranges_of(covered), bridge_blocks)
@@ -155,7 +155,7 @@ def touched_by(
     intervals = sweep(hits, fills, shape, query, statistics)
     if intervals.n == 0:
         return np.zeros(statistics.n_blocks, dtype=np.bool_)
-    return _covered_blocks(intervals, statistics.leaves)
+    return covered_blocks(intervals, statistics.leaves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,8 +357,8 @@ def _bounds(
     return Intervals(len(seen[0]), ascend, *low, *high, seen, keyed)
 
 
-def _covered_blocks(intervals: Intervals, leaves: Leaves) -> BoolArray:
-    """Return which blocks an interval has a part in."""
+def covered_blocks(intervals: Intervals, leaves: Leaves) -> BoolArray:
+    """Return which blocks an interval has a part in, shape (n_blocks,); there is one at least."""
     if not intervals.ascend:
         return _covered_by_any(intervals, leaves)
     # The intervals that begin before a block's end are the first k, and of these the last ends

@@ -17,6 +17,7 @@ from replay.language.bound import BoundPatternQuery
 from replay.planning.plan import Condition
 from replay.planning.sampling import (
     CORE_BLOCKS,
+    EVEN_SHARE,
     MARGIN_SHARE,
     Sample,
     SampleEvents,
@@ -63,7 +64,9 @@ class Sampler:
             return CORE_BLOCKS
         return CORE_BLOCKS + 2 * math.ceil(min(reach, SAMPLED_REACH_MAX))
 
-    def draw(self, plan: tuple[Condition, ...], n_blocks: int) -> Sample | None:
+    def draw(
+        self, plan: tuple[Condition, ...], n_blocks: int, *, even_share: float = EVEN_SHARE
+    ) -> Sample | None:
         """Draw at most so many blocks, in proportion to what a plan is expected to replay there."""
         sample, _ = draw(
             self.coarse.stretches,
@@ -72,6 +75,7 @@ class Sampler:
             within=self.query.within,
             rows=self.shape.row_window,
             n_blocks_max=n_blocks,
+            even_share=even_share,
         )
         return sample
 

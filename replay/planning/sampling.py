@@ -55,6 +55,16 @@ class Sample:
     n_remaining: int
     """Blocks the coarse pattern map leaves, of which the sample is drawn."""
 
+    @classmethod
+    def of_all(cls, stretches: IntArray) -> Sample:
+        """Return the sample that is all blocks that remain: nothing is left to be estimated."""
+        return cls(stretches, stretches, np.ones(len(stretches)), count_blocks(stretches))
+
+    @cached_property
+    def n_judged(self) -> int:
+        """Blocks judged."""
+        return count_blocks(self.core)
+
     @cached_property
     def blocks(self) -> IntArray:
         """All blocks to be read, ascending, none twice."""
@@ -69,6 +79,7 @@ def draw(
     within: int | None,
     rows: int | None,
     n_blocks_max: int,
+    even_share: float = EVEN_SHARE,
     seed: int = 0,
 ) -> tuple[Sample | None, str]:
     """Draw places with probability in proportion to what replaying them is expected to cost.
@@ -87,6 +98,8 @@ def draw(
         The query's windows in time and in rows; None: no bound.
     n_blocks_max
         Blocks that may be read in all.
+    even_share
+        Share of the draws that is spread evenly, whatever the cost.
     seed
         Of the random numbers.
 
@@ -108,13 +121,10 @@ def draw(
     n_remaining = count_blocks(stretches)
     if n_remaining <= n_blocks_max:
         return None, f"no sample: only {n_remaining} blocks remain"
-    span = int(leaves.t_max[-1]) - int(leaves.t_min[0])
-    if 2 * span * n_blocks_max > _TIME_MAX:
-        return None, "no sample: the stream's times are too far apart to lay places side by side"
     core, home = _cores(stretches)
     read = _with_margins(core, stretches[home], leaves, within, rows)
     size = (core[:, 1] - core[:, 0]).astype(np.float64)
-    probability = _probabilities(core, size, expected_cost)
+    probability = _probabilities(core, size, expected_cost, even_share)
     length = float(probability @ (read[:, 1] - read[:, 0]))
     n_places = int(n_blocks_max / length + 1e-9)
     while n_places >= BUCKETS_MIN:
@@ -122,6 +132,8 @@ def draw(
         weight = hits / (n_places * probability[chosen])
         sample = Sample(read[chosen], core[chosen], weight, n_remaining)
         n_read = len(sample.blocks)
+        if n_read <= n_blocks_max and not fits_in_time(sample, leaves, within):
+            return None, "no sample: times are too far apart to lay places side by side"
         if n_read <= n_blocks_max:
             return sample, f"{n_read} of {n_remaining:,} blocks, in {len(chosen)} places"
         n_places = min(n_places - 1, n_places * n_blocks_max // n_read)
@@ -129,6 +141,16 @@ def draw(
         f"no sample: with a window on each side a place takes {length:.0f} blocks, so that "
         f"{BUCKETS_MIN} of them do not fit into the {n_blocks_max} that may be read"
     )
+
+
+def fits_in_time(sample: Sample, leaves: Leaves, within: int | None) -> bool:
+    """Return whether the places can be laid side by side, farther apart than any window."""
+    first, last = leaves.t_min[sample.read[:, 0]], leaves.t_max[sample.read[:, 1] - 1]
+    span = int(leaves.t_max[-1]) - int(leaves.t_min[0])
+    hole = 0 if within is None else min(within, span)
+    # As floats, since sums may overflow where the answer is no.
+    length = float(np.subtract(last, first, dtype=np.float64).sum())
+    return length + len(sample.read) * (float(hole) + 1.0) + 2.0 * hole < _TIME_MAX
 
 
 def _cores(stretches: IntArray) -> tuple[IntArray, IntArray]:
@@ -164,14 +186,16 @@ def _with_margins(
     return np.stack((np.where(is_small, first, low), np.where(is_small, stop, high)), axis=1)
 
 
-def _probabilities(core: IntArray, size: FloatArray, expected_cost: FloatArray) -> FloatArray:
+def _probabilities(
+    core: IntArray, size: FloatArray, expected_cost: FloatArray, even_share: float
+) -> FloatArray:
     running = np.concatenate(([0.0], np.cumsum(expected_cost)))
     cost = running[core[:, 1]] - running[core[:, 0]]
     even = size / size.sum()
     total = float(cost.sum())
     if total <= 0:
         return np.asarray(even)
-    return np.asarray((1 - EVEN_SHARE) * cost / total + EVEN_SHARE * even)
+    return np.asarray((1 - even_share) * cost / total + even_share * even)
 
 
 def _draw_places(probability: FloatArray, n: int, seed: int) -> tuple[IntArray, IntArray]:
@@ -210,6 +234,8 @@ class SampleEvents:
     """Place of each artificial block, shape (n_blocks,); -1 for those between."""
     is_core: BoolArray
     """Blocks that are judged, shape (n_blocks,)."""
+    everything: Occurrences
+    """All events of the places, with keys where they are asked for."""
     occurrences: Mapping[Lookup, Occurrences]
     """Events of each lookup; those that cannot be told from the columns are missing."""
     key: str | None
@@ -312,6 +338,7 @@ def evaluate(
         ranges_of(layout.place >= 0),
         layout.place,
         layout.is_core,
+        everything,
         found,
         key,
     )
@@ -342,7 +369,8 @@ def _lay_out(
 ) -> _Layout:
     """Put the places one behind the other, each followed by blocks that hold the hole.
 
-    So many blocks lie between that no two places are bridged.
+    So many blocks lie between that no two places are bridged. Behind the end of the stream there is
+    nothing, so that all of it in one place is the stream itself.
     """
     n_holes = BRIDGE_BLOCKS + 1
     n_rows = rows[:, 1] - rows[:, 0]
@@ -355,10 +383,12 @@ def _lay_out(
     for i, ((a, b), (c, d)) in enumerate(
         zip(sample.read.tolist(), sample.core.tolist(), strict=True)
     ):
+        if b == len(leaves.count) and i + 1 == len(sample.read):
+            n_holes = 0
         shift = t_start[i] - t_first[i]
         end = np.full(n_holes, t_last[i] + shift)
         filler = np.ones(n_holes, dtype=np.int64)
-        filler[0] = hole[0] - (n_holes - 1)
+        filler[:1] = hole[0] - (n_holes - 1)
         count += [leaves.count[a:b], filler]
         t_min += [leaves.t_min[a:b] + shift, end]
         t_max += [leaves.t_max[a:b] + shift, end]

@@ -17,7 +17,9 @@ from replay.planning.correction import (
     bridged,
     correct,
     corrected_rate,
+    lower_share,
     observe,
+    runs,
     upper_share,
 )
 from replay.planning.sampling import draw, evaluate, sampled_attributes
@@ -203,6 +205,16 @@ def test_the_upper_bound_is_garwoods() -> None:
         assert -n * math.log(1 - float(upper[0])) == pytest.approx(limit, rel=0.012)
 
 
+def test_the_lower_bound_is_garwoods() -> None:
+    """Garwood's 95 % limits of a Poisson count, from tables: 0: 0, 1: 0.051, 5: 1.970, 10: 5.43."""
+    n = 1000.0
+    for count, limit in ((0, 0.0), (1, 0.0513), (5, 1.970), (10, 5.425)):
+        share = np.array([1 - math.exp(-count / n)])
+        lower = lower_share(Seen(share, np.full(1, n), n, 1.0, np.ones(1)))
+        # Wilson and Hilferty are a hundredth of a count off at one.
+        assert -n * math.log(1 - float(lower[0])) == pytest.approx(limit, rel=0.012, abs=0.015)
+
+
 def test_more_hits_than_expected_never_lower_the_rate() -> None:
     shares = np.linspace(0, 0.95, 20)
     for expected in (1e-9, 0.001, 0.1, 1.0, 5.0):
@@ -238,6 +250,21 @@ def test_bridging_is_what_it_is_on_random_blocks(share: float) -> None:
     read = count_blocks(bridge(ranges_of(mask), 2)) / len(mask)
     expected = bridged(np.array([share]), 2)
     assert expected[0] == pytest.approx(read, abs=0.002)
+
+
+@pytest.mark.parametrize("behind", [0.0, 0.2, 0.7, 0.95])
+def test_bridging_is_what_it_is_on_blocks_that_are_touched_together(behind: float) -> None:
+    """A chain of blocks, a tenth touched; of the touched ones so many are followed by another."""
+    share, n = 0.1, 400_000
+    begun = share * (1 - behind) / (1 - share)
+    chances = np.random.default_rng(3).random(n)
+    mask = np.zeros(n, dtype=bool)
+    for i in range(1, n):
+        mask[i] = chances[i] < (behind if mask[i - 1] else begun)
+    read = bridge(ranges_of(mask), 2)
+    expected = np.array([share]), 2, np.array([behind])
+    assert bridged(*expected)[0] == pytest.approx(count_blocks(read) / n, abs=0.005)
+    assert runs(*expected)[0] == pytest.approx(len(read) / n, abs=0.002)
 
 
 def correction_of(plans: list[str], columns: list[str]) -> Correction:

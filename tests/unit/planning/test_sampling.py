@@ -200,11 +200,14 @@ def test_where_a_sample_says_nothing_none_is_drawn(knobs: dict[str, int], said: 
 
 
 def test_times_too_far_apart_are_not_laid_side_by_side() -> None:
+    """Eight places, and a window of 2**59 between any two; the rows bound the places."""
     stream = stream_of(1000)
-    stream.leaves.t_max[-1] = 2**62
-    sample, why = draw_evenly(stream)
+    stream.leaves.t_max[-1] = 2**61
+    sample, why = draw_evenly(stream, within=2**59, rows=2)
     assert sample is None
     assert "too far apart" in why
+    sample, _ = draw_evenly(stream, within=2**58, rows=2)
+    assert sample is not None
 
 
 @pytest.mark.parametrize("within", [1, 30, 200])
