@@ -210,15 +210,20 @@ def keys(stats: object) -> Iterator[str]:
 
 
 def test_keys_of_an_analysis_are_those_of_the_documents(demo_store):
-    found = set(keys(replay.query(open_store(demo_store), ROBBERY_TO_CAR_THEFT).stats))
+    store = open_store(demo_store)
+    found = set(keys(replay.query(store, ROBBERY_TO_CAR_THEFT).stats))
+    found |= set(keys({"told": replay.explain(store, ROBBERY_TO_CAR_THEFT).to_dict()["told"]}))
     planning = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[a-z].*?) \|", planning, flags=re.MULTILINE)
     documented = {key for row in rows for key in re.findall(r"`([a-z_.\[\]]+)`", row)}
-    # A rival's estimate is told once, as that of the plan.
-    estimated = {key.removeprefix("rivals[].") for key in found if "rivals[].est" in key}
-    assert estimated <= found
-    found -= {f"rivals[].{key}" for key in estimated}
-    assert documented == found | {"actual", "rivals[].estimated"}
+    # The estimate of a rival, or after a look, is told once, as that of the plan.
+    estimated = {key for key in found if key.startswith("estimated.")}
+    for elsewhere in ("rivals[]", "told"):
+        assert {key for key in found if key.startswith(f"{elsewhere}.estimated.")} == {
+            f"{elsewhere}.{key}" for key in estimated
+        }
+        found -= {f"{elsewhere}.{key}" for key in estimated}
+    assert documented == found | {"actual", "rivals[].estimated", "told.estimated"}
 
 
 def check_command(words: list[str], line: str) -> None:

@@ -11,13 +11,17 @@ from costmodel.plan_cost import Estimate
 from replay.planning.block_ranges import count_blocks
 from replay.planning.plan import Part, Plan, PlanKind, Selectivity
 from replay.planning.shape import Position
+from replay.planning.told import Told
 
 Json = dict[str, Any]
 
 NOT_COMPARED: Final = "-"
 
+LOOKED: Final = "the same, looked at"
+"""What the estimate of the chosen plan after a look is called in the table."""
 
-def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
+
+def to_json(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | None = None) -> Json:
     """Return the plan as JSON values; ``docs/explain.schema.json`` has the keys, which are stable.
 
     Parameters
@@ -50,10 +54,20 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
         "through": _through(plan),
         "estimated": _estimated(plan.estimated),
         "sampled": plan.sampled,
+        "told": None if told is None else _looked(told),
         "strategy": plan.strategy,
         "weights": plan.weights.source,
         "actual": None if actual is None else dict(actual),
         "rivals": [{"plan": r.name, "estimated": _estimated(r.estimated)} for r in plan.rivals],
+    }
+
+
+def _looked(told: Told) -> Json:
+    return {
+        "blocks_looked": told.n_looked,
+        "estimated": _estimated(told.estimated),
+        "blocks_min": told.blocks_min,
+        "blocks_max": told.blocks_max,
     }
 
 
@@ -143,10 +157,11 @@ def _estimated(estimated: Estimate) -> Json:
     }
 
 
-def to_text(plan: Plan, actual: Mapping[str, Any] | None = None) -> str:
+def to_text(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | None = None) -> str:
     """Return the plan as lines a person can read, without a line break at the end.
 
-    ``actual`` as in `to_json`; with it, the text says what happened and how far estimates erred.
+    ``actual`` and ``told`` as in `to_json`; with ``actual``, the text says what happened and how
+    far estimates erred.
     """
     lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.shape}"]
     lines += _position_lines(plan)
@@ -155,8 +170,10 @@ def to_text(plan: Plan, actual: Mapping[str, Any] | None = None) -> str:
         lines.append(f"through   {_read_through(plan.part)}")
     if plan.sampled is not None:
         lines.append(f"sample    {plan.sampled}")
+    if told is not None:
+        lines.append(f"looked    {_seen(told)}")
     lines += _weights_line(plan)
-    lines += _plan_lines(plan) if actual is None else _actual_lines(plan, actual)
+    lines += _plan_lines(plan, told) if actual is None else _actual_lines(plan, actual)
     return "\n".join(lines)
 
 
@@ -224,6 +241,18 @@ def _read_through(part: Part) -> str:
     )
 
 
+def _seen(told: Told) -> str:
+    """Return in a sentence what was looked at and what the plan will read by it."""
+    blocks = f"{told.estimated.blocks:,.0f}"
+    if told.is_certain:
+        return f"at all {told.n_remaining:,} blocks: the plan reads {blocks}"
+    least, most = math.floor(told.blocks_min), math.ceil(told.blocks_max)
+    return (
+        f"at {told.n_looked:,} of {told.n_remaining:,} blocks: the plan reads about {blocks}, at "
+        f"least {least:,} and at most {most:,} (95 % each)"
+    )
+
+
 def _counted(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
@@ -235,11 +264,13 @@ def _weights_line(plan: Plan) -> list[str]:
     return [f"weights   {plan.weights.source}{searched}"]
 
 
-def _plan_lines(plan: Plan) -> list[str]:
-    """Return what is expected of the plan and of its rivals, side by side."""
+def _plan_lines(plan: Plan, told: Told | None) -> list[str]:
+    """Return what is expected of the plan, after a look too, and of its rivals, side by side."""
     own = plan.estimated
     rows = [("", "time", "", "blocks", "entries", "events", "candidates")]
     rows.append((plan.name, _ms(own.cost), "", *_quantities(own)))
+    if told is not None:
+        rows.append((LOOKED, _ms(told.estimated.cost), "", *_quantities(told.estimated)))
     rows += [
         (
             r.name,

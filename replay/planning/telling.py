@@ -10,6 +10,7 @@ from replay.planning import explain
 from replay.planning.joins import explain as explain_joins
 from replay.planning.joins.plan import JoinPlan
 from replay.planning.plan import Plan
+from replay.planning.told import Told
 from replay.planning.windows import explain as explain_windows
 from replay.planning.windows.plan import WindowPlan
 
@@ -50,25 +51,26 @@ class FlowPlan:
 AnyPlan = Plan | WindowPlan | JoinPlan | FlowPlan
 
 
-def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None) -> Json:
+def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None, told: Told | None = None) -> Json:
     """Return a plan as JSON values; ``docs/explain.schema.json`` has the keys, which are stable.
 
-    ``actual`` is what happened to the whole query; null in the result unless it has been run.
+    ``actual`` is what happened to the whole query, null in the result unless it has been run;
+    ``told`` what a look at many blocks says of the plan, if it is one of a stream.
     """
     match plan:
         case Plan():
-            return explain.to_json(plan, actual)
+            return explain.to_json(plan, actual, told)
         case WindowPlan():
             return explain_windows.to_json(plan, actual)
         case JoinPlan():
             return explain_joins.to_json(plan, actual)
     inputs = [to_json(part, None) for part in plan.inputs]
     own: Json = {} if plan.chosen is None else to_json(plan.chosen, None)
-    told = [own, *inputs] if own else inputs
+    parts = [own, *inputs] if own else inputs
     return {
         **own,
         "plan": plan.name,
-        "indexes": list(dict.fromkeys(name for part in told for name in part["indexes"])),
+        "indexes": list(dict.fromkeys(name for part in parts for name in part["indexes"])),
         "operator": plan.operator,
         "reason": plan.reason,
         "inputs": inputs,
@@ -76,11 +78,11 @@ def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None) -> Json:
     }
 
 
-def to_text(plan: AnyPlan, actual: Mapping[str, Any] | None) -> str:
-    """Return a plan as lines a person can read, its parts indented."""
+def to_text(plan: AnyPlan, actual: Mapping[str, Any] | None, told: Told | None = None) -> str:
+    """Return a plan as lines a person can read, its parts indented; parameters as in `to_json`."""
     match plan:
         case Plan():
-            return explain.to_text(plan, actual)
+            return explain.to_text(plan, actual, told)
         case WindowPlan():
             return explain_windows.to_text(plan, actual)
         case JoinPlan():

@@ -14,12 +14,13 @@ from replay.language.bound_select import BoundCreate
 from replay.language.select_syntax import streams_of
 from replay.language.syntax import Identifier, PatternQuery
 from replay.planning.telling import AnyPlan
+from replay.planning.told import Told, look
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import AsOf, Tables, check_unversioned
 from replay.running.binding import bind_over
 from replay.running.catalog import Catalog, TableCatalog, catalog_of_store
-from replay.running.flows import Flow
-from replay.running.pattern_flow import open_pattern
+from replay.running.flows import Flow, OperatorFlow, StreamFlow
+from replay.running.pattern_flow import PatternFlow, open_pattern
 from replay.running.select import Opener
 from replay.running.statement import Parameters, parse, prepare
 
@@ -91,6 +92,18 @@ class Run:
         """The plan; only a table in memory has none."""
         assert self.flow.plan is not None
         return self.flow.plan
+
+    def look(self) -> Told | None:
+        """Take a closer look at what the plan will read, where it is one of a stream."""
+        flow = self.flow
+        if isinstance(flow, OperatorFlow) and flow.plan is flow.inner.plan:
+            flow = flow.inner
+        match flow:
+            case PatternFlow():
+                return look(flow.plan, flow.statement.bound, flow.statistics)
+            case StreamFlow():
+                return look(flow.plan, flow.query, flow.statistics)
+        return None
 
     def result(self) -> Result:
         """Run, and return all rows with what happened."""

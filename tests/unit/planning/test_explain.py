@@ -22,6 +22,7 @@ from replay.planning import (
 )
 from replay.planning.block_ranges import all_blocks
 from replay.planning.plan import Selectivity
+from replay.planning.told import Told
 from tests.json_schema import violations
 from tests.unit.planning.streams import SmallStatistics, compare, query_of, seq, star
 
@@ -83,6 +84,41 @@ def plan() -> Plan:
 
 def test_text_of_a_plan():
     assert to_text(plan()) == (GOLDEN / "explain.txt").read_text().rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("looked", "is_certain", "said"),
+    [
+        pytest.param(64, False, "at 64 of 400 blocks: the plan reads about 14, at least 12 and at "
+                     "most 18 (95 % each)", id="some"),
+        pytest.param(400, True, "at all 400 blocks: the plan reads 14", id="all"),
+    ],
+)  # fmt: skip
+def test_a_look_is_told_beside_the_estimates_the_choice_was_made_by(looked, is_certain, said):
+    estimated = Estimate(0.0018, 14.3, 10.0, 0.25, 9.0)
+    told = Told(estimated, 12.4, 17.2, looked, 400, is_certain=is_certain)
+    lines = to_text(plan(), told=told).splitlines()
+    golden = (GOLDEN / "explain.txt").read_text().splitlines()
+    (looked_at,) = (line for line in lines if line.startswith("looked"))
+    (row,) = (line for line in lines if line.startswith("  the same, looked at"))
+    assert looked_at == f"looked    {said}"
+    assert row.split()[4:] == ["1.8", "ms", "14", "10", "25.0%", "9"]
+    assert lines[lines.index(row) - 1].startswith("  indexes=A.a,C.b ")
+    # What was there is there, but for the width of the table.
+    others = [line.split() for line in lines if line not in (row, looked_at)]
+    assert others == [line.split() for line in golden]
+    assert to_json(plan(), told=told)["told"] == {
+        "blocks_looked": looked,
+        "estimated": {
+            "cost": 0.0018,
+            "blocks": 14.3,
+            "entries": 10.0,
+            "alpha": 0.25,
+            "candidates": 9.0,
+        },
+        "blocks_min": 12.4,
+        "blocks_max": 17.2,
+    }
 
 
 def test_text_of_a_plan_that_was_run():
