@@ -27,6 +27,7 @@ from replay.planning.intervals import replay_stretches
 from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, plan_name
 from replay.planning.planner import choose_plan
 from replay.planning.requests import PREFIX, index_conditions
+from replay.planning.told import look
 from replay.running.statement import parse, prepare
 
 IntArray = npt.NDArray[np.int64]
@@ -207,6 +208,12 @@ class Question:
         """What ``auto`` weighed, corrected by its sample if it took one: its plan and rivals."""
         weighed = {rival.name: rival.estimated for rival in self.chosen.rivals}
         return {**weighed, self.chosen.name: self.chosen.estimated}
+
+    @cached_property
+    def told(self) -> Estimate:
+        """What ``explain`` tells of the plan chosen, by a look at many blocks if it takes one."""
+        told = look(self.chosen, self._statement.bound, self.statistics)
+        return self.chosen.estimated if told is None else told.estimated
 
     def work(self, plan: str, *, with_alpha: bool = False) -> Work:
         """Look up and intersect what a plan asks for; no event is read but, for alpha, times.

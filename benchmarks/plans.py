@@ -48,6 +48,9 @@ DRAWN_PLANS = 40
 LEAST = {"blocks": 1.0, "candidates": 1.0, "entries": 1.0, "alpha": 1e-4}
 """P4: what is estimated, and below which values no error is worth a word."""
 
+BY = ("summaries", "choice", "look")
+"""P4: estimates by tree and fences alone, those the choice was made by, those explain tells."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -213,10 +216,10 @@ def estimate_errors(question: Question) -> list[dict[str, Any]]:
         if plan in ("full", "tree"):
             continue
         work = question.work(plan, with_alpha=True)
-        estimates = [(False, question.estimate(plan))]
+        estimates = [question.estimate(plan)]
         if plan == chosen:
-            estimates.append((True, question.chosen.estimated))
-        for sampled, estimated in estimates:
+            estimates += [question.chosen.estimated, question.told]
+        for by, estimated in zip(BY, estimates, strict=False):
             pairs = {
                 name: (float(getattr(estimated, name)), float(getattr(work, name)))
                 for name in LEAST
@@ -226,7 +229,7 @@ def estimate_errors(question: Question) -> list[dict[str, Any]]:
                     "name": question.name,
                     "plan": plan,
                     "is_chosen": plan == chosen,
-                    "sampled": sampled,
+                    "by": by,
                     **{f"{name}_estimated": pair[0] for name, pair in pairs.items()},
                     **{f"{name}_actual": pair[1] for name, pair in pairs.items()},
                     **{f"{name}_error": relative_error(*pair) for name, pair in pairs.items()},
@@ -252,14 +255,14 @@ def goal_p4(errors: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     rows = []
     print("\nP4: relative error of estimates, |estimated - actual| / actual")
     print("(all plans looked into); how many times too high or too low (plans chosen)")
-    print(f"  {'set':24} {'of':10} {'sample':6} {'n':>5} {'median':>8} {'95th':>8}   factors")
+    print(f"  {'set':24} {'of':10} {'by':9} {'n':>5} {'median':>8} {'95th':>8}   factors")
     for name, found in errors.items():
-        for sampled in (False, True):
+        for by in BY:
             for of, least in LEAST.items():
                 values = [
                     row[f"{of}_error"]
                     for row in found
-                    if row["sampled"] is sampled and row[f"{of}_error"] is not None
+                    if row["by"] == by and row[f"{of}_error"] is not None
                 ]
                 if not values:
                     continue
@@ -267,14 +270,14 @@ def goal_p4(errors: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
                 factors = [
                     off_by(row[f"{of}_estimated"], row[f"{of}_actual"], least)
                     for row in found
-                    if row["sampled"] is sampled and row["is_chosen"]
+                    if row["by"] == by and row["is_chosen"]
                 ]
                 off = quantiles(factors, (0.5, 0.95)) if factors else [1.0, 1.0]
                 rows.append(
                     {
                         "set": name,
                         "of": of,
-                        "sampled": sampled,
+                        "by": by,
                         "n": len(values),
                         "median": middle,
                         "p95": high,
@@ -283,7 +286,7 @@ def goal_p4(errors: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
                     }
                 )
                 print(
-                    f"  {name:24} {of:10} {'yes' if sampled else 'no':6} {len(values):5}"
+                    f"  {name:24} {of:10} {by:9} {len(values):5}"
                     f" {middle:8.1%} {high:8.1%}   {off[0]:6.2f}x {off[1]:6.2f}x"
                 )
     return rows

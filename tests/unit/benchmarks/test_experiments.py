@@ -22,6 +22,7 @@ from benchmarks.thesis import (
 from benchmarks.thesis.all_plans import rank_correlation, rank_of
 from chronicle import open_store
 from datasets.synthetic import SIGMAS
+from datasets.thesis_queries import draw_queries
 from tests.unit.benchmarks.conftest import N_EVENTS
 
 SYNTHETIC = ["--events", str(N_EVENTS), "--queries", "1"]
@@ -140,6 +141,21 @@ def test_plans_measures_every_goal_on_every_set(measured_plans):
         *("blocks", "candidates", "entries", "alpha")
     }
     assert "forgotten before every timed call" in printed
+
+
+def test_estimates_of_plans_chosen_are_measured_before_and_after_a_look(stores):
+    """A stream as small as this one is looked at as a whole: what is told is what comes out."""
+    query = next(iter(draw_queries(1, 2)))
+    question = Question(
+        open_store(stores / f"store-synthetic-{N_EVENTS}"), query.to_sql("synthetic"), "drawn"
+    )
+    question.__dict__["chosen"] = question.plan("all")  # of toys a full replay is quicker
+    rows = {row["by"]: row for row in plans.estimate_errors(question) if row["is_chosen"]}
+    assert list(rows) == list(plans.BY)
+    assert rows["look"]["blocks_actual"] > 0
+    for of in ("blocks", "candidates", "alpha"):
+        assert rows["look"][f"{of}_estimated"] == pytest.approx(rows["look"][f"{of}_actual"])
+    assert rows["choice"]["alpha_estimated"] != pytest.approx(rows["look"]["alpha_actual"])
 
 
 def test_sets_without_their_data_are_left_out_and_said(stores, tmp_path, capsys):
