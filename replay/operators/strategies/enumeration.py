@@ -120,7 +120,7 @@ def enumerate_matches(
     across = None
     n_followed = 0
     if settings[kernels.ACROSS]:
-        n_followed = 0 if code.semantics is Semantics.SKIP_TILL_ANY else len(rows)
+        n_followed = len(rows)
         leaves, known = np.ascontiguousarray(rows.leaves), np.ascontiguousarray(rows.known)
         conditions = to_conditions(program.across, leaves, known, ranks)
         across = conditions, new_mapped(program.across, len(rows))

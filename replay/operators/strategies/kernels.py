@@ -7,7 +7,7 @@ Nothing recurses, and nothing is kept but the path.
 
 Where no condition looks across rows, the set of states is exact. Otherwise it may be too large,
 and a mapping that witnesses each node is kept bound. There the runs of a start are followed first,
-unless they are too many or may pass over any row: only rows that they map are then searched.
+unless they are too many: only rows that they map are then searched.
 """
 
 # A kernel is one loop over state that would be copied at every call if it were cut in two,
@@ -28,7 +28,6 @@ from replay.operators.strategies.runs.kernels import (
     CONTIGUOUS,
     N_OUT,
     N_ROWS_OUT,
-    NEXT,
     NO,
     STEPS,
     Bools,
@@ -58,7 +57,7 @@ from replay.operators.strategies.runs.kernels import (
 
 CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
 RUNS_DIGEST = "a7a46e534c0b707e967c3e606c4866813cfa351e12fdf4353ed09e6cce99d35f"
-ACROSS_DIGEST = "31675f621f95f6206dfdf1d961901294fe1c842b374ba6b3831d07ab80b3813f"
+ACROSS_DIGEST = "23637bb2142b5c58ea9a7630ea6c94dec70c2c81f4c315b0a866ea5d2d0b698f"
 """SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
 the digests here is what makes a change there take effect."""
 
@@ -93,7 +92,7 @@ STATUS_STEPS = 3
 STEPS_AHEAD = 1 << 16
 STEPS_AHEAD_A_ROW = 16
 """Steps by which the runs of a start are followed before its matches are searched, and more for
-each row of its window. Runs that fork more often are not: searching takes at least as long."""
+each row of its window. More runs than that are not: searching takes at least as long."""
 
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
@@ -120,7 +119,7 @@ class Scratch(NamedTuple):
     stamp: IntArray
     """Number of the search under way, shape (1,)."""
     taken: IntArray
-    """By row: the last start of which some run maps it. Empty where that is not looked for."""
+    """By row: the last start of which some run maps it. Empty where no condition looks across."""
     ends: IntArray
     """By row: the last start of which some run may be told there. Empty likewise."""
 
@@ -288,7 +287,7 @@ def _next_row(depth, last, semantics, taken, path, data, tables):  # type: ignor
         need |= tables.watched
         while row < last and data.words[row] & need == 0:
             row += 1
-    if semantics == NEXT and taken.size:
+    if semantics != CONTIGUOUS and taken.size:
         # No run goes on at another row, and conditions tell what rows between do to it.
         while row < last and taken[row] != path.rows[0]:
             row += 1
@@ -395,13 +394,12 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
     if settings[LOOKS_BEFORE]:
         find_latest(first, settings[WITHIN], scratch.latest, data, tables)
     stop = limit
-    if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
-        if scratch.ends.size:
-            # The states allow many more runs than the conditions do.
-            patience = STEPS_AHEAD + STEPS_AHEAD_A_ROW * (limit - first)
-            waits, stop, path = follow_runs(first, begin, limit, semantics, patience, scratch.taken, scratch.ends, path, data, tables, across, progress)  # fmt: skip  # noqa: E501
-            progress[STEPS] = 0
-            closed |= not waits
+    if across is not None:
+        # The states allow many more runs than the conditions do.
+        patience = STEPS_AHEAD + STEPS_AHEAD_A_ROW * (limit - first)
+        waits, stop, path = follow_runs(first, begin, limit, semantics, patience, scratch.taken, scratch.ends, path, data, tables, across, progress)  # fmt: skip  # noqa: E501
+        progress[STEPS] = 0
+        closed |= not waits
     n_waiting = 0
     row = first
     while row < stop:

@@ -293,17 +293,20 @@ def emit(depth, span, semantics, limit, resumed, path, data, tables, across, out
 
 
 @uncounted
-def _next_taken(state, row, end, first, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Row that the run bound must map next, ``end`` if none has come, and its state before it.
+def _next_row(state, row, end, first, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Next row that the run bound may map, ``end`` if none has come, and its state before it.
 
-    The state is -1 if the run can map no row any more. Not for SKIP TILL ANY.
+    Under SKIP TILL ANY conditions need not hold there. The state is -1 if the run can map no row
+    any more.
     """
     if semantics == CONTIGUOUS:
         return row, state
     while row < end:
+        relevant = data.words[row] & tables.ways[state]
+        if semantics == ANY and relevant:
+            return row, state
         after = gap(state, row, row + 1, first, semantics, data, tables, across, progress)
         if after < 0:
-            relevant = data.words[row] & tables.ways[state]
             while relevant:
                 symbol = lowest(relevant)
                 relevant &= relevant - _ONE
@@ -317,7 +320,7 @@ def _next_taken(state, row, end, first, semantics, data, tables, across, progres
 
 @uncached
 def follow_runs(first, begin, end, semantics, limit, taken, ends, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Follow the runs of a start over the rows before ``end``. Not for SKIP TILL ANY.
+    """Follow the runs of a start over the rows before ``end``.
 
     Rows that runs map get the number of the start in ``taken``, and in ``ends`` those at which a
     run may be told. After more than ``limit`` steps every row gets both. Returns whether a run may
@@ -332,32 +335,41 @@ def follow_runs(first, begin, end, semantics, limit, taken, ends, path, data, ta
     path.bases[0] = begin
     rest = data.words[first] & tables.ways[begin]
     while progress[STEPS] <= limit:
-        if not next_mapping(depth, False, depth, depth, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
+        row = path.rows[depth]
+        state = path.bases[depth]
+        if next_mapping(depth, False, depth, depth, rest, first, semantics, limit, path, data, tables, across, progress):  # fmt: skip  # noqa: E501
+            state = path.exact[depth]
+            taken[row] = first
+            if tables.accepts[state] < tables.accepts[state + 1]:
+                ends[row] = first
+                stop = max(stop, row + 1)
+            if depth + 2 > path.rows.size:
+                path = deeper(path)
+            depth += 1
+            if tables.ways[state] == 0:
+                state = -1
+        elif depth > 0 and semantics == ANY and state >= 0 and row < end:
+            progress[STEPS] += 1
+            state = gap(state, row, row + 1, first, semantics, data, tables, across, progress)
+        else:
             depth -= 1
             if depth < 0:
                 return waits, stop, path
             rest = later(depth, path, data, tables)
             unbind(path.symbols[depth], across)
             continue
-        row, state = path.rows[depth], path.exact[depth]
-        taken[row] = first
-        is_told = tables.accepts[state] < tables.accepts[state + 1]
-        following = end
-        after = -1
-        if tables.ways[state]:
-            following, after = _next_taken(state, row + 1, end, first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
-            if following == end and after >= 0:
-                waits = is_told = True  # it is told if it has timed out
-        if is_told:
-            ends[row] = first
-            stop = max(stop, row + 1)
-        if depth + 2 > path.rows.size:
-            path = deeper(path)
-        depth += 1
-        path.rows[depth] = following
-        path.bases[depth] = after
-        goes_on = following < end and after >= 0
-        rest = data.words[following] & tables.ways[after] if goes_on else _NONE
+        row += 1
+        if state >= 0:
+            row, state = _next_row(state, row, end, first, semantics, data, tables, across, progress)  # fmt: skip  # noqa: E501
+        rest = _NONE
+        if state >= 0 and row < end:
+            rest = data.words[row] & tables.ways[state]
+        elif state >= 0:
+            waits = True
+            ends[path.rows[depth - 1]] = first  # it is told if it has timed out
+            stop = max(stop, path.rows[depth - 1] + 1)
+        path.rows[depth] = row
+        path.bases[depth] = state
     for row in range(first, end):
         taken[row] = first
         ends[row] = first

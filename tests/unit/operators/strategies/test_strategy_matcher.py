@@ -260,7 +260,8 @@ def test_conditions_across_rows_see_the_rows_mapped_before(case: tuple, cuts: li
     check(case, cuts)
 
 
-def test_a_long_window_is_gone_through_once_for_the_run_of_a_start() -> None:
+@pytest.mark.parametrize("semantics", [NEXT, ANY])
+def test_a_long_window_is_gone_through_once_for_the_run_of_a_start(semantics: Semantics) -> None:
     # By their letters any two rows are a B and a C, by their numbers the last two alone. To try
     # each pair takes more steps than are allowed.
     n = 5000
@@ -269,11 +270,11 @@ def test_a_long_window_is_gone_through_once_for_the_run_of_a_start() -> None:
         row["i"] = 4 if row["t"] >= n - 2 else 0
     rows[0]["i"] = 3
     more_than_a = Rule("b", (">", "last", 0))
-    bound = asked(Concat((A, B, C)), [Rule("a"), more_than_a, more_than_a], NEXT, within=n)
+    bound = asked(Concat((A, B, C)), [Rule("a"), more_than_a, more_than_a], semantics, within=n)
     assert to_answers(find(bound, to_table(rows))) == [Answer((0, n - 2, n - 1), (0, 1, 2))]
 
 
-@pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT])
+@pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT, ANY])
 def test_runs_that_fork_too_often_to_be_followed_are_searched_all_the_same(
     semantics: Semantics,
 ) -> None:
