@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 
-from benchmarks import hard_cases, plans, query_sets
+from benchmarks import estimates, hard_cases, plans, query_sets
 from benchmarks.planned import Question
 from benchmarks.real_stores import aircraft_source, flights_source, real_store, ticks_source
 from benchmarks.thesis import (
@@ -150,8 +150,8 @@ def test_estimates_of_plans_chosen_are_measured_before_and_after_a_look(stores):
         open_store(stores / f"store-synthetic-{N_EVENTS}"), query.to_sql("synthetic"), "drawn"
     )
     question.__dict__["chosen"] = question.plan("all")  # of toys a full replay is quicker
-    rows = {row["by"]: row for row in plans.estimate_errors(question) if row["is_chosen"]}
-    assert list(rows) == list(plans.BY)
+    rows = {row["by"]: row for row in estimates.estimate_errors(question) if row["is_chosen"]}
+    assert list(rows) == list(estimates.BY)
     assert rows["look"]["blocks_actual"] > 0
     for of in ("blocks", "candidates", "alpha"):
         assert rows["look"][f"{of}_estimated"] == pytest.approx(rows["look"][f"{of}_actual"])
