@@ -292,13 +292,13 @@ def narrow(
     found = _around_rarest(shape, found, query, statistics, anchors)
     hits = join_blocks(shape, found, statistics)
     intervals = sweep(hits, fills_of(found), shape, query, statistics)
-    spans = _rows_of(intervals, statistics, anchors)
+    spans = rows_of_intervals(intervals, statistics, anchors)
     block_at = shape.block_at
-    rows = {block_at[hit.first]: hit.start[_places_in(hit.start, spans)] for hit in hits}
+    rows = {block_at[hit.first]: hit.start[places_in(hit.start, spans)] for hit in hits}
     left = {}
     for place, given in found.items():
         if place < 0:
-            left[place] = given.take(_places_in(given.seq, spans))
+            left[place] = given.take(places_in(given.seq, spans))
         else:
             block = block_at[place]
             at = rows[block] + (place - shape.blocks[block][0])
@@ -326,14 +326,14 @@ def _around_rarest(
     block = range(*shape.blocks[rarest])
     of_block = {place: given for place, given in found.items() if place in block}
     hits = join_blocks(shape, of_block, statistics)
-    spans = _rows_of(sweep(hits, {}, shape, query, statistics), statistics, anchors)
+    spans = rows_of_intervals(sweep(hits, {}, shape, query, statistics), statistics, anchors)
     # Several places often have the events of one lookup.
     near = {id(given): given for given in found.values()}
-    near = {key: given.take(_places_in(given.seq, spans)) for key, given in near.items()}
+    near = {key: given.take(places_in(given.seq, spans)) for key, given in near.items()}
     return {place: near[id(given)] for place, given in found.items()}
 
 
-def _rows_of(
+def rows_of_intervals(
     intervals: Intervals, statistics: Timeline, anchors: Sequence[Occurrences]
 ) -> tuple[IntArray, IntArray]:
     """Return the rows of replay intervals, united: first rows, and rows behind the last."""
@@ -396,7 +396,7 @@ def united(first: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
     return first[begins], stop[ends]
 
 
-def _places_in(seq: IntArray, spans: tuple[IntArray, IntArray]) -> IntArray:
+def places_in(seq: IntArray, spans: tuple[IntArray, IntArray]) -> IntArray:
     """Return the places of ascending rows that lie in some spans, at a cost of those alone."""
     low, high = row_lower_bounds(seq, spans[0]), row_lower_bounds(seq, spans[1])
     n = high - low

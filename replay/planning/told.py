@@ -24,8 +24,9 @@ from replay.planning.correction import (
     runs,
     upper_share,
 )
-from replay.planning.intervals import BRIDGE_BLOCKS, Intervals, covered_blocks, sweep
-from replay.planning.plan import Condition, Occurrences, Plan
+from replay.planning.intervals import BRIDGE_BLOCKS, covered_blocks, sweep
+from replay.planning.narrowing import places_in, rows_of_intervals
+from replay.planning.plan import Condition, Plan
 from replay.planning.sampler import Sampler
 from replay.planning.sampling import Sample, SampleEvents, fits_in_time
 from replay.planning.stakes import EVALUATE_S, SAMPLE_S
@@ -148,30 +149,12 @@ class _Found:
         # Blocks that share the time of a rim may be taken for each other: a candidate in hundreds.
         begins = np.searchsorted(events.leaves.t_max, intervals.t_seen[0], side="left")
         candidates = np.bincount(begins, minlength=events.n_blocks).astype(np.float64)
-        covered = np.zeros(events.n_blocks)
-        is_read = events.place >= 0
-        counts = events.leaves.count[is_read]
-        inside = _inside(intervals, events.everything).astype(np.int64)
-        covered[is_read] = np.add.reduceat(inside, np.cumsum(counts) - counts)
+        seq = events.everything.seq
+        inside = seq[places_in(seq, rows_of_intervals(intervals, events, [events.everything]))]
+        block = np.searchsorted(events.leaves.base, inside, side="right") - 1
+        covered = np.bincount(block, minlength=events.n_blocks).astype(np.float64)
         core = events.is_core
         return cls(touched[core], candidates[core], covered[core], place)
-
-
-def _inside(intervals: Intervals, events: Occurrences) -> BoolArray:
-    """Return which events lie in an interval, shape (n_events,); each is bounded at both ends."""
-    n = len(events.seq)
-    low, high = np.zeros(intervals.n, dtype=np.int64), np.full(intervals.n, n)
-    if intervals.seq_low is not None:
-        low = np.maximum(low, np.searchsorted(events.seq, intervals.seq_low, side="left"))
-    if intervals.t_low is not None:
-        low = np.maximum(low, np.searchsorted(events.t, intervals.t_low, side="left"))
-    if intervals.seq_high is not None:
-        high = np.minimum(high, np.searchsorted(events.seq, intervals.seq_high, side="right"))
-    if intervals.t_high is not None:
-        high = np.minimum(high, np.searchsorted(events.t, intervals.t_high, side="right"))
-    some = low < high
-    begun = np.bincount(low[some], minlength=n + 1) - np.bincount(high[some], minlength=n + 1)
-    return np.asarray(np.cumsum(begun[:-1]) > 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
