@@ -87,8 +87,7 @@ def refuse_unknown_unit(cursor: Cursor, *, if_near: bool = False) -> None:
     unit, before = cursor.token, cursor.tokens[cursor.index - 1]
     if unit.kind != NAME or before.kind != NUMBER:
         return
-    # WHERE is the one clause whose name is like a unit, WEEK; DEFINE is what comes nearly always.
-    if if_near and unit.key in ("WHERE", "DEFINE"):
+    if if_near and unit.key == "WHERE":  # the one clause whose name is like a unit: WEEK
         return
     hint = did_you_mean(unit.key, UNITS)
     if hint or not if_near:

@@ -265,7 +265,8 @@ def _union(cursor: Cursor) -> syntax.Subset:
 
 def _within(cursor: Cursor, clauses: _Clauses) -> None:
     clauses.within = parse_expression(cursor)
-    refuse_unknown_unit(cursor, if_near=True)
+    if cursor.token.key not in _NAMES:  # none of which is a unit, as a look at each would tell
+        refuse_unknown_unit(cursor, if_near=True)
 
 
 def _define(cursor: Cursor, clauses: _Clauses) -> None:
