@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.harness import quantiles
@@ -10,7 +11,7 @@ from benchmarks.planned import Question, relative_error
 LEAST = {"blocks": 1.0, "candidates": 1.0, "entries": 1.0, "alpha": 1e-4}
 """P4: what is estimated, and below which values no error is worth a word."""
 
-BY = ("summaries", "choice", "look")
+BY = ("summaries", "choice", "explain")
 """P4: estimates by tree and fences alone, those the choice was made by, those explain tells."""
 
 
@@ -25,10 +26,12 @@ def estimate_errors(question: Question) -> list[dict[str, Any]]:
         if plan in ("full", "tree"):
             continue
         work = question.work(plan, with_alpha=True)
-        estimates = [question.estimate(plan)]
+        estimates = [(question.estimate(plan), work)]
         if plan == chosen:
-            estimates += [question.chosen.estimated, question.told]
-        for by, estimated in zip(BY, estimates, strict=False):
+            # A query may leave its plan: what explain tells is held to what is then read.
+            done = replace(question.work_of_run(), alpha=work.alpha)
+            estimates += [(question.chosen.estimated, work), (question.told, done)]
+        for by, (estimated, work) in zip(BY, estimates, strict=False):
             pairs = {
                 name: (float(getattr(estimated, name)), float(getattr(work, name)))
                 for name in LEAST

@@ -27,7 +27,7 @@ from replay.planning.intervals import replay_stretches
 from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, plan_name
 from replay.planning.planner import choose_plan
 from replay.planning.requests import PREFIX, index_conditions
-from replay.planning.told import look
+from replay.planning.told import tell
 from replay.running.statement import parse, prepare
 
 IntArray = npt.NDArray[np.int64]
@@ -211,9 +211,20 @@ class Question:
 
     @cached_property
     def told(self) -> Estimate:
-        """What ``explain`` tells of the plan chosen, by a look at many blocks if it takes one."""
-        told = look(self.chosen, self._statement.bound, self.statistics)
-        return self.chosen.estimated if told is None else told.estimated
+        """What ``explain`` tells of the plan chosen, or by what it was chosen, told nothing."""
+        plan, known = self.chosen, self.statistics
+        told = tell(plan, self._statement.bound, known, Lookups(plan, known), is_adaptive=True)
+        return plan.estimated if told is None else told.estimated
+
+    def work_of_run(self) -> Work:
+        """Answer it, and return what was read; alpha counts the events of blocks."""
+        actual = self.run().actual
+        return Work(
+            actual.blocks_read,
+            actual.candidates,
+            actual.entries_read,
+            actual.rows_replayed / max(actual.rows_total, 1),
+        )
 
     def work(self, plan: str, *, with_alpha: bool = False) -> Work:
         """Look up and intersect what a plan asks for; no event is read but, for alpha, times.

@@ -171,7 +171,8 @@ class Explanation:
     plan
         The plan that would be carried out, with the estimates it was chosen by.
     told
-        What a look at many blocks says it will read; None where none was taken.
+        What its lookups, or a look at many blocks, say it will read; None where neither was worth
+        it.
     """
 
     def __init__(self, plan: AnyPlan, told: Told | None = None) -> None:
@@ -196,13 +197,13 @@ def explain(
 ) -> Explanation:
     """Return the plan a query would take and its rivals, without running it.
 
-    Of a plan that looks anything up some blocks are read, about a tenth of a second's worth, to
-    tell what it will read; the query, which is to be answered at once, chooses without them.
+    Lookups of the plan are asked, or some blocks are read, for about a tenth of a second, to tell
+    what it will read; the query, which is to be answered at once, chooses without them.
     Parameters, plans and errors are those of :func:`query`.
     """
     asked = Asked(sql, params or {}, plan, perf_counter())
     run = open_run(open_catalog(store, sql, as_of), asked)
-    return Explanation(run.plan_of_store, run.look())
+    return Explanation(run.plan_of_store, run.tell())
 
 
 def clear_caches() -> None:

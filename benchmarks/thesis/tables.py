@@ -175,7 +175,7 @@ def goals(results: Results) -> Iterator[str]:
     yield _planning(by_set, "synthetic A5, m=8")
     yield _planning(by_set, "synthetic A5, m=32")
     yield _estimates(results, "choice")
-    yield _estimates(results, "look")
+    yield _estimates(results, "explain")
     for name in ("partition", "delta"):
         yield _speedups(by_set[name]) if name in by_set else MISSING
 

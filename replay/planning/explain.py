@@ -17,8 +17,9 @@ Json = dict[str, Any]
 
 NOT_COMPARED: Final = "-"
 
-LOOKED: Final = "the same, looked at"
-"""What the estimate of the chosen plan after a look is called in the table."""
+LOOKED_AT: Final = "the same, looked at"
+LOOKED_UP: Final = "the same, looked up"
+"""What the estimate of the chosen plan is called in the table, once more is known of it."""
 
 
 def to_json(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | None = None) -> Json:
@@ -54,7 +55,7 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | No
         "through": _through(plan),
         "estimated": _estimated(plan.estimated),
         "sampled": plan.sampled,
-        "told": None if told is None else _looked(told),
+        "told": None if told is None else _told_json(told),
         "strategy": plan.strategy,
         "weights": plan.weights.source,
         "actual": None if actual is None else dict(actual),
@@ -62,12 +63,14 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | No
     }
 
 
-def _looked(told: Told) -> Json:
+def _told_json(told: Told) -> Json:
     return {
+        "by": "lookups" if told.is_asked else "blocks",
         "blocks_looked": told.n_looked,
         "estimated": _estimated(told.estimated),
         "blocks_min": told.blocks_min,
         "blocks_max": told.blocks_max,
+        "switched": told.switched,
     }
 
 
@@ -242,8 +245,12 @@ def _read_through(part: Part) -> str:
 
 
 def _seen(told: Told) -> str:
-    """Return in a sentence what was looked at and what the plan will read by it."""
+    """Return in a sentence what was looked up or at, and what the plan will read by it."""
     blocks = f"{told.estimated.blocks:,.0f}"
+    if told.is_asked:
+        reads = f"up all that is asked: the plan reads {blocks} blocks"
+        beside = "" if told.is_certain else ", and some beside them for neighbours in partitions"
+        return f"{reads}{beside}{'' if told.switched is None else f'; {told.switched}'}"
     if told.is_certain:
         return f"at all {told.n_remaining:,} blocks: the plan reads {blocks}"
     least, most = math.floor(told.blocks_min), math.ceil(told.blocks_max)
@@ -270,7 +277,8 @@ def _plan_lines(plan: Plan, told: Told | None) -> list[str]:
     rows = [("", "time", "", "blocks", "entries", "events", "candidates")]
     rows.append((plan.name, _ms(own.cost), "", *_quantities(own)))
     if told is not None:
-        rows.append((LOOKED, _ms(told.estimated.cost), "", *_quantities(told.estimated)))
+        same = LOOKED_UP if told.is_asked else LOOKED_AT
+        rows.append((same, _ms(told.estimated.cost), "", *_quantities(told.estimated)))
     rows += [
         (
             r.name,

@@ -1,9 +1,9 @@
-"""What a plan is told to read once more is looked at than a query that waits could afford."""
+"""What a plan is told to read once more is asked than a query that waits could afford."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -27,15 +27,17 @@ from replay.planning.correction import (
 from replay.planning.intervals import BRIDGE_BLOCKS, covered_blocks, sweep
 from replay.planning.narrowing import places_in, rows_of_intervals
 from replay.planning.plan import Condition, Plan
+from replay.planning.prices import Prices
+from replay.planning.safety import LookupSource, find_stretches
 from replay.planning.sampler import Sampler
 from replay.planning.sampling import Sample, SampleEvents, fits_in_time
 from replay.planning.stakes import EVALUATE_S, SAMPLE_S
 from replay.planning.statistics import IntArray, StreamStatistics
 from replay.planning.weighing import draw_coarse_map, matches_wanted, weigh
 
-LOOK_S: Final = 0.1
-"""Seconds that a look may take by the weights: who asks for an explanation waits for no answer, and
-what comes within a tenth of a second seems to come at once."""
+TELL_S: Final = 0.1
+"""Seconds that telling may take by the weights: who asks for an explanation waits for no answer,
+and what comes within a tenth of a second seems to come at once."""
 
 LOOK_EVEN_SHARE: Final = 0.5
 """Share of the draws that is spread evenly: where an estimate is too low nobody expects the blocks
@@ -48,9 +50,18 @@ PRIOR_TOUCHED: Final = 1.0
 """Touched blocks that what is expected of each counts for, beside those that were found."""
 
 
+class CountingSource(LookupSource, Protocol):
+    """Indexes that count what is read of them."""
+
+    @property
+    def n_entries_read(self) -> int:
+        """Index entries read so far."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a look at many blocks says of a plan."""
+    """What a plan reads, as its lookups or a look at many blocks say."""
 
     estimated: Estimate
     """The estimate, corrected."""
@@ -59,15 +70,99 @@ class Told:
     blocks_max: float
     """Blocks that are read at most, with 95 % confidence."""
     n_looked: int
-    """Blocks looked at."""
+    """Blocks looked at; none where lookups were asked."""
     n_remaining: int
     """Blocks that the coarse pattern map leaves."""
     is_certain: bool
-    """Whether intervals were computed on all of these, so that nothing is estimated but seconds."""
+    """Whether intervals were computed on all of these, so that the blocks are counted."""
+    is_asked: bool = False
+    """Whether the plan's lookups were asked."""
+    switched: str | None = None
+    """What a query does otherwise than planned, as its lookups say, and why; None: nothing."""
+
+
+def tell(
+    plan: Plan,
+    query: BoundPatternQuery,
+    statistics: StreamStatistics,
+    lookups: CountingSource,
+    *,
+    is_adaptive: bool,
+    tell_s: float = TELL_S,
+) -> Told | None:
+    """Tell what a chosen plan will read: by its lookups if they are quick, else by a look.
+
+    The plan stays as it is.
+
+    Parameters
+    ----------
+    plan
+        Chosen for the query and the statistics.
+    query, statistics
+        What it was chosen for.
+    lookups
+        Answers its lookups.
+    is_adaptive
+        Whether the query may leave the plan where lookups find it wrong.
+    tell_s
+        Seconds it may take by the weights of the cost model.
+
+    Returns
+    -------
+    Told or None
+        None where nothing is to be told: plans without lookups read what remains, and a LIMIT may
+        end a replay anywhere. Plans whose lookups take longer are told of as far as `look` can.
+    """
+    if not plan.conditions or plan.finds_nothing or matches_wanted(query) is not None:
+        return None
+    if plan.estimated.index_cost > tell_s:
+        return look(plan, query, statistics, look_s=tell_s)
+    return _ask(plan, query, statistics, lookups, is_adaptive=is_adaptive)
+
+
+def _ask(
+    plan: Plan,
+    query: BoundPatternQuery,
+    statistics: StreamStatistics,
+    lookups: CountingSource,
+    *,
+    is_adaptive: bool,
+) -> Told:
+    """Tell what a plan reads by carrying its lookups out, as the query will."""
+    assert plan.features is not None, "a plan with lookups was weighed"
+    settled = find_stretches(plan, query, statistics, lookups, is_adaptive=is_adaptive)
+    found, before = settled.stretches, plan.estimated
+    n_blocks = float(count_blocks(found.blocks))
+    prices = Prices.of(plan.features, plan.weights)
+    cost = before.index_cost + prices.cost(found.blocks, statistics.leaves.base)
+    # Events inside intervals are not counted: as many a candidate as were expected.
+    per_candidate = before.alpha / max(before.candidates, 1.0)
+    most = found.n_events_covered / max(statistics.n_events, 1)
+    estimated = replace(
+        before,
+        cost=cost,
+        blocks=n_blocks,
+        entries=float(lookups.n_entries_read),
+        alpha=min(per_candidate * found.n_candidates, most),
+        candidates=float(found.n_candidates),
+        stretches=float(len(found.blocks)),
+    )
+    # Where neighbours in partitions are looked at, more is read beside the stretches.
+    has_beside = plan.features.beside_blocks > 0.0
+    return Told(
+        estimated,
+        n_blocks,
+        float(plan.n_blocks) if has_beside else n_blocks,
+        0,
+        count_blocks(plan.stretches),
+        is_certain=not has_beside,
+        is_asked=True,
+        switched=settled.switched,
+    )
 
 
 def look(
-    plan: Plan, query: BoundPatternQuery, statistics: StreamStatistics, *, look_s: float = LOOK_S
+    plan: Plan, query: BoundPatternQuery, statistics: StreamStatistics, *, look_s: float = TELL_S
 ) -> Told | None:
     """Tell what a chosen plan will read, from a sample larger than those plans are chosen by.
 

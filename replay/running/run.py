@@ -9,16 +9,18 @@ from time import perf_counter
 import pyarrow as pa
 
 from chronicle import Store
+from replay.engines.lookups import Lookups
 from replay.engines.work import Work
 from replay.language.bound_select import BoundCreate
 from replay.language.select_syntax import streams_of
 from replay.language.syntax import Identifier, PatternQuery
 from replay.planning.telling import AnyPlan
-from replay.planning.told import Told, look
+from replay.planning.told import Told, tell
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import AsOf, Tables, check_unversioned
 from replay.running.binding import bind_over
 from replay.running.catalog import Catalog, TableCatalog, catalog_of_store
+from replay.running.filtered_flow import FilteredPatternFlow
 from replay.running.flows import Flow, OperatorFlow, StreamFlow
 from replay.running.pattern_flow import PatternFlow, open_pattern
 from replay.running.select import Opener
@@ -93,17 +95,22 @@ class Run:
         assert self.flow.plan is not None
         return self.flow.plan
 
-    def look(self) -> Told | None:
-        """Take a closer look at what the plan will read, where it is one of a stream."""
+    def tell(self) -> Told | None:
+        """Tell what the plan will read, where it is one of a stream."""
         flow = self.flow
         if isinstance(flow, OperatorFlow) and flow.plan is flow.inner.plan:
             flow = flow.inner
         match flow:
             case PatternFlow():
-                return look(flow.plan, flow.statement.bound, flow.statistics)
+                query = flow.statement.bound
             case StreamFlow():
-                return look(flow.plan, flow.query, flow.statistics)
-        return None
+                query = flow.query
+            case FilteredPatternFlow():
+                query = flow.pattern.planned
+            case _:
+                return None
+        lookups = Lookups(flow.plan, flow.statistics)
+        return tell(flow.plan, query, flow.statistics, lookups, is_adaptive=flow.is_adaptive)
 
     def result(self) -> Result:
         """Run, and return all rows with what happened."""

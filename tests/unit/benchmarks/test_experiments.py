@@ -2,6 +2,7 @@
 
 import json
 from contextlib import redirect_stdout
+from functools import partial
 from importlib.util import find_spec
 from io import StringIO
 
@@ -143,19 +144,22 @@ def test_plans_measures_every_goal_on_every_set(measured_plans):
     assert "forgotten before every timed call" in printed
 
 
-def test_estimates_of_plans_chosen_are_measured_before_and_after_a_look(stores):
-    """A stream as small as this one is looked at as a whole: what is told is what comes out."""
+def test_what_explain_tells_is_measured_beside_what_plans_are_chosen_by(stores):
+    """Lookups in a stream as small as this one are quick: what is told is what is read."""
     query = next(iter(draw_queries(1, 2)))
     question = Question(
         open_store(stores / f"store-synthetic-{N_EVENTS}"), query.to_sql("synthetic"), "drawn"
     )
-    question.__dict__["chosen"] = question.plan("all")  # of toys a full replay is quicker
+    # Of toys a full replay is quicker.
+    question.__dict__["chosen"] = question.plan("all")
+    question.__dict__["run"] = partial(question.run, "all")
     rows = {row["by"]: row for row in estimates.estimate_errors(question) if row["is_chosen"]}
     assert list(rows) == list(estimates.BY)
-    assert rows["look"]["blocks_actual"] > 0
-    for of in ("blocks", "candidates", "alpha"):
-        assert rows["look"][f"{of}_estimated"] == pytest.approx(rows["look"][f"{of}_actual"])
-    assert rows["choice"]["alpha_estimated"] != pytest.approx(rows["look"]["alpha_actual"])
+    told = rows["explain"]
+    assert told["blocks_actual"] > 0
+    for of in ("blocks", "candidates", "entries"):
+        assert told[f"{of}_estimated"] == told[f"{of}_actual"]
+    assert rows["choice"]["blocks_estimated"] != pytest.approx(told["blocks_actual"])
 
 
 def test_sets_without_their_data_are_left_out_and_said(stores, tmp_path, capsys):

@@ -108,6 +108,7 @@ def test_a_look_is_told_beside_the_estimates_the_choice_was_made_by(looked, is_c
     others = [line.split() for line in lines if line not in (row, looked_at)]
     assert others == [line.split() for line in golden]
     assert to_json(plan(), told=told)["told"] == {
+        "by": "blocks",
         "blocks_looked": looked,
         "estimated": {
             "cost": 0.0018,
@@ -118,7 +119,31 @@ def test_a_look_is_told_beside_the_estimates_the_choice_was_made_by(looked, is_c
         },
         "blocks_min": 12.4,
         "blocks_max": 17.2,
+        "switched": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("is_certain", "switched", "said"),
+    [
+        pytest.param(True, None, "", id="as planned"),
+        pytest.param(True, "C.b not asked: no candidate is left",
+                     "; C.b not asked: no candidate is left", id="otherwise"),
+        pytest.param(False, None, ", and some beside them for neighbours in partitions",
+                     id="by key"),
+    ],
+)  # fmt: skip
+def test_what_lookups_say_is_told_beside_the_estimates_the_choice_was_made_by(
+    is_certain, switched, said
+):
+    estimated = Estimate(0.0018, 14.0, 10.0, 0.25, 9.0)
+    told = Told(estimated, 14.0, 14.0, 0, 400, is_certain, is_asked=True, switched=switched)
+    lines = to_text(plan(), told=told).splitlines()
+    (looked_up,) = (line for line in lines if line.startswith("looked"))
+    assert looked_up == f"looked    up all that is asked: the plan reads 14 blocks{said}"
+    assert any(line.startswith("  the same, looked up") for line in lines)
+    written = to_json(plan(), told=told)["told"]
+    assert (written["by"], written["switched"]) == ("lookups", switched)
 
 
 def test_text_of_a_plan_that_was_run():

@@ -1,4 +1,4 @@
-"""A look at many blocks: known answers where it covers all, close ones where it does not."""
+"""What plans are told to read: by their lookups, or by a look at all blocks or at some."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from replay.planning.block_ranges import count_blocks
 from replay.planning.intervals import Stretches, replay_stretches
 from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
-from replay.planning.told import Told, look
+from replay.planning.requests import index_conditions
+from replay.planning.shape import to_shape
+from replay.planning.told import Told, look, tell
 from tests.unit.planning.streams import SmallStatistics, compare, query_of, seq, star
+from tests.unit.planning.test_safety import SLOW_INDEX, Indexes, plan_on
 
 A, B, Z = (Symbol(i) for i in range(3))
 BLOCK = 10
@@ -108,6 +111,69 @@ def test_a_plan_that_reads_more_than_expected_costs_more_and_its_lookups_the_sam
     assert told.estimated.index_cost == pytest.approx(plan.estimated.index_cost)
 
 
+class Counting(Indexes):
+    """Counts what is found for what is read."""
+
+    @property
+    def n_entries_read(self) -> int:
+        return sum(len(self.rows(lookup)) for lookup in self.read_so_far)
+
+
+def tell_of(
+    plan: Plan, query: BoundPatternQuery, stream: SmallStatistics, **knobs: bool
+) -> tuple[Told | None, Counting]:
+    lookups = Counting(stream)
+    return tell(plan, query, stream, lookups, **{"is_adaptive": False, **knobs}), lookups
+
+
+def test_quick_lookups_are_asked_and_tell_what_is_read() -> None:
+    """By hand, as with all blocks looked at; 17 A and 17 B are read."""
+    stream = known()
+    plan = by_both(pairs(), stream)
+    told, lookups = tell_of(plan, pairs(), stream)
+    assert told is not None
+    assert told.is_asked
+    assert told.is_certain
+    assert len(lookups.read_so_far) == 2
+    assert told.n_looked == 0
+    assert told.blocks_min == told.blocks_max == told.estimated.blocks == 9
+    assert told.estimated.candidates == 7
+    assert told.estimated.stretches == 6
+    assert told.estimated.entries == 34
+    assert 0 < told.estimated.alpha <= 9 / 60
+    assert told.estimated.cost > plan.estimated.cost
+    assert told.estimated.index_cost == plan.estimated.index_cost
+    assert told.switched is None
+
+
+def test_what_the_query_does_otherwise_than_planned_is_told() -> None:
+    """There is no A, though a tenth of all rows is expected: B is not asked for."""
+    stream = stream_of(set(), {3, 57}, 60)
+    conditions = index_conditions(to_shape(pairs()), frozenset("ab"))
+    plan = plan_on(stream, pairs(), conditions, {"a": 0.1, "b": 0.2}, replay_s=1.0)
+    told, lookups = tell_of(plan, pairs(), stream, is_adaptive=True)
+    assert told is not None
+    assert len(lookups.read_so_far) == 1
+    assert told.switched == "B.b not asked: no candidate is left"
+    assert told.estimated.blocks == told.estimated.candidates == told.estimated.entries == 0
+    to_the_letter, lookups = tell_of(plan, pairs(), stream)
+    assert to_the_letter is not None
+    assert len(lookups.read_so_far) == 2
+    assert to_the_letter.switched is None
+
+
+def test_slow_lookups_are_not_asked_but_blocks_looked_at() -> None:
+    stream = known()
+    plan = choose_plan(pairs(), stream, requested="all", parameters=SLOW_INDEX)
+    seconds = plan.estimated.index_cost / 2
+    lookups = Counting(stream)
+    told = tell(plan, pairs(), stream, lookups, is_adaptive=True, tell_s=seconds)
+    assert not lookups.read_so_far
+    assert told is not None
+    assert not told.is_asked
+    assert told == look(plan, pairs(), stream, look_s=seconds)
+
+
 def correlated(seed: int) -> SmallStatistics:
     """Of 1,200 blocks a tenth has a B directly behind an A; as many A and B stand alone."""
     rng = np.random.default_rng(seed)
@@ -151,7 +217,6 @@ def test_a_look_at_some_blocks_repairs_estimates_that_are_much_too_low() -> None
         pytest.param("full", pairs(), id="full"),
         pytest.param("tree", pairs(), id="tree"),
         pytest.param("all", replace(pairs(), limit=1), id="limit"),
-        pytest.param("all", replace(pairs(), within=None), id="no window"),
     ],
 )
 def test_where_nothing_is_to_be_told_nothing_is_read(
@@ -165,6 +230,19 @@ def test_where_nothing_is_to_be_told_nothing_is_read(
 
     monkeypatch.setattr(stream, "sample_columns", sample_columns)
     assert look(plan, query, stream) is None
+    told, lookups = tell_of(plan, query, stream)
+    assert told is None
+    assert not lookups.read_so_far
+
+
+def test_without_a_window_lookups_tell_what_a_look_cannot() -> None:
+    """Any A and any later B are a pair: from the first A, row 2, to the last B, row 554."""
+    stream, query = known(), replace(pairs(), within=None)
+    plan = by_both(query, stream)
+    assert look(plan, query, stream) is None
+    told, _ = tell_of(plan, query, stream)
+    assert told is not None
+    assert told.estimated.blocks == 56
 
 
 def test_a_look_never_takes_more_blocks_than_there_is_time_for() -> None:
