@@ -6,17 +6,18 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from benchmarks import plans
-from benchmarks.harness import RESULTS, write_results
+from benchmarks.harness import write_results
 from benchmarks.planned import Question
-from benchmarks.stores import SYNTHETIC
+from benchmarks.question_sets import (
+    add_set_options,
+    open_set,
+    real_questions,
+    synthetic_questions,
+)
 from chronicle import Store
 from costmodel.parameters import CostParameters
-from datasets.synthetic import SIGMAS
-from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
 from replay.calibration.measure import calibrate, choose_stream
 
 GOAL_AGREE = 0.95
@@ -26,14 +27,10 @@ GOAL_AGREE = 0.95
 def questions(name: str, store: Store, n: int) -> Iterator[Question]:
     """Yield n questions: the thesis' of 2, 4 and 8 symbols, or drawn ones over real data."""
     if name == "synthetic":
-        cases = [(m, ("A5",)) for m in (2, 4, 8)] + [(8, tuple(SIGMAS))]
-        for m, attributes in cases:
-            for k, query in enumerate(draw_queries(n // len(cases), m, attributes=attributes)):
-                sql = query.to_sql(SYNTHETIC, skip=PAST_LAST_ROW)
-                yield Question(store, sql, f"{'+'.join(attributes)}, m={m} #{k}")
-        return
-    of_size = plans.real_questions(name, store, n // 3 + 1, (2, 3, 4))
-    for _, question in islice(of_size, n):
+        asked = synthetic_questions(store, -(-n // 4), (2, 4, 8))
+    else:
+        asked = real_questions(name, store, n // 3 + 1, (2, 3, 4))
+    for _, question in islice(asked, n):
         yield question
 
 
@@ -85,19 +82,11 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--seconds", type=float, default=45.0, help="to measure, each time")
     parser.add_argument("--queries", type=int, default=100, help="of each set")
-    parser.add_argument("--events", type=int, default=1_000_000, help="of the synthetic stream")
-    parser.add_argument("--real-events", type=int, help="take only so many events of real data")
-    parser.add_argument("--times", type=int, default=20, help="copies of the crimes in crimes20")
-    parser.add_argument("--sets", default="synthetic,crimes", help="some of benchmarks.plans'")
-    parser.add_argument("--data", type=Path, help="folder with the files of flights and ticks")
-    parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="where results are written")
+    add_set_options(parser, sets=("synthetic", "crimes"))
     options = parser.parse_args(arguments)
-    # Plans are made by the weights passed to them: the store's own are neither used nor changed.
-    options.calibrate = 0.0
     results = {}
-    for name in options.sets.split(","):
-        store = plans.open_set(name, options)
+    for name in options.sets:
+        store = open_set(name, options)
         if store is not None:
             results[name] = run(name, store, options)
     write_results("calibrate_twice", results, folder=options.out)

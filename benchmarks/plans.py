@@ -5,25 +5,26 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 import numpy as np
 
-from benchmarks import hard_cases, query_sets, real_stores
+from benchmarks import hard_cases
 from benchmarks.estimates import estimate_errors, goal_p4
-from benchmarks.harness import RESULTS, WARM, fail, write_results
+from benchmarks.harness import WARM, fail, write_results
 from benchmarks.planned import AGAIN, Question, first_runs, race
-from benchmarks.stores import SYNTHETIC, calibrated, synthetic_store
+from benchmarks.question_sets import (
+    add_set_options,
+    open_set,
+    real_questions,
+    synthetic_questions,
+)
+from benchmarks.stores import SYNTHETIC, calibrated
 from chronicle import Store
-from datasets.synthetic import SEED, SIGMAS
+from datasets.synthetic import SEED
 from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
 
-CRIME_SETS = ("crimes", "crimes20", "crimes_composite", "crimes20_composite")
-"""One copy and many of the crimes, with and without indexes over several columns."""
-
-SETS = ("synthetic", *CRIME_SETS, "flights", "ticks")
 PARTS = ("p2", "p3", "p4", "adversarial", "partition", "delta", "drift")
 
 FACTOR_MAX, SLACK_S = 1.1, 0.010
@@ -197,57 +198,6 @@ def goal_p3(regrets: dict[str, list[dict[str, Any]]]) -> None:
         )
 
 
-def open_set(name: str, options: argparse.Namespace) -> Store | None:
-    """Return the store of a set, made if need be; None if its data is not there."""
-    stores: Path = options.stores
-    if name == "synthetic":
-        store = synthetic_store(stores / f"store-synthetic-{options.events}", options.events)
-        return calibrated(store, options.calibrate)
-    if name in CRIME_SETS:
-        source = real_stores.crimes_source(
-            options.times if name.startswith("crimes20") else 1,
-            options.real_events,
-            composites=name.endswith("composite"),
-        )
-        return calibrated(real_stores.real_store(stores, source), options.calibrate)
-    if options.data is None:
-        print(f"{name}: left out, as no --data tells where its file is")
-        return None
-    make = {"flights": real_stores.flights_source, "ticks": real_stores.ticks_source}[name]
-    store = real_stores.real_store(stores, make(options.data, options.real_events))
-    return calibrated(store, options.calibrate)
-
-
-def synthetic_questions(
-    store: Store, n_queries: int, n_symbols: Sequence[int]
-) -> Iterator[tuple[str, Question]]:
-    """Yield the thesis' queries: even data for each m, then one attribute of five for m = 8."""
-    cases: list[tuple[str, int, tuple[str, ...]]] = [(f"A5, m={m}", m, ("A5",)) for m in n_symbols]
-    cases.append(("A1 to A5, m=8", 8, tuple(SIGMAS)))
-    for name, m, attributes in cases:
-        for k, query in enumerate(draw_queries(n_queries, m, attributes=attributes)):
-            sql = query.to_sql(SYNTHETIC, skip=PAST_LAST_ROW)
-            yield f"synthetic {name}", Question(store, sql, f"{name} #{k}")
-
-
-def real_questions(
-    name: str, store: Store, n_queries: int, n_symbols: Sequence[int]
-) -> Iterator[tuple[str, Question]]:
-    """Yield the questions thought up for a stream, then drawn ones."""
-    of_crimes = (real_stores.CRIMES, [query_sets.crimes_by_area(), query_sets.crimes_by_box()])
-    stream, thought_up = {
-        **dict.fromkeys(CRIME_SETS, of_crimes),
-        "flights": (real_stores.FLIGHTS, [query_sets.landing_of_all()]),
-        "ticks": (real_stores.TICKS, [query_sets.LARGE_TRADES]),
-    }[name]
-    for k, sql in enumerate(thought_up):
-        yield f"{name}, Q{k + 1}", Question(store, sql, f"{name} Q{k + 1}")
-    source = query_sets.DRAWN_FROM[stream]
-    for m in n_symbols:
-        for k, sql in enumerate(query_sets.drawn(store, source, n_queries, m)):
-            yield f"{name}, drawn", Question(store, sql, f"{name} m={m} #{k}")
-
-
 def questions(name: str, store: Store, options: argparse.Namespace) -> list[tuple[str, Question]]:
     """Return the questions of a set, each with the name under which it is summed up."""
     if name == "synthetic":
@@ -275,6 +225,7 @@ def adversarial(options: argparse.Namespace) -> list[Outcome]:
     """Run the questions that mislead; one of them must not read a block."""
     store = open_set("synthetic", options)
     assert store is not None
+    calibrated(store, options.calibrate)
     cases = hard_cases.hard_cases(options.events)
     outcomes = []
     for case in cases:
@@ -329,32 +280,25 @@ def special(name: str, options: argparse.Namespace) -> Outcome:
 
 def to_options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plans", description=__doc__)
-    parser.add_argument("--events", type=int, default=1_000_000, help="of the synthetic stream")
+    add_set_options(parser)
     parser.add_argument(
         "--extra-events", type=int, default=1_000_000, help="of the keyed, stepping, dropped ones"
     )
-    parser.add_argument("--real-events", type=int, help="take only so many events of real data")
-    parser.add_argument("--times", type=int, default=20, help="copies of the crimes in crimes20")
+    parser.add_argument(
+        "--calibrate", type=float, default=0.0, help="seconds to measure weights on each store"
+    )
     parser.add_argument("--queries", type=int, default=10, help="synthetic, for each m")
     parser.add_argument("--real-queries", type=int, default=10, help="drawn, for each m and set")
     parser.add_argument("--regret-queries", type=int, default=5, help="P3, for each m")
     parser.add_argument("--symbols", default="2,4,8,16,32", help="the values of m")
     parser.add_argument("--regret-symbols", default="2,4,6,8", help="P3, the values of m")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sets", default=",".join(SETS), help="some of %(default)s")
     parser.add_argument("--only", default=",".join(PARTS), help="some of %(default)s")
-    parser.add_argument(
-        "--calibrate", type=float, default=0.0, help="seconds to measure weights on each store"
-    )
-    parser.add_argument("--data", type=Path, help="folder with the files of flights and ticks")
-    parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="where results are written")
     options = parser.parse_args(arguments)
     options.symbols = [int(word) for word in options.symbols.split(",")]
     options.regret_symbols = [int(word) for word in options.regret_symbols.split(",")]
-    options.sets = [word for word in options.sets.split(",") if word]
     options.only = options.only.split(",")
-    unknown = (set(options.sets) - set(SETS)) | (set(options.only) - set(PARTS))
+    unknown = set(options.only) - set(PARTS)
     if unknown:
         parser.error(f"not known: {', '.join(sorted(unknown))}")
     return options
@@ -369,6 +313,7 @@ def main(arguments: list[str] | None = None) -> None:
         store = open_set(name, options)
         if store is None:
             continue
+        calibrated(store, options.calibrate)
         asked = questions(name, store, options)
         if "p2" in options.only:
             outcomes += [auto_against_full(group, q, options.rounds) for group, q in asked]

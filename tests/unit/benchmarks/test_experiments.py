@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from benchmarks import estimates, hard_cases, plans, query_sets
+from benchmarks import calibrate_twice, estimates, hard_cases, plans, query_sets
 from benchmarks.planned import Question
 from benchmarks.real_stores import aircraft_source, flights_source, real_store, ticks_source
 from benchmarks.thesis import (
@@ -160,6 +160,26 @@ def test_what_explain_tells_is_measured_beside_what_plans_are_chosen_by(stores):
     for of in ("blocks", "candidates", "entries"):
         assert told[f"{of}_estimated"] == told[f"{of}_actual"]
     assert rows["choice"]["blocks_estimated"] != pytest.approx(told["blocks_actual"])
+
+
+def test_weights_measured_twice_are_held_against_each_other(stores, tmp_path, capsys):
+    places = ["--stores", str(stores), "--out", str(tmp_path), "--events", str(N_EVENTS)]
+    calibrate_twice.main(["--sets", "synthetic", "--seconds", "1", "--queries", "6", *places])
+    found = json.loads((tmp_path / "calibrate_twice.json").read_text())["synthetic"]
+    assert [question["name"] for question in found["questions"]] == [
+        *("A5, m=2 #0", "A5, m=2 #1", "A5, m=4 #0", "A5, m=4 #1", "A5, m=8 #0", "A5, m=8 #1")
+    ]
+    assert found["agree"] == sum(q["first"] == q["second"] for q in found["questions"])
+    first, second = found["weights"]
+    assert first != second
+    assert f"{found['agree']} of 6 plans agree" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("benchmark", [plans, calibrate_twice])
+def test_sets_nobody_knows_are_refused_by_name(benchmark, capsys):
+    with pytest.raises(SystemExit):
+        benchmark.main(["--sets", "crimes,fligths"])
+    assert "not known: fligths" in capsys.readouterr().err
 
 
 def test_sets_without_their_data_are_left_out_and_said(stores, tmp_path, capsys):
