@@ -26,6 +26,10 @@ LOSS_SECONDS: Final = 10e-3
 PLANNED_SHARE: Final = 0.8
 """Of these seconds, what is left when a query has been planned."""
 
+TRY_SHARE: Final = 0.05
+"""How likely lookups are taken to leave next to nothing of what they are estimated to leave: their
+events may lie in few places, which neither fences nor the tree tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -43,6 +47,7 @@ def choose(
     *,
     full: int,
     margin: float,
+    may_try: bool = False,
 ) -> Choice:
     """Choose the plan of least cost that is no risk, but the full replay unless clearly beaten.
 
@@ -62,13 +67,16 @@ def choose(
         Which of the plans is the full replay.
     margin
         Share of the full replay's cost below which a plan must stay.
+    may_try
+        Whether lookups are tried where no plan with any seems worth it, see `TRY_SHARE`.
 
     Returns
     -------
     Choice
         Of the plans below the margin, the cheapest whose lookups cost at most 5 % of a full replay
         and 5 ms, or that takes at most 1.1 times a full replay and 10 ms if pessimism is right. The
-        reason says so where this leaves out a cheaper plan.
+        reason says so where this leaves out a cheaper plan. Where that plan looks nothing up, one
+        that is no risk either may be tried: whoever has asked reads no more than without.
 
     Examples
     --------
@@ -83,6 +91,32 @@ def choose(
     ... ).index
     1
     """
+    choice = _choose(name_of, cost, index_cost, pessimistic_cost, full, margin)
+    if not may_try or index_cost[choice.index] > 0.0:
+        return choice
+    taken = choice.index
+    safe = is_safe(index_cost, pessimistic_cost, float(cost[full]))
+    expected = cost - TRY_SHARE * (cost - index_cost)
+    tried = _cheapest(expected, safe & (index_cost > 0.0))
+    if tried is None or expected[tried] >= cost[taken]:
+        return choice
+    return Choice(
+        tried,
+        f"its lookups take {in_words(index_cost[tried])} and may find that far less is to be read "
+        f"than is expected: {in_words(cost[tried])} in all, {in_words(cost[taken])} for "
+        f"{name_of(taken)}",
+    )
+
+
+def _choose(
+    name_of: Callable[[int], str],
+    cost: FloatArray,
+    index_cost: FloatArray,
+    pessimistic_cost: FloatArray,
+    full: int,
+    margin: float,
+) -> Choice:
+    """Choose as `choose` does by what is estimated alone."""
     best = _cheapest(cost, np.arange(len(cost)) != full)
     if best is None or cost[best] >= cost[full]:
         why = f"no other plan is estimated below {in_words(cost[full])} of a full replay"

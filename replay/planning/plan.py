@@ -113,6 +113,8 @@ class Selectivity:
     indexed: bool
     is_said: bool = False
     """Whether a composite index says it, and more, so that it is not asked by itself."""
+    at_most: float = 1.0
+    """What the fraction cannot exceed, as index fences prove."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,8 +245,8 @@ class _Compared:
             most = np.minimum(most, self.correction.pessimistic_cost)
         return np.append(most, self.full.cost)
 
-    def choose(self, margin: float) -> Choice:
-        """Return the cheapest plan that is no risk, or the full replay."""
+    def choose(self, margin: float, *, may_try: bool = False) -> Choice:
+        """Return the cheapest plan that is no risk, or the full replay; see `choose`."""
         full = len(self.plans)
         return choose(
             self.name,
@@ -255,6 +255,7 @@ class _Compared:
             self.pessimistic_cost(),
             full=full,
             margin=margin,
+            may_try=may_try,
         )
 
     def best_with_indexes(self) -> int | None:
@@ -318,10 +319,10 @@ class _Search:
         compared = self._compare(())
         choice = compared.choose(self.parameters.full_margin)
         if sample and matches_wanted(self.query) is None:
-            corrected = self._corrected(compared, choice)
-            if corrected is not compared:
-                compared = corrected
-                choice = compared.choose(self.parameters.full_margin)
+            compared = self._corrected(compared, choice)
+        # A sample has told what a try would.
+        may_try = self.strategy is Strategy.OPTIMAL and compared.correction is None
+        choice = compared.choose(self.parameters.full_margin, may_try=may_try)
         plan = self._plan(compared, choice.index, choice.reason)
         return self._in_part(compared, plan)
 

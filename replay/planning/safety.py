@@ -11,10 +11,11 @@ import numpy as np
 
 from costmodel.choice import in_words
 from costmodel.features import PlanFeatures
-from costmodel.lookups import CANDIDATES_MAX, full_costs, within_cost
+from costmodel.lookups import full_costs, within_cost
 from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
 from replay.planning.intervals import Stretches, replay_stretches
+from replay.planning.lookup_order import expected_shares, lookups_in_order
 from replay.planning.narrowing import (
     FURTHER_GAIN,
     Narrowed,
@@ -232,42 +233,6 @@ def check_cost(n_found: int, entry_s: float) -> float:
     return CHECK_S + CHECK_ENTRIES * entry_s * n_found
 
 
-def lookups_in_order(plan: Plan) -> list[Lookup]:
-    """Return the plan's lookups in the order they are asked: rarest first.
-
-    The first is of the rarest basic block, whose occurrences all else is looked for around; one
-    that is not much more frequent, but serves more places, goes before it, as it has to be read
-    anyway and the other one can be asked in its rows. Those that follow are asked in windows the
-    narrower, the more of them is known. Conditions on gaps come last, as they bound nothing by
-    themselves.
-    """
-    share = _shares(plan)
-    block_at = plan.shape.block_at
-    rarity = [1.0] * len(plan.shape.blocks)
-    places: dict[Lookup, set[int]] = {}
-    for condition in plan.conditions:
-        places.setdefault(condition.lookup, set()).add(condition.place)
-        if not condition.fills_gap:
-            rarity[block_at[condition.position]] *= share[condition.lookup]
-
-    def rank(condition: Condition) -> tuple[bool, float, float]:
-        if condition.fills_gap:
-            return True, 0.0, share[condition.lookup]
-        return False, rarity[block_at[condition.position]], share[condition.lookup]
-
-    ranked = sorted(plan.conditions, key=rank)
-    rest = sorted(ranked, key=lambda c: (c.fills_gap, share[c.lookup]))
-    first = [c.lookup for c in ranked[:1]]
-    for lookup in first[:1]:
-        wider = [
-            other
-            for other, here in places.items()
-            if here > places[lookup] and share[other] * CANDIDATES_MAX < share[lookup]
-        ]
-        first = [*sorted(wider, key=lambda other: share[other])[:1], lookup]
-    return list(dict.fromkeys((*first, *(c.lookup for c in rest))))
-
-
 class _Asking:
     """A plan while its lookups are asked one after the other."""
 
@@ -276,7 +241,11 @@ class _Asking:
     ) -> None:
         self.plan, self.query, self.statistics, self.source = plan, query, statistics, source
         self._n_asked = statistics.n_events if plan.part is None else plan.part.n_events
-        self.expected = {lookup: share * self._n_asked for lookup, share in _shares(plan).items()}
+        self.expected = {
+            lookup: share * self._n_asked for lookup, share in expected_shares(plan).items()
+        }
+        n_events = statistics.n_events
+        self._at_most = {k.condition.lookup: k.at_most * n_events for k in plan.selectivities}
         self.counts: dict[Lookup, int] = {}
         self.spent_s = 0.0
         """Seconds that intervals were computed between lookups, by estimate."""
@@ -396,12 +365,12 @@ class _Asking:
         n_found = sum(self.counts.values())
         n_expected = sum(self.expected[lookup] for lookup in self.counts)
         weights = self.plan.weights
-        # Where estimates were too low they are taken to be so for what lies ahead as well.
+        # Where estimates were too low they are taken to be so for what lies ahead as well, but for
+        # what fences prove: how many entries a lookup reads at most is known before it is asked.
         surprise = max(1.0, n_found / max(n_expected, 1.0))
-        n_ahead = np.array([self.expected[lookup] for lookup in ahead])
+        n_ahead = np.array([self._at_worst(lookup, surprise) for lookup in ahead])
         in_order = np.array([ranges.is_one_key for _, ranges in ahead])
-        asking_s = full_costs(n_ahead, in_order, weights, keyed=features.is_keyed)
-        lookup_s = surprise * float(asking_s.sum())
+        lookup_s = float(full_costs(n_ahead, in_order, weights, keyed=features.is_keyed).sum())
         after_s = surprise * (self.plan.estimated.cost - self.plan.estimated.index_cost)
         now_s = self._cost_now(n_found, lookup_s, features)
         if worth_asking(now_s, after_s, lookup_s):
@@ -413,6 +382,10 @@ class _Asking:
             f"{self._names(ahead)} not asked: {wrong}what is left takes {in_words(now_s)} to "
             f"replay, asking {in_words(lookup_s)}"
         )
+
+    def _at_worst(self, lookup: Lookup, surprise: float) -> float:
+        """Return how many entries a lookup finds if the estimate is so many times too low."""
+        return min(surprise * self.expected[lookup], self._at_most.get(lookup, math.inf))
 
     def ask_further(self, features: PlanFeatures) -> list[str]:
         """Ask lookups that were not planned where so little is left that they are cheap now.
@@ -483,15 +456,3 @@ class _Asking:
 
     def _names(self, lookups: Sequence[Lookup]) -> str:
         return ", ".join(dict.fromkeys(c.name for c in self.plan.conditions if c.lookup in lookups))
-
-
-def _shares(plan: Plan) -> dict[Lookup, float]:
-    """Return the share of events, of those asked about, that planning expected in each lookup.
-
-    All where it knew none.
-    """
-    known = {known.condition.lookup: known.fraction for known in plan.selectivities}
-    if plan.part is not None:
-        n = max(plan.part.n_events, 1)
-        known.update({lookup: found / n for lookup, found in plan.part.expected.items()})
-    return {c.lookup: known.get(c.lookup, 1.0) for c in plan.conditions}

@@ -478,11 +478,13 @@ def _selectivity(
     statistics: StreamStatistics,
     usable: Sequence[Condition],
 ) -> Selectivity:
-    fraction = min(rates.expected[condition.lookup] / max(statistics.n_events, 1), 1.0)
+    n_events = max(statistics.n_events, 1)
+    fraction = min(rates.expected[condition.lookup] / n_events, 1.0)
     said = condition not in usable and is_said(condition, usable)
     if fences is None:
         has_index = said and condition.attribute in statistics.indexed
         return Selectivity(condition, fraction, FROM_TREE, has_index, said)
     least, most = fences
     source = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    return Selectivity(condition, fraction, f"{FROM_FENCES} ({source} events)", True, said)
+    source = f"{FROM_FENCES} ({source} events)"
+    return Selectivity(condition, fraction, source, True, said, min(most / n_events, 1.0))

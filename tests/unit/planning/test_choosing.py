@@ -185,6 +185,26 @@ def test_what_a_plan_was_chosen_by_is_kept_in_it(requested):
     assert plan.full_estimate.blocks == 400
 
 
+def test_quick_lookups_are_tried_where_their_events_may_lie_close_together():
+    """Four A in each block by the count, 1,600 in all, and a window of 50 rows: all is expected to
+    be read. They lie in 16 of 400 blocks, which neither fences nor the tree tell."""
+    made = [
+        {"t": i, "a": 1 if 20_000 <= i < 21_600 else 2 * (i % 2), "b": 2 * (i % 2), "k": 0}
+        for i in range(40_000)
+    ]
+    query = query_of(seq(A, star(C), B), [compare("=", "a", 1), None, None], within=50)
+    statistics = SmallStatistics(made, 100, ["a"])
+    plan = choose_plan(query, statistics, parameters=SLOW, sample=False)
+    assert plan.estimated.blocks > 300
+    assert plan.estimated.cost > plan.full_estimate.cost
+    assert plan.name == "indexes=A.a"
+    assert "may find that far less is to be read" in plan.reason
+    dear = replace(SLOW, entry_s=1e-5)
+    assert choose_plan(query, statistics, parameters=dear, sample=False).kind is PlanKind.FULL
+    greedy = choose_plan(query, statistics, parameters=SLOW, sample=False, strategy=Strategy.BUDGET)
+    assert greedy.kind is not PlanKind.INDEXES
+
+
 def test_dear_entries_turn_the_choice():
     cheap = choose_plan(RARE_AND_COMMON, statistics_of())
     dear = choose_plan(RARE_AND_COMMON, statistics_of(), parameters=CostParameters(entry_s=1.0))

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from replay.language.bound import BoundPatternQuery
 from replay.planning import parts
 from replay.planning.block_ranges import all_blocks, mask_of, ranges_of
+from replay.planning.lookup_order import lookups_in_order
 from replay.planning.narrowing import Windows
 from replay.planning.parts import part_of
 from replay.planning.plan import Lookup, Part, Plan
-from replay.planning.safety import find_stretches, lookups_in_order
+from replay.planning.safety import find_stretches
 from tests.unit.planning.array_streams import ArrayStream
 from tests.unit.planning.streams import SmallLeaves
 from tests.unit.planning.test_safety import Indexes, ones_at, planned

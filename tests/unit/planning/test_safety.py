@@ -18,13 +18,13 @@ from replay.planning import narrowing, safety
 from replay.planning.block_ranges import all_blocks, count_blocks, count_events, mask_of
 from replay.planning.intervals import Stretches, replay_stretches
 from replay.planning.key_spans import KeySpans
+from replay.planning.lookup_order import lookups_in_order
 from replay.planning.narrowing import Windows
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, PlanKind, Selectivity, Slot
 from replay.planning.requests import index_conditions
 from replay.planning.safety import (
     find_stretches,
     is_as_expected,
-    lookups_in_order,
     settle,
     worth_asking,
 )
@@ -252,6 +252,26 @@ def test_far_more_entries_than_expected_end_the_lookups() -> None:
     assert settled.switched is not None
     assert "1,000 events were found where 1 were expected" in settled.switched
     assert count_blocks(settled.stretches.blocks) == 100
+
+
+def test_lookups_that_fences_bound_are_asked_whatever_the_one_before_found() -> None:
+    """A hundred A where one was expected, one in each block: to replay everything takes 101 ms, to
+    replay what B leaves 0.5, or 50 if that is wrong as well. B was said to take 2 ms, and 111 would
+    be too long; but fences prove that it has at most 20 entries: 21 ms."""
+    stream, query, plan = planned(
+        {"a": ones_at(*range(5, 1000, 10)), "b": ones_at(507)},
+        {"a": 0.001, "b": 0.0011},
+        replay_s=0.0005,
+    )
+    asked_on, doubted = Indexes(stream), Indexes(stream)
+    of_a, of_b = plan.selectivities
+    bounded = replace(plan, selectivities=(of_a, replace(of_b, at_most=0.02)))
+    settled = find_stretches(bounded, query, stream, asked_on)
+    assert attributes_read(asked_on) == ["a", "b"]
+    assert settled.stretches.blocks.tolist() == [[50, 51]]
+    assert settled.switched is None
+    find_stretches(plan, query, stream, doubted)
+    assert attributes_read(doubted) == ["a"]
 
 
 def test_counts_as_expected_are_not_looked_at_again() -> None:
