@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -336,6 +337,15 @@ def race(question: Question, plans: Sequence[str], rounds: int) -> dict[str, Tim
         [side(plan) for plan in plans], rounds=rounds, before=forget, warm_up=False
     )
     return {timing.name: timing for timing in timings}
+
+
+def planning_time(question: Question, rounds: int) -> float:
+    """Return the median seconds from the text of a question to its plan, nothing kept of it."""
+    seconds = []
+    for _ in range(rounds):
+        forget()
+        seconds.append(question.run().actual.seconds.plan)
+    return median(seconds)
 
 
 def relative_error(estimated: float, actual: float) -> float | None:
