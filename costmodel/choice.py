@@ -30,6 +30,10 @@ TRY_SHARE: Final = 0.05
 """How likely lookups are taken to leave next to nothing of what they are estimated to leave: their
 events may lie in few places, which neither fences nor the tree tell."""
 
+TRY_SECONDS: Final = 0.05
+"""Where less is at stake nothing is tried: what lookups take besides what their entries take, a few
+milliseconds, would be more than a twentieth of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -92,9 +96,9 @@ def choose(
     1
     """
     choice = _choose(name_of, cost, index_cost, pessimistic_cost, full, margin)
-    if not may_try or index_cost[choice.index] > 0.0:
-        return choice
     taken = choice.index
+    if not may_try or index_cost[taken] > 0.0 or cost[taken] < TRY_SECONDS:
+        return choice
     safe = is_safe(index_cost, pessimistic_cost, float(cost[full]))
     expected = cost - TRY_SHARE * (cost - index_cost)
     tried = _cheapest(expected, safe & (index_cost > 0.0))

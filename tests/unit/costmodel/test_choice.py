@@ -80,6 +80,7 @@ def test_cheap_lookups_are_no_risk_whatever_they_find():
         pytest.param(0.0032, 0.06, False, id="a little more than a twentieth of the tree"),
         pytest.param(0.002, 0.1, True, id="of the full replay"),
         pytest.param(0.0055, 0.1, False, id="more than a twentieth of it"),
+        pytest.param(0.002, 0.0499, False, id="of what takes less than 50 ms"),
     ],
 )
 def test_quick_lookups_are_tried_though_nothing_is_expected_of_them(lookups_s, tree_s, tried):
