@@ -25,9 +25,9 @@ GOAL_AGREE = 0.95
 
 
 def questions(name: str, store: Store, n: int) -> Iterator[Question]:
-    """Yield n questions: the thesis' of 2, 4 and 8 symbols, or drawn ones over real data."""
+    """Yield n questions: a quarter each of the thesis' four kinds, or drawn ones over real data."""
     if name == "synthetic":
-        asked = synthetic_questions(store, -(-n // 4), (2, 4, 8))
+        asked = synthetic_questions(store, n // 4, (2, 4, 8))
     else:
         asked = real_questions(name, store, n // 3 + 1, (2, 3, 4))
     for _, question in islice(asked, n):

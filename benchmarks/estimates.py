@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from benchmarks.harness import quantiles
@@ -29,11 +28,11 @@ def estimate_errors(question: Question) -> list[dict[str, Any]]:
         estimates = [(question.estimate(plan), work)]
         if plan == chosen:
             # A query may leave its plan: what explain tells is held to what is then read.
-            done = replace(question.work_of_run(), alpha=work.alpha)
-            estimates += [(question.chosen.estimated, work), (question.told, done)]
-        for by, (estimated, work) in zip(BY, estimates, strict=False):
+            estimates.append((question.chosen.estimated, work))
+            estimates.append((question.told, question.work_of_run()))
+        for by, (estimated, actual) in zip(BY, estimates, strict=False):
             pairs = {
-                name: (float(getattr(estimated, name)), float(getattr(work, name)))
+                name: (float(getattr(estimated, name)), float(getattr(actual, name)))
                 for name in LEAST
             }
             rows.append(

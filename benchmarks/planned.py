@@ -213,12 +213,14 @@ class Question:
     @cached_property
     def told(self) -> Estimate:
         """What ``explain`` tells of the plan chosen, or by what it was chosen, told nothing."""
+        forget()
         plan, known = self.chosen, self.statistics
         told = tell(plan, self._statement.bound, known, Lookups(plan, known), is_adaptive=True)
         return plan.estimated if told is None else told.estimated
 
     def work_of_run(self) -> Work:
-        """Answer it, and return what was read; alpha counts the events of blocks."""
+        """Answer it, nothing kept, and return what was read; alpha counts the rows replayed."""
+        forget()
         actual = self.run().actual
         return Work(
             actual.blocks_read,

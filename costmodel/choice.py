@@ -79,8 +79,9 @@ def choose(
     Choice
         Of the plans below the margin, the cheapest whose lookups cost at most 5 % of a full replay
         and 5 ms, or that takes at most 1.1 times a full replay and 10 ms if pessimism is right. The
-        reason says so where this leaves out a cheaper plan. Where that plan looks nothing up, one
-        that is no risk either may be tried: whoever has asked reads no more than without.
+        reason says so where this leaves out a cheaper plan. Where that plan looks nothing up and
+        takes `TRY_SECONDS` or more, one that is no risk either may be tried, whose lookups take at
+        most `TRY_SHARE` of it: once asked, they leave no more to be read.
 
     Examples
     --------
@@ -100,8 +101,9 @@ def choose(
     if not may_try or index_cost[taken] > 0.0 or cost[taken] < TRY_SECONDS:
         return choice
     safe = is_safe(index_cost, pessimistic_cost, float(cost[full]))
+    quick = (index_cost > 0.0) & (index_cost <= TRY_SHARE * cost[taken])
     expected = cost - TRY_SHARE * (cost - index_cost)
-    tried = _cheapest(expected, safe & (index_cost > 0.0))
+    tried = _cheapest(expected, safe & quick)
     if tried is None or expected[tried] >= cost[taken]:
         return choice
     return Choice(

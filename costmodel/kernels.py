@@ -274,7 +274,7 @@ def cover(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _turns(used, rarity, basic_block, lookup, entries, by_entries, wider_share):  # type: ignore[no-untyped-def]
-    """Return a plan's lookups in the order they are asked (`replay.planning.safety`).
+    """Return a plan's lookups in the order they are asked (`replay.planning.lookup_order`).
 
     ``used`` are its conditions, ``rarity`` logarithms of the density of each basic block.
     """

@@ -322,11 +322,12 @@ class _Search:
             compared = self._corrected(compared, choice)
         # A sample has told what a try would.
         may_try = self.strategy is Strategy.OPTIMAL and compared.correction is None
+        sure = compared.choose(self.parameters.full_margin)
         choice = compared.choose(self.parameters.full_margin, may_try=may_try)
         plan = self._plan(compared, choice.index, choice.reason)
-        return self._in_part(compared, plan)
+        return self._in_part(compared, plan, to_beat=float(compared.cost()[sure.index]))
 
-    def _in_part(self, compared: _Compared, plan: Plan) -> Plan:
+    def _in_part(self, compared: _Compared, plan: Plan, *, to_beat: float) -> Plan:
         """Return the plan that asks lookups in a part of the stream, if it is clearly better."""
         if self.strategy is not Strategy.OPTIMAL:
             return plan
@@ -337,7 +338,7 @@ class _Search:
         rows = [row for row in (weighed.usable, compared.best_plan()) if row]
         parted = asking.best(
             [row for row in rows if set(row) <= set(weighed.usable)],
-            to_beat=plan.estimated.cost,
+            to_beat=to_beat,
             tree_s=compared.tree_cost,
             full_s=compared.full.cost,
             unexpected_blocks=compared.unexpected_blocks,

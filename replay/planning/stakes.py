@@ -56,7 +56,7 @@ class Stakes:
     margin: float
     """Share of it below which a plan must stay."""
     taken: int
-    """The plan that would be carried out as things stand; the full replay is behind the last."""
+    """The cheapest plan that is no risk, as things stand; the full replay is behind the last."""
     n_remaining: float
     """Blocks that the coarse pattern map leaves."""
 

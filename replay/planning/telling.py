@@ -55,7 +55,7 @@ def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None, told: Told | None =
     """Return a plan as JSON values; ``docs/explain.schema.json`` has the keys, which are stable.
 
     ``actual`` is what happened to the whole query, null in the result unless it has been run;
-    ``told`` what a look at many blocks says of the plan, if it is one of a stream.
+    ``told`` what the plan was found to read, if it is one of a stream.
     """
     match plan:
         case Plan():

@@ -7,8 +7,10 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from chronicle.errors import StorageError
 from costmodel.arrays import BoolArray, FloatArray
 from costmodel.features import PlanFeatures
+from costmodel.lookups import full_costs
 from costmodel.plan_cost import Estimate, Estimates, estimate
 from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import bridge, count_blocks, mask_of, ranges_of
@@ -110,14 +112,29 @@ def tell(
     Returns
     -------
     Told or None
-        None where nothing is to be told: plans without lookups read what remains, and a LIMIT may
-        end a replay anywhere. Plans whose lookups take longer are told of as far as `look` can.
+        None where nothing is to be told: plans without lookups read what remains, a LIMIT may end a
+        replay anywhere, and what cannot be read is for the query to complain of. Plans whose
+        lookups may take longer are told of as far as `look` can.
     """
     if not plan.conditions or plan.finds_nothing or matches_wanted(query) is not None:
         return None
-    if plan.estimated.index_cost > tell_s:
+    if max(plan.estimated.index_cost, _most_seconds(plan, statistics)) > tell_s:
         return look(plan, query, statistics, look_s=tell_s)
-    return _ask(plan, query, statistics, lookups, is_adaptive=is_adaptive)
+    try:
+        return _ask(plan, query, statistics, lookups, is_adaptive=is_adaptive)
+    except StorageError:
+        return None
+
+
+def _most_seconds(plan: Plan, statistics: StreamStatistics) -> float:
+    """Return what a plan's lookups take if none leaves windows for the next, by the fences."""
+    assert plan.features is not None, "a plan with lookups was weighed"
+    share = {known.condition.lookup: known.at_most for known in plan.selectivities}
+    asked = list(dict.fromkeys(condition.lookup for condition in plan.conditions))
+    n_entries = statistics.n_events * np.array([share.get(lookup, 1.0) for lookup in asked])
+    in_order = np.array([ranges.is_one_key for _, ranges in asked])
+    costs = full_costs(n_entries, in_order, plan.weights, keyed=plan.features.is_keyed)
+    return float(costs.sum())
 
 
 def _ask(
@@ -135,15 +152,13 @@ def _ask(
     n_blocks = float(count_blocks(found.blocks))
     prices = Prices.of(plan.features, plan.weights)
     cost = before.index_cost + prices.cost(found.blocks, statistics.leaves.base)
-    # Events inside intervals are not counted: as many a candidate as were expected.
-    per_candidate = before.alpha / max(before.candidates, 1.0)
-    most = found.n_events_covered / max(statistics.n_events, 1)
     estimated = replace(
         before,
         cost=cost,
         blocks=n_blocks,
         entries=float(lookups.n_entries_read),
-        alpha=min(per_candidate * found.n_candidates, most),
+        # Events inside intervals are not counted, but those of the blocks read.
+        alpha=found.n_events_covered / max(statistics.n_events, 1),
         candidates=float(found.n_candidates),
         stretches=float(len(found.blocks)),
     )

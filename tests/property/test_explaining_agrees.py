@@ -66,7 +66,8 @@ def check_counts(told: Told, actual: dict[str, Any]) -> None:
         estimated = told.estimated
         assert (estimated.blocks, estimated.candidates, estimated.entries) == counted
         assert told.switched == actual["switched"]
-        assert told.estimated.alpha <= actual["blocks_read"] / max(actual["blocks_total"], 1)
+        # Of the rows of a block those of other keys may be left out.
+        assert told.estimated.alpha >= actual["alpha"]
     assert told.blocks_min <= actual["blocks_read"] <= told.blocks_max
 
 

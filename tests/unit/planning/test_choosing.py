@@ -199,6 +199,9 @@ def test_quick_lookups_are_tried_where_their_events_may_lie_close_together():
     assert plan.estimated.cost > plan.full_estimate.cost
     assert plan.name == "indexes=A.a"
     assert "may find that far less is to be read" in plan.reason
+    looked = choose_plan(query, statistics, parameters=SLOW)
+    assert looked.sampled is not None
+    assert "may find" not in looked.reason
     dear = replace(SLOW, entry_s=1e-5)
     assert choose_plan(query, statistics, parameters=dear, sample=False).kind is PlanKind.FULL
     greedy = choose_plan(query, statistics, parameters=SLOW, sample=False, strategy=Strategy.BUDGET)

@@ -254,7 +254,7 @@ def test_far_more_entries_than_expected_end_the_lookups() -> None:
     assert count_blocks(settled.stretches.blocks) == 100
 
 
-def test_lookups_that_fences_bound_are_asked_whatever_the_one_before_found() -> None:
+def test_lookups_that_fences_bound_are_asked_after_one_that_found_far_more() -> None:
     """A hundred A where one was expected, one in each block: to replay everything takes 101 ms, to
     replay what B leaves 0.5, or 50 if that is wrong as well. B was said to take 2 ms, and 111 would
     be too long; but fences prove that it has at most 20 entries: 21 ms."""

@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from chronicle.errors import CorruptBlockError
+from costmodel.parameters import DEFAULT_PARAMETERS
 from replay.language.bound import BoundPatternQuery, Symbol
 from replay.planning.block_ranges import count_blocks
 from replay.planning.intervals import Stretches, replay_stretches
-from replay.planning.plan import Plan
+from replay.planning.narrowing import Windows
+from replay.planning.plan import Lookup, Plan
 from replay.planning.planner import choose_plan
 from replay.planning.requests import index_conditions
 from replay.planning.shape import to_shape
@@ -140,7 +143,7 @@ def test_quick_lookups_are_asked_and_tell_what_is_read() -> None:
     assert told.estimated.candidates == 7
     assert told.estimated.stretches == 6
     assert told.estimated.entries == 34
-    assert 0 < told.estimated.alpha <= 9 / 60
+    assert told.estimated.alpha == pytest.approx(9 / 60)
     assert told.estimated.cost > plan.estimated.cost
     assert told.estimated.index_cost == plan.estimated.index_cost
     assert told.switched is None
@@ -150,7 +153,9 @@ def test_what_the_query_does_otherwise_than_planned_is_told() -> None:
     """There is no A, though a tenth of all rows is expected: B is not asked for."""
     stream = stream_of(set(), {3, 57}, 60)
     conditions = index_conditions(to_shape(pairs()), frozenset("ab"))
-    plan = plan_on(stream, pairs(), conditions, {"a": 0.1, "b": 0.2}, replay_s=1.0)
+    plan = plan_on(
+        stream, pairs(), conditions, {"a": 0.1, "b": 0.2}, replay_s=1.0, weights=DEFAULT_PARAMETERS
+    )
     told, lookups = tell_of(plan, pairs(), stream, is_adaptive=True)
     assert told is not None
     assert len(lookups.read_so_far) == 1
@@ -172,6 +177,32 @@ def test_slow_lookups_are_not_asked_but_blocks_looked_at() -> None:
     assert told is not None
     assert not told.is_asked
     assert told == look(plan, pairs(), stream, look_s=seconds)
+
+
+def test_lookups_that_fences_let_be_long_are_not_asked() -> None:
+    """Few entries are expected, but the fences of one lookup prove next to nothing."""
+    stream = known()
+    plan = choose_plan(pairs(), stream, requested="all", parameters=SLOW_INDEX)
+    of_a, of_b = plan.selectivities
+    seconds = 2 * plan.estimated.index_cost
+    unbounded = replace(plan, selectivities=(of_a, replace(of_b, at_most=1.0)))
+    asked = tell(plan, pairs(), stream, Counting(stream), is_adaptive=False, tell_s=seconds)
+    looked = tell(unbounded, pairs(), stream, Counting(stream), is_adaptive=False, tell_s=seconds)
+    assert asked is not None
+    assert asked.is_asked
+    assert looked is not None
+    assert not looked.is_asked
+
+
+def test_of_what_cannot_be_read_nothing_is_told() -> None:
+    stream = known()
+
+    class Damaged(Counting):
+        def read(self, lookup: Lookup, windows: Windows | None = None) -> int:
+            raise CorruptBlockError("events-1.parquet", "its checksum is wrong")
+
+    plan = by_both(pairs(), stream)
+    assert tell(plan, pairs(), stream, Damaged(stream), is_adaptive=True) is None
 
 
 def correlated(seed: int) -> SmallStatistics:

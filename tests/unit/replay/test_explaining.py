@@ -148,6 +148,31 @@ def test_clearing_caches_makes_the_next_query_look_up_again(store: Store) -> Non
     assert fresh.stats["actual"]["bytes_read"] > kept.stats["actual"]["bytes_read"]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param(RARE, id="pattern"),
+        pytest.param("SELECT t FROM s WHERE a = 7", id="filter"),
+        pytest.param(
+            asking("A AS a = 7, B AS B.a > 10").replace(
+                "FROM s", "FROM (SELECT * FROM s WHERE x > 3)"
+            ),
+            id="filtered-pattern",
+        ),
+        pytest.param(f"{RARE} ORDER BY t", id="ordered"),
+    ],
+)
+def test_explanations_tell_what_the_query_reads(store: Store, sql: str) -> None:
+    told = replay.explain(store, sql, plan="all").told
+    replay.clear_caches()
+    actual = replay.query(store, sql, plan="all").actual
+    assert told is not None
+    assert told.is_certain
+    assert told.estimated.blocks == actual.blocks_read > 0
+    assert told.estimated.candidates == actual.candidates
+    assert told.estimated.entries == actual.entries_read > 0
+
+
 WINDOWED = (
     "SELECT window_start, COUNT(*) AS n, MAX(x) AS top FROM TABLE(HOP(TABLE {}, DESCRIPTOR(t), "
     "100, 300)) {} GROUP BY window_start, window_end"
