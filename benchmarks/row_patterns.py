@@ -76,6 +76,7 @@ PATTERNS = (
         NEXT_ROW,
         "WITHIN 300",
     ),
+    Pattern("A Z* B Z* C within 3,000, no C", "A Z* B Z* C", C_NEVER, "", "WITHIN 3000"),
     Pattern("A B+ C", "A B+ C", "A AS x < 0.5, B AS x < 0.9, C AS x > 0.999", NEXT_ROW),
     Pattern("A Z* B Z* C, no C", "A Z* B Z* C", C_NEVER),
     Pattern("((A+ B?)+)+ C, no C", "((A+ B?)+)+ C", C_NEVER),

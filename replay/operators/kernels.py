@@ -227,8 +227,27 @@ def _grown(array):  # type: ignore[no-untyped-def]
     return bigger
 
 
+@njit(cache=True, nogil=True, _nrt=False)
+def _may_match(required, seen, start, limit, words):  # type: ignore[no-untyped-def]
+    """Whether there are rows from ``start`` on, before ``limit``, that any match must have.
+
+    ``seen`` keeps how far each was looked for. Starts and limits only go up, so that all starts
+    together look at each row about once for each of them.
+    """
+    row = start
+    for k in range(required.size):
+        row = max(row, seen[k])
+        while row < limit and not words[row] & required[k]:
+            row += 1
+        seen[k] = row
+        if row >= limit:
+            return False
+        row += 1
+    return True
+
+
 @njit(cache=True, nogil=True)
-def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, lasts, numbers, failures, shown, anchors, out_first, out_last, out_class, out_segment, out_anchors, out_path, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def find_matches(machine, across, prefix, required, settings, t, ends, nexts, firsts, lasts, numbers, failures, shown, anchors, out_first, out_last, out_class, out_segment, out_anchors, out_path, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Match any pattern: one match per start row by SQL's preferment.
 
     The rows of a segment (partition) stand together. ``nexts[g]`` is its first undecided start,
@@ -237,9 +256,9 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
     ``numbers[g]`` the number of its last match, before and after. ``failures[g]`` (-1)
     becomes twice the first row of the match after which SKIP TO has nowhere to go, plus 1 if the
     row it names is that row. ``machine`` and ``across`` are those of ``machine/kernels.py``, the
-    memo zeros. A start whose rows do not fit the
-    prefix never enters the machine. Returns ``STATUS_DONE``, ``STATUS_FULL`` (call again), or
-    ``STATUS_STEPS`` with the start row in ``progress[AT_ROW]``.
+    memo zeros. A start whose rows do not fit the prefix, or whose window lacks what is
+    ``required``, never enters the machine. Returns ``STATUS_DONE``, ``STATUS_FULL`` (call again),
+    or ``STATUS_STEPS`` with the start row in ``progress[AT_ROW]``.
     """
     _, words, _, path, _, owners, _, shared_path, _, _, _ = machine
     if across is not None:
@@ -251,6 +270,7 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
     trail = np.empty((64, 2), np.int64)
     stack = np.empty((64, 6), np.int64)
     place = np.empty(PLACE, np.int64)
+    seen = np.empty(required.size, np.int64)
     n_out = 0
     n_path = 0
     for g in range(progress[AT_SEGMENT], ends.size):
@@ -259,6 +279,8 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
         hi = ends[g]
         limit = begin if settings[HAS_WITHIN] else hi
         undecided = -1
+        for k in range(seen.size):
+            seen[k] = begin
         if across is not None:
             forget(info)
         row = begin - 1
@@ -272,6 +294,8 @@ def find_matches(machine, across, prefix, settings, t, ends, nexts, firsts, last
             if settings[HAS_WITHIN]:
                 limit = _window_end(t, max(limit, start), hi, t[start], settings[WITHIN])
             hard = limit < hi or _window_closed(settings, t, start)
+            if hard and not _may_match(required, seen, start, limit, words):
+                continue
             # Without a window what failed once fails for every start of the segment.
             stamp = np.int32(start + 1 if settings[HAS_WITHIN] else g + 1)
             if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it

@@ -6,6 +6,8 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,9 @@ INSTRUCTIONS_MAX = 4096
 PREFIX_MAX = 8
 """Rows looked at before the machine is entered; each costs a few operations per row."""
 
+REQUIRED_MAX = 64
+"""Rows of any match, the first so many, that are looked for before the machine is entered."""
+
 FOLLOWERS_MAX = 7
 """Rows looked at before a run is ended: bytes of an instruction's field."""
 
@@ -51,6 +56,9 @@ class PatternCode:
 
     code: IntArray
     prefix: Words
+    required: Words
+    """Sets of symbols: any match has rows that satisfy one of each, in this order, with others
+    between or not; shape (n_required,)."""
     fixed: tuple[int, ...] | None
     """The symbols row by row, where the pattern is one fixed sequence of at most 64 rows."""
     n_points: int
@@ -113,6 +121,7 @@ def compile_pattern(
     return PatternCode(
         code=np.array(code, dtype=np.int64).reshape(-1, kernels.CODE_WIDTH),
         prefix=prefix,
+        required=np.array(_required(pattern, unconditional), dtype=np.uint64),
         fixed=tuple(fixed) if fixed else None,
         n_points=writer.n_points,
         n_runs=writer.n_runs,
@@ -353,6 +362,28 @@ def _prefix(code: list[list[int]], unconditional: frozenset[int]) -> Words:
         sets.pop()
     every = (1 << WORD_BITS) - 1
     return np.array([bits or every for bits in sets], dtype=np.uint64)
+
+
+def _required(pattern: Pattern, unconditional: frozenset[int]) -> tuple[int, ...]:
+    """Return sets of symbols, as bits, that rows of any match are among, in this order.
+
+    Between them there may be others. What every row satisfies says nothing.
+    """
+    match pattern:
+        case Symbol(index):
+            return () if index in unconditional else (1 << index,)
+        case Concat(parts):
+            sets = tuple(s for part in parts for s in _required(part, unconditional))
+        case Alternate(branches):
+            each = [_required(branch, unconditional) for branch in branches]
+            sets = tuple(reduce(or_, places) for places in zip(*each, strict=False))
+        case Repeat(body, low, _, _):
+            sets = _required(body, unconditional) * min(low, REQUIRED_MAX)
+        case Exclusion(body):
+            sets = _required(body, unconditional)
+        case Edge() | Negation():
+            return ()
+    return sets[:REQUIRED_MAX]
 
 
 def _closure(code: list[list[int]], begin: list[int]) -> tuple[list[int], bool]:

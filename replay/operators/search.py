@@ -288,9 +288,10 @@ def _search_machine(
         anchors = np.empty((capacity, len(program.anchors)), np.int64)
         out_path = np.empty(n_path, np.uint8)
         status = kernels.find_matches(
-            machine, across, program.pattern.prefix, settings, rows.times, segments.ends,
-            segments.nexts, segments.firsts, segments.lasts, segments.numbers, failures,
-            program.shown, program.anchor_codes, *out, anchors, out_path, progress,
+            machine, across, program.pattern.prefix, program.pattern.required, settings,
+            rows.times, segments.ends, segments.nexts, segments.firsts, segments.lasts,
+            segments.numbers, failures, program.shown, program.anchor_codes, *out, anchors,
+            out_path, progress,
         )  # fmt: skip
         n_out = int(progress[kernels.N_OUT])
         columns = [column[:n_out] for column in (*out, anchors)]

@@ -15,7 +15,17 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.types import Array, BaseNamedTuple, BaseTuple, Type
 
 import replay
-from replay.language.bound import Alternate, Concat, Exclusion, Negation, Repeat, Symbol
+from replay.language.bound import (
+    Alternate,
+    Concat,
+    Edge,
+    EdgeKind,
+    Exclusion,
+    Negation,
+    Pattern,
+    Repeat,
+    Symbol,
+)
 from replay.operators.machine import kernels
 from replay.operators.machine.ends.kernels import FOLLOW, MEMO
 from replay.operators.pattern import compile_pattern, describe, fixed_sequence, rows_most
@@ -24,7 +34,7 @@ from tests.compiled import only_compiled
 ROOT = Path(replay.__file__).parent.parent
 KERNELS = sorted((ROOT / "replay" / "operators").rglob("kernels.py"))
 
-A, B, C = Symbol(0), Symbol(1), Symbol(2)
+A, B, C, Z = Symbol(0), Symbol(1), Symbol(2), Symbol(3)
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: str(path.parent.name))
@@ -60,6 +70,28 @@ def test_prefix_ends_where_any_row_would_do() -> None:
 
 def test_pattern_that_may_be_empty_has_no_prefix() -> None:
     assert compile_pattern(Repeat(A, 0, None)).prefix.tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "required"),
+    [
+        #  A Z* B Z* C, Z any row: an A, a B and a C in this order
+        (Concat((A, Repeat(Z, 0, None), B, Repeat(Z, 0, None), C)), [0b001, 0b010, 0b100]),
+        #  A{2,} B?: two A
+        (Concat((Repeat(A, 2, None), Repeat(B, 0, 1))), [0b001, 0b001]),
+        #  (A B | C): an A or a C; of a second row the right branch has none
+        (Alternate((Concat((A, B)), C)), [0b101]),
+        (Alternate((A, Repeat(B, 0, None))), []),
+        (Alternate((A, Z)), []),
+        (Concat((Exclusion(A), Edge(EdgeKind.END))), [0b001]),
+        (Repeat(A, 65, None), [0b001] * 64),
+    ],
+    ids=str,
+)
+def test_required_are_the_rows_every_match_has_in_their_order(
+    pattern: Pattern, required: list[int]
+) -> None:
+    assert compile_pattern(pattern, unconditional=frozenset([3])).required.tolist() == required
 
 
 def test_memo_by_row_serves_only_where_no_rows_are_bound() -> None:
