@@ -66,7 +66,7 @@ def operations_on(snapshot: Snapshot, facts: Facts, *, seconds: float) -> Iterat
             continue
         for name, stretches in layouts:
             found = _replay(snapshot, probe, statement, features, name, stretches)
-            # Where many searches are open at a time, few blocks may take all the time there is.
+            # Where many searches begin, few blocks may take more than the time there is.
             if expected_seconds(found.units) <= probe_s:
                 yield found
     names = set()

@@ -23,21 +23,25 @@ def test_without_a_window_searches_cost_nothing_further():
 
 
 def test_searches_that_begin_and_events_in_their_windows_are_counted():
-    # 301 events of a window hold no A with probability 0.99 ** 301; every hundredth event is one.
-    found = steps([0.01, 0.3], 300)
-    assert found == pytest.approx([1 + 1 * (1 - 0.99**301) + 60 * 0.01], rel=1e-4)
-    # How soon they close is told by none of it.
-    assert steps([0.01, 0.1], 300, closes_early=True) == found
+    # 301 events of a window hold no A with probability 0.99 ** 301; every hundredth event is one,
+    # and a B follows each. With every match closed after 1 / 0.3 events, that much fewer begin.
+    waiting = 1 * (1 - 0.99**301) + 10 * 0.01
+    assert steps([0.01, 0.3], 300) == pytest.approx([1 + waiting + 60 * 0.01], rel=1e-4)
+    closed = steps([0.01, 0.3], 300, closes_early=True)
+    assert closed == pytest.approx([1 + waiting + 60 * 0.01 / (1 + 0.01 / 0.3)], rel=1e-4)
+
+
+def test_search_whose_window_lacks_the_last_block_tries_nothing():
+    assert steps([0.1, 0.2, 1e-9], 300) == pytest.approx([1 + 2 + 10 * 0.1], rel=1e-3)
 
 
 def test_each_search_tries_all_that_comes_before_the_next_gap():
-    # 30.1 As in a window, so there is always one: every B is tried by each.
-    tried = 60 * (0.1 + 0.2 * 30.1)
-    assert steps([0.1, 0.2, 1e-9], 300) == pytest.approx([1 + 2 + tried], rel=1e-3)
-    # With a C after 20 events, 2 As are waiting at a time.
-    tried = 60 * (0.1 + 0.2 * 2)
+    # A C comes after 20 events, and 4 of them are a B: tried are the A and 4 Bs.
+    tried = 60 * 0.1 * (1 + 0.2 * 20)
+    assert steps([0.1, 0.2, 0.05], 300) == pytest.approx([1 + 2 + 10 * 0.1 + tried], rel=1e-3)
+    # 5 events to the B and 20 to the C, in which no other search begins.
     closed = steps([0.1, 0.2, 0.05], 300, closes_early=True)
-    assert closed == pytest.approx([1 + 2 + tried], rel=1e-3)
+    assert closed == pytest.approx([1 + 2 + 10 * 0.1 + tried / (1 + 0.1 * 25)], rel=1e-3)
 
 
 def test_search_gets_behind_the_second_gap_only_in_order():
@@ -50,7 +54,13 @@ def test_search_gets_behind_the_second_gap_only_in_order():
     last_a = a[np.maximum(np.searchsorted(a, last_b) - 1, 0)]
     second = float(np.mean(event - last_a <= window))
     first = float(np.mean(event - a[np.maximum(np.searchsorted(a, event) - 1, 0)] <= window))
-    expected = 1 + 1 * (first + second) + 60 * (0.004 + 0.02 * first)
+    # Looking ahead from an event: the next B, then the next C, each second event, within it.
+    ahead = np.arange(n - 3 * window)
+    next_b = b[np.searchsorted(b, ahead, side="right")]
+    next_c = next_b + random.geometric(density[2], len(ahead))
+    complete = float(np.mean(next_c - ahead <= window))
+    # A C comes before a second B: one of each is tried.
+    expected = 1 + 1 * (first + second) + 0.004 * (10 + 60 * 2 * complete)
     assert steps(density, window) == pytest.approx([expected], rel=0.03)
 
 
@@ -59,4 +69,5 @@ def test_each_segment_has_its_own_steps_and_nothing_known_counts_as_a_tenth():
         features(density=[[0.5, 0.5]] * 2, window=10),
         block_density=np.array([[1.0, 0.5], [1e-12, 0.5]]),
     )
-    assert unknown.steps == pytest.approx([1 + 1 + 60 * 0.1, 1.0], rel=1e-4)
+    complete = 1 - 0.5**11
+    assert unknown.steps == pytest.approx([1 + 1 + 0.1 * (10 + 60 * complete), 1.0], rel=1e-4)

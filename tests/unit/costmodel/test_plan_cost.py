@@ -130,9 +130,9 @@ def test_entries_of_one_key_need_no_sorting():
 
 def test_searches_are_open_where_the_plan_finds_their_beginning():
     # A Z* B within 9, an event to a unit of time: 100 As. An event costs one step, one more if an
-    # A is among the ten up to it, and 60 if it is one.
+    # A is among the ten up to it, 10 if it is one, and 60 if a B is among the ten from it on.
     given = features(density=[0.001, 0.5], window=9, n_events=100_000)
-    further = 100_000 * (1 * (1 - 0.999**10) + 60 * 0.001)
+    further = 100_000 * (1 * (1 - 0.999**10) + 0.001 * (10 + 60 * (1 - 0.5**10)))
     by_a = estimate(given, np.array([[True, False]]), weights(match_s=1))
     assert by_a.cost[0] == pytest.approx(by_a.blocks[0] * BLOCK + further, rel=2e-3)
     # Found from B, searches are where the intervals are; so are they without any lookup.
@@ -151,12 +151,14 @@ def test_full_replay_costs_all_blocks_and_one_jump():
 
 @pytest.mark.parametrize("left_out_steps", [1.0, 30.0])
 def test_full_replay_takes_its_own_steps_where_no_match_can_lie(left_out_steps):
-    # Half of the events remain, in which each costs 1 + 1 * P(A within 9) + 60 * 0.1 steps.
+    # Half of the events remain: each costs a step, one if an A is among the nine up to it, and 10
+    # if it is one, with 60 if a B is among the nine from it on.
     given = features(density=[0.1, 0.1], window=8, n_events=10_000)
     half = dataclasses.replace(
         given, segment_events=np.array([5_000.0]), left_out_steps=left_out_steps
     )
-    steps = 1 + 1 * (1 - 0.9**9) + 60 * 0.1
+    within = 1 - 0.9**9
+    steps = 1 + 1 * within + 0.1 * (10 + 60 * within)
     full = estimate_full(half, weights(match_s=1))
     assert full.cost == pytest.approx(5_000 * steps + 5_000 * left_out_steps, rel=1e-4)
 

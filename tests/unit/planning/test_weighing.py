@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from costmodel.matching import AWAKE_STEPS, VISIT_STEPS
+from costmodel.matching import AWAKE_STEPS, BEGIN_STEPS
 from replay.language.bound import Call, DataType, Literal, Semantics, SkipMode, Symbol
 from replay.planning import Condition, to_shape
 from replay.planning.statistics import IntArray
@@ -126,8 +126,8 @@ def test_searches_wait_where_the_tree_rules_matches_out_for_lack_of_the_next_sym
     query = query_of(seq(A, star(C), B), [compare("=", n, 1) for n in "ab"] + [None], within=20)
     features = weighed(query, SmallStatistics(made, 10, ["a", "b"])).features
     assert features.remaining_events <= 130
-    # Each event there lies within 20 behind an A, and every fourth is one itself.
-    begun = VISIT_STEPS / 4
+    # Each event there lies within 20 behind an A, and every fourth is one itself; no B comes.
+    begun = BEGIN_STEPS / 4
     assert features.left_out_steps == pytest.approx(1 + AWAKE_STEPS + begun, rel=0.05)
     nothing_left_out = query_of(seq(A, star(C), A), [compare("=", "a", 1), None, None], within=20)
     found = weighed(nothing_left_out, SmallStatistics(made, 10, ["a"]))
