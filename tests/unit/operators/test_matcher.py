@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -200,6 +201,37 @@ def test_matcher_gives_what_the_naive_matcher_gives_with_every_construct(
         agree(asked, events, cuts, resume=data.draw(st.booleans()))
     except NotSupportedError as refused:
         assert "the condition of !" in refused.message  # noqa: PT017 - it may also be answered
+
+
+def gapped_query(random: Random) -> BoundPatternQuery:
+    """Draw two to four letters or choices of them, with any rows between them."""
+
+    def wanted() -> Pattern:
+        letter = random.choice([A, B, C])
+        more = Repeat(letter, random.choice([1, 2]), 2)
+        return random.choice([letter, letter, more, Alternate((more, random.choice([A, B, C])))])
+
+    gap = Repeat(Symbol(3), 0, None, greedy=random.random() < 0.5)
+    parts = [part for _ in range(random.randint(2, 4)) for part in (gap, wanted())]
+    return query(
+        Concat(tuple(parts[1:])),
+        [*(is_letter(letter) for letter in "abc"), None],
+        measures=[attr("t", first(None)), attr("t", last(None)), Classifier()],
+        within=random.choice([None, 3, 6, 9]),
+        skip=random.choice([SkipMode.TO_NEXT_ROW, SkipMode.PAST_LAST_ROW]),
+        partition_by=random.choice([(), ("p",)]),
+    )
+
+
+@SLOW
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_gapped_match_is_lost_whatever_rows_a_window_lacks(seed) -> None:
+    random = Random(seed)
+    text = random.choices("aabcz", k=random.randint(4, 20))
+    rest = {"i": None, "d": None}
+    events = [{"t": t, "s": s, "p": random.randint(0, 1), **rest} for t, s in enumerate(text)]
+    cuts = [random.randint(0, len(events)) for _ in range(random.randint(0, 3))]
+    agree(gapped_query(random), events, cuts, resume=random.random() < 0.5)
 
 
 @SLOW
