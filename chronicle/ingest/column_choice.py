@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from chronicle.errors import SchemaError, SourceError
+from chronicle.ingest.quotes import close_quotes
 from chronicle.ingest.report import IngestOptions
 from chronicle.ingest.sources import (
     SourceFormat,
@@ -38,6 +40,14 @@ class FoundColumns:
     by_rows: bool = False
     """Whether Spark is to read Parquet by rows, see ``needs_row_reader``."""
 
+    copies: tuple[Path, ...] | None = None
+    """What is read in the place of the files of ``sources``; None if these are."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What is to be read."""
+        return self.sources.files if self.copies is None else self.copies
+
 
 def inspect_sources(sources: SourceSet, options: IngestOptions) -> FoundColumns:
     """Check what can be told from footers and headers, before any JVM starts.
@@ -66,6 +76,20 @@ def inspect_sources(sources: SourceSet, options: IngestOptions) -> FoundColumns:
     return FoundColumns(sources, None, None)
 
 
+def with_quotes_closed(found: FoundColumns, folder: Path) -> FoundColumns:
+    """Have copies in ``folder`` read of CSV files whose lines are not records throughout.
+
+    Raises
+    ------
+    SourceError
+        If a file cannot be read.
+    """
+    if found.header is None:
+        return found
+    files = close_quotes(found.sources.files, folder, width=len(found.header))
+    return found if files == found.sources.files else replace(found, copies=files)
+
+
 def choose_columns(
     spark: SparkSession,
     found: FoundColumns,
@@ -80,7 +104,7 @@ def choose_columns(
     elif stream_schema is not None:
         columns = _to_struct(stream_schema)
     else:
-        return _infer(spark, found.sources)
+        return _infer(spark, found)
     if found.header is None:
         return columns
     return _in_header_order(columns, found, of_user=options.schema is not None)
@@ -115,10 +139,11 @@ def _in_header_order(columns: StructType, found: FoundColumns, *, of_user: bool)
     return StructType([columns[name] for name in found.header])
 
 
-def _infer(spark: SparkSession, sources: SourceSet) -> StructType:
+def _infer(spark: SparkSession, found: FoundColumns) -> StructType:
     """Let Spark guess types; integers are widened, so that the next file fits too."""
     from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
+    sources = found.sources
     before = spark.conf.get("spark.sql.timestampType")
     # Times without a zone are local times, not instants in UTC.
     spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
@@ -127,7 +152,7 @@ def _infer(spark: SparkSession, sources: SourceSet) -> StructType:
         if sources.format is SourceFormat.CSV:
             reader = reader.options(**CSV_OPTIONS, inferSchema="true")
         with spark_faults(sources):
-            inferred = reader.load(escaped(sources.files)).schema
+            inferred = reader.load(escaped(found.files)).schema
     finally:
         spark.conf.set("spark.sql.timestampType", before)
     fields = [

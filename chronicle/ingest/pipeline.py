@@ -18,7 +18,7 @@ from chronicle.commit import INGEST, OPERATION, Change, complete_derived
 from chronicle.compaction import tidy_after
 from chronicle.errors import CommitConflictError
 from chronicle.ingest.checks import check_complete, check_survey
-from chronicle.ingest.column_choice import inspect_sources
+from chronicle.ingest.column_choice import inspect_sources, with_quotes_closed
 from chronicle.ingest.jobs import spark_runner
 from chronicle.ingest.late import LateFile, LateMerge, from_job_results, plan_late
 from chronicle.ingest.preparation import (
@@ -214,6 +214,7 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     progress(f"reading {_sized(job.sources)}")
     checksums.begin(job.sources.files)
     found = inspect_sources(job.sources, job.request.options)
+    found = with_quotes_closed(found, staging / "closed")
     stream_schema = None if stream is None else stream.schema
     reading = read_sources(spark, found, job.request.options, stream_schema=stream_schema)
     schema = reading.schema if stream_schema is None else stream_schema

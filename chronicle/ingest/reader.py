@@ -32,6 +32,7 @@ from chronicle.ingest.direct import (
     plan_splits,
     rows_of_groups,
 )
+from chronicle.ingest.quotes import unmarked
 from chronicle.ingest.report import IngestOptions
 from chronicle.ingest.sources import (
     SourceFormat,
@@ -122,9 +123,9 @@ def read_sources(
     _set_splits(spark, split_bytes, alone=alone)
     by_batches = str(not found.by_rows).lower()
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", by_batches)
-    frame = _load(spark, sources, raw)
+    frame = _load(spark, found, raw)
     reading = _choose_time(frame, raw, options, declared)
-    frame, schema = _to_events(spark, frame, raw, options, reading, sources)
+    frame, schema = _to_events(spark, frame, raw, options, reading, found)
     if stream_schema is not None:
         check_same_schema(schema, stream_schema, where="ingest")
     stored = normalise_schema(schema)
@@ -161,17 +162,17 @@ def _set_splits(spark: SparkSession, split_bytes: int, *, alone: bool) -> None:
 # The frame.
 
 
-def _load(spark: SparkSession, sources: SourceSet, columns: StructType) -> DataFrame:
+def _load(spark: SparkSession, found: FoundColumns, columns: StructType) -> DataFrame:
     from pyspark.sql.types import StringType, StructField, StructType
 
-    reader = spark.read.format(sources.format.value)
-    if sources.format is SourceFormat.PARQUET:
-        return reader.schema(columns).load(escaped(sources.files))
+    reader = spark.read.format(found.sources.format.value)
+    if found.sources.format is SourceFormat.PARQUET:
+        return reader.schema(columns).load(escaped(found.files))
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW_RECORD}
-    if sources.format is SourceFormat.CSV:
+    if found.sources.format is SourceFormat.CSV:
         options |= CSV_OPTIONS
     wanted = StructType([*columns.fields, StructField(RAW_RECORD, StringType())])
-    return reader.schema(wanted).options(**options).load(escaped(sources.files))
+    return reader.schema(wanted).options(**options).load(escaped(found.files))
 
 
 def _choose_time(
@@ -248,21 +249,24 @@ def _to_events(
     columns: StructType,
     options: IngestOptions,
     reading: TimeReading,
-    sources: SourceSet,
+    found: FoundColumns,
 ) -> tuple[DataFrame, pa.Schema]:
     """Put the stream's time in place and add what accompanies the events."""
     from pyspark.sql import functions as F  # noqa: N812
 
     raw_time = quoted(options.time)
-    is_text = sources.format is not SourceFormat.PARQUET
+    is_text = found.sources.format is not SourceFormat.PARQUET
     record = F.col(RAW_RECORD) if is_text else F.lit(None).cast("string")
     time, time_fault = read_time(raw_time, reading)
-    fault = F.when(record.isNotNull(), int(Fault.RECORD)).otherwise(time_fault).cast("int")
+    fault = F.when(record.isNotNull(), int(Fault.RECORD)).otherwise(time_fault)
+    if found.copies is not None:
+        is_marked, record = unmarked(record, width=len(columns.names))
+        fault = F.when(is_marked, int(Fault.OPEN_QUOTE)).otherwise(fault)
     metadata = frame.metadataColumn("_metadata")
     accompanied = frame.select(
         *[quoted(name) for name in columns.names],
-        record.alias(RAW_RECORD) if not is_text else F.col(RAW_RECORD),
-        fault.alias(FAULT),
+        record.alias(RAW_RECORD),
+        fault.cast("int").alias(FAULT),
         metadata["file_path"].alias(PATH),
         metadata["file_block_start"].alias(BLOCK_START),
         F.monotonically_increasing_id().alias(ROW_ID),
@@ -277,18 +281,18 @@ def _to_events(
         F.when(faulty, raw_time.cast("string")).alias(RAW_TIME),
     )
     schema = to_arrow_schema(accompanied.select(*map(quoted, columns.names)).schema)
-    return _with_position(spark, accompanied, frame.inputFiles(), sources), schema
+    return _with_position(spark, accompanied, frame.inputFiles(), found.files), schema
 
 
 def _with_position(
-    spark: SparkSession, frame: DataFrame, names: Sequence[str], sources: SourceSet
+    spark: SparkSession, frame: DataFrame, names: Sequence[str], files: Sequence[Path]
 ) -> DataFrame:
     """Replace Spark's name of the file by its position among the sources."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    if len(sources.files) == 1:
+    if len(files) == 1:
         return frame.withColumn(POSITION, F.lit(0)).drop(PATH)
-    positions = {path: position for position, path in enumerate(sources.files)}
+    positions = {path: position for position, path in enumerate(files)}
     rows = [(name.replace("file://", "file:", 1), positions[_to_path(name)]) for name in names]
     lookup = spark.createDataFrame(rows, f"{PATH} string, {POSITION} int")
     return frame.join(F.broadcast(lookup), on=PATH, how="left").drop(PATH)

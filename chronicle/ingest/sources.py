@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.columns import RESERVED_PREFIX
+from chronicle.ingest.quotes import is_open_after
 from chronicle.schema import normalise_schema
 
 _JSON_LINES_LOOKED_AT = 100
@@ -286,7 +287,7 @@ def inspect_csv(files: Sequence[Path]) -> tuple[str, ...]:
     Raises
     ------
     SourceError
-        If a file has no header line or another header than the first.
+        If a file has no header line, one with a line break, or another header than the first.
     """
     headers = [_first_record(path) for path in files]
     for path, header in zip(files[1:], headers[1:], strict=True):
@@ -322,6 +323,11 @@ def check_header(header: Sequence[str], names: Sequence[str], *, where: Path, wh
 
 def _first_record(path: Path) -> tuple[str, ...]:
     lines = _read_text(path, lambda text: list(islice(text, 1)))
+    if lines and is_open_after(lines[0].rstrip("\r\n")):
+        raise SourceError(
+            f"the header of '{path}' opens a quote that its line does not close; "
+            "name the columns in one line"
+        )
     header = next(csv.reader(lines), [])
     if not header:
         raise SourceError(f"'{path}' has no header line; add one that names the columns")

@@ -24,6 +24,7 @@ class Fault(IntEnum):
     OFFSET = 5
     TOO_FINE = 6
     OUT_OF_RANGE = 7
+    OPEN_QUOTE = 8
 
     def reason(self, time: str) -> str:
         """Return the reason in words; ``time`` is the name of the time column."""
@@ -36,6 +37,7 @@ class Fault(IntEnum):
             Fault.OFFSET: f"time '{time}' has an offset from UTC, the stream's times have none",
             Fault.TOO_FINE: f"time '{time}' is finer than a microsecond",
             Fault.OUT_OF_RANGE: f"time '{time}' is beyond 2^62",
+            Fault.OPEN_QUOTE: "a quoted cell has a line break, or its quote is never closed",
         }[self]
 
 

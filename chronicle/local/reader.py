@@ -290,6 +290,7 @@ def _read_text(files: _Files) -> tuple[pa.Table, pa.Table]:
     for position, (values, bad) in enumerate(texts):
         times, faults = read_times(values[files.time], reading)
         faults[bad] = int(Fault.RECORD)
+        faults[list(records[position].open_lines)] = int(Fault.OPEN_QUOTE)
         lines = _record_texts(records[position], contents[position], faults)
         faulty = _Faulty(values[files.time], faults, lines, read_record)
         values = values | {files.time: times}
@@ -389,7 +390,7 @@ def _split(
     if not faulty.faults.any():
         return columns, QUARANTINE_SCHEMA.empty_table()
     places = np.flatnonzero(faulty.faults)
-    is_record = faulty.faults == int(Fault.RECORD)
+    is_record = np.isin(faulty.faults, (int(Fault.RECORD), int(Fault.OPEN_QUOTE)))
     texts: list[str | None] = [None] * columns.num_rows
     if faulty.lines is not None:
         for place in np.flatnonzero(is_record).tolist():

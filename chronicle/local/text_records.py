@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
+from chronicle.ingest.quotes import open_lines
+
 _BLANKS = "".join(map(chr, range(33)))
 
 
@@ -27,6 +29,9 @@ class Records:
     texts: Sequence[str] | None
     """The records as they stand in the file; None where nothing but its lines tells them."""
 
+    open_lines: Sequence[int] = ()
+    """Which of them are lines of a quoted cell with a line break, and so no records."""
+
 
 def decode(data: bytes) -> str:
     """Return the text of a file; what is no UTF-8 becomes U+FFFD, as in Java."""
@@ -41,8 +46,8 @@ def lines_of(text: str) -> list[str]:
 def split_csv(data: bytes, names: Sequence[str]) -> Records:
     """Take a CSV file with a header apart.
 
-    A record is a line, so a quote does not run on to the next. A record of another width than
-    the header's is malformed, and has no cells.
+    A record is a line. One of another width than the header's is malformed, and so are all lines
+    that a quoted cell with a line break touches; they have no cells.
     """
     if b'"' not in data and len(names) > 1:
         found = _split_plain(data, names)
@@ -52,14 +57,16 @@ def split_csv(data: bytes, names: Sequence[str]) -> Records:
     rows = [split_record(line) for line in lines]
     width = len(names)
     malformed = np.array([len(row) != width for row in rows], bool)
+    touched, _ = open_lines(lines)
+    malformed[touched] = True
     empty = [""] * width
-    kept = [row if len(row) == width else empty for row in rows]
+    kept = [empty if bad else row for row, bad in zip(rows, malformed.tolist(), strict=True)]
     columns = zip(*kept, strict=True) if kept else ([] for _ in names)
     cells = {
         name: pa.array([cell or None for cell in column], pa.string())
         for name, column in zip(names, columns, strict=True)
     }
-    return Records(cells, malformed, lines)
+    return Records(cells, malformed, lines, touched)
 
 
 def _split_plain(data: bytes, names: Sequence[str]) -> Records | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,25 @@ def test_parquet_rows_without_a_time_are_put_aside(tmp_path: Path, store: Store)
     assert [row["n"] for row in read_rows(store)] == [2, 0]
     assert report.reasons == {"no time in column 't'": 1}
     assert json.loads(quarantine(store)[0]["record"]) == {"t": None, "n": 1, "pad": "b"}
+
+
+def test_lines_of_cells_with_line_breaks_are_no_events(tmp_path: Path, store: Store) -> None:
+    closed = "".join(f'{n},"{n}"\n' for n in range(2000))
+    # Splits of a few kilobytes begin inside the quotes, where all lines look like records.
+    open_ = '2000,"a\n' + "".join(f"{n},x\n" for n in range(2000)) + '"\n2001,b\n'
+    (tmp_path / "a.csv").write_text("t,s\n" + closed)
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(("t,s\n" + open_).encode()))
+    (tmp_path / "c.csv").write_text("t,s\n" + open_.replace("\n", "\r\n"), newline="")
+    files = [tmp_path / name for name in ("a.csv", "b.csv.gz", "c.csv")]
+    given = options(schema="t BIGINT, s STRING", split_bytes=4096)
+    report = ingest(store, "s", files, given)
+    wanted = [{"t": n, "s": str(n)} for n in range(2000)] + 2 * [{"t": 2001, "s": "b"}]
+    assert read_rows(store) == wanted
+    assert report.reasons == {
+        "a quoted cell has a line break, or its quote is never closed": 2 * 2002
+    }
+    of_c = [row["record"] for row in quarantine(store) if row["source"].endswith("c.csv")]
+    assert of_c == sorted(open_.split("\n")[:-2])
 
 
 def test_times_beyond_the_limit_are_put_aside(tmp_path: Path, store: Store) -> None:

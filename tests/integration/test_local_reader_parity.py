@@ -16,7 +16,15 @@ from chronicle.ingest import IngestOptions, ingest
 from chronicle.local.append_files import AppendOptions, append_files
 from chronicle.store import Store, create_store
 from tests.ingest_files import Row, read_rows
-from tests.nasty_texts import JSON_NUMBERS, JSON_VALUES, NUMBERS, OBJECTS, QUOTES, TIMES
+from tests.nasty_texts import (
+    JSON_NUMBERS,
+    JSON_VALUES,
+    NUMBERS,
+    OBJECTS,
+    OPEN_QUOTES,
+    QUOTES,
+    TIMES,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -32,6 +40,12 @@ def times_of(cells: list[str]) -> str:
 def json_times_of(cells: list[str]) -> str:
     values = [*(json.dumps(cell) for cell in cells), "5", '""', "null"]
     return "".join(f'{{"t": {value}, "x": {n}}}\n' for n, value in enumerate(values))
+
+
+def with_open_quotes(first: str, last: str) -> str:
+    """Every quote that its line leaves open, each closed by the next line; the last by none."""
+    records = [f'{first}{line}{last}\n1",2,3,4\n1,2,3,4\n' for line in OPEN_QUOTES]
+    return "".join(records) + '5,6,7,"8\n9,10,11,12'
 
 
 TYPES: dict[str, pa.DataType] = {
@@ -93,6 +107,10 @@ CASES = {
     "types.json": (json_of_all_types(), of_all_types(with_int8=False), {}),
     "quotes.csv": ("s,x,y,t\n" + "".join(f"{line},1\n" for line in QUOTES), STRINGS, {}),
     "quotes at the end.csv": ("t,x,y,s\n" + "".join(f"1,{q}\n" for q in QUOTES), STRINGS, {}),
+    "open quotes.csv": ("s,x,y,t\n" + with_open_quotes("", ",1"), STRINGS, {}),
+    "open quotes at the end.csv": ("t,x,y,s\n" + with_open_quotes("1,", ""), STRINGS, {}),
+    "open header.csv": ('t,"s\nx"\n1,2\n', ONE_STRING, {}),
+    "one column with open quotes.csv": ('t\n1\n"2\n3\n"\n4\n', stream_of(t=pa.int64()), {}),
     "line ends.csv": ('t,s\r\n1,a\r\n\r\n2,b\r3,c\n4,"d"\r\n,e\r\n5,"f\ng"\r\n', ONE_STRING, {}),
     "bytes.csv": (b"\xef\xbb\xbft,s\n1,a\xff\xfec\n2,\xe2\x82\nx,\xf0\x9f\x98\n", ONE_STRING, {}),
     "column.csv": ('t\n1\n \n"2"\n""\nx\n3"\n"4\n', stream_of(t=pa.int64()), {}),
@@ -182,6 +200,8 @@ FIRST = {
     "h.csv": "t,y,m\n1,2020-01,2020-1-2\n2,2021-02,2020-01-02\n",
     "i.csv": "t,x,y,z\n1,99999999999999999999,1,2020\n2,1,true,2020-01-01\n",
     "f.csv": "t,x\n1.5,1\n",
+    "k.csv": 't,x,s\n35,2,"a\n36,3,b"\n37,1,c\n38,1,"d\nx,y,z\n',
+    "l.csv": 's,t\n"a\n",2020-01-01T00:00:00Z\nb,2020-01-01T00:00:00Z\n',
     "g.json": '{"t": 1, "x": [1]}\n',
 }
 

@@ -64,6 +64,27 @@ def test_faulty_csv_records_are_put_aside_with_their_reason(tmp_path: Path) -> N
     assert set(found.put_aside.column("source").to_pylist()) == {str(path)}
 
 
+def test_lines_of_cells_with_line_breaks_are_no_events(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    lines = [
+        '35,2,"a',
+        '36,3,b"',
+        "37,1,c",
+        '38,1,"a\r',
+        "",
+        'line"',
+        "39,1,d",
+        '40,1,"e',
+        "41,1,f",
+    ]
+    path.write_text("t,x,s\n" + "".join(line + "\n" for line in lines), newline="")
+    found = read([path], pa.schema([("t", pa.int64()), ("x", pa.int64()), ("s", pa.string())]))
+    assert [event["t"] for event in found.events.to_pylist()] == [37, 39]
+    assert reasons(found) == {"a quoted cell has a line break, or its quote is never closed": 6}
+    records = found.put_aside.column("record").to_pylist()
+    assert records == ['35,2,"a', '36,3,b"', '38,1,"a', 'line"', '40,1,"e', "41,1,f"]
+
+
 def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(
