@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import chain
@@ -78,6 +78,8 @@ def query(
     from replay.running.statement import creates_stream, unused_parameters
 
     text = _query_text(sql, file)
+    if explain:
+        _refuse_of_answers({"--out": out, "--analysis": analysis, "--analyze": analyze})
     if output_format not in FORMATS:
         raise typer.BadParameter(f"use one of {', '.join(FORMATS)}", param_hint="--format")
     for target in filter(None, (out, analysis)):
@@ -255,6 +257,16 @@ def parameters(given: list[str]) -> dict[str, object]:
         except ValueError:
             params[name] = value
     return params
+
+
+def _refuse_of_answers(given: Mapping[str, object]) -> None:
+    """Refuse options that say what becomes of an answer: an explanation has none."""
+    for option, value in given.items():
+        if value:
+            raise typer.BadParameter(
+                "--explain runs nothing, so there is no answer; leave one of the two out",
+                param_hint=option,
+            )
 
 
 def _write_answer(tables: Iterator[pa.Table], output_format: str, out: Path | None) -> None:

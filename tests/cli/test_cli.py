@@ -103,6 +103,21 @@ def test_analysis_file_has_the_stable_keys(store: Path, tmp_path: Path) -> None:
     assert actual["blocks_read"] < actual["blocks_total"] == 25  # 3 files of 64, one of 8, by 8
 
 
+@pytest.mark.parametrize(
+    "option", [("--out", "a.json"), ("--analysis", "a.json"), ("--analyze",)], ids="".join
+)
+def test_explain_takes_no_option_of_an_answer(
+    store: Path, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    given = (option[0], *(tmp_path / name for name in option[1:]))
+    done = run("query", RISE, "--store", store, "--explain", *given, "--format", "json")
+    assert done.returncode == 2
+    assert done.stdout == b""
+    said = " ".join(done.stderr.decode().replace("│", " ").split())
+    assert f"{option[0]}: --explain runs nothing, so there is no answer" in said
+    assert not list(tmp_path.iterdir())
+
+
 def test_explain_runs_nothing_and_names_the_plan(store: Path) -> None:
     done = run("query", RISE, "--store", store, "--explain")
     assert done.returncode == 0
