@@ -37,6 +37,7 @@ from chronicle.sealed import check_file
 from chronicle.settings import StreamSettings
 from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
+from chronicle.stream_folder import unlogged_streams
 from chronicle.tree_file import TREE_TABLE
 
 MARKER = "the store's marker names a format this Chronicle reads"
@@ -77,7 +78,8 @@ def check_store(
     Returns
     -------
     list of Finding
-        At least one for each invariant of the store and of each stream.
+        At least one for each invariant of the store and of each stream; also of folders that
+        have lost the log of their events, and so are no streams to anyone else.
     """
     root = store if isinstance(store, Path) else store.path
     findings = Findings(root)
@@ -93,7 +95,7 @@ def check_store(
         findings.warn(STAGING, folder, what, _REPAIR)
     findings.conclude(STAGING, root, "none")
     found = findings.all()
-    for name in opened.stream_names():
+    for name in sorted({*opened.stream_names(), *unlogged_streams(root)}):
         found += check_stream(root / name, deep=deep, derived_checks=derived_checks)
     return found
 

@@ -19,7 +19,8 @@ from chronicle.layout import DataFile
 from chronicle.rewrite import Rewrite, rewrite_files
 from chronicle.snapshot import Snapshot
 from chronicle.staging import open_staging
-from chronicle.store import Store, Stream, check_stream_name
+from chronicle.store import Store, Stream
+from chronicle.stream_folder import check_stream_name
 
 _ATTEMPTS_MAX = 20
 """Times a deletion is prepared anew because others committed first."""

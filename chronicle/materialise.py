@@ -13,7 +13,8 @@ from chronicle.errors import StreamExistsError
 from chronicle.lineage import Lineage
 from chronicle.settings import StreamSettings
 from chronicle.staging import open_staging
-from chronicle.store import Store, Stream, check_stream_name, create_store
+from chronicle.store import Store, Stream, create_store
+from chronicle.stream_folder import check_stream_name, check_unclaimed
 
 
 def materialise(
@@ -53,13 +54,15 @@ def materialise(
     SchemaError
         If the columns cannot be stored, or events are not in order of time.
     StorageError
-        If the name cannot be a stream's, or the store cannot be written.
+        If the name cannot be a stream's, data files of a stream without a log lie there, or the
+        store cannot be written.
     """
     check_stream_name(name)
     if name in store.stream_names():
         raise StreamExistsError(
             f"stream '{name}' exists in store '{store.path}'; drop it first or take another name"
         )
+    check_unclaimed(store.path / name)
     with open_staging(store.path) as staging:
         target = create_store(staging / "store").create_stream(
             name, schema, settings, lineage=lineage

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +36,7 @@ from chronicle.ordinal import parse_ordinal
 from chronicle.schema import check_extends, check_settings, normalise_schema
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
+from chronicle.stream_folder import check_stream_name, check_unclaimed, is_stream_name
 from chronicle.time import TimeType, time_type
 from chronicle.tree_file import TREE_TABLE, tree_schema
 from chronicle.tree_log import TreeLog
@@ -44,8 +44,6 @@ from chronicle.tree_log import TreeLog
 if TYPE_CHECKING:
     from chronicle.append import AppendReport
     from chronicle.derived import DerivedWriter
-
-_STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 _OLD_SNAPSHOTS_MAX = 4
 """Snapshots of named versions, or of fewer files, kept beside the latest one."""
@@ -112,24 +110,6 @@ def ensure_store(path: str | Path) -> Store:
     return create_store(path)
 
 
-def check_stream_name(name: str) -> None:
-    """Check that a stream can have this name.
-
-    Raises
-    ------
-    StorageError
-        If not.
-    """
-    if not _STREAM_NAME.fullmatch(name):
-        raise StorageError(
-            f"stream name '{name}' cannot be used; take letters, digits, '_' and '-'"
-        )
-    if name == "_delta_log":
-        raise StorageError(
-            "stream name '_delta_log' cannot be used: it is that of the log of a Delta table"
-        )
-
-
 class Store:
     """A folder of streams; made by ``create_store`` and ``open_store``."""
 
@@ -144,8 +124,7 @@ class Store:
             sorted(
                 folder.name
                 for folder in self.path.iterdir()
-                if _STREAM_NAME.fullmatch(folder.name)
-                and delta_log.table_exists(folder / EVENTS_TABLE)
+                if is_stream_name(folder.name) and delta_log.table_exists(folder / EVENTS_TABLE)
             )
         )
 
@@ -161,7 +140,7 @@ class Store:
             if name in self._streams:
                 return self._streams[name]
             path = self.path / name
-            if not _STREAM_NAME.fullmatch(name) or not delta_log.table_exists(path / EVENTS_TABLE):
+            if not is_stream_name(name) or not delta_log.table_exists(path / EVENTS_TABLE):
                 raise StreamNotFoundError(name, candidates=self.stream_names())
             self._streams[name] = Stream(name, path)
             return self._streams[name]
@@ -201,12 +180,13 @@ class Store:
         SchemaError
             If the schema cannot be stored or lacks the time or key column.
         StorageError
-            If the name cannot be a stream's.
+            If the name cannot be a stream's, or data files of one without a log lie there.
         """
         check_stream_name(name)
         stored = normalise_schema(schema)
         check_settings(stored, settings)
         path = self.path / name
+        check_unclaimed(path)
         if not delta_log.table_exists(path / EVENTS_TABLE):
             delta_log.create_table(path / TREE_TABLE, tree_schema(stored), {})
             derived = check_derived(stored, settings.derived, key=settings.key)

@@ -132,9 +132,14 @@ def streams(store: StoreOption) -> None:
     """
     from chronicle import open_store
     from chronicle.describe import describe_stream
+    from chronicle.stream_folder import unlogged_streams
 
     opened = open_store(store)
-    rows, faults = [], []
+    lost = unlogged_streams(opened.path)
+    rows = [(name, "damaged", "", "") for name in lost]
+    faults = [
+        f"stream '{name}' has lost the log of its events; run chronicle check" for name in lost
+    ]
     for name in opened.stream_names():
         try:
             shown = describe_stream(opened.stream(name).snapshot()).to_dict()
@@ -143,7 +148,7 @@ def streams(store: StoreOption) -> None:
             rows.append((name, "damaged", "", ""))
             continue
         rows.append((name, f"{shown['n_events']:,}", str(shown["t_min"]), str(shown["t_max"])))
-    print_table(("stream", "events", "first", "last"), rows)
+    print_table(("stream", "events", "first", "last"), sorted(rows))
     for fault in faults:
         say(f"error: {fault}")
     if faults:

@@ -23,7 +23,8 @@ from chronicle.ingest.sources import SourceSet
 from chronicle.layout import DataFile
 from chronicle.settings import StreamSettings
 from chronicle.source_memory import Source, fingerprints, read_source, taken
-from chronicle.store import Store, Stream, check_stream_name
+from chronicle.store import Store, Stream
+from chronicle.stream_folder import check_stream_name, check_unclaimed
 from chronicle.time import TimeType
 
 
@@ -134,10 +135,13 @@ def prepare(request: Request, sources: SourceSet, checksums: Checksums) -> Job:
         If options do not fit the stream.
     SourceError
         If an option has no such value, or a source that was taken has other content now.
+    StorageError
+        If data files of a stream whose log is lost lie where a new one is to be.
     """
     options = request.options
     late = check_options(request)
     if request.stream_name not in request.store.stream_names():
+        check_unclaimed(request.store.path / request.stream_name)
         settings = StreamSettings(
             time=options.time, key=options.key, derived=canonical_names(options.derive)
         )

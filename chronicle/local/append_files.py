@@ -16,7 +16,8 @@ from chronicle.lifecycle import drop_stream
 from chronicle.local.reader import STDIN, LocalEvents, find_files, read_files
 from chronicle.settings import StreamSettings
 from chronicle.source_memory import Source, fingerprints, read_source, taken, to_transactions
-from chronicle.store import Store, Stream, check_stream_name
+from chronicle.store import Store, Stream
+from chronicle.stream_folder import check_stream_name
 
 
 @dataclass(frozen=True, slots=True)

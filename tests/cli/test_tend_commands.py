@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from unittest.mock import patch
 
@@ -265,6 +266,27 @@ def test_a_stream_too_damaged_to_open_hinders_no_other_and_can_be_dropped(
     dropped = command("drop", "other", "--yes")
     assert dropped.code == 0, dropped.err
     assert command("streams").code == 0
+
+
+def test_a_stream_that_lost_its_log_is_told_of_and_not_made_anew(
+    command: Commands, tmp_path: Path
+) -> None:
+    more = tmp_path / "more.csv"
+    more.write_text("t\n1\n2\n")
+    assert command("append", more, "--stream", "other", "--time", "t").code == 0
+    shutil.rmtree(command.store / "other" / "events" / "_delta_log")
+    shown = command("streams")
+    assert shown.code == 1
+    rows = [line.split() for line in shown.out.splitlines()[2:]]
+    assert rows == [["other", "damaged"], ["s", "40", "0", "39"]]
+    assert "stream 'other' has lost the log of its events" in shown.err
+    checked = command("check")
+    assert checked.code == 1
+    assert "(other/events/_delta_log)" in checked.out
+    refused = command("append", more, "--stream", "other", "--time", "t")
+    assert_refused(refused, "holds data files of a stream")
+    (command.store / "other").rename(tmp_path / "other")
+    assert command("append", more, "--stream", "other", "--time", "t").code == 0
 
 
 @pytest.mark.parametrize("version", ["99", "9" * 30])

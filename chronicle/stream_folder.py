@@ -1,0 +1,75 @@
+"""Which folders of a store are streams, and which were before the log of their events was lost."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from chronicle import delta_log
+from chronicle.block_writer import EVENTS_TABLE
+from chronicle.errors import StorageError
+
+_STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+
+
+def is_stream_name(name: str) -> bool:
+    """Return whether a folder of this name can be a stream. Pure."""
+    return _STREAM_NAME.fullmatch(name) is not None
+
+
+def check_stream_name(name: str) -> None:
+    """Check that a stream can have this name.
+
+    Raises
+    ------
+    StorageError
+        If not.
+    """
+    if not is_stream_name(name):
+        raise StorageError(
+            f"stream name '{name}' cannot be used; take letters, digits, '_' and '-'"
+        )
+    if name == "_delta_log":
+        raise StorageError(
+            "stream name '_delta_log' cannot be used: it is that of the log of a Delta table"
+        )
+
+
+def unlogged_streams(store_path: Path) -> list[str]:
+    """Return the names of folders that hold data files of a stream and no log of its events."""
+    return sorted(
+        folder.name
+        for folder in store_path.iterdir()
+        if is_stream_name(folder.name) and unlogged_file(folder) is not None
+    )
+
+
+def check_unclaimed(folder: Path) -> None:
+    """Check that a stream can be made in a folder: no data file of another lies there.
+
+    What a crash leaves of a stream that was being made is no hindrance: it has no data file yet.
+
+    Raises
+    ------
+    StorageError
+        If there is one, and no log that says what it holds.
+    """
+    found = unlogged_file(folder)
+    if found is not None:
+        raise StorageError(
+            f"'{folder}' holds data files of a stream, such as '{found.relative_to(folder)}', and "
+            f"the log of its events is gone; restore '{folder / EVENTS_TABLE / '_delta_log'}' from "
+            "a copy, or move the folder away to make a new stream of that name"
+        )
+
+
+def unlogged_file(folder: Path) -> Path | None:
+    """Return a data file of a stream that lost the log of its events; None for other folders."""
+    if delta_log.table_exists(folder / EVENTS_TABLE):
+        return None
+    # Of the events, the tree and the quarantine; of indexes, a level below.
+    found = min([*folder.glob("*/*.parquet"), *folder.glob("index/*/*.parquet")], default=None)
+    # Another process may have made the stream, or dropped it, while this one looked.
+    if found is None or delta_log.table_exists(folder / EVENTS_TABLE) or not found.exists():
+        return None
+    return found

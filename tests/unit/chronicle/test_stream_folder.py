@@ -1,0 +1,105 @@
+"""A stream that has lost the log of its events is told of, and no other is made in its place."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from chronicle import Store, StreamSettings, create_store, delta_log
+from chronicle.append import append
+from chronicle.check import check_store
+from chronicle.errors import StorageError
+from chronicle.finding import faults_of
+from chronicle.ingest import IngestOptions, ingest
+from chronicle.lineage import Lineage
+from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.materialise import materialise
+from chronicle.store import open_store
+from chronicle.tree_file import TREE_TABLE, tree_schema
+from indexing import RunWriter
+
+SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64())])
+EVENTS = pa.table({"t": [5, 6], "a": [1, 2]}, SCHEMA)
+
+
+def make(path: Path) -> Store:
+    store = create_store(path)
+    stream = store.create_stream("s", SCHEMA, StreamSettings(time="t"))
+    append(stream, EVENTS, derived=RunWriter(("a",), "t"))
+    store.create_stream("other", SCHEMA, StreamSettings(time="t"))
+    return store
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(["events/_delta_log"], id="log of the events"),
+        pytest.param(["events"], id="all of the events"),
+        pytest.param(["events", "tree"], id="all but the indexes"),
+    ]
+)
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
+    """A store of which a stream has lost folders."""
+    store = make(tmp_path / "store")
+    for folder in request.param:
+        shutil.rmtree(store.path / "s" / folder)
+    return open_store(store.path)
+
+
+def test_stream_that_lost_its_log_is_a_fault(store: Store) -> None:
+    assert store.stream_names() == ("other",)
+    assert "s/events/_delta_log" in [finding.file for finding in faults_of(check_store(store))]
+
+
+def create(store: Store, file: Path) -> object:
+    return store.create_stream("s", SCHEMA, StreamSettings(time="t"))
+
+
+def by_append(store: Store, file: Path) -> object:
+    return append_files(store, "s", [file], AppendOptions(time="t"))
+
+
+def by_ingest(store: Store, file: Path) -> object:
+    return ingest(store, "s", [file], IngestOptions(time="t"))
+
+
+def by_query(store: Store, file: Path) -> object:
+    return materialise(
+        store, "s", EVENTS.to_batches(), schema=SCHEMA, settings=StreamSettings(time="t"),
+        lineage=Lineage("SELECT * FROM other", {"other": 0}, {}),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make_stream", [create, by_append, by_ingest, by_query])
+def test_no_stream_is_made_over_one_that_lost_its_log(
+    store: Store, tmp_path: Path, make_stream: object
+) -> None:
+    assert callable(make_stream)
+    file = tmp_path / "a.csv"
+    file.write_text("t,a\n1,2\n")
+    before = sorted(store.path.rglob("*"))
+    with pytest.raises(StorageError, match=r"store/s' holds data files .*restore '.*/_delta_log'"):
+        make_stream(store, file)
+    assert sorted(store.path.rglob("*")) == before
+
+
+def test_stream_that_a_crash_left_half_made_is_made_anew(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    delta_log.create_table(store.path / "s" / TREE_TABLE, tree_schema(SCHEMA), {})
+    (store.path / "s" / "events" / "_delta_log").mkdir(parents=True)
+    assert not faults_of(check_store(store))
+    stream = store.create_stream("s", SCHEMA, StreamSettings(time="t"))
+    append(stream, EVENTS)
+    assert stream.snapshot().n_events == 2
+    assert not faults_of(check_store(store))
+
+
+def test_folder_that_is_no_stream_is_left_alone(tmp_path: Path) -> None:
+    store = make(tmp_path / "store")
+    for name in ("notes", "s.bak"):
+        (store.path / name / "events").mkdir(parents=True)
+    (store.path / "s.bak" / "events" / "a.parquet").write_bytes(b"")
+    (store.path / "notes" / "a.txt").write_text("")
+    assert not faults_of(check_store(store))
