@@ -127,7 +127,7 @@ def read_sources(
     reading = _choose_time(frame, raw, options, declared)
     frame, schema = _to_events(spark, frame, raw, options, reading, found)
     if stream_schema is not None:
-        check_same_schema(schema, stream_schema, where="ingest")
+        check_same_schema(schema, stream_schema, where=str(sources.files[0]))
     stored = normalise_schema(schema)
     direct = None
     # A test that sets the size of Spark's splits wants Spark's splits.

@@ -110,7 +110,7 @@ def choose_time_reading(
         return TimeReading(source, "integer", None, None)
     kind = _kind(source, declared=declared, pattern=pattern, zone=zone, offset=text_has_offset)
     if declared is not None and kind != declared:
-        raise SchemaError(_misfit(column, kind, declared))
+        raise SchemaError(_misfit(column, source, kind, declared))
     return TimeReading(source, kind, pattern, zone)
 
 
@@ -133,9 +133,11 @@ def _kind(
     return "timestamp_utc" if offset else "timestamp"
 
 
-def _misfit(column: str, kind: TimeType, declared: TimeType) -> str:
+def _misfit(column: str, source: TimeSource, kind: TimeType, declared: TimeType) -> str:
     if declared == "integer":
-        return f"time column '{column}' is a timestamp, not the integer it must be; convert it"
+        held = {TimeSource.LOCAL: "dates or timestamps without zone", TimeSource.TEXT: "text"}
+        found = held.get(source, "timestamps")
+        return f"time column '{column}' holds {found}, not the integers it must; convert it"
     if kind == "timestamp":
         return (
             f"times in column '{column}' have no zone, and instants are wanted; "

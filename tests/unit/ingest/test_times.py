@@ -52,7 +52,9 @@ def test_kind_of_time(source: TimeSource, given: dict[str, Any], kind: str) -> N
         (TimeSource.LOCAL, {"declared": "timestamp_utc"}, "give --time-zone"),
         (TimeSource.INSTANT, {"declared": "timestamp"}, "leave --time-zone out"),
         (TimeSource.TEXT, {"declared": "timestamp", "zone": "UTC"}, "leave --time-zone out"),
-        (TimeSource.LOCAL, {"declared": "integer"}, "not the integer"),
+        (TimeSource.LOCAL, {"declared": "integer"}, "holds dates or timestamps.*, not the integer"),
+        (TimeSource.INSTANT, {"declared": "integer"}, "holds timestamps, not the integer"),
+        (TimeSource.TEXT, {"declared": "integer"}, "holds text, not the integers it must; convert"),
     ],
 )
 def test_what_cannot_apply_is_refused(
