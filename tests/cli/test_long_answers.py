@@ -116,6 +116,12 @@ def test_what_is_piped_of_an_answer_with_a_late_error_is_not_read_as_whole(
         read[output_format](done.stdout)
 
 
+INTERRUPTIBLE = (  # interrupts are ignored by what a shell starts in the background
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from cli import main; sys.exit(main())"
+)
+
+
 def _writes_into(folder: Path, process: int) -> bool:
     """Whether a process has a file open in the folder, with or without a name."""
     for descriptor in Path(f"/proc/{process}/fd").iterdir():
@@ -139,7 +145,7 @@ def test_a_signal_leaves_of_a_file_what_was_there(
     )
     words = ["query", endless, "--store", overflowing.store, "--format", "csv", "--out"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli", *words, folder / "old"],
+        [sys.executable, "-c", INTERRUPTIBLE, *words, folder / "old"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
