@@ -32,10 +32,17 @@ def create(
     with runner(spark) as lent:
         opened = stream_of(store, stream)
         for report in create_index(opened, attributes, runner=lent, progress=say):
-            verb = "completed" if report.existed else "created"
+            for replaced in report.replaced:
+                say(replaced)
+            if report.existed and not report.n_files:
+                done = "has all the runs it should, and all are whole"
+            else:
+                done = (
+                    f"{'completed' if report.existed else 'created'}: {report.n_entries:,} entries "
+                    f"in {report.n_files:,} runs, {report.size_bytes:,} bytes"
+                )
             say(
-                f"index '{report.attribute}' {verb}: {report.n_entries:,} entries in "
-                f"{report.n_files:,} runs, {report.size_bytes:,} bytes; "
+                f"index '{report.attribute}' {done}; "
                 f"{report.n_tail_events:,} events in small files are answered from memory"
             )
 

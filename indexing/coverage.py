@@ -17,7 +17,7 @@ class RunListing:
     """The runs one version of an index table lists, as they are found on disk."""
 
     whole: Mapping[str, FileRun]
-    """By name, footers checked; no entry was read."""
+    """By name, footers checked, and entries where that was asked for."""
 
     damaged: Mapping[str, CorruptRunError]
     """By name: missing, damaged, of another format or of another type of key."""
@@ -38,7 +38,12 @@ class RunListing:
 
 
 def list_runs(
-    stream_dir: Path, attribute: str, live: Collection[str], *, keyed: bool = False
+    stream_dir: Path,
+    attribute: str,
+    live: Collection[str],
+    *,
+    keyed: bool = False,
+    deep: bool = False,
 ) -> RunListing:
     """Open the runs of an index that may cover files of ``live``.
 
@@ -56,6 +61,8 @@ def list_runs(
     keyed
         Whether entries are to carry the value of the stream's key column: runs without it then
         count as damaged.
+    deep
+        Whether to read all entries for their checksums: a footer tells nothing of them.
 
     Raises
     ------
@@ -73,7 +80,10 @@ def list_runs(
         if is_of_one_file(name) and name not in live:
             continue
         try:
-            whole[name] = _open(folder / name, attribute, key_type, keyed=keyed)
+            run = _open(folder / name, attribute, key_type, keyed=keyed)
+            if deep:
+                run.check()
+            whole[name] = run
         except CorruptRunError as error:
             damaged[name] = error
     return RunListing(whole, damaged)

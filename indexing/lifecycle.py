@@ -19,6 +19,7 @@ from chronicle.snapshot import Snapshot
 from chronicle.store import Stream
 from indexing.attributes import find_composite, names_attribute
 from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
+from indexing.coverage import list_runs
 from indexing.errors import UnknownIndexError
 from indexing.index import open_indexes
 from indexing.index_jobs import MergeTask, RunTask, merge_index, read_change, read_files, write_runs
@@ -50,6 +51,9 @@ class IndexReport:
     size_bytes: int
     n_tail_events: int
     """Events of data files that are too small for a run."""
+
+    replaced: tuple[str, ...]
+    """Sentences on runs that were damaged and have left the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ def create_index(
 
     Answers are right at any moment: data files without a run are tail. What was done before a
     crash stays, and running it again does the rest; so does running it for an index that lacks
-    runs or holds damaged ones.
+    runs or holds damaged ones, for which all of its runs are read.
 
     Parameters
     ----------
@@ -143,11 +147,17 @@ def create_index(
         for table, schema in writer.tables(stream.schema).items()
     }
     files = {file.name: file.n_events for file in stream.snapshot().files}
-    damaged = writer.damaged(stream.path, files)
-    written = _write_runs(stream, names, writer.lacking(stream.path, files), runner, progress)
-    for table, runs in damaged.items():
+    listed = {
+        index_table(name): list_runs(stream.path, name, files, keyed=key is not None, deep=True)
+        for name in names
+    }
+    lacking = {
+        table: runs.lacking(files, least_events=least_events) for table, runs in listed.items()
+    }
+    written = _write_runs(stream, names, lacking, runner, progress)
+    for table, runs in listed.items():
         # A run written anew has the name of the damaged one and has taken its place already.
-        stale = runs - {file.name for file in written[table]}
+        stale = runs.damaged.keys() - {file.name for file in written[table]}
         _commit(stream, DerivedChange(table, (), tuple(sorted(stale))))
     n_tail_events = sum(n for n in files.values() if n < least_events)
     return [
@@ -158,6 +168,10 @@ def create_index(
             n_entries=sum(file.n_rows for file in written[table]),
             size_bytes=sum(file.size_bytes for file in written[table]),
             n_tail_events=n_tail_events,
+            replaced=tuple(
+                f"run '{error.path}' was damaged ({error.reason}) and has been replaced"
+                for error in listed[table].damaged.values()
+            ),
         )
         for attribute, table in ((name, index_table(name)) for name in names)
     ]

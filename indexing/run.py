@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from indexing.bounds import Bounds
-from indexing.config import SKIPPED_BYTES_MIN
+from indexing.config import MERGE_GROUPS, SKIPPED_BYTES_MIN
 from indexing.cover import Segments
 from indexing.entries import Entries
 from indexing.errors import CorruptRunError
@@ -348,6 +348,18 @@ class FileRun:
         if self.object_kind is not None:
             objects = pages.objects(whole, _NONE_ADMITTED, is_unique=False)
         return GroupEntries(numbers, words, t, position, objects)
+
+    def check(self) -> None:
+        """Compare all entries with their checksums, some row groups at a time.
+
+        Raises
+        ------
+        CorruptRunError
+            If the file is gone or its bytes do not match their checksum.
+        """
+        for first in range(0, len(self.fences), MERGE_GROUPS):
+            groups = np.arange(first, min(len(self.fences), first + MERGE_GROUPS))
+            self._read_pages(groups, np.ones(len(groups), dtype=bool))
 
     def _read_pages(self, groups: np.ndarray, with_keys: np.ndarray) -> Pages:
         """Read and check the bytes of ``groups`` (ascending, at least one).

@@ -182,6 +182,19 @@ def test_check_names_a_damaged_file_and_repair_makes_it_whole(command: Commands)
     assert times(command) == list(range(40))
 
 
+def test_index_create_tells_of_damaged_runs_and_that_an_index_is_whole(command: Commands) -> None:
+    damaged = min((command.store / "s" / "index" / "a").glob("*.parquet"))
+    content = bytearray(damaged.read_bytes())
+    content[8] ^= 0xFF
+    damaged.write_bytes(content)
+    done = command("index", "create", "s", "a")
+    assert done.code == 0, done.err
+    assert f"run '{damaged}' was damaged" in done.err
+    assert command("check").code == 0
+    again = command("index", "create", "s", "a")
+    assert "index 'a' has all the runs it should, and all are whole" in again.err
+
+
 def test_repair_exits_1_where_only_a_copy_helps(command: Commands) -> None:
     flip_a_byte(next((command.store / "s" / "events").glob("*.parquet")))
     assert command("check").code == 1

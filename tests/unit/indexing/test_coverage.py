@@ -15,7 +15,7 @@ from chronicle.delta_log import live_files
 from chronicle.store import Stream
 from indexing import KeyRange, KeyRanges, RunWriter, clear_caches, open_indexes
 from indexing.coverage import list_runs
-from indexing.lifecycle import compact_index
+from indexing.lifecycle import compact_index, create_index
 from indexing.tables import is_of_one_file, merged_run_name
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64()), ("y", pa.string())])
@@ -182,3 +182,23 @@ def test_a_writer_can_be_sent_to_other_processes(stream: Stream) -> None:
     writer = pickle.loads(pickle.dumps(RunWriter(("x",), "t", least_events=11)))
     assert writer.lacking(stream.path, data_files(stream)) == {"index/x": set()}
     assert writer.write(stream.path, "f.parquet", rows(10), rows(10)["t"].chunk(0), [10]) == []
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_creating_an_index_again_replaces_runs_damaged_inside(stream: Stream, merged: bool) -> None:
+    if merged:
+        compact_index(stream, full=True)
+    damaged = stream.path / "index" / "x" / min(listed(stream, "x"))
+    content = bytearray(damaged.read_bytes())
+    content[8] ^= 0xFF  # of the first row group: its footer is whole
+    damaged.write_bytes(content)
+    clear_caches()
+    [report] = create_index(stream, ["x"], least_events=1)
+    assert (report.existed, report.n_files) == (True, 3 if merged else 1)
+    [said] = report.replaced
+    assert said.startswith(f"run '{damaged}' was damaged (the checksum of its row group 0 differs)")
+    clear_caches()
+    assert listed(stream, "x") == set(data_files(stream))
+    assert_answers(stream, 25)
+    [report] = create_index(stream, ["x"], least_events=1)
+    assert (report.n_files, report.replaced) == (0, ())
