@@ -23,6 +23,7 @@ from chronicle.log_audit import stale_hint
 from chronicle.schema import normalise_schema
 from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
+from chronicle.stream_folder import unlogged_streams
 from chronicle.tree_file import TREE_TABLE, tree_schema
 
 REPAIR = "repair"
@@ -56,7 +57,10 @@ def repair_store(
     deep: bool = False,
     leftover_age: timedelta = config.LEFTOVER_AGE,
 ) -> dict[str, RepairReport]:
-    """Repair every stream of a store, see ``repair_stream``; returns what was done by stream."""
+    """Repair every stream of a store, see ``repair_stream``; returns what was done by stream.
+
+    Of one that has lost the log of its events it says what is missing: only a copy can save it.
+    """
     opened = open_store(store) if isinstance(store, Path) else store
     return {
         name: repair_stream(
@@ -66,7 +70,7 @@ def repair_store(
             deep=deep,
             leftover_age=leftover_age,
         )
-        for name in opened.stream_names()
+        for name in sorted({*opened.stream_names(), *unlogged_streams(opened.path)})
     }
 
 

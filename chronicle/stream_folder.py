@@ -45,9 +45,11 @@ def unlogged_streams(store_path: Path) -> list[str]:
 
 
 def check_unclaimed(folder: Path) -> None:
-    """Check that a stream can be made in a folder: no data file of another lies there.
+    """Check that no data file lies in a folder of which no log tells what events it holds.
 
-    What a crash leaves of a stream that was being made is no hindrance: it has no data file yet.
+    A stream cannot be made there, as it would take the place of another, nor can that one be
+    repaired. What a crash leaves of a stream that was being made is no hindrance: it has no data
+    file yet.
 
     Raises
     ------

@@ -239,13 +239,16 @@ def repair(
     Example: chronicle repair crimes --store data
     """
     from chronicle.repair import remove_stale_hints, repair_stream
+    from chronicle.stream_folder import check_unclaimed, unlogged_streams
     from indexing.check import check_runs
     from indexing.stream_writer import writer_for
 
     opened = store_of(store)
     n_left = 0
-    for name in opened.stream_names() if stream is None else [stream]:
+    every = sorted({*opened.stream_names(), *unlogged_streams(opened.path)})
+    for name in every if stream is None else [stream]:
         try:
+            check_unclaimed(opened.path / name)
             for hint in remove_stale_hints(opened.path / name):
                 say(f"{hint} named a checkpoint that is gone and was removed")
             one = opened.stream(name)

@@ -302,6 +302,25 @@ def test_a_stream_that_lost_its_log_is_told_of_and_not_made_anew(
     assert command("append", more, "--stream", "other", "--time", "t").code == 0
 
 
+def test_repair_names_a_stream_that_lost_its_log_and_repairs_the_others(
+    command: Commands, tmp_path: Path
+) -> None:
+    more = tmp_path / "more.csv"
+    more.write_text("t\n1\n2\n")
+    assert command("append", more, "--stream", "other", "--time", "t").code == 0
+    shutil.rmtree(command.store / "other" / "events" / "_delta_log")
+    flip_a_byte(next((command.store / "s" / "tree").glob("*.parquet")))
+    repaired = command("repair")
+    assert repaired.code == 1
+    assert "stream 'other' cannot be repaired: " in repaired.err
+    log = command.store / "other" / "events" / "_delta_log"
+    assert f"restore '{log}' from a copy" in repaired.err
+    assert "stream 's': 1 damaged files taken out" in repaired.err
+    named = command("repair", "other")
+    assert named.code == 1
+    assert f"restore '{log}' from a copy" in named.err
+
+
 @pytest.mark.parametrize("version", ["99", "9" * 30])
 def test_version_that_is_none_names_those_there_are(command: Commands, version: str) -> None:
     asked = command("query", COUNT, "--as-of", version)

@@ -17,6 +17,7 @@ from chronicle.ingest import IngestOptions, ingest
 from chronicle.lineage import Lineage
 from chronicle.local.append_files import AppendOptions, append_files
 from chronicle.materialise import materialise
+from chronicle.repair import repair_store
 from chronicle.store import open_store
 from chronicle.tree_file import TREE_TABLE, tree_schema
 from indexing import RunWriter
@@ -51,6 +52,15 @@ def store(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
 def test_stream_that_lost_its_log_is_a_fault(store: Store) -> None:
     assert store.stream_names() == ("other",)
     assert "s/events/_delta_log" in [finding.file for finding in faults_of(check_store(store))]
+
+
+def test_repair_of_the_store_says_that_its_log_is_lost(store: Store) -> None:
+    before = sorted(store.path.rglob("*"))
+    reports = repair_store(store)
+    assert list(reports) == ["other", "s"]
+    assert not reports["other"].left
+    assert "s/events/_delta_log" in [fault.file for fault in reports["s"].left]
+    assert sorted(store.path.rglob("*")) == before
 
 
 def create(store: Store, file: Path) -> object:
