@@ -41,9 +41,12 @@ def calibrate(
     from replay.calibration.measure import calibrate as measure
     from replay.calibration.measure import choose_stream, keep
     from replay.calibration.sample import check_estimates
+    from replay.engines.weights import check_storable
 
     opened = store_of(store)
     chosen = choose_stream(opened, stream)
+    if not dry_run:
+        check_storable(opened.path)
     begins = f"measuring on stream '{chosen.name}' for about {seconds:g} s"
     done = measure(chosen, seconds=seconds, progress=_progress(begins, "measured"))
     for note in done.notes:

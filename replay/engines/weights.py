@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from chronicle.errors import StorageError
 from costmodel.calibration import WEIGHTS
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 
@@ -139,6 +140,30 @@ def _source(content: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     return source + (f", in other circumstances ({'; '.join(changed)})" if changed else "")
 
 
+def check_storable(store: Path) -> None:
+    """Check that a calibration file can be written, before measuring takes its time.
+
+    Parameters
+    ----------
+    store
+        Folder of the store.
+
+    Raises
+    ------
+    StorageError
+        If no file can be made there.
+    """
+    probe = _draft(store)
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise StorageError(
+            f"weights cannot be stored in '{store}' ({error.strerror}); check its permissions and "
+            "space, or measure with --dry-run, which stores nothing"
+        ) from error
+
+
 def store_weights(store: Path, content: Mapping[str, Any]) -> Path:
     """Write a calibration file; it is whole or as it was before, whatever happens.
 
@@ -155,7 +180,7 @@ def store_weights(store: Path, content: Mapping[str, Any]) -> Path:
         The file.
     """
     path = store / CALIBRATION_FILE
-    draft = store / f".{CALIBRATION_FILE}.{uuid.uuid4().hex}"
+    draft = _draft(store)
     try:
         with draft.open("w", encoding="utf-8") as stream:
             stream.write(json.dumps(content, indent=2) + "\n")
@@ -165,6 +190,10 @@ def store_weights(store: Path, content: Mapping[str, Any]) -> Path:
     finally:
         draft.unlink(missing_ok=True)
     return path
+
+
+def _draft(store: Path) -> Path:
+    return store / f".{CALIBRATION_FILE}.{uuid.uuid4().hex}"
 
 
 def calibration_content(

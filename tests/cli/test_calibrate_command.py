@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from unittest.mock import patch
@@ -95,6 +96,19 @@ def test_what_cannot_be_measured_is_refused(command: Commands) -> None:
     assert_refused(command("calibrate", "empty", *SHORT, "--json"), "has no event")
     assert command("calibrate", "s", "--seconds", "0").code == 2
     assert not stored(command).exists()
+
+
+def test_store_that_cannot_be_written_is_refused_before_measuring(command: Commands) -> None:
+    denied = PermissionError(errno.EACCES, "Permission denied")
+    with (
+        patch("replay.calibration.measure.time_operations", side_effect=AssertionError),
+        patch("pathlib.Path.touch", side_effect=denied),
+    ):
+        done = command("calibrate", "s", *SHORT)
+    assert_refused(done, f"weights cannot be stored in '{command.store}' (Permission denied)")
+    with patch("pathlib.Path.touch", side_effect=denied):
+        measured = command("calibrate", "s", *SHORT, "--dry-run")
+    assert measured.code == 0, measured.err
 
 
 def test_store_without_a_stream_is_refused(command: Commands) -> None:
