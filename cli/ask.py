@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
+FORMATS_EXPLAINED = ("table", "json")
+"""Those a plan can be printed in: as text, or for machines."""
 
 ROWS_HELD = 1 << 16
 """Rows of an answer that are found before the first of them is written."""
@@ -79,9 +81,21 @@ def query(
 
     text = _query_text(sql, file)
     if explain:
-        _refuse_of_answers({"--out": out, "--analysis": analysis, "--analyze": analyze})
+        _refuse_of_answers(
+            {
+                "--out": out,
+                "--analysis": analysis,
+                "--analyze": analyze,
+                "--skip-damaged": skip_damaged,
+            }
+        )
     if output_format not in FORMATS:
         raise typer.BadParameter(f"use one of {', '.join(FORMATS)}", param_hint="--format")
+    if explain and output_format not in FORMATS_EXPLAINED:
+        raise typer.BadParameter(
+            f"--explain prints no rows; use {' or '.join(FORMATS_EXPLAINED)}",
+            param_hint="--format",
+        )
     for target in filter(None, (out, analysis)):
         check_target(target)
     params = parameters(param or [])

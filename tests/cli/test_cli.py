@@ -104,7 +104,9 @@ def test_analysis_file_has_the_stable_keys(store: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [("--out", "a.json"), ("--analysis", "a.json"), ("--analyze",)], ids="".join
+    "option",
+    [("--out", "a.json"), ("--analysis", "a.json"), ("--analyze",), ("--skip-damaged",)],
+    ids="".join,
 )
 def test_explain_takes_no_option_of_an_answer(
     store: Path, tmp_path: Path, option: tuple[str, ...]

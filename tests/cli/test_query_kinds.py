@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.commands import Commands, assert_refused
 
 LATE = "SELECT t, a FROM s WHERE x > 9 ORDER BY t DESC LIMIT 2"
@@ -49,3 +51,11 @@ def test_a_created_stream_is_described_with_its_lineage(command: Commands) -> No
 
 def test_what_a_query_reads_must_be_there(command: Commands) -> None:
     assert_refused(command("query", "SELECT t FROM (SELECT t FROM nothing)"), "no stream 'nothing'")
+
+
+@pytest.mark.parametrize("output_format", ["csv", "parquet", "arrow"])
+def test_explain_refuses_formats_of_rows(command: Commands, output_format: str) -> None:
+    done = command("query", COUNTS, "--explain", "--format", output_format)
+    assert (done.code, done.out) == (2, "")
+    said = " ".join(done.err.replace("│", " ").split())
+    assert "--format: --explain prints no rows; use table or json" in said
