@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 from chronicle.errors import ChronicleError, did_you_mean
 
-_LISTED_MAX = 120
-"""Names that a message lists; the functions are fewer, the time zones are not."""
+_LISTED_MAX = 40
+"""Names that a message lists; of more, such as the columns of a wide stream, some."""
+
+_SOME = 10
+"""Names of many that a message gives as examples."""
+
+_NEAREST_MAX = 3
+_NEAREST_CUTOFF = 0.4
+"""Likeness from which on a name is one of the nearest; what may be meant is more alike."""
 
 _EXCERPT_MAX = 120
 """Characters of a query's line that a message shows; of a longer one those around the caret."""
@@ -50,6 +58,9 @@ class BindError(QueryError):
 class UnknownNameError(BindError, LookupError):
     """A name that is not there.
 
+    The message names what may be meant, else all there is; where ``listed`` says in which list
+    that can be read, only the nearest names.
+
     Attributes
     ----------
     name, candidates
@@ -62,20 +73,32 @@ class UnknownNameError(BindError, LookupError):
         name: str,
         *,
         candidates: Iterable[str],
+        listed: str = "",
         text: str | None = None,
         line: int = 0,
         column: int = 0,
     ) -> None:
         self.name = name
         self.candidates = tuple(candidates)
-        hint = did_you_mean(name, self.candidates) or _listed(self.candidates)
+        hint = did_you_mean(name, self.candidates)
+        if not hint:
+            near = f"{_nearest(name, self.candidates)}; {listed}"
+            hint = near if listed else _listed(self.candidates)
         super().__init__(f"no {what} '{name}'{hint}", text=text, line=line, column=column)
+
+
+def _nearest(name: str, candidates: tuple[str, ...]) -> str:
+    by_folded = {candidate.casefold(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(
+        name.casefold(), by_folded, n=_NEAREST_MAX, cutoff=_NEAREST_CUTOFF
+    )
+    return f" (nearest: {', '.join(by_folded[each] for each in near)})" if near else ""
 
 
 def _listed(candidates: tuple[str, ...]) -> str:
     if len(candidates) <= _LISTED_MAX:
         return f" (there are: {', '.join(candidates)})"
-    return f" (there are {len(candidates)}, such as {', '.join(candidates[:_LISTED_MAX])})"
+    return f" (there are {len(candidates)}, such as {', '.join(candidates[:_SOME])})"
 
 
 class StepLimitError(QueryError):

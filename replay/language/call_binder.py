@@ -25,6 +25,9 @@ from replay.language.types import NUMERIC, SCALES
 
 T = DataType
 
+_LISTED = "docs/sql.md lists all, under 'Expressions and functions'"
+"""Said of a function that is not there: a hundred names are no message."""
+
 ROUND_DIGITS_MAX = 18
 """Beyond it, no digit of an INTEGER or DOUBLE is left to round."""
 
@@ -50,7 +53,7 @@ def find_function(node: syntax.Function, source: Source) -> Function:
             raise NotSupportedError(refused, **source.place(node))
         if word in NOT_YET:
             raise source.not_supported(f"the function {word}", node, INSTEAD.get(word, ""))
-        raise source.unknown("function", name, sorted(FUNCTIONS), node)
+        raise source.unknown("function", name, sorted(FUNCTIONS), node, listed=_LISTED)
     count = len(node.args)
     if count < function.least or (count > len(function.arguments) and not function.variadic):
         raise source.error(f"{name} takes {_arity(function)}, not {count}", node)

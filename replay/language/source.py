@@ -45,10 +45,14 @@ class Source:
         return BindError(message, **self.place(node))
 
     def unknown(
-        self, what: str, name: str, candidates: Iterable[str], node: Node
+        self, what: str, name: str, candidates: Iterable[str], node: Node, *, listed: str = ""
     ) -> UnknownNameError:
-        """Return ``no <what> '<name>'``, with the nearest candidate."""
-        return UnknownNameError(what, name, candidates=candidates, **self.place(node))
+        """Return ``no <what> '<name>'``, with the nearest candidate.
+
+        ``listed`` says where all of them can be read, if they are too many for a message.
+        """
+        place = self.place(node)
+        return UnknownNameError(what, name, candidates=candidates, listed=listed, **place)
 
     def not_supported(self, what: str, node: Node, remedy: str = "") -> NotSupportedError:
         """Return the error ``<what> is not supported yet`` at a node."""

@@ -26,6 +26,10 @@ _OF_TIME = {
     "second": (UNIT_US["MINUTE"], UNIT_US["SECOND"]),
 }
 """Parts of the time of day, as the cycle they come back in and their unit."""
+_LISTED_ZONES = (
+    "zones are named as in the IANA time zone database, such as 'Europe/Berlin', and "
+    "zoneinfo.available_timezones() in Python lists them"
+)
 _OF_INTERVAL = {"day": (None, _DAY_US), **_OF_TIME}
 
 
@@ -146,7 +150,8 @@ def timezone(node: syntax.Function, args: Sequence[Expression], source: Source) 
                 "'Etc/GMT-2' for two hours east of UTC",
                 node.args[0],
             )
-        raise source.unknown("time zone", name, sorted(available_timezones()), node.args[0])
+        zones = sorted(available_timezones())
+        raise source.unknown("time zone", name, zones, node.args[0], listed=_LISTED_ZONES)
     moment, zone = _moment(args[1]), Literal(name, T.STRING)
     if moment.type is T.TIMESTAMP_UTC:
         return fold.call("local_time", (moment, zone), T.TIMESTAMP)
