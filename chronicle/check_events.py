@@ -15,8 +15,14 @@ from chronicle.blocks import BlockReader
 from chronicle.delta_log import LiveFile
 from chronicle.derived_attributes import Declared, check_derived, columns_for
 from chronicle.derived_summaries import summarise_declared
-from chronicle.errors import ChronicleError, CorruptBlockError, CorruptTreeError, ForeignFileError
-from chronicle.finding import Findings
+from chronicle.errors import (
+    ChronicleError,
+    CorruptBlockError,
+    CorruptTreeError,
+    ForeignFileError,
+    is_denied,
+)
+from chronicle.finding import PERMIT, Findings
 from chronicle.ordinal import parse_ordinal
 from chronicle.sealed import check_file
 from chronicle.settings import StreamSettings
@@ -93,7 +99,8 @@ class EventsChecker:
             times = self._times(file.name, path, len(counts))
         except CorruptBlockError as error:
             invariant = CHECKSUMS if path.exists() else FILES
-            self.findings.fault(invariant, path, error.reason + self._lost(file.name), _RESTORE)
+            remedy = PERMIT if error.denied else _RESTORE
+            self.findings.fault(invariant, path, error.reason + self._lost(file.name), remedy)
             return None
         if times is None or len(times) == 0:
             return None
@@ -163,7 +170,7 @@ class EventsChecker:
             what = f"no tree entries of '{name}' are stored, so it is always read in full"
             self.findings.warn(TREE, path, what, _REPAIR)
             return
-        stored = TreeFile(path)
+        stored, denied = TreeFile(path), False
         try:
             check_file(path, subject=name)
             expected = build_levels(summarise_times(times, counts), self.settings.fan_out)
@@ -173,9 +180,9 @@ class EventsChecker:
             for derived in self._declared() if not wrong else ():
                 wrong = wrong or self._check_derived(stored, name, derived, counts, deep=deep)
         except (ChronicleError, OSError, ValueError) as error:
-            wrong = _reason(error)
+            wrong, denied = _reason(error), is_denied(error)
         if wrong:
-            self.findings.fault(TREE, path, wrong, _REPAIR)
+            self.findings.fault(TREE, path, wrong, PERMIT if denied else _REPAIR)
         elif stored.rounds_squares():
             what = (
                 "an older version wrote its second moments as doubles: plans may give variances "

@@ -28,6 +28,11 @@ def read_declared(stream_dir: Path) -> tuple[str, ...]:
         names = json.loads(path.read_text(encoding="utf-8"))["derived"]
     except FileNotFoundError:
         return ()
+    except PermissionError as error:
+        raise StorageError(
+            f"file '{path}' of derived attributes may not be read ({error.strerror}); check its "
+            "permissions"
+        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _damaged(path, str(error)) from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

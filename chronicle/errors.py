@@ -28,6 +28,7 @@ Each message says what happened, where, and what to do next.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = [
@@ -49,7 +50,11 @@ __all__ = [
     "VacuumedVersionError",
     "VersionNotFoundError",
     "did_you_mean",
+    "is_denied",
 ]
+
+_DENIED = re.compile(r"\(os error (1|13)\)")
+"""EPERM and EACCES, as delta-rs writes them into what it says of a file."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
@@ -57,6 +62,14 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     by_folded = {candidate.casefold(): candidate for candidate in candidates}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return f"; did you mean '{by_folded[close[0]]}'?" if close else ""
+
+
+def is_denied(error: BaseException) -> bool:
+    """Return whether an error says that a file may not be used; there may be nothing wrong with it.
+
+    Pure.
+    """
+    return isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
 
 
 class ChronicleError(Exception):
@@ -152,14 +165,26 @@ class VacuumedVersionError(StorageError):
 
 
 class CorruptBlockError(StorageError):
-    """An events file cannot be read; no answer is given without it."""
+    """An events file cannot be read; no answer is given without it.
 
-    def __init__(self, path: str, reason: str) -> None:
+    Attributes
+    ----------
+    path, reason
+        Which file, and what is wrong with it.
+    denied
+        Whether it is only that it may not be read.
+    """
+
+    def __init__(self, path: str, reason: str, *, denied: bool = False) -> None:
         self.path = path
         self.reason = reason
+        self.denied = denied
         super().__init__(
-            f"events file '{path}' cannot be read ({reason}); restore it from a copy, since no "
-            "answer is given without it, or leave it out with --skip-damaged "
+            f"events file '{path}' may not be read ({reason}); check the permissions of the file "
+            "and its folders, since no answer is given without it"
+            if denied
+            else f"events file '{path}' cannot be read ({reason}); restore it from a copy, since "
+            "no answer is given without it, or leave it out with --skip-damaged "
             "('chronicle check' lists what is damaged)"
         )
 
@@ -171,13 +196,19 @@ class CorruptTreeError(StorageError):
     ----------
     path, reason
         Which file, and what is wrong with it.
+    denied
+        Whether it is only that it may not be read.
     """
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, *, denied: bool = False) -> None:
         self.path = path
         self.reason = reason
+        self.denied = denied
         super().__init__(
-            f"tree file '{path}' cannot be used ({reason}); answers stay right without it, "
+            f"tree file '{path}' may not be read ({reason}); answers stay right without it, check "
+            "the permissions of the file and its folders"
+            if denied
+            else f"tree file '{path}' cannot be used ({reason}); answers stay right without it, "
             "'chronicle repair' writes it anew"
         )
 

@@ -13,6 +13,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chronicle.errors import is_denied
+from chronicle.finding import PERMIT
+
 _LOG = "_delta_log"
 _HINT = "_last_checkpoint"
 """File of a log that says where to begin reading. A log is whole without it."""
@@ -55,17 +58,24 @@ def audit_log(table: Path) -> LogAudit:
         try:
             known.update(_commit_names(path))
         except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
-            faults.append(LogFault(path, str(error).splitlines()[0]))
+            faults.append(_unreadable(path, error))
     for path in (path for version in sorted(checkpoints) for path in checkpoints[version]):
         try:
             known.update(_checkpoint_names(path))
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-            faults.append(LogFault(path, str(error).splitlines()[0]))
+            faults.append(_unreadable(path, error))
     stale = stale_hint(table)
     if stale is not None:
         what = "it names a checkpoint that is gone, and readers give up"
         faults.append(LogFault(stale, what, "run 'chronicle repair', which removes it"))
     return LogAudit(len(commits), tuple(faults), frozenset(known))
+
+
+def _unreadable(path: Path, error: Exception) -> LogFault:
+    what = str(error).splitlines()[0]
+    if is_denied(error):
+        return LogFault(path, what, PERMIT)
+    return LogFault(path, what)
 
 
 def stale_hint(table: Path) -> Path | None:

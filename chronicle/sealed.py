@@ -196,7 +196,12 @@ def parse_metadata(footer: bytes) -> pq.FileMetaData:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error of a library says, without what follows in further lines."""
+    """Return what an error of a library says, without what follows in further lines.
+
+    That a file may not be used is said without its name, which the caller tells.
+    """
+    if isinstance(error, PermissionError) and error.strerror:
+        return error.strerror
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -57,6 +58,9 @@ def check_unclaimed(folder: Path) -> None:
         If there is one, and no log that says what it holds.
     """
     found = unlogged_file(folder)
+    log = folder / EVENTS_TABLE / "_delta_log"
+    if found is not None and log.is_dir() and not os.access(log, os.R_OK | os.X_OK):
+        raise StorageError(f"the log '{log}' of a stream may not be read; check its permissions")
     if found is not None:
         raise StorageError(
             f"'{folder}' holds data files of a stream, such as '{found.relative_to(folder)}', and "

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.derived import DerivedFile
-from chronicle.errors import CorruptTreeError
+from chronicle.errors import CorruptTreeError, is_denied
 from chronicle.plain_pages import (
     CODEC,
     decimals_of,
@@ -308,7 +308,8 @@ class TreeFile:
         except FileNotFoundError as error:
             raise CorruptTreeError(str(self._path), "the file is missing") from error
         except (OSError, ValueError, LookupError, pa.ArrowException) as error:
-            raise CorruptTreeError(str(self._path), first_line(error)) from error
+            path, denied = str(self._path), is_denied(error)
+            raise CorruptTreeError(path, first_line(error), denied=denied) from error
 
     def _read_times(self, file: BinaryIO) -> list[TimeSummary]:
         footer = read_footer(file)

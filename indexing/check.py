@@ -13,7 +13,7 @@ from chronicle.block_writer import EVENTS_TABLE
 from chronicle.check import COMMITTED
 from chronicle.delta_log import LiveFile
 from chronicle.errors import CorruptBlockError, StorageError
-from chronicle.finding import CheckedEvents, Finding, Findings
+from chronicle.finding import PERMIT, CheckedEvents, Finding, Findings
 from indexing.attributes import indexed_field
 from indexing.config import FENCE_KEY_CHARS, MERGE_GROUPS, TAIL_FILE_EVENTS
 from indexing.digest import EntryDigest, digest_entries, digest_file
@@ -95,7 +95,7 @@ class _RunChecker:
             self._check_head(run, attribute, file)
             wrong, digest = self._check_groups(run)
         except CorruptRunError as error:
-            self.findings.fault(WHOLE, path, error.reason, _REPAIR)
+            self.findings.fault(WHOLE, path, error.reason, PERMIT if error.denied else _REPAIR)
             return set()
         if wrong is None and not self._check_cover(run, digest):
             return set()

@@ -39,12 +39,18 @@ class CorruptRunError(IndexingError):
     ----------
     path, reason
         Which file, and what is wrong with it.
+    denied
+        Whether it is only that it may not be read.
     """
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, *, denied: bool = False) -> None:
         self.path = path
         self.reason = reason
+        self.denied = denied
         super().__init__(
-            f"run '{path}' cannot be used ({reason}); answers stay right without it, "
+            f"run '{path}' may not be read ({reason}); answers stay right without it, check the "
+            "permissions of the file and its folders"
+            if denied
+            else f"run '{path}' cannot be used ({reason}); answers stay right without it, "
             "'chronicle repair' writes it anew"
         )

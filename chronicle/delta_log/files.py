@@ -9,7 +9,7 @@ from pathlib import Path
 import deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from chronicle.errors import StorageError
+from chronicle.errors import StorageError, is_denied
 
 APPLICATION_ID = "chronicle"
 """Delta transaction application id: of two commits that carry it and were prepared on the same
@@ -52,6 +52,11 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
         ) from error
     except (DeltaError, OSError, ValueError) as error:
         which = "the latest version" if version is None else f"version {version}"
+        if is_denied(error):
+            raise StorageError(
+                f"{which} of Delta table '{path}' may not be read ({first_line(error)}); check the "
+                f"permissions of '{path / LOG_FOLDER}' and the files in it"
+            ) from error
         raise StorageError(
             f"{which} of Delta table '{path}' cannot be read ({first_line(error)}); "
             f"{_remedy(path, version)}"
@@ -59,7 +64,12 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says, without the trace and the inner state delta-rs puts behind it."""
+    """Return what an error says, without the trace and the inner state delta-rs puts behind it.
+
+    That a file may not be used, which delta-rs says last of all, is said without its name.
+    """
+    if is_denied(error):
+        return "Permission denied"
     said = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return _DEBUG_PRINT.split(said)[0]
 

@@ -224,6 +224,10 @@ def changes_since(path: Path, version: int) -> list[LoggedChange]:
         commit = commit_path(path, version)
         try:
             lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+        except PermissionError as error:
+            raise StorageError(
+                f"commit '{commit}' may not be read ({error.strerror}); check its permissions"
+            ) from error
         except (OSError, ValueError) as error:
             raise StorageError(
                 f"commit '{commit}' cannot be read ({error}); restore it from a copy"

@@ -1,0 +1,96 @@
+"""Files that may not be read are not called damaged: nothing is to be restored or deleted."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from chronicle.delta_log import load_table
+from chronicle.errors import StorageError
+from chronicle.stream_folder import check_unclaimed
+from indexing import clear_caches
+from tests.cli.commands import Commands, assert_refused
+
+FILTER = "SELECT t FROM s WHERE a >= 0"
+PERMIT = "check the permissions of the file and its folders"
+
+
+def deny(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    """Let one file be opened by nobody, as modes of files do not for root."""
+    for method in ("open", "read_text"):
+        real = getattr(Path, method)
+
+        def opened(path: Path, *args: Any, real: Any = real, **options: Any) -> Any:
+            if path.resolve() == file.resolve():
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return real(path, *args, **options)
+
+        monkeypatch.setattr(Path, method, opened)
+    clear_caches()
+
+
+def first(command: Commands, table: str, pattern: str = "*.parquet") -> Path:
+    return min((command.store / "s" / table).glob(pattern))
+
+
+def test_query_says_that_events_may_not_be_read(
+    command: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = first(command, "events")
+    deny(monkeypatch, file)
+    done = command("query", FILTER, "--format", "csv")
+    assert_refused(done, f"'{file}' may not be read (Permission denied); {PERMIT}")
+    assert "copy" not in done.err
+    left_out = command("query", FILTER, "--format", "csv", "--skip-damaged")
+    assert left_out.code == 0, left_out.err
+    assert left_out.err.endswith("; check its permissions\n")
+
+
+@pytest.mark.parametrize(
+    ("table", "pattern"),
+    [
+        ("events", "*.parquet"),
+        ("tree", "*.parquet"),
+        ("index/a", "*.parquet"),
+        ("events/_delta_log", "*.json"),
+    ],
+)
+def test_check_says_to_look_at_permissions(
+    command: Commands, monkeypatch: pytest.MonkeyPatch, table: str, pattern: str
+) -> None:
+    file = first(command, table, pattern)
+    deny(monkeypatch, file)
+    done = command("check", "s")
+    assert done.code == 1
+    [fault] = [line for line in done.out.splitlines() if line.startswith("fault")]
+    assert "Permission denied" in fault
+    assert fault.endswith(f"(s/{table}/{file.name}); {PERMIT}")
+
+
+def test_log_that_may_not_be_read_is_not_to_be_restored(command: Commands) -> None:
+    table = command.store / "s" / "events"
+    said = (
+        "Kernel error -> Generic LocalFileSystem error\n  ↳ Unable to open file /a.json\n"
+        "  ↳ Permission denied (os error 13)\n"
+    )  # what delta-rs says of it
+    with (
+        patch("deltalake.DeltaTable", side_effect=OSError(said)),
+        pytest.raises(StorageError, match=r"may not be read \(Permission denied\); check the perm"),
+    ):
+        load_table(table)
+
+
+def test_stream_whose_log_may_not_be_looked_into_has_not_lost_it(command: Commands) -> None:
+    log = command.store / "s" / "events" / "_delta_log"
+    shutil.rmtree(log)
+    log.mkdir()  # nothing is seen in it
+    with (
+        patch("os.access", return_value=False),
+        pytest.raises(StorageError, match="may not be read; check its permissions"),
+    ):
+        check_unclaimed(command.store / "s")
