@@ -27,8 +27,8 @@ from chronicle.check_events import (
 from chronicle.declared import ATTRIBUTES_FILE, read_declared
 from chronicle.delta_log import TableState
 from chronicle.derived_attributes import check_derived
-from chronicle.errors import ChronicleError, FormatVersionError, StorageError
-from chronicle.finding import CheckedEvents, DerivedCheck, Finding, Findings
+from chronicle.errors import ChronicleError, FormatVersionError, StorageError, is_denied
+from chronicle.finding import PERMIT, CheckedEvents, DerivedCheck, Finding, Findings
 from chronicle.leftovers import unknown_files
 from chronicle.log_audit import LogAudit, audit_log
 from chronicle.quarantine import QUARANTINE_TABLE
@@ -190,7 +190,9 @@ def _check_logs(path: Path, findings: Findings) -> _Logs:
             states[table] = delta_log.load_table(path / table)
         except StorageError as error:
             if not audits[table].faults:
-                findings.fault(LOGS, path / table, str(error), _RESTORE_LOG)
+                denied = error.__cause__ is not None and is_denied(error.__cause__)
+                remedy = PERMIT if denied else _RESTORE_LOG
+                findings.fault(LOGS, path / table, str(error), remedy)
     n_commits = sum(audit.n_commits for audit in audits.values())
     findings.conclude(LOGS, path, f"{n_commits} commits of {len(audits)} tables")
     return _Logs(states, audits)

@@ -87,8 +87,8 @@ def stale_hint(table: Path) -> Path | None:
     path = table / _LOG / _HINT
     try:
         named = json.loads(path.read_text(encoding="utf-8"))["version"]
-    except FileNotFoundError:
-        return None
+    except (FileNotFoundError, PermissionError):
+        return None  # what may not be read is not known to be stale
     except (OSError, ValueError, KeyError, TypeError):
         return path
     _, checkpoints = _list_log(table / _LOG)

@@ -85,6 +85,21 @@ def test_log_that_may_not_be_read_is_not_to_be_restored(command: Commands) -> No
         load_table(table)
 
 
+def test_hint_that_may_not_be_read_is_not_taken_for_stale(
+    command: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hint = command.store / "s" / "events" / "_delta_log" / "_last_checkpoint"
+    hint.write_text('{"version": 1}')
+    deny(monkeypatch, hint)
+    command("repair", "s")
+    assert hint.exists()
+    with patch("deltalake.DeltaTable", side_effect=OSError("… (os error 13)")):
+        done = command("check", "s")
+    faults = [line for line in done.out.splitlines() if line.startswith("fault")]
+    assert faults
+    assert all(fault.endswith(PERMIT) for fault in faults)
+
+
 def test_stream_whose_log_may_not_be_looked_into_has_not_lost_it(command: Commands) -> None:
     log = command.store / "s" / "events" / "_delta_log"
     shutil.rmtree(log)
