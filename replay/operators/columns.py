@@ -134,11 +134,10 @@ def to_arrays(column: pa.ChunkedArray) -> Values:
     array = to_plain(array)
     if valid is not None:
         array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
-    data = array.to_numpy(zero_copy_only=False)
-    if data.dtype == np.bool_:
-        return Values(data, valid)
-    dtype = np.float64 if data.dtype.kind == "f" else np.int64
-    return Values(data.astype(dtype, copy=False), valid)
+    if not pa.types.is_boolean(array.type):
+        # Arrow keeps memory for the next column; NumPy has it mapped anew, page by page.
+        array = array.cast(pa.float64() if pa.types.is_floating(array.type) else pa.int64())
+    return Values(array.to_numpy(zero_copy_only=False), valid)
 
 
 def to_plain(array: Any) -> Any:
@@ -200,8 +199,9 @@ def from_arrow(result: Any) -> Values:
     if result.null_count:
         valid = result.is_valid().to_numpy(zero_copy_only=False)
         result = result.fill_null(False if boolean else 0)
-    data = result.to_numpy(zero_copy_only=False)
-    return Values(data if boolean else data.astype(np.int64), valid)
+    if not boolean:
+        result = result.cast(pa.int64())
+    return Values(result.to_numpy(zero_copy_only=False), valid)
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], Any]:
