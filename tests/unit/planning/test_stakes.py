@@ -217,3 +217,16 @@ def test_as_many_plans_as_there_is_room_for_are_tried(
     assert cost[kept].tolist() == sorted(cost[kept])
     if n >= 3 + len(set(sizes)):
         assert {sizes[i] for i in kept} == set(sizes)
+
+
+def test_a_sample_has_six_places_where_the_budget_has_room() -> None:
+    """By hand: `ab` may take 10 + 409.5 ms, as above, and `c` takes 370: 49.5 ms are lost, or 5 on
+    the mean. A third of that does not even pay for drawing, but 24 blocks take 4.4 ms in all."""
+    stakes = stakes_of({"ab": (0.01, 0.1, 100), "c": (0.01, 0.36, 360)}, "ab")
+    assert blocks_worth_sampling(stakes, BLOCK_S, 4) == 6 * 4
+
+
+def test_a_sample_has_fewer_places_where_the_budget_has_no_room() -> None:
+    """Blocks of 0.5 ms: (8 - 2) / 0.5 of them are read, for 8 ms, where 21 are lost on the mean."""
+    stakes = stakes_of({"ab": (0.01, 0.1, 100), "c": (0.01, 0.2, 200)}, "ab")
+    assert blocks_worth_sampling(stakes, 470e-6, 4) == 12
