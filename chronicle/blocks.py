@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from chronicle.errors import CorruptBlockError, is_denied
-from chronicle.sealed import Seal, check_chunks, first_line, parse_metadata, parse_seal, read_footer
+from chronicle.errors import CorruptBlockError
+from chronicle.sealed import Seal, check_chunks, parse_metadata, parse_seal, read_footer
 from chronicle.summary import Ints
 
 _FOOTERS_BYTES = 384 << 20
@@ -136,7 +136,7 @@ class BlockReader:
             file = self._take(name, footer, verify=verify)
             table = file.reader.read_row_groups(groups, column_indices=positions, use_threads=False)
         except (OSError, ValueError, pa.ArrowException, LookupError) as error:
-            raise self._corrupt(name, error) from error
+            raise CorruptBlockError.of(self.path(name), error) from error
         _note_verified(footer, unverified, positions)
         self._give_back((name, verify), file)
         for column in columns:
@@ -160,7 +160,7 @@ class BlockReader:
         try:
             check_chunks(self.path(name), footer.seal, row_groups, range(len(footer.positions)))
         except (OSError, ValueError) as error:
-            raise self._corrupt(name, error) from error
+            raise CorruptBlockError.of(self.path(name), error) from error
         _note_verified(footer, row_groups, footer.positions.values())
 
     def read_file(self, name: str) -> pa.Table:
@@ -178,10 +178,6 @@ class BlockReader:
         """Return no events, of the types ``read`` gives."""
         return pa.schema([(column, self._types[column]) for column in columns]).empty_table()
 
-    def _corrupt(self, name: str, error: Exception) -> CorruptBlockError:
-        path, denied = str(self.path(name)), is_denied(error)
-        return CorruptBlockError(path, first_line(error), denied=denied)
-
     def _footer(self, name: str) -> Footer:
         with self._lock:
             footer = self._footers.get(name)
@@ -195,7 +191,7 @@ class BlockReader:
             schema = metadata.schema
             names = [schema.column(i).path for i in range(len(schema))]
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise self._corrupt(name, error) from error
+            raise CorruptBlockError.of(self.path(name), error) from error
         # Columns are only ever added at the end. Any other difference is damage, and must not be
         # taken for a column that the file is too old to have.
         common = min(len(names), len(self._names))

@@ -27,8 +27,8 @@ from chronicle.check_events import (
 from chronicle.declared import ATTRIBUTES_FILE, read_declared
 from chronicle.delta_log import TableState
 from chronicle.derived_attributes import check_derived
-from chronicle.errors import ChronicleError, FormatVersionError, StorageError, is_denied
-from chronicle.finding import PERMIT, CheckedEvents, DerivedCheck, Finding, Findings
+from chronicle.errors import PERMIT, ChronicleError, FormatVersionError, StorageError, is_denied
+from chronicle.finding import CheckedEvents, DerivedCheck, Finding, Findings
 from chronicle.leftovers import unknown_files
 from chronicle.log_audit import LogAudit, audit_log
 from chronicle.quarantine import QUARANTINE_TABLE

@@ -16,13 +16,14 @@ from chronicle.delta_log import LiveFile
 from chronicle.derived_attributes import Declared, check_derived, columns_for
 from chronicle.derived_summaries import summarise_declared
 from chronicle.errors import (
+    PERMIT,
     ChronicleError,
     CorruptBlockError,
     CorruptTreeError,
     ForeignFileError,
     is_denied,
 )
-from chronicle.finding import PERMIT, Findings
+from chronicle.finding import Findings
 from chronicle.ordinal import parse_ordinal
 from chronicle.sealed import check_file
 from chronicle.settings import StreamSettings

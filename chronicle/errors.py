@@ -13,8 +13,8 @@
     │   ├── FormatVersionError                  .found .supported
     │   ├── VersionNotFoundError(LookupError)   no such version, or none as old as that time
     │   ├── VacuumedVersionError                .version .path
-    │   ├── CorruptBlockError                   .path
-    │   ├── CorruptTreeError                    .path .reason
+    │   ├── CorruptBlockError                   .path .reason .denied
+    │   ├── CorruptTreeError                    .path .reason .denied
     │   ├── ForeignFileError                    .path
     │   └── CommitConflictError                 retry after refresh
     ├── LateEventError                          .n_late
@@ -30,8 +30,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar, Self
 
 __all__ = [
+    "PERMIT",
     "ChronicleError",
     "CommitConflictError",
     "CorruptBlockError",
@@ -47,11 +50,16 @@ __all__ = [
     "StoreNotFoundError",
     "StreamExistsError",
     "StreamNotFoundError",
+    "UnusableFileError",
     "VacuumedVersionError",
     "VersionNotFoundError",
     "did_you_mean",
     "is_denied",
+    "nearest",
 ]
+
+PERMIT = "check the permissions of the file and its folders"
+"""What to do where a file may not be read: it may be whole."""
 
 _DENIED = re.compile(r"\(os error (1|13)\)")
 """EPERM and EACCES, as delta-rs writes them into what it says of a file."""
@@ -59,9 +67,18 @@ _DENIED = re.compile(r"\(os error (1|13)\)")
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the nearest candidate, or an empty string."""
+    close = nearest(name, candidates, n=1, cutoff=0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def nearest(name: str, candidates: Iterable[str], *, n: int, cutoff: float) -> list[str]:
+    """Return up to ``n`` candidates at least as alike as ``cutoff``, 0 to 1, most alike first.
+
+    Pure. Letters of either case are the same.
+    """
     by_folded = {candidate.casefold(): candidate for candidate in candidates}
-    close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-    return f"; did you mean '{by_folded[close[0]]}'?" if close else ""
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=n, cutoff=cutoff)
+    return [by_folded[each] for each in close]
 
 
 def is_denied(error: BaseException) -> bool:
@@ -70,6 +87,16 @@ def is_denied(error: BaseException) -> bool:
     Pure.
     """
     return isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
+
+
+def _reason(error: BaseException) -> str:
+    """Return what an error of a library says, without what follows in further lines.
+
+    That a file may not be used is said without its name, which the caller tells.
+    """
+    if isinstance(error, PermissionError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 class ChronicleError(Exception):
@@ -164,8 +191,8 @@ class VacuumedVersionError(StorageError):
         )
 
 
-class CorruptBlockError(StorageError):
-    """An events file cannot be read; no answer is given without it.
+class UnusableFileError(ChronicleError):
+    """A file is missing or damaged, or may not be read; of derived files answers do without.
 
     Attributes
     ----------
@@ -175,42 +202,41 @@ class CorruptBlockError(StorageError):
         Whether it is only that it may not be read.
     """
 
-    def __init__(self, path: str, reason: str, *, denied: bool = False) -> None:
-        self.path = path
-        self.reason = reason
-        self.denied = denied
-        super().__init__(
-            f"events file '{path}' may not be read ({reason}); check the permissions of the file "
-            "and its folders, since no answer is given without it"
-            if denied
-            else f"events file '{path}' cannot be read ({reason}); restore it from a copy, since "
-            "no answer is given without it, or leave it out with --skip-damaged "
-            "('chronicle check' lists what is damaged)"
-        )
-
-
-class CorruptTreeError(StorageError):
-    """A tree file is missing or damaged; its entries are made from the events instead.
-
-    Attributes
-    ----------
-    path, reason
-        Which file, and what is wrong with it.
-    denied
-        Whether it is only that it may not be read.
-    """
+    _kind: ClassVar[str]
+    _trouble: ClassVar[str] = "cannot be used"
+    _remedy: ClassVar[str] = "answers stay right without it, 'chronicle repair' writes it anew"
+    _permit: ClassVar[str] = f"answers stay right without it, {PERMIT}"
 
     def __init__(self, path: str, reason: str, *, denied: bool = False) -> None:
         self.path = path
         self.reason = reason
         self.denied = denied
-        super().__init__(
-            f"tree file '{path}' may not be read ({reason}); answers stay right without it, check "
-            "the permissions of the file and its folders"
-            if denied
-            else f"tree file '{path}' cannot be used ({reason}); answers stay right without it, "
-            "'chronicle repair' writes it anew"
-        )
+        trouble = "may not be read" if denied else self._trouble
+        remedy = self._permit if denied else self._remedy
+        super().__init__(f"{self._kind} '{path}' {trouble} ({reason}); {remedy}")
+
+    @classmethod
+    def of(cls, path: Path, error: Exception) -> Self:
+        """Return the error for what reading a file raised."""
+        return cls(str(path), _reason(error), denied=is_denied(error))
+
+
+class CorruptBlockError(UnusableFileError, StorageError):
+    """An events file cannot be read; no answer is given without it."""
+
+    _kind = "events file"
+    _trouble = "cannot be read"
+    _remedy = (
+        "restore it from a copy, since no answer is given without it, or leave it out with "
+        "--skip-damaged ('chronicle check' lists what is damaged)"
+    )
+    _permit = f"{PERMIT}, since no answer is given without it"
+
+
+class CorruptTreeError(UnusableFileError, StorageError):
+    """A tree file is missing or damaged; its entries are made from the events instead."""
+
+    _kind = "tree file"
 
 
 class ForeignFileError(StorageError):

@@ -13,9 +13,6 @@ import pyarrow as pa
 from chronicle.blocks import BlockReader
 from chronicle.settings import StreamSettings
 
-PERMIT = "check the permissions of the file and its folders"
-"""What to do where a file may not be read: it may be whole."""
-
 
 class Severity(StrEnum):
     """How much a finding matters."""

@@ -13,8 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chronicle.errors import is_denied
-from chronicle.finding import PERMIT
+from chronicle.errors import PERMIT, is_denied
 
 _LOG = "_delta_log"
 _HINT = "_last_checkpoint"

@@ -195,16 +195,6 @@ def parse_metadata(footer: bytes) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(_as_file(footer)))
 
 
-def first_line(error: BaseException) -> str:
-    """Return what an error of a library says, without what follows in further lines.
-
-    That a file may not be used is said without its name, which the caller tells.
-    """
-    if isinstance(error, PermissionError) and error.strerror:
-        return error.strerror
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
 def _as_file(footer: bytes) -> bytes:
     """Return the least file of this footer: what parses a footer looks for it at a file's end."""
     return b"".join((_PARQUET_MAGIC, footer, len(footer).to_bytes(4, "little"), _PARQUET_MAGIC))

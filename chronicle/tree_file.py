@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.derived import DerivedFile
-from chronicle.errors import CorruptTreeError, is_denied
+from chronicle.errors import CorruptTreeError
 from chronicle.plain_pages import (
     CODEC,
     decimals_of,
@@ -29,7 +29,6 @@ from chronicle.plain_pages import (
 from chronicle.sealed import (
     SEAL_KEY,
     Seal,
-    first_line,
     parse_seal,
     read_footer,
     seal,
@@ -308,8 +307,7 @@ class TreeFile:
         except FileNotFoundError as error:
             raise CorruptTreeError(str(self._path), "the file is missing") from error
         except (OSError, ValueError, LookupError, pa.ArrowException) as error:
-            path, denied = str(self._path), is_denied(error)
-            raise CorruptTreeError(path, first_line(error), denied=denied) from error
+            raise CorruptTreeError.of(self._path, error) from error
 
     def _read_times(self, file: BinaryIO) -> list[TimeSummary]:
         footer = read_footer(file)

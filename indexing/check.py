@@ -12,8 +12,8 @@ from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.check import COMMITTED
 from chronicle.delta_log import LiveFile
-from chronicle.errors import CorruptBlockError, StorageError
-from chronicle.finding import PERMIT, CheckedEvents, Finding, Findings
+from chronicle.errors import PERMIT, CorruptBlockError, StorageError
+from chronicle.finding import CheckedEvents, Finding, Findings
 from indexing.attributes import indexed_field
 from indexing.config import FENCE_KEY_CHARS, MERGE_GROUPS, TAIL_FILE_EVENTS
 from indexing.digest import EntryDigest, digest_entries, digest_file

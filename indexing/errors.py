@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chronicle.composite_names import SEPARATOR
-from chronicle.errors import ChronicleError, did_you_mean
+from chronicle.errors import ChronicleError, UnusableFileError, did_you_mean
 
 
 class IndexingError(ChronicleError):
@@ -32,25 +32,7 @@ class UnknownIndexError(IndexingError, LookupError):
         super().__init__(f"no index on '{name}' (indexes: {known}){hint}")
 
 
-class CorruptRunError(IndexingError):
-    """A run file is missing or damaged; lookups read its events from the blocks instead.
+class CorruptRunError(UnusableFileError, IndexingError):
+    """A run file is missing or damaged; lookups read its events from the blocks instead."""
 
-    Attributes
-    ----------
-    path, reason
-        Which file, and what is wrong with it.
-    denied
-        Whether it is only that it may not be read.
-    """
-
-    def __init__(self, path: str, reason: str, *, denied: bool = False) -> None:
-        self.path = path
-        self.reason = reason
-        self.denied = denied
-        super().__init__(
-            f"run '{path}' may not be read ({reason}); answers stay right without it, check the "
-            "permissions of the file and its folders"
-            if denied
-            else f"run '{path}' cannot be used ({reason}); answers stay right without it, "
-            "'chronicle repair' writes it anew"
-        )
+    _kind = "run"

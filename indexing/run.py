@@ -12,8 +12,6 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from chronicle.errors import is_denied
-from chronicle.sealed import first_line
 from indexing.bounds import Bounds
 from indexing.config import MERGE_GROUPS, SKIPPED_BYTES_MIN
 from indexing.cover import Segments
@@ -390,7 +388,7 @@ class FileRun:
         except FileNotFoundError as error:
             raise CorruptRunError(str(self.path), "the file is missing") from error
         except OSError as error:
-            raise _corrupt(self.path, error) from error
+            raise CorruptRunError.of(self.path, error) from error
         self._check(groups, data, ends)
         return Pages(
             data,
@@ -429,12 +427,8 @@ def open_run(path: Path) -> FileRun:
     except FileNotFoundError as error:
         raise CorruptRunError(str(path), "the file is missing") from error
     except (OSError, ValueError) as error:
-        raise _corrupt(path, error) from error
+        raise CorruptRunError.of(path, error) from error
     return FileRun(path, head, places, size, np.zeros(len(head.fences), dtype=bool))
-
-
-def _corrupt(path: Path, error: Exception) -> CorruptRunError:
-    return CorruptRunError(str(path), first_line(error), denied=is_denied(error))
 
 
 def _read_stretches(path: Path, stretches: Iterable[tuple[int, int]], n_bytes: int) -> np.ndarray:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
-from chronicle.errors import ChronicleError, did_you_mean
+from chronicle.errors import ChronicleError, did_you_mean, nearest
 
 _LISTED_MAX = 40
 """Names that a message lists; of more, such as the columns of a wide stream, some."""
@@ -88,11 +87,8 @@ class UnknownNameError(BindError, LookupError):
 
 
 def _nearest(name: str, candidates: tuple[str, ...]) -> str:
-    by_folded = {candidate.casefold(): candidate for candidate in candidates}
-    near = difflib.get_close_matches(
-        name.casefold(), by_folded, n=_NEAREST_MAX, cutoff=_NEAREST_CUTOFF
-    )
-    return f" (nearest: {', '.join(by_folded[each] for each in near)})" if near else ""
+    near = nearest(name, candidates, n=_NEAREST_MAX, cutoff=_NEAREST_CUTOFF)
+    return f" (nearest: {', '.join(near)})" if near else ""
 
 
 def _listed(candidates: tuple[str, ...]) -> str:
