@@ -19,7 +19,6 @@ from chronicle.snapshot import Snapshot
 from chronicle.store import Stream
 from indexing.attributes import find_composite, names_attribute
 from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
-from indexing.coverage import list_runs
 from indexing.errors import UnknownIndexError
 from indexing.index import open_indexes
 from indexing.index_jobs import MergeTask, RunTask, merge_index, read_change, read_files, write_runs
@@ -147,10 +146,7 @@ def create_index(
         for table, schema in writer.tables(stream.schema).items()
     }
     files = {file.name: file.n_events for file in stream.snapshot().files}
-    listed = {
-        index_table(name): list_runs(stream.path, name, files, keyed=key is not None, deep=True)
-        for name in names
-    }
+    listed = writer.listed(stream.path, files, deep=True)
     lacking = {
         table: runs.lacking(files, least_events=least_events) for table, runs in listed.items()
     }

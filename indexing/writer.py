@@ -142,10 +142,8 @@ class RunWriter:
             Number of events of every live data file, by name.
         """
         return {
-            index_table(attribute): self._list(stream_dir, attribute, files).lacking(
-                files, least_events=self._least_events
-            )
-            for attribute in self._attributes
+            table: runs.lacking(files, least_events=self._least_events)
+            for table, runs in self.listed(stream_dir, files).items()
         }
 
     def damaged(self, stream_dir: Path, files: Mapping[str, int]) -> dict[str, set[str]]:
@@ -158,8 +156,26 @@ class RunWriter:
         files
             Number of events of every live data file, by name.
         """
+        return {table: set(runs.damaged) for table, runs in self.listed(stream_dir, files).items()}
+
+    def listed(
+        self, stream_dir: Path, live: Collection[str], *, deep: bool = False
+    ) -> dict[str, RunListing]:
+        """Return the runs that are listed, as they are found on disk, by table.
+
+        Parameters
+        ----------
+        stream_dir
+            Folder of the stream.
+        live
+            Names of the data files.
+        deep
+            Whether to read all entries for their checksums, not footers alone.
+        """
         return {
-            index_table(attribute): set(self._list(stream_dir, attribute, files).damaged)
+            index_table(attribute): list_runs(
+                stream_dir, attribute, live, keyed=self._key is not None, deep=deep
+            )
             for attribute in self._attributes
         }
 
@@ -203,9 +219,6 @@ class RunWriter:
             keyed=self._key is not None,
             fence_entries=self._fence_entries,
         )
-
-    def _list(self, stream_dir: Path, attribute: str, live: Collection[str]) -> RunListing:
-        return list_runs(stream_dir, attribute, live, keyed=self._key is not None)
 
     def _write_run(
         self, stream_dir: Path, events: pa.Table, shared: _Shared, attribute: str
