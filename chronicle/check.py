@@ -37,7 +37,7 @@ from chronicle.sealed import check_file
 from chronicle.settings import StreamSettings
 from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
-from chronicle.stream_folder import unlogged_streams
+from chronicle.stream_folder import with_unlogged
 from chronicle.tree_file import TREE_TABLE
 
 MARKER = "the store's marker names a format this Chronicle reads"
@@ -95,7 +95,7 @@ def check_store(
         findings.warn(STAGING, folder, what, _REPAIR)
     findings.conclude(STAGING, root, "none")
     found = findings.all()
-    for name in sorted({*opened.stream_names(), *unlogged_streams(root)}):
+    for name in with_unlogged(opened.stream_names(), root):
         found += check_stream(root / name, deep=deep, derived_checks=derived_checks)
     return found
 

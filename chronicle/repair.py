@@ -23,7 +23,7 @@ from chronicle.log_audit import stale_hint
 from chronicle.schema import normalise_schema
 from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
-from chronicle.stream_folder import unlogged_streams
+from chronicle.stream_folder import with_unlogged
 from chronicle.tree_file import TREE_TABLE, tree_schema
 
 REPAIR = "repair"
@@ -70,7 +70,7 @@ def repair_store(
             deep=deep,
             leftover_age=leftover_age,
         )
-        for name in sorted({*opened.stream_names(), *unlogged_streams(opened.path)})
+        for name in with_unlogged(opened.stream_names(), opened.path)
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from chronicle import delta_log
@@ -45,6 +46,11 @@ def unlogged_streams(store_path: Path) -> list[str]:
     )
 
 
+def with_unlogged(names: Iterable[str], store_path: Path) -> list[str]:
+    """Return names of streams and those of streams that lost the log of their events, sorted."""
+    return sorted({*names, *unlogged_streams(store_path)})
+
+
 def check_unclaimed(folder: Path) -> None:
     """Check that no data file lies in a folder of which no log tells what events it holds.
 
@@ -58,15 +64,16 @@ def check_unclaimed(folder: Path) -> None:
         If there is one, and no log that says what it holds.
     """
     found = unlogged_file(folder)
+    if found is None:
+        return
     log = folder / EVENTS_TABLE / "_delta_log"
-    if found is not None and log.is_dir() and not os.access(log, os.R_OK | os.X_OK):
+    if log.is_dir() and not os.access(log, os.R_OK | os.X_OK):
         raise StorageError(f"the log '{log}' of a stream may not be read; check its permissions")
-    if found is not None:
-        raise StorageError(
-            f"'{folder}' holds data files of a stream, such as '{found.relative_to(folder)}', and "
-            f"the log of its events is gone; restore '{folder / EVENTS_TABLE / '_delta_log'}' from "
-            "a copy, or move the folder away to make a new stream of that name"
-        )
+    raise StorageError(
+        f"'{folder}' holds data files of a stream, such as '{found.relative_to(folder)}', and "
+        f"the log of its events is gone; restore '{log}' from a copy, or move the folder away to "
+        "make a new stream of that name"
+    )
 
 
 def unlogged_file(folder: Path) -> Path | None:

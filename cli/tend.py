@@ -239,14 +239,14 @@ def repair(
     Example: chronicle repair crimes --store data
     """
     from chronicle.repair import remove_stale_hints, repair_stream
-    from chronicle.stream_folder import check_unclaimed, unlogged_streams
+    from chronicle.stream_folder import check_unclaimed, with_unlogged
     from indexing.check import check_runs
     from indexing.stream_writer import writer_for
 
     opened = store_of(store)
     n_left = 0
-    every = sorted({*opened.stream_names(), *unlogged_streams(opened.path)})
-    for name in every if stream is None else [stream]:
+    every = with_unlogged(opened.stream_names(), opened.path) if stream is None else [stream]
+    for name in every:
         try:
             check_unclaimed(opened.path / name)
             for hint in remove_stale_hints(opened.path / name):
