@@ -128,13 +128,21 @@ def to_arrays(column: pa.ChunkedArray) -> Values:
         If expressions cannot read the column's type.
     """
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    valid = None
-    if array.null_count:
-        valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
-    array = to_plain(array)
+    valid = _validity(array)
+    return _widened(to_plain(array), valid)
+
+
+def _validity(array: Any) -> Bools | None:
+    """Return where an array holds a value; None if everywhere."""
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else None
+
+
+def _widened(array: Any, valid: Bools | None) -> Values:
+    """Return booleans as they are, numbers as int64 or float64, 0 where they are not valid."""
+    boolean = pa.types.is_boolean(array.type)
     if valid is not None:
-        array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
-    if not pa.types.is_boolean(array.type):
+        array = array.fill_null(False if boolean else 0)
+    if not boolean:
         # Arrow keeps memory for the next column; NumPy has it mapped anew, page by page.
         array = array.cast(pa.float64() if pa.types.is_floating(array.type) else pa.int64())
     return Values(array.to_numpy(zero_copy_only=False), valid)
@@ -194,14 +202,7 @@ def from_arrow(result: Any) -> Values:
         boolean = pa.types.is_boolean(result.type)
         data = np.bool_(value) if boolean else np.int64(value)
         return Values(data, None if known else np.False_)
-    boolean = pa.types.is_boolean(result.type)
-    valid = None
-    if result.null_count:
-        valid = result.is_valid().to_numpy(zero_copy_only=False)
-        result = result.fill_null(False if boolean else 0)
-    if not boolean:
-        result = result.cast(pa.int64())
-    return Values(result.to_numpy(zero_copy_only=False), valid)
+    return _widened(result, _validity(result))
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], Any]:
