@@ -281,13 +281,19 @@ def test_a_stream_too_damaged_to_open_hinders_no_other_and_can_be_dropped(
     assert command("streams").code == 0
 
 
+def stream_without_log(command: Commands, tmp_path: Path) -> Path:
+    """Make stream 'other' and let it lose the log of its events; return the file it is of."""
+    file = tmp_path / "more.csv"
+    file.write_text("t\n1\n2\n")
+    assert command("append", file, "--stream", "other", "--time", "t").code == 0
+    shutil.rmtree(command.store / "other" / "events" / "_delta_log")
+    return file
+
+
 def test_a_stream_that_lost_its_log_is_told_of_and_not_made_anew(
     command: Commands, tmp_path: Path
 ) -> None:
-    more = tmp_path / "more.csv"
-    more.write_text("t\n1\n2\n")
-    assert command("append", more, "--stream", "other", "--time", "t").code == 0
-    shutil.rmtree(command.store / "other" / "events" / "_delta_log")
+    more = stream_without_log(command, tmp_path)
     shown = command("streams")
     assert shown.code == 1
     rows = [line.split() for line in shown.out.splitlines()[2:]]
@@ -305,10 +311,7 @@ def test_a_stream_that_lost_its_log_is_told_of_and_not_made_anew(
 def test_repair_names_a_stream_that_lost_its_log_and_repairs_the_others(
     command: Commands, tmp_path: Path
 ) -> None:
-    more = tmp_path / "more.csv"
-    more.write_text("t\n1\n2\n")
-    assert command("append", more, "--stream", "other", "--time", "t").code == 0
-    shutil.rmtree(command.store / "other" / "events" / "_delta_log")
+    stream_without_log(command, tmp_path)
     flip_a_byte(next((command.store / "s" / "tree").glob("*.parquet")))
     repaired = command("repair")
     assert repaired.code == 1
