@@ -23,6 +23,7 @@ from replay.operators.program import MatchProgram
 from replay.operators.rows.views import answer_counts
 from replay.operators.scalars import Faults
 from replay.planning.beside import Beside
+from replay.planning.row_spans import RowSpans
 
 IntArray = npt.NDArray[np.int64]
 
@@ -45,6 +46,8 @@ class Answering:
         Tells which of their rows can be part of a match; None: all of them.
     beside
         Further rows that are looked at in partitions; see `Replay`.
+    spans
+        Tell the same as ``keys`` where there are no partitions; see `Replay`.
     """
 
     def __init__(
@@ -55,12 +58,13 @@ class Answering:
         stretches: IntArray,
         keys: KeyFilter | None = None,
         beside: Beside | None = None,
+        spans: RowSpans | None = None,
     ) -> None:
         self._source = source
         self._query = query
         self._program = program
         self._faults = Faults()
-        self.replayed = Replay(source, program, stretches, keys, beside)
+        self.replayed = Replay(source, program, stretches, keys, beside, spans)
 
     @property
     def n_faults(self) -> int:

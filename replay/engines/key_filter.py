@@ -12,7 +12,7 @@ from indexing.objects import to_objects
 from replay.language.bound import Attribute, DataType
 from replay.operators.columns import Columns, to_arrays
 from replay.planning.key_spans import KeySpans
-from replay.planning.statistics import BoolArray, IntArray
+from replay.planning.statistics import IntArray
 
 NO_KEY: Final = -1
 """Number of a key that has no span."""
@@ -100,18 +100,3 @@ def _to_table(values: pa.Array) -> tuple[int, IntArray] | None:
     known = values.is_valid().to_numpy(zero_copy_only=False)
     numbers[values.drop_null().to_numpy() - low] = np.flatnonzero(known)
     return low, numbers
-
-
-def select_rows(table: pa.Table, rows: IntArray) -> pa.Table:
-    """Return some rows, ascending, in one piece, with dictionaries no larger than need be."""
-    mask: BoolArray = np.zeros(table.num_rows, dtype=np.bool_)
-    mask[rows] = True
-    chosen = table.filter(pa.array(mask))
-    for place, field in enumerate(chosen.schema):
-        column = chosen.column(place)
-        if pa.types.is_dictionary(field.type):
-            words = sum(len(chunk.dictionary) for chunk in column.chunks)
-            if words > len(rows):
-                column = column.cast(field.type.value_type).dictionary_encode()
-        chosen = chosen.set_column(place, field.name, column)
-    return chosen.unify_dictionaries().combine_chunks()

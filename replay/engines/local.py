@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from replay.engines.ahead import read_ahead
-from replay.engines.key_filter import KeyFilter, select_rows
+from replay.engines.key_filter import KeyFilter
+from replay.engines.selected import count_on, select_rows, select_runs
 from replay.engines.source import EventSource, OnceRead, seqs_of_blocks
 from replay.errors import SkipError
 from replay.language.bound import BoundPatternQuery
+from replay.operators.columns import to_arrays
 from replay.operators.matchers import certain_matches, new_counter, new_matcher
 from replay.operators.matches import Matches
 from replay.operators.partitions import evaluate_among
@@ -27,6 +29,7 @@ from replay.operators.program import MatchProgram
 from replay.planning.beside import Beside
 from replay.planning.block_ranges import count_events
 from replay.planning.reads import columns_of_pattern
+from replay.planning.row_spans import RowSpans
 
 if TYPE_CHECKING:
     from replay.operators.matchers import Matcher
@@ -36,6 +39,9 @@ IntArray = npt.NDArray[np.int64]
 
 UNIT_EVENTS = 1 << 17
 """Events read and evaluated at once: large enough to hide Python calls, small enough for caches."""
+
+KEPT_MAX = 0.75
+"""Share of a unit's rows in replay intervals up to which leaving out the others is worth it."""
 
 INLINE_EVENTS = 1 << 15
 """Below this many events to read a query starts no thread."""
@@ -129,6 +135,8 @@ class Replay:
     beside
         Further rows that PREV, NEXT, ``^`` and ``$`` look at in partitions; None where they look at
         none, or where the stretches are the whole stream.
+    spans
+        Tell which rows can be part of a match, where there are no partitions; None: all of them.
 
     Attributes
     ----------
@@ -146,13 +154,14 @@ class Replay:
         stretches: IntArray,
         keys: KeyFilter | None = None,
         beside: Beside | None = None,
+        spans: RowSpans | None = None,
     ) -> None:
         self._bases = source.bases
         # Partitions are evaluated with all of a stretch at hand.
         whole = beside is not None
         self._units = cut_units(stretches, self._bases, UNIT_EVENTS, whole=whole)
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
-        self._reader = _UnitReader(source, program, stretches, keys, beside)
+        self._reader = _UnitReader(source, program, stretches, keys, beside, spans)
         self._program = program
         self._n_events = source.n_events
         self._n_faults: Callable[[], int] = lambda: 0
@@ -232,6 +241,7 @@ def _push_together(
         starts = ends - (last - first)
     else:
         starts, ends = np.searchsorted(prepared.seq, first), np.searchsorted(prepared.seq, last)
+    is_parted = prepared.seq is not None and prepared.partitions is None
     at = 0
     while at < len(unit):
         until = at
@@ -240,12 +250,9 @@ def _push_together(
         if until > at:
             low, high = int(starts[at]), int(ends[until - 1])
             whole = np.s_[at:until]
-            matcher.push_stretches(
-                prepared.slice(low, high - low),
-                starts[whole] - low,
-                ends[whole] - starts[whole],
-                first[whole],
-            )
+            rows = prepared.slice(low, high - low)
+            stretches = starts[whole] - low, ends[whole] - starts[whole], first[whole]
+            matcher.push_stretches(rows, *(_runs(rows.seq) if is_parted else stretches))
         else:
             until = at + 1
             low, high = int(starts[at]), int(ends[at])
@@ -254,6 +261,13 @@ def _push_together(
                 matcher.finish()
         yield high - low
         at = until
+
+
+def _runs(seq: IntArray | None) -> tuple[IntArray, IntArray, IntArray]:
+    """Return first row, number of rows and first ``seq`` of rows that follow each other."""
+    assert seq is not None
+    starts = np.flatnonzero(np.diff(seq, prepend=-2) != 1)
+    return starts, np.diff(starts, append=len(seq)), seq[starts]
 
 
 class _UnitReader:
@@ -266,14 +280,17 @@ class _UnitReader:
         stretches: IntArray,
         keys: KeyFilter | None,
         beside: Beside | None,
+        spans: RowSpans | None,
     ) -> None:
         stands_alone = program.stands_alone or beside is not None
         assert keys is None or (program.partition_by and stands_alone)
+        assert spans is None or not program.partition_by
         self._source = source
         self._program = program
         self._stretches = stretches
         self._keys = keys
         self._beside = beside
+        self._spans = spans
         self._margins = program.rows_before > 0 or program.rows_after > 0
 
     def read_all(
@@ -291,12 +308,37 @@ class _UnitReader:
             return [self._read_among(unit, columns, self._beside)]
         blocks = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
         table = self._source.read_blocks(blocks, columns)
-        if self._keys is None:
-            return [self._program.prepare(table)]
         # Rows of no use are left out before any predicate is evaluated.
-        seq = seqs_of_blocks(blocks, self._source.bases)
-        rows = self._keys.rows(table, seq)
-        return [replace(self._program.prepare(select_rows(table, rows)), seq=seq[rows])]
+        if self._keys is not None:
+            seq = seqs_of_blocks(blocks, self._source.bases)
+            rows = self._keys.rows(table, seq)
+            return [replace(self._program.prepare(select_rows(table, rows)), seq=seq[rows])]
+        if self._spans is not None:
+            starts, n_rows, first_seqs = self._in_spans(unit, table)
+            if int(n_rows.sum()) <= KEPT_MAX * table.num_rows:
+                kept = self._program.prepare(select_runs(table, starts, n_rows))
+                return [replace(kept, seq=count_on(first_seqs, n_rows))]
+        return [self._program.prepare(table)]
+
+    def _in_spans(self, unit: list[Piece], table: Any) -> tuple[IntArray, IntArray, IntArray]:
+        """Return runs of the rows in spans, and of stretches that are not at hand as a whole.
+
+        Ascending: first row, number of rows and first ``seq`` of each.
+        """
+        assert self._spans is not None
+        times = np.empty(0, np.int64)
+        if self._spans.by_time:
+            times = to_arrays(table.column(self._program.time.name)).data
+        bases = self._source.bases
+        first_seqs = bases[[piece.first_block for piece in unit]]
+        n_rows = bases[[piece.last_block for piece in unit]] - first_seqs
+        pieces = np.stack((np.cumsum(n_rows) - n_rows, n_rows, first_seqs))
+        is_whole = np.array([piece.begins and piece.ends for piece in unit])
+        whole_starts, whole_rows, whole_seqs = pieces[:, is_whole]
+        cut = np.stack(self._spans.cut(whole_starts, whole_rows, whole_seqs, times))
+        runs = np.concatenate((cut, pieces[:, ~is_whole]), axis=1)
+        starts, n_rows, first_seqs = runs[:, np.argsort(runs[0])]
+        return starts, n_rows, first_seqs
 
     def _read_among(self, unit: list[Piece], columns: list[str], beside: Beside) -> Prepared:
         """Read whole stretches with the rows that are looked at beside them."""

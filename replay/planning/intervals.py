@@ -17,6 +17,7 @@ from replay.planning.coarse_map import saturating_add
 from replay.planning.hits import BlockHits, by_place, join_block, run_ends
 from replay.planning.key_spans import KeySpans, unite_by_key
 from replay.planning.plan import Occurrences, Plan, Slot
+from replay.planning.row_spans import RowSpans
 from replay.planning.row_times import earliest_times, latest_times
 from replay.planning.shape import PatternShape
 from replay.planning.statistics import BoolArray, IntArray, Leaves, Timeline
@@ -37,8 +38,10 @@ class Stretches:
     """Disjoint replay intervals, before they are widened to whole blocks."""
     n_events_covered: int
     """Events of the blocks."""
-    spans: KeySpans | None = None
-    """Rows of the blocks that matter, by key; None: all may."""
+    keys: KeySpans | None = None
+    """Rows of the blocks that matter, by key; None: it is not known by key."""
+    rows: RowSpans | None = None
+    """Rows of the blocks that matter, whatever their key; None: all may."""
 
 
 def replay_stretches(
@@ -100,8 +103,9 @@ def replay_stretches(
         intervals.n,
         intervals.count_disjoint() + len(through),
         count_events(blocks, leaves.base),
-        # Of blocks read through no key of a candidate is known.
+        # Of blocks read through no candidate is known.
         _key_spans(intervals, statistics.n_events) if plan.part is None else None,
+        _row_spans(intervals) if plan.part is None and not query.partition_by else None,
     )
 
 
@@ -425,3 +429,18 @@ def _key_spans(intervals: Intervals, n_events: int) -> KeySpans | None:
         low = low if intervals.seq_low is None else intervals.seq_low
         high = high if intervals.seq_high is None else intervals.seq_high
     return unite_by_key(key, example, low, high, by_time=by_time)
+
+
+def _row_spans(intervals: Intervals) -> RowSpans | None:
+    """Return the intervals by the rows they bound, if they stand in order.
+
+    Rows outside all of them need not be matched, if those of each are matched by themselves: all
+    of a match, all that decides over it, and every other mapping with its first row lies in the
+    interval of one candidate. So no match is lost; and none is won, as rows next to each other in
+    an interval are so in the stream.
+    """
+    if not intervals.ascend:
+        return None
+    return RowSpans(
+        intervals.n, intervals.seq_low, intervals.t_low, intervals.seq_high, intervals.t_high
+    )

@@ -140,6 +140,71 @@ def find_in_spans(key, at, offsets, low, high):  # type: ignore[no-untyped-def]
     return inside
 
 
+@njit(cache=True, nogil=True)
+def cut_to_intervals(seq_low, t_low, seq_high, t_high, n, starts, n_rows, first_seqs, times):  # type: ignore[no-untyped-def]
+    """Return the rows in one of ``n`` intervals as runs; see ``row_spans.RowSpans.cut``.
+
+    A bound of shape (0,) does not restrict. Returns the first row of each run, its last and one,
+    and its stretch.
+    """
+    n_most = n + len(starts)
+    begins, ends = np.empty(n_most, np.int64), np.empty(n_most, np.int64)
+    stretch = np.empty(n_most, np.int64)
+    n_runs = at = 0
+    for p in range(len(starts)):
+        stop = starts[p] + n_rows[p]
+        shift = first_seqs[p] - starts[p]
+        low = high = begin = end = starts[p]
+        while at < n:
+            if len(seq_low):
+                low = max(low, min(seq_low[at] - shift, stop))
+            if len(t_low):
+                low = _first_from(times, low, stop, t_low[at])
+            if low == stop:
+                break  # so do all that follow
+            limit = min(seq_high[at] - shift + 1, stop) if len(seq_high) else stop
+            high = max(high, low)
+            if len(t_high) and t_high[at] < times[stop - 1]:
+                limit = min(limit, _first_from(times, high, stop, t_high[at] + 1))
+            high = max(high, limit)
+            if high > low:
+                if low > end:
+                    if end > begin:
+                        begins[n_runs], ends[n_runs], stretch[n_runs] = begin, end, p
+                        n_runs += 1
+                    begin = low
+                elif end == begin:
+                    begin = low
+                end = high
+            if high == stop:
+                break  # it may go on in the next stretch
+            at += 1
+        if end > begin:
+            begins[n_runs], ends[n_runs], stretch[n_runs] = begin, end, p
+            n_runs += 1
+    return begins[:n_runs], ends[:n_runs], stretch[:n_runs]
+
+
+@njit(cache=True, nogil=True)
+def _first_from(values, at, stop, least):  # type: ignore[no-untyped-def]
+    """Return the first place from ``at`` on of a value that is no less, ``stop`` if there is none.
+
+    Values ascend. By steps that double, so that it is cheap whether near or far.
+    """
+    step = 1
+    while at + step <= stop and values[at + step - 1] < least:
+        at += step
+        step += step
+    stop = min(at + step - 1, stop)
+    while at < stop:
+        middle = (at + stop) >> 1
+        if values[middle] < least:
+            at = middle + 1
+        else:
+            stop = middle
+    return at
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def lay_over(low, high, span, step, first, last, mean, second):  # type: ignore[no-untyped-def]
     """Return where a range begins in each block, its part of even values, and of those tilted.

@@ -120,7 +120,8 @@ class PatternFlow:
                 blocks, keys = everything, None
                 source = self._source_of(blocks)
         self._found += bytes_of(self.snapshot, blocks, program.columns)
-        self._answering = Answering(source, bound, program, blocks, keys, beside)
+        spans = found.stretches.rows
+        self._answering = Answering(source, bound, program, blocks, keys, beside, spans)
         yield from self._answering.tables()
 
     def work(self) -> Work:
@@ -140,7 +141,7 @@ class PatternFlow:
 
     def _key_filter(self, found: Found) -> KeyFilter | None:
         """Return what tells the rows of candidates' keys from others, where candidates have one."""
-        spans = found.stretches.spans
+        spans = found.stretches.keys
         if spans is None:
             return None
         column, values = found.lookups.keys_at(spans.examples)

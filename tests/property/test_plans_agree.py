@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import replay
 from chronicle import Store, create_store
+from replay.engines import local
 from replay.errors import PlanError, SkipError
 from replay.language import bind, parse_query
 from tests.helpers import fill_stream
@@ -42,10 +43,14 @@ def answer(table: pa.Table) -> list[tuple[object, ...]]:
     return comparable(table.to_pylist())
 
 
-@given(case=cases(), indexes=st.sets(st.sampled_from((*INDEXED, "a+s", "x+a+f"))))
+@given(
+    case=cases(),
+    indexes=st.sets(st.sampled_from((*INDEXED, "a+s", "x+a+f"))),
+    unit=st.sampled_from((local.UNIT_EVENTS, 1, 6)),
+)
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_every_plan_gives_the_answer_of_the_oracle(
-    case: tuple[SmallStream, str], indexes: set[str]
+    case: tuple[SmallStream, str], indexes: set[str], unit: int
 ) -> None:
     stream, sql = case
     bound = bind(parse_query(sql), stream.schema, time="t", text=sql)
@@ -53,7 +58,8 @@ def test_every_plan_gives_the_answer_of_the_oracle(
     event(f"matches: {min(len(expected), 3)}")
     in_memory = replay.query({"s": stream.table}, sql)
     assert answer(in_memory.table) == expected
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "UNIT_EVENTS", unit)
         store = create_store(Path(folder) / "store")
         fill_stream(store, "s", stream, index=tuple(sorted(indexes)))
         for plan in ("full", "tree", "all", "auto"):

@@ -38,6 +38,7 @@ from replay.planning import Occurrences, Plan
 from replay.planning.agreement import tells_keys
 from replay.planning.key_spans import KeySpans
 from replay.planning.plan import Slot
+from replay.planning.row_spans import RowSpans
 
 INT, BOOL = DataType.INTEGER, DataType.BOOLEAN
 
@@ -383,3 +384,15 @@ def lies_in_a_span(
     of = [tuple(row[name] for name in query.partition_by) for row in statistics.rows]
     same = [i for i in range(rows_at[0], rows_at[1] + 1) if of[i] == of[row]]
     return bool(inside(spans, statistics)[same].all())
+
+
+def lies_in_a_run(
+    spans: RowSpans | None, statistics: SmallStatistics, rows_at: tuple[int, int]
+) -> bool:
+    """Return whether all rows from one to another are left by replay intervals, as one run."""
+    if spans is None:
+        return True
+    whole = np.array([0]), np.array([statistics.n_events]), np.array([0])
+    starts, n_rows, _ = spans.cut(*whole, np.array([row["t"] for row in statistics.rows]))
+    first, last = rows_at
+    return bool(np.any((starts <= first) & (last < starts + n_rows)))

@@ -29,6 +29,7 @@ from tests.unit.planning.streams import (
     compare,
     conditions,
     contains,
+    lies_in_a_run,
     lies_in_a_span,
     patterns,
     query_of,
@@ -373,7 +374,8 @@ def test_every_match_lies_within_one_range_of_blocks(case):
     n_matches = 0
     for _, at in matches(query, statistics.rows, length_max=5):
         assert contains(found.blocks, statistics, at[0], at[-1])
-        assert lies_in_a_span(found.spans, query, statistics, at[0], (at[0], at[-1]))
+        assert lies_in_a_span(found.keys, query, statistics, at[0], (at[0], at[-1]))
+        assert lies_in_a_run(found.rows, statistics, (at[0], at[-1]))
         n_matches += 1
     event(f"{'some' if n_matches else 'no'} matches, keyed: {statistics.key in query.partition_by}")
 
@@ -386,7 +388,8 @@ def test_every_row_that_decides_over_a_match_is_replayed_with_it(case):
     for word, at in matches(query, statistics.rows, length_max=4):
         first, last = deciding_rows(query, statistics.rows, word, at)
         assert contains(found.blocks, statistics, first, last)
-        assert lies_in_a_span(found.spans, query, statistics, at[0], (first, last))
+        assert lies_in_a_span(found.keys, query, statistics, at[0], (first, last))
+        assert lies_in_a_run(found.rows, statistics, (first, last))
 
 
 def check_ranges(found, statistics) -> None:

@@ -136,8 +136,8 @@ def test_rows_left_out_by_key_neither_take_nor_give_a_match(case):
     kept = range(statistics.n_events)
     if found.n_candidates == 0:
         kept = []
-    elif found.spans is not None:
-        kept = np.flatnonzero(inside(found.spans, statistics)).tolist()
+    elif found.keys is not None:
+        kept = np.flatnonzero(inside(found.keys, statistics)).tolist()
     rows_kept = [statistics.rows[i] for i in kept]
     left = [(word, *(kept[i] for i in at)) for word, at in matches(query, rows_kept, 4)]
     assert sorted(left) == sorted((word, *at) for word, at in matches(query, statistics.rows, 4))
@@ -149,5 +149,5 @@ def test_every_key_has_its_own_spans():
     # A Z* B within 3: key 1 has a pair at 1 and 3, key 2 one at 2 and 5, key 3 no A.
     query = keyed(seq(A, star(C), B), within=3)
     statistics = SmallStatistics(stream(".AABCBBC", keys="11211231"), 1, ["a"], key="k")
-    found = inside(replayed(query, statistics).spans, statistics)
+    found = inside(replayed(query, statistics).keys, statistics)
     assert "".join("1" if kept else "." for kept in found) == ".111.1.."

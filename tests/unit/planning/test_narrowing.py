@@ -40,6 +40,7 @@ from tests.unit.planning.streams import (
 from tests.unit.planning.test_intervals import (
     cases,
     check_ranges,
+    lies_in_a_run,
     lies_in_a_span,
     plan_with,
     queries,
@@ -118,7 +119,8 @@ def test_every_match_is_replayed_though_lookups_were_asked_in_windows(case, shar
     check_ranges(found, statistics)
     for _, at in matches(query, statistics.rows, length_max=5):
         assert contains(found.blocks, statistics, at[0], at[-1])
-        assert lies_in_a_span(found.spans, query, statistics, at[0], (at[0], at[-1]))
+        assert lies_in_a_span(found.keys, query, statistics, at[0], (at[0], at[-1]))
+        assert lies_in_a_run(found.rows, statistics, (at[0], at[-1]))
 
 
 @given(cases(strategy_queries()), SHARES)
@@ -130,7 +132,8 @@ def test_so_is_every_row_that_decides_over_a_match(case, shares):
     for word, at in matches(query, statistics.rows, length_max=4):
         first, last = deciding_rows(query, statistics.rows, word, at)
         assert contains(found.blocks, statistics, first, last)
-        assert lies_in_a_span(found.spans, query, statistics, at[0], (first, last))
+        assert lies_in_a_span(found.keys, query, statistics, at[0], (first, last))
+        assert lies_in_a_run(found.rows, statistics, (first, last))
 
 
 @given(cases(st.one_of(queries(), strategy_queries())), st.data())

@@ -428,9 +428,9 @@ def test_everything_is_read_where_that_takes_one_jump_instead_of_many() -> None:
     plan = replace(plan, stretches=np.array(pieces), weights=replace(plan.weights, seek_s=4e-3))
     one = np.array([0])
     spans = KeySpans(one, np.array([0, 1]), one, one, by_time=False)
-    settled = settle(plan, replace(found_in(*pieces), spans=spans), stream, plan.features)
+    settled = settle(plan, replace(found_in(*pieces), keys=spans), stream, plan.features)
     assert settled.stretches.blocks.tolist() == [[0, 100]]
-    assert settled.stretches.spans is spans  # what need not be matched need not be there either
+    assert settled.stretches.keys is spans  # what need not be matched need not be there either
     assert settled.switched == (
         "the intervals cover 49 of 100 blocks in 49 stretches, 245 ms to read; "
         "reading all in one go takes 104 ms"

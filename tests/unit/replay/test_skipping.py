@@ -65,6 +65,32 @@ def test_index_plan_reads_the_blocks_around_the_rare_symbol_only(store: Store, p
     ]
 
 
+@pytest.mark.parametrize(
+    ("plan", "pattern", "more", "rows"),
+    [
+        # Times 410 and 416, so with a window of 10 events 205 to 210, but the last lies in a block
+        # that has no B. The same 400 events later.
+        pytest.param("indexes=A", "A Z*? B", "WITHIN 10", 2 * 5, id="from-the-first-on"),
+        # A match ends with B, so from event 203 on.
+        pytest.param("indexes=B", "A Z*? B", "WITHIN 10", 2 * 6, id="up-to-the-last"),
+        pytest.param("indexes=A,B", "A Z*? B", "WITHIN 10", 2 * 4, id="both"),
+        # The next B is not behind A within the window.
+        pytest.param("indexes=A,B", "A Z*? B", "WITHIN 5", 0, id="too-far-apart"),
+        pytest.param("indexes=A,B", "A Z Z B", "", 2 * 4, id="by-rows"),
+        # All from event 205 to 608 are in it, so nearly all of blocks 20 to 60: not worth a cut.
+        pytest.param("indexes=A,B", "A Z*? B", "", 410, id="without-a-window"),
+    ],
+)
+@pytest.mark.parametrize("unit", [local.UNIT_EVENTS, 20])
+def test_only_rows_of_replay_intervals_are_matched(
+    store: Store, monkeypatch, plan: str, pattern: str, more: str, rows: int, unit: int
+) -> None:
+    monkeypatch.setattr(local, "UNIT_EVENTS", unit)
+    sql = recognize(pattern, "A AS a = 77, B AS B.a = 78", more)
+    blocks_read(store, sql, plan)
+    assert replay.query(store, sql, plan=plan).actual.rows_replayed == rows
+
+
 @pytest.mark.parametrize("plan", ["tree", "all", "auto"])
 @pytest.mark.parametrize(
     ("pattern", "t"), [("^ Z*? B", 0), ("B Z* $", 1996), ("(^ Z | ^) Z*? B", 0)]

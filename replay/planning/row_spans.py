@@ -1,0 +1,73 @@
+"""Rows that matter: what replay intervals leave of the blocks they touch, once times are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from replay.planning.statistics import IntArray
+
+_NO_BOUND: Final = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowSpans:
+    """Replay intervals of a stream, by start; every match has all its rows in one of them.
+
+    Bounds are int64, shape (n,), ascending, and part of the interval. One that is None does not
+    restrict; of two lower (or upper) bounds both hold.
+    """
+
+    n: int
+    seq_low: IntArray | None
+    t_low: IntArray | None
+    seq_high: IntArray | None
+    t_high: IntArray | None
+
+    @property
+    def by_time(self) -> bool:
+        """Whether a bound is one of time."""
+        return self.t_low is not None or self.t_high is not None
+
+    def cut(
+        self, starts: IntArray, n_rows: IntArray, first_seqs: IntArray, times: IntArray
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the rows of some stretches that lie in an interval, as runs.
+
+        Parameters
+        ----------
+        starts, n_rows, first_seqs
+            First row, number of rows and first ``seq`` of each stretch, in order of the stream.
+        times
+            Time of each row, ascending; of shape (0,) where no bound is one of time.
+
+        Returns
+        -------
+        starts, n_rows, first_seqs
+            The same of the runs: disjoint, each of one row at least and within one stretch.
+
+        Notes
+        -----
+        Linear in the intervals between the first row and the last, whatever lies between them.
+        """
+        from replay.planning.kernels import cut_to_intervals
+
+        passed = 0
+        if len(starts) and self.seq_high is not None:
+            passed = int(np.searchsorted(self.seq_high, first_seqs[0]))
+        if len(starts) and self.t_high is not None:
+            passed = max(passed, int(np.searchsorted(self.t_high, times[starts[0]])))
+        bounds = (self.seq_low, self.t_low, self.seq_high, self.t_high)
+        times = times.view()
+        times.flags.writeable = False  # as Arrow's memory is, for which alone this is compiled
+        begins, ends, stretch = cut_to_intervals(
+            *(_NO_BOUND if bound is None else bound[passed:] for bound in bounds),
+            self.n - passed,
+            starts,
+            n_rows,
+            first_seqs,
+            times,
+        )
+        return begins, ends - begins, begins + (first_seqs - starts)[stretch]
