@@ -99,7 +99,8 @@ class Answering:
             )
 
     def _fetch(self, columns: list[str], seqs: IntArray) -> pa.Table:
-        return fetch_events(self._source, columns, seqs)
+        kept = self.replayed.kept.find(columns, seqs)
+        return fetch_events(self._source, columns, seqs) if kept is None else kept
 
 
 def is_count(query: BoundPatternQuery, program: MatchProgram) -> bool:

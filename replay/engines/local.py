@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.engines.ahead import read_ahead
+from replay.engines.kept import KeptRows
 from replay.engines.key_filter import KeyFilter
 from replay.engines.selected import count_on, select_rows, select_runs
 from replay.engines.source import EventSource, OnceRead, seqs_of_blocks
@@ -145,6 +146,8 @@ class Replay:
         early.
     seconds_read
         Time the matcher waited for events to be read and predicates to be evaluated.
+    kept
+        Rows that were matched where others beside them were not, if they are few.
     """
 
     def __init__(
@@ -161,7 +164,8 @@ class Replay:
         whole = beside is not None
         self._units = cut_units(stretches, self._bases, UNIT_EVENTS, whole=whole)
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
-        self._reader = _UnitReader(source, program, stretches, keys, beside, spans)
+        self.kept = KeptRows(UNIT_EVENTS)
+        self._reader = _UnitReader(source, program, stretches, keys, beside, spans, self.kept)
         self._program = program
         self._n_events = source.n_events
         self._n_faults: Callable[[], int] = lambda: 0
@@ -281,6 +285,7 @@ class _UnitReader:
         keys: KeyFilter | None,
         beside: Beside | None,
         spans: RowSpans | None,
+        kept: KeptRows,
     ) -> None:
         stands_alone = program.stands_alone or beside is not None
         assert keys is None or (program.partition_by and stands_alone)
@@ -291,6 +296,7 @@ class _UnitReader:
         self._keys = keys
         self._beside = beside
         self._spans = spans
+        self._kept = kept
         self._margins = program.rows_before > 0 or program.rows_after > 0
 
     def read_all(
@@ -312,13 +318,18 @@ class _UnitReader:
         if self._keys is not None:
             seq = seqs_of_blocks(blocks, self._source.bases)
             rows = self._keys.rows(table, seq)
-            return [replace(self._program.prepare(select_rows(table, rows)), seq=seq[rows])]
+            return [self._prepare_some(select_rows(table, rows), seq[rows])]
         if self._spans is not None:
             starts, n_rows, first_seqs = self._in_spans(unit, table)
             if int(n_rows.sum()) <= KEPT_MAX * table.num_rows:
-                kept = self._program.prepare(select_runs(table, starts, n_rows))
-                return [replace(kept, seq=count_on(first_seqs, n_rows))]
+                some = select_runs(table, starts, n_rows)
+                return [self._prepare_some(some, count_on(first_seqs, n_rows))]
         return [self._program.prepare(table)]
+
+    def _prepare_some(self, table: Any, seq: IntArray) -> Prepared:
+        """Evaluate some rows of a unit, and keep them."""
+        self._kept.add(seq, table)
+        return replace(self._program.prepare(table), seq=seq)
 
     def _in_spans(self, unit: list[Piece], table: Any) -> tuple[IntArray, IntArray, IntArray]:
         """Return runs of the rows in spans, and of stretches that are not at hand as a whole.
