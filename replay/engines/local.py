@@ -44,6 +44,9 @@ UNIT_EVENTS = 1 << 17
 KEPT_MAX = 0.75
 """Share of a unit's rows in replay intervals up to which leaving out the others is worth it."""
 
+KEPT_EVENTS = 1 << 18
+"""Rows matched that are kept for measures: fewer than threads read ahead, and of fewer columns."""
+
 INLINE_EVENTS = 1 << 15
 """Below this many events to read a query starts no thread."""
 
@@ -164,7 +167,7 @@ class Replay:
         whole = beside is not None
         self._units = cut_units(stretches, self._bases, UNIT_EVENTS, whole=whole)
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
-        self.kept = KeptRows(UNIT_EVENTS)
+        self.kept = KeptRows(KEPT_EVENTS)
         self._reader = _UnitReader(source, program, stretches, keys, beside, spans, self.kept)
         self._program = program
         self._n_events = source.n_events
