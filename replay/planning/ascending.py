@@ -9,7 +9,8 @@ import numpy as np
 from replay.planning.statistics import BoolArray, IntArray
 
 SWEEP_VALUES_MIN: Final = 2048
-"""Below this many values bisecting costs microseconds, and needs no compiler loaded."""
+"""Below this many values, and wanted ones, bisecting costs microseconds, and needs no compiler
+loaded."""
 
 SWEEP_WANTED_MIN: Final = 64
 """Below this many wanted ones too."""
@@ -42,7 +43,8 @@ def lower_bounds(values: IntArray, wanted: IntArray) -> IntArray:
         As ``numpy.searchsorted(values, wanted)`` gives it. Values between two wanted ones cost
         the logarithm of their number.
     """
-    if len(values) < SWEEP_VALUES_MIN or len(wanted) < SWEEP_WANTED_MIN:
+    is_short = max(len(values), len(wanted)) < SWEEP_VALUES_MIN
+    if is_short or len(wanted) < SWEEP_WANTED_MIN:
         return np.asarray(np.searchsorted(values, wanted), dtype=np.int64)
     from replay.planning.kernels import sweep_lower_bounds
 
