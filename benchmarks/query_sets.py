@@ -119,6 +119,11 @@ DRAWN_FROM = {
         ("altitude_ft", "groundspeed_kt", "vertical_rate_fpm"),
         ("INTERVAL '1' SECOND", "INTERVAL '5' SECOND", "INTERVAL '1' MINUTE"),
     ),
+    AIRCRAFT: DrawnFrom(
+        AIRCRAFT,
+        ("altitude_ft", "groundspeed_kt", "vertical_rate_fpm"),
+        ("INTERVAL '10' SECOND", "INTERVAL '1' MINUTE", "INTERVAL '15' MINUTE"),
+    ),
     TICKS: DrawnFrom(
         TICKS,
         ("symbol", "price", "size"),

@@ -17,10 +17,20 @@ from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
 CRIME_SETS = ("crimes", "crimes20", "crimes_composite", "crimes20_composite")
 """One copy and many of the crimes, with and without indexes over several columns."""
 
-SETS = ("synthetic", *CRIME_SETS, "flights", "ticks")
+AIRCRAFT_SETS = ("aircraft", "aircraft_long")
+"""One copy and many of the one aircraft that the thesis' landings are of."""
+
+SETS = ("synthetic", *CRIME_SETS, *AIRCRAFT_SETS, "flights", "ticks")
+
+ASKED = tuple(name for name in SETS if name != "aircraft_long")
+"""Asked by default: all but the one that takes a gigabyte."""
 
 
-def add_set_options(parser: argparse.ArgumentParser, *, sets: Sequence[str] = SETS) -> None:
+AIRCRAFT_TIMES = 258
+"""Copies that are as many events as the thesis' stream has, 50 million."""
+
+
+def add_set_options(parser: argparse.ArgumentParser, *, sets: Sequence[str] = ASKED) -> None:
     """Add which sets are asked, some of them by default, and where their stores and data lie."""
     parser.add_argument(
         "--sets", type=_some_of_them, default=list(sets), help=f"some of {','.join(SETS)}"
@@ -28,6 +38,12 @@ def add_set_options(parser: argparse.ArgumentParser, *, sets: Sequence[str] = SE
     parser.add_argument("--events", type=int, default=1_000_000, help="of the synthetic stream")
     parser.add_argument("--real-events", type=int, help="take only so many events of real data")
     parser.add_argument("--times", type=int, default=20, help="copies of the crimes in crimes20")
+    parser.add_argument(
+        "--aircraft-times",
+        type=int,
+        default=AIRCRAFT_TIMES,
+        help="copies of the aircraft in aircraft_long",
+    )
     parser.add_argument("--data", type=Path, help="folder with the files of flights and ticks")
     parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where results are written")
@@ -59,6 +75,10 @@ def open_set(name: str, options: argparse.Namespace) -> Store | None:
     if options.data is None:
         print(f"{name}: left out, as no --data tells where its file is")
         return None
+    if name in AIRCRAFT_SETS:
+        times = options.aircraft_times if name == "aircraft_long" else 1
+        source = real_stores.aircraft_source(options.data, times, options.real_events)
+        return real_stores.real_store(stores, source)
     make = {"flights": real_stores.flights_source, "ticks": real_stores.ticks_source}[name]
     return real_stores.real_store(stores, make(options.data, options.real_events))
 
@@ -82,6 +102,7 @@ def real_questions(
     of_crimes = (real_stores.CRIMES, [query_sets.crimes_by_area(), query_sets.crimes_by_box()])
     stream, thought_up = {
         **dict.fromkeys(CRIME_SETS, of_crimes),
+        **dict.fromkeys(AIRCRAFT_SETS, (real_stores.AIRCRAFT, [query_sets.landing_of_one()])),
         "flights": (real_stores.FLIGHTS, [query_sets.landing_of_all()]),
         "ticks": (real_stores.TICKS, [query_sets.LARGE_TRADES]),
     }[name]

@@ -134,8 +134,9 @@ def test_experiments_that_need_data_say_so(stores, out):
 def test_plans_measures_every_goal_on_every_set(measured_plans):
     results, printed = measured_plans
     asked = {row["set"] for row in results["summary"]["p2"]}
-    for name in ("synthetic A5, m=2", "crimes, Q1", "crimes20, Q1", "flights, Q1", "ticks, Q1"):
+    for name in ("synthetic A5, m=2", "crimes, Q1", "crimes20, Q1", "aircraft, Q1", "flights, Q1"):
         assert name in asked
+    assert "ticks, Q1" in asked
     assert {"adversarial", "adversarial, dropped", "partition", "delta"} <= asked
     assert {"synthetic, m=7", "crimes, Q2"} <= set(results["regrets"])
     assert {row["of"] for row in results["summary"]["p4"]} == {
@@ -184,8 +185,17 @@ def test_sets_nobody_knows_are_refused_by_name(benchmark, capsys):
 
 def test_sets_without_their_data_are_left_out_and_said(stores, tmp_path, capsys):
     places = ["--stores", str(stores), "--out", str(tmp_path)]
-    plans.main(["--sets", "flights,ticks", "--only", "p2", *places])
-    assert capsys.readouterr().out.count("left out") == 2
+    plans.main(["--sets", "flights,ticks,aircraft_long", "--only", "p2", *places])
+    assert capsys.readouterr().out.count("left out") == 3
+
+
+def test_copies_of_the_aircraft_are_asked_for_its_landings(stores, data, tmp_path, capsys):
+    places = ["--stores", str(stores), "--out", str(tmp_path), "--data", str(data)]
+    few = ["--only", "p2", "--real-queries", "1", "--rounds", "1", "--aircraft-times", "2"]
+    plans.main(["--sets", "aircraft_long", *few, *places])
+    assert "aircraft_long, Q1" in capsys.readouterr().out
+    snapshot = open_store(stores / "store-aircraft-x2").stream("aircraft").snapshot()
+    assert snapshot.n_events == 2 * aircraft_source(data).table().num_rows
 
 
 def test_an_absent_symbol_is_answered_without_reading_a_block(stores):
