@@ -45,7 +45,7 @@ KEPT_MAX = 0.75
 """Share of a unit's rows in replay intervals up to which leaving out the others is worth it."""
 
 KEPT_EVENTS = 1 << 18
-"""Rows matched that are kept for measures: fewer than threads read ahead, and of fewer columns."""
+"""Rows matched that are kept for measures: as many as two units, of which some are read ahead."""
 
 INLINE_EVENTS = 1 << 15
 """Below this many events to read a query starts no thread."""

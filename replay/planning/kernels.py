@@ -147,7 +147,7 @@ def cut_to_intervals(seq_low, t_low, seq_high, t_high, n, starts, n_rows, first_
     A bound of shape (0,) does not restrict. Returns the first row of each run, its last and one,
     and its stretch.
     """
-    n_most = n + len(starts)
+    n_most = min(n + len(starts), n_rows.sum())  # none is empty
     begins, ends = np.empty(n_most, np.int64), np.empty(n_most, np.int64)
     stretch = np.empty(n_most, np.int64)
     n_runs = at = 0

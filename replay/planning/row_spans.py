@@ -60,14 +60,19 @@ class RowSpans:
         if len(starts) and self.t_high is not None:
             passed = max(passed, int(np.searchsorted(self.t_high, times[starts[0]])))
         bounds = (self.seq_low, self.t_low, self.seq_high, self.t_high)
-        times = times.view()
-        times.flags.writeable = False  # as Arrow's memory is, for which alone this is compiled
         begins, ends, stretch = cut_to_intervals(
-            *(_NO_BOUND if bound is None else bound[passed:] for bound in bounds),
+            *(_in_place(_NO_BOUND if bound is None else bound[passed:]) for bound in bounds),
             self.n - passed,
-            starts,
-            n_rows,
-            first_seqs,
-            times,
+            *map(_in_place, (starts, n_rows, first_seqs, times)),
         )
         return begins, ends - begins, begins + (first_seqs - starts)[stretch]
+
+
+def _in_place(array: IntArray) -> IntArray:
+    """Return an array in the one form the kernel is compiled for: contiguous, and only read.
+
+    Arrow lets nobody write to its memory.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

@@ -7,6 +7,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from replay.planning.intervals import replay_stretches
+from replay.planning.kernels import cut_to_intervals
 from replay.planning.row_spans import RowSpans
 from tests.oracles.intervals import matches
 from tests.unit.planning.test_intervals import cases, queries
@@ -56,6 +57,18 @@ def test_an_interval_has_a_run_in_each_stretch_it_has_rows_of():
     # Rows 0 to 3, 6 to 7, and 9 to 11 of the stream.
     found = spans(seq_low=[2], seq_high=[9])
     assert cut(found, [(0, 4), (6, 2), (9, 3)], NO_TIMES) == [(2, 2, 2), (4, 2, 6), (6, 1, 9)]
+
+
+def test_rows_are_cut_by_one_kernel_wherever_arrays_come_from():
+    # Each form of an array that Numba has not seen takes it half a second and more.
+    found = spans(seq_low=[0, 4], t_high=[1, 5])
+    lent = np.arange(12)
+    lent.flags.writeable = False
+    pieces = np.stack((np.arange(0, 12, 4), np.full(3, 4), np.arange(0, 12, 4)))
+    for low in (found.seq_low, lent[::6]):
+        for chosen in ([False, True, False], [True, False, True]):
+            RowSpans(2, low, None, None, found.t_high).cut(*pieces[:, chosen], lent)
+    assert len(cut_to_intervals.signatures) == 1
 
 
 def test_extreme_times_do_not_wrap():
