@@ -23,17 +23,7 @@ def sweep_lower_bounds(values, wanted):  # type: ignore[no-untyped-def]
         while at < near and values[at] < wanted[i]:
             at += 1
         if at == near:
-            step = _NEAR
-            while at + step < n and values[at + step] < wanted[i]:
-                at += step
-                step += step
-            stop = min(at + step, n)
-            while at < stop:
-                middle = (at + stop) >> 1
-                if values[middle] < wanted[i]:
-                    at = middle + 1
-                else:
-                    stop = middle
+            at = _first_from(values, at, n, wanted[i])
         places[i] = at
     return places
 
