@@ -17,7 +17,7 @@ import numpy.typing as npt
 from replay.engines.ahead import read_ahead
 from replay.engines.kept import KeptRows
 from replay.engines.key_filter import KeyFilter
-from replay.engines.selected import count_on, select_rows, select_runs
+from replay.engines.selected import select_rows, select_runs
 from replay.engines.source import EventSource, OnceRead, seqs_of_blocks
 from replay.errors import SkipError
 from replay.language.bound import BoundPatternQuery
@@ -27,6 +27,7 @@ from replay.operators.matches import Matches
 from replay.operators.partitions import evaluate_among
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
+from replay.planning.ascending import count_on
 from replay.planning.beside import Beside
 from replay.planning.block_ranges import count_events
 from replay.planning.reads import columns_of_pattern

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from replay.planning.ascending import count_on
 from replay.planning.statistics import BoolArray, IntArray
 
 RUN_ROWS_MIN: Final = 512
@@ -27,18 +28,6 @@ def select_runs(table: pa.Table, starts: IntArray, n_rows: IntArray) -> pa.Table
         return select_rows(table, count_on(starts, n_rows))
     runs = map(table.slice, starts.tolist(), n_rows.tolist())
     return _in_one_piece(pa.concat_tables([table.slice(0, 0), *runs]))
-
-
-def count_on(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Return the numbers from each of ``starts`` on, as many as its length, one after the other.
-
-    Examples
-    --------
-    >>> count_on(np.array([3, 10]), np.array([2, 3])).tolist()
-    [3, 4, 10, 11, 12]
-    """
-    behind = np.cumsum(lengths)
-    return np.repeat(starts - (behind - lengths), lengths) + np.arange(behind[-1:].sum())
 
 
 def _in_one_piece(chosen: pa.Table) -> pa.Table:

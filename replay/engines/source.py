@@ -14,6 +14,7 @@ from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
 from replay.engines.ahead import divide
 from replay.engines.order import in_order
+from replay.planning.ascending import count_on
 
 IntArray = npt.NDArray[np.int64]
 
@@ -196,9 +197,7 @@ class OnceRead:
 
 def seqs_of_blocks(blocks: IntArray, bases: IntArray) -> IntArray:
     """Return the ``seq`` of all rows of some blocks, block by block."""
-    counts = bases[blocks + 1] - bases[blocks]
-    first: IntArray = bases[blocks] - (np.cumsum(counts) - counts)
-    return np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(first, counts)
+    return count_on(bases[blocks], bases[blocks + 1] - bases[blocks])
 
 
 def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.Table:

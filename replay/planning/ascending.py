@@ -1,4 +1,4 @@
-"""Joins of ascending arrays, in time linear in both: what index results are joined with."""
+"""Joins of ascending arrays, in time linear in both, and runs: what lookups are joined with."""
 
 from __future__ import annotations
 
@@ -87,6 +87,19 @@ def are_in(wanted: IntArray, present: IntArray) -> BoolArray:
     at = lower_bounds(present, wanted)
     at[at == len(present)] = 0
     return np.asarray(present[at] == wanted, dtype=np.bool_)
+
+
+def count_on(starts: IntArray, lengths: IntArray) -> IntArray:
+    """Return the numbers from each of ``starts`` on, as many as its length, one after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> count_on(np.array([3, 10]), np.array([2, 3])).tolist()
+    [3, 4, 10, 11, 12]
+    """
+    behind = np.cumsum(lengths)
+    return np.repeat(starts - (behind - lengths), lengths) + np.arange(int(lengths.sum()))
 
 
 def _span(a: IntArray, b: IntArray) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from costmodel.features import PlanFeatures
 from costmodel.lookups import full_costs
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import GATHER_S
+from replay.planning.ascending import count_on
 from replay.planning.block_ranges import count_events
 from replay.planning.prices import Prices
 from replay.planning.statistics import BoolArray, IntArray
@@ -150,7 +151,7 @@ def settle(
     is_met = is_end | (stop - first >= wanted.count)
     n = np.where(is_met, np.minimum(stop - first, wanted.count), 0)
     first = np.where(wanted.is_behind, first, stop - n)
-    places = np.arange(int(n.sum())) + np.repeat(first - (np.cumsum(n) - n), n)
+    places = count_on(first, n)
     seq = known[places] - np.repeat(base, n)
     return is_met, Beside.of(np.repeat(wanted.stretch, n), seq)
 

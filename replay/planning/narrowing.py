@@ -19,7 +19,7 @@ from costmodel.lookups import (
 )
 from indexing.config import FENCE_ENTRIES
 from replay.language.bound import BoundPatternQuery
-from replay.planning.ascending import lower_bounds, row_lower_bounds
+from replay.planning.ascending import count_on, lower_bounds, row_lower_bounds
 from replay.planning.coarse_map import saturating_add
 from replay.planning.hits import by_place
 from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
@@ -399,6 +399,4 @@ def united(first: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
 def places_in(seq: IntArray, spans: tuple[IntArray, IntArray]) -> IntArray:
     """Return the places of ascending rows that lie in some spans, at a cost of those alone."""
     low, high = row_lower_bounds(seq, spans[0]), row_lower_bounds(seq, spans[1])
-    n = high - low
-    places: IntArray = np.arange(int(n.sum())) + np.repeat(low - (np.cumsum(n) - n), n)
-    return places
+    return count_on(low, high - low)
