@@ -79,9 +79,9 @@ def blocks_worth_sampling(stakes: Stakes, block_s: float, place_blocks: int) -> 
     Pure. A sample is worth it where knowing better is expected to save more than it takes:
 
     - The estimates of what intervals cover may be right, or five times too low or too high
-      (`ERRORS`); lookups cost what they cost. Plans err alike as far as they share lookups. Where
-      the best plan has a single lookup, the best plan of several may err besides: fences tell how
-      much each lookup finds, but nothing how often their conditions hold together.
+      (`ERRORS`); lookups cost what they cost. Plans err alike as far as they share lookups. The
+      best plan of those with more lookups may err besides: fences tell how much each lookup finds,
+      but nothing how often what it adds holds together with the others.
     - For each error, what the plan taken as things stand would take is compared with what the plan
       would take that is chosen where the error is known; this is lost without a sample. Where the
       estimates are right that is what caution costs: a plan is barred as a risk, and a sample
@@ -165,12 +165,13 @@ def expected_gain(stakes: Stakes, n_blocks: float) -> float:
         return 0.0
     lookups = stakes.lookups
     gain_s = _gain(stakes, best, _overlaps(lookups, best), n_blocks, ERRORS)
-    several = [at for at, asked in enumerate(lookups) if len(asked) > 1]
-    if len(lookups[best]) > 1 or not several:
+    n_best = len(lookups[best])
+    longer = [at for at, asked in enumerate(lookups) if len(asked) > n_best]
+    if not longer:
         return gain_s
-    together = min(several, key=lambda at: float(stakes.estimates.cost[at]))
+    together = min(longer, key=lambda at: float(stakes.estimates.cost[at]))
     alike = _overlaps(lookups, together)
-    alike[[len(asked) == 1 for asked in lookups]] = 0.0
+    alike[[len(asked) <= n_best for asked in lookups]] = 0.0
     return gain_s + _gain(stakes, together, alike, n_blocks, ERRORS[1:])
 
 

@@ -78,13 +78,12 @@ def test_a_plan_that_would_lose_if_it_errs_is_worth_a_sample() -> None:
 
 
 def test_plans_with_the_same_lookups_err_alike() -> None:
-    """The rival has two of three lookups: it errs by five to the power of two thirds."""
-    apart = stakes_of({"ab": (0.01, 0.1, 100), "c": (0.01, 0.14, 140)}, "ab")
-    alike = stakes_of({"ab": (0.01, 0.1, 100), "abc": (0.01, 0.14, 140)}, "ab")
-    rival = 0.01 + 0.14 * (1 - 0.86 ** (5 ** (2 / 3))) / 0.14
+    """The rival has one of its two lookups: it errs by the square root of five."""
+    apart = stakes_of({"ab": (0.01, 0.1, 100), "cd": (0.01, 0.14, 140)}, "ab")
+    alike = stakes_of({"ab": (0.01, 0.1, 100), "bc": (0.01, 0.14, 140)}, "ab")
+    rival = 0.01 + 1 - 0.86 ** (5 ** (1 / 3))
     told = 1 - math.exp(-16 * ((1 - 0.9**5) - 0.1))
-    lost = 0.01 + (1 - 0.9**5) - rival
-    assert expected_gain(alike, 16) == pytest.approx(max(0.1 * told * lost, 0.0))
+    assert expected_gain(alike, 16) == pytest.approx(0.1 * told * (0.01 + (1 - 0.9**5) - rival))
     assert expected_gain(alike, 16) < expected_gain(apart, 16)
 
 
@@ -108,6 +107,21 @@ def test_a_second_lookup_that_may_leave_little_is_worth_a_sample() -> None:
     alone = 0.1 * told * (0.001 + 0.99 * (1 - 0.9**5) - half)
     assert expected_gain(single, 16) == 0.0
     assert expected_gain(stakes, 16) == pytest.approx(alone + together)
+
+
+def test_a_third_lookup_that_may_leave_little_is_worth_a_sample_as_well() -> None:
+    """By hand: `ab` takes 10 + 400 ms of 40 % of the blocks, `abc` 50 + 400. Where all three hold
+    together a fifth as often as expected, it touches ``1 - 0.6**0.2 = 9.7 %``: 50 + 97 ms; where
+    hardly ever, 50 + 0.5. Where `ab` errs by five times too little it takes 10 + 922, and `abc`,
+    which errs by the power of two thirds, 50 + 775: not clearly less than a full replay.
+    """
+    stakes = stakes_of({"ab": (0.01, 0.4, 400), "abc": (0.05, 0.4, 400)}, "ab")
+    gain = 0.0
+    for error, weight in ((0.2, 0.1), (1e-3, 0.05)):
+        share = 1 - 0.6**error
+        gain += weight * (1 - math.exp(-16 * (0.4 - share))) * (0.41 - 0.05 - share)
+    assert expected_gain(stakes, 16) == pytest.approx(gain)
+    assert blocks_worth_sampling(stakes, BLOCK_S, 4) > 0
 
 
 def test_a_plan_of_several_lookups_is_not_doubted_twice() -> None:
