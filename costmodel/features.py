@@ -61,6 +61,8 @@ class PlanFeatures:
     closes_early: bool = False
     """Whether a match ends the searches that began within it, as AFTER MATCH SKIP PAST LAST ROW
     does."""
+    cuts_rows: bool = False
+    """Whether of the blocks read only rows in intervals are matched."""
     left_out_steps: float = 1.0
     """Steps the matcher takes for an event of the blocks that the coarse pattern map leaves out
     (`costmodel.matching`)."""

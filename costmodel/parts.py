@@ -104,6 +104,7 @@ def in_part(
         window_events=features.window_events[kept],
         density=features.density[kept],
         block_density=features.block_density[kept],
+        cuts_rows=False,  # those read through have no intervals
     )
 
 

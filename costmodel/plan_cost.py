@@ -97,14 +97,15 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
     Returns
     -------
     Estimates
-        ``cost = block * blocks + (value * attributes + predicate * predicates) * events + match *
-        steps + entry * entries + sort * n log2 n + seek * jumps``, where a jump is a stretch of
-        blocks, or several of them a lookup (`costmodel.lookups`).
+        ``cost = block * blocks + value * attributes * events + predicate * predicates * matched +
+        match * steps + entry * entries + sort * n log2 n + seek * jumps``, where a jump is a
+        stretch of blocks, or several of them a lookup (`costmodel.lookups`).
 
     Notes
     -----
-    Thesis (3.1), with the terms of ``docs/planning.md`` ("Cost and choice"). Steps are one for each
-    event read, and the further ones of the searches that are replayed.
+    Thesis (3.1), with the terms of ``docs/planning.md`` ("Cost and choice"). Matched are the events
+    read, or those of them in intervals; steps are one for each of them, and the further ones of the
+    searches that are replayed.
     """
     coverage = estimate_coverage(features, selected)
     n_stretches = coverage.stretches.sum(axis=1)
@@ -112,13 +113,17 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
     lookups = estimate_lookups(features, selected)
     index_cost = lookups_cost(lookups, candidates, parameters, keyed=features.is_keyed)
     n_blocks = np.maximum(features.segment_blocks, 1.0)
-    per_event = float(event_cost(features, parameters, np.ones(1))[0])
+    event_s = parameters.value_s * features.n_columns
     further = features.further_steps
-    # A search is open where it begins: most are, in the blocks that such a beginning picks.
-    within = np.maximum(coverage.searches, np.minimum(coverage.blocks / n_blocks, 1.0))
+    matched = read = coverage.blocks / n_blocks
+    if features.cuts_rows:
+        matched = np.minimum(coverage.share, read)
+    # A search is open where it begins: most are, in the rows that such a beginning picks.
+    within = np.maximum(coverage.searches, np.minimum(matched, 1.0))
     cost = (
         index_cost
-        + coverage.blocks @ (parameters.block_s + per_event * features.segment_events / n_blocks)
+        + coverage.blocks @ (parameters.block_s + event_s * features.segment_events / n_blocks)
+        + matching_cost(features, parameters) * (matched @ features.segment_events)
         + parameters.match_s * (within @ further)
         + parameters.seek_s * n_stretches
         + _beside_cost(
@@ -190,10 +195,13 @@ def event_cost(features: PlanFeatures, parameters: CostParameters, steps: FloatA
 
     ``steps`` and what is returned have one shape.
     """
-    columns = parameters.value_s * features.n_columns
-    return np.asarray(
-        columns + parameters.predicate_s * features.n_predicates + parameters.match_s * steps
-    )
+    without = parameters.value_s * features.n_columns + matching_cost(features, parameters)
+    return np.asarray(without + parameters.match_s * (steps - 1.0))
+
+
+def matching_cost(features: PlanFeatures, parameters: CostParameters) -> float:
+    """Return the seconds to match one event that no search goes on at: predicates and one step."""
+    return parameters.predicate_s * features.n_predicates + parameters.match_s
 
 
 def _beside_cost(

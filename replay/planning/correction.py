@@ -12,7 +12,7 @@ import numpy as np
 from costmodel.arrays import BoolArray, FloatArray, IntArray
 from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import Estimates, replay_cost
+from costmodel.plan_cost import Estimates, matching_cost
 from replay.planning.hits import BlockHits, by_place, join_block
 from replay.planning.intervals import fills_of, touched_by
 from replay.planning.plan import Condition
@@ -118,7 +118,9 @@ def correct(
     searches = np.minimum(estimates.searches * factor, 1.0)
     corrected = _with_touched(estimates, before, after, searches, n_remaining, features, parameters)
     searches = np.maximum(searches, estimates.searches)
-    worst = _with_touched(estimates, before, most, searches, n_remaining, features, parameters)
+    # What is touched besides may be matched to the last row.
+    whole = replace(features, cuts_rows=False)
+    worst = _with_touched(estimates, before, most, searches, n_remaining, whole, parameters)
     return Correction(
         events.sample,
         _with_hits(corrected, rate / np.maximum(rate_of(before), RATE_MIN), n_lookups, features),
@@ -390,16 +392,25 @@ def repriced(
     features: PlanFeatures,
     parameters: CostParameters,
 ) -> Estimates:
-    """Return estimates at what their blocks, stretches and searches cost, told what others cost."""
+    """Return estimates at what their blocks, stretches and searches cost, told what others cost.
+
+    Rows in intervals are taken to be as many for each block touched as they were.
+    """
+    further_s = parameters.match_s * float(features.further_steps.sum())
     per_block = features.remaining_events / max(features.remaining_blocks, 1.0)
-    further = float(features.further_steps.sum())
-    further_s = parameters.match_s * further
-    block_s = replay_cost(1.0, per_block, 0.0, features, parameters)
-    block_s -= further_s / max(features.remaining_blocks, 1.0)
+    block_s = parameters.block_s + parameters.value_s * features.n_columns * per_block
     cost = was.cost + (now.blocks - was.blocks) * block_s
     cost = cost + (now.stretches - was.stretches) * parameters.seek_s
-    open_now = np.maximum(now.searches, np.minimum(now.blocks / n_remaining, 1.0))
-    open_then = np.maximum(was.searches, np.minimum(was.blocks / n_remaining, 1.0))
+    matched_now, matched_then = now.blocks / n_remaining, was.blocks / n_remaining
+    if features.cuts_rows:
+        inside = was.alpha * features.n_events / max(features.remaining_events, 1.0)
+        grown = now.touched / np.maximum(was.touched, RATE_MIN)
+        matched_now = np.minimum(inside * grown, matched_now)
+        matched_then = np.minimum(inside, matched_then)
+    matched_s = matching_cost(features, parameters) * per_block * n_remaining
+    cost = cost + (matched_now - matched_then) * matched_s
+    open_now = np.maximum(now.searches, np.minimum(matched_now, 1.0))
+    open_then = np.maximum(was.searches, np.minimum(matched_then, 1.0))
     cost = cost + (open_now - open_then) * further_s
     return replace(now, cost=np.maximum(cost, was.index_cost))
 

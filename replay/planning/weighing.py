@@ -195,6 +195,7 @@ def weigh(
         closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
         n_keys=statistics.n_keys if statistics.key in shape.agreeing else 1.0,
         beside_blocks=_beside_blocks(query, statistics),
+        cuts_rows=not query.partition_by and rows_beside(query) == (0, 0),
     )
     if rates.left_out:
         left_out_steps = rates.left_out_steps(features, conditions, block_at)

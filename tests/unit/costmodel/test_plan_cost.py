@@ -142,6 +142,27 @@ def test_searches_are_open_where_the_plan_finds_their_beginning():
     assert others.searches.tolist() == [0.0, 1.0]
 
 
+def test_only_rows_in_intervals_are_charged_for_matching_where_others_are_dropped():
+    # Two lookups of a pattern that begins and ends with them: intervals of 10 events at most, so a
+    # small part of the blocks they touch.
+    given = features(density=[0.001, 0.001], window=9, n_events=100_000)
+    cut = dataclasses.replace(given, cuts_rows=True)
+    plans = np.array([[True, True], [True, False], [False, False]])
+    for price in ("block_s", "value_s", "seek_s", "entry_s"):  # read all the same
+        costs = [estimate(one, plans, weights(**{price: 1})).cost for one in (given, cut)]
+        np.testing.assert_array_equal(*costs)
+    whole, some = (estimate(one, plans, weights(predicate_s=1)) for one in (given, cut))
+    np.testing.assert_allclose(whole.cost, 2 * BLOCK * whole.blocks)
+    np.testing.assert_allclose(some.cost, 2 * 100_000 * some.alpha)
+    assert some.cost[0] < 0.1 * whole.cost[0]
+    assert some.cost[2] == whole.cost[2]  # without a lookup all that remains is matched
+    # A's searches begin where it is found, so these steps are charged whatever is dropped.
+    whole, some = (estimate(one, plans, weights(match_s=1)) for one in (given, cut))
+    dropped = BLOCK * whole.blocks - 100_000 * some.alpha
+    assert np.all(whole.cost - some.cost <= dropped * given.steps[0] * (1 + 1e-9))
+    assert whole.cost[1] - some.cost[1] == pytest.approx(dropped[1])
+
+
 def test_full_replay_costs_all_blocks_and_one_jump():
     given = whole_stream(10_000, 100, 3, 7)
     full = estimate_full(given, weights(block_s=1, value_s=2, predicate_s=3, match_s=4, seek_s=5))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from costmodel.parameters import DEFAULT_PARAMETERS
+from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, ranges_of
 from replay.planning.correction import (
     Correction,
@@ -19,6 +19,7 @@ from replay.planning.correction import (
     corrected_rate,
     lower_share,
     observe,
+    repriced,
     runs,
     upper_share,
 )
@@ -317,6 +318,20 @@ def test_more_blocks_cost_more_and_candidates_and_alpha_follow() -> None:
     assert done.pessimistic_cost[0] >= done.estimates.cost[0]
     assert done.estimates.alpha[0] > 100 / N_BLOCKS
     assert done.estimates.index_cost[0] == 0.002
+
+
+def test_rows_of_more_blocks_are_matched_as_far_as_they_lie_in_intervals() -> None:
+    """By hand: 100 blocks of 64 rows hold intervals of 200 rows; then of 300, 600 rows. Reading
+    takes 1 s a block and 0.25 s an event and column, two predicates 10 s each an event matched."""
+    given = features_of(ArrayStream({"a": np.zeros(N_EVENTS, dtype=int)}))
+    weights = CostParameters(1.0, 0.25, 10.0, 0.0, 0.0, 0.0, 0.0)
+    was = guess(100.0, n_blocks=N_BLOCKS)
+    was = replace(was, blocks=was.touched, stretches=was.touched, alpha=np.array([200 / N_EVENTS]))
+    now = replace(was, blocks=was.blocks * 3, touched=was.touched * 3)
+    read = 200 * (1.0 + 2 * 0.25 * BLOCK)
+    for cuts_rows, matched in ((True, 400), (False, 200 * BLOCK)):
+        cost = repriced(now, was, N_BLOCKS, replace(given, cuts_rows=cuts_rows), weights).cost
+        assert cost[0] - was.cost[0] == pytest.approx(read + matched * 2 * 10.0)
 
 
 def test_candidates_follow_the_blocks_but_those_of_one_lookup_are_known() -> None:

@@ -86,6 +86,18 @@ def test_keys_count_where_rows_of_a_match_agree_on_them():
     assert weighed(by_other, statistics).features.n_keys == 1.0
 
 
+def test_rows_outside_intervals_are_dropped_but_in_partitions_and_where_rows_look_around():
+    statistics = SmallStatistics(even(1000), 10, ["a"])
+    defines = [compare("=", "a", 3), compare("=", "a", 7)]
+    query = query_of(seq(A, B), defines, within=99)
+    assert weighed(query, statistics).features.cuts_rows
+    by_key = query_of(seq(A, B), defines, within=99, partition_by=("k",))
+    assert not weighed(by_key, statistics).features.cuts_rows
+    rising = compare("<", replace(attribute("a"), offset=-1), attribute("a"))
+    looking = query_of(seq(A, B), [defines[0], rising], within=99)
+    assert not weighed(looking, statistics).features.cuts_rows
+
+
 def test_match_ends_searches_only_where_the_next_begins_behind_it():
     statistics = SmallStatistics(even(100), 10, ["a"])
     query = query_of(seq(A, star(C), B), [compare("=", "a", 3), None, None], within=9)
