@@ -64,7 +64,10 @@ class Answering:
         self._query = query
         self._program = program
         self._faults = Faults()
-        self.replayed = Replay(source, program, stretches, keys, beside, spans)
+        ends_early = query.limit is not None or may_end_early(query.outer)
+        self.replayed = Replay(
+            source, program, stretches, keys, beside, spans, ends_early=ends_early
+        )
 
     @property
     def n_faults(self) -> int:

@@ -42,6 +42,9 @@ IntArray = npt.NDArray[np.int64]
 UNIT_EVENTS = 1 << 17
 """Events read and evaluated at once: large enough to hide Python calls, small enough for caches."""
 
+FIRST_EVENTS = 1 << 13
+"""Events of the first unit of a replay that may end early; each next one is twice as large."""
+
 KEPT_MAX = 0.75
 """Share of a unit's rows in replay intervals up to which leaving out the others is worth it."""
 
@@ -78,7 +81,12 @@ class Piece:
 
 
 def cut_units(
-    stretches: IntArray, bases: IntArray, unit_events: int, *, whole: bool = False
+    stretches: IntArray,
+    bases: IntArray,
+    unit_events: int,
+    *,
+    first_events: int | None = None,
+    whole: bool = False,
 ) -> list[list[Piece]]:
     """Cut stretches of blocks into units of about ``unit_events`` events. Pure.
 
@@ -90,22 +98,26 @@ def cut_units(
         First ``seq`` of each block, shape (n_blocks + 1,).
     unit_events
         A unit is closed once it holds this many events or more.
+    first_events
+        The first one holds so many, each of the next twice as many as the one before, up to
+        ``unit_events``; all of them that by default.
     whole
         Whether no stretch is cut, however long.
 
     Returns
     -------
     list of list of Piece
-        In stream order; a stretch of up to ``unit_events`` events lies within one unit, a longer
-        one may span several.
+        In stream order; a stretch of no more events than the unit it begins in lies within it, a
+        longer one may span several.
     """
     units: list[list[Piece]] = []
     unit: list[Piece] = []
-    room = unit_events
+    n_next = unit_events if first_events is None else min(first_events, unit_events)
+    room = n_next
     sizes = (bases[stretches[:, 1]] - bases[stretches[:, 0]]).tolist()
     for (first, last), n_events in zip(stretches.tolist(), sizes, strict=True):
         # One that is cut is searched in several goes, each of which copies the rows it is given.
-        is_cut = n_events > unit_events and not whole
+        is_cut = n_events > n_next and not whole
         at = first
         while at < last:
             until = last
@@ -117,7 +129,8 @@ def cut_units(
             at = until
             if room <= 0:
                 units.append(unit)
-                unit, room = [], unit_events
+                n_next = min(2 * n_next, unit_events)
+                unit, room = [], n_next
     if unit:
         units.append(unit)
     return units
@@ -142,6 +155,8 @@ class Replay:
         none, or where the stretches are the whole stream.
     spans
         Tell which rows can be part of a match, where there are no partitions; None: all of them.
+    ends_early
+        Whether the first few matches may be enough: little is read at once until they have come.
 
     Attributes
     ----------
@@ -162,11 +177,17 @@ class Replay:
         keys: KeyFilter | None = None,
         beside: Beside | None = None,
         spans: RowSpans | None = None,
+        *,
+        ends_early: bool = False,
     ) -> None:
         self._bases = source.bases
-        # Partitions are evaluated with all of a stretch at hand.
-        whole = beside is not None
-        self._units = cut_units(stretches, self._bases, UNIT_EVENTS, whole=whole)
+        self._units = cut_units(
+            stretches,
+            self._bases,
+            UNIT_EVENTS,
+            first_events=FIRST_EVENTS if ends_early else None,
+            whole=beside is not None,  # Partitions are evaluated with all of a stretch at hand.
+        )
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
         self.kept = KeptRows(KEPT_EVENTS)
         self._reader = _UnitReader(source, program, stretches, keys, beside, spans, self.kept)

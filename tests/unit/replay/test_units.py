@@ -11,10 +11,16 @@ from replay.engines.local import cut_units
 BASES = np.arange(0, 101, 10)
 
 
-def units_of(stretches: list[tuple[int, int]], unit_events: int, *, whole: bool = False):
+def units_of(
+    stretches: list[tuple[int, int]],
+    unit_events: int,
+    *,
+    first_events: int | None = None,
+    whole: bool = False,
+):
     """Return units as lists of (first block, last block, begins, ends)."""
     ranges = np.array(stretches, dtype=np.int64).reshape(-1, 2)
-    units = cut_units(ranges, BASES, unit_events, whole=whole)
+    units = cut_units(ranges, BASES, unit_events, first_events=first_events, whole=whole)
     return [[(p.first_block, p.last_block, p.begins, p.ends) for p in unit] for unit in units]
 
 
@@ -38,10 +44,30 @@ def test_no_stretch_is_cut_where_all_of_it_is_needed_at_once() -> None:
     assert units_of([(0, 1), (2, 9)], 25, whole=True) == [[(0, 1, True, True), (2, 9, True, True)]]
 
 
+def test_units_grow_from_the_first_where_few_events_may_do() -> None:
+    #  10 events, then 20, then 40 which is most: the last one has the 30 that are left
+    assert units_of([(0, 10)], 40, first_events=10) == [
+        [(0, 1, True, False)],
+        [(1, 3, False, False)],
+        [(3, 7, False, False)],
+        [(7, 10, False, True)],
+    ]
+    # A stretch no longer than the unit it begins in is not cut.
+    assert units_of([(0, 1), (2, 4), (5, 9)], 40, first_events=10) == [
+        [(0, 1, True, True)],
+        [(2, 4, True, True)],
+        [(5, 9, True, True)],
+    ]
+
+
 @pytest.mark.parametrize("unit_events", [1, 10, 25, 1000])
-def test_units_hold_every_block_once_and_in_order(unit_events: int) -> None:
+@pytest.mark.parametrize("first_events", [None, 1, 10])
+def test_units_hold_every_block_once_and_in_order(
+    unit_events: int, first_events: int | None
+) -> None:
     stretches = np.array([(0, 3), (4, 5), (6, 10)])
-    pieces = [piece for unit in cut_units(stretches, BASES, unit_events) for piece in unit]
+    units = cut_units(stretches, BASES, unit_events, first_events=first_events)
+    pieces = [piece for unit in units for piece in unit]
     blocks = [b for piece in pieces for b in range(piece.first_block, piece.last_block)]
     assert blocks == [0, 1, 2, 4, 6, 7, 8, 9]
     assert [piece.first_block for piece in pieces if piece.begins] == [0, 4, 6]
