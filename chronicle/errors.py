@@ -227,8 +227,9 @@ class CorruptBlockError(UnusableFileError, StorageError):
     _kind = "events file"
     _trouble = "cannot be read"
     _remedy = (
-        "restore it from a copy, since no answer is given without it, or leave it out with "
-        "--skip-damaged ('chronicle check' lists what is damaged)"
+        "restore it from a copy, since no answer is given without it; until then queries that are "
+        "run, not explained, leave it out under --skip-damaged ('chronicle check' lists what is "
+        "damaged)"
     )
     _permit = f"{PERMIT}, since no answer is given without it"
 

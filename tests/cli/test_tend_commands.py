@@ -233,6 +233,16 @@ def test_damaged_events_are_left_out_only_when_asked_for(command: Commands) -> N
     assert third.name in done.err
 
 
+def test_advice_on_damaged_events_holds_where_a_query_is_explained(command: Commands) -> None:
+    for events in (command.store / "s" / "events").glob("*.parquet"):
+        flip_a_byte(events)
+    for tree in (command.store / "s" / "tree").glob("*.parquet"):
+        tree.unlink()
+    done = command("query", COUNT, "--explain")
+    assert_refused(done, "restore it from a copy")
+    assert "queries that are run, not explained, leave it out under --skip-damaged" in done.err
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
