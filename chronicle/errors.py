@@ -56,6 +56,7 @@ __all__ = [
     "did_you_mean",
     "is_denied",
     "nearest",
+    "reason_of",
 ]
 
 PERMIT = "check the permissions of the file and its folders"
@@ -89,7 +90,7 @@ def is_denied(error: BaseException) -> bool:
     return isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """Return what an error of a library says, without what follows in further lines.
 
     That a file may not be used is said without its name, which the caller tells.
@@ -218,7 +219,7 @@ class UnusableFileError(ChronicleError):
     @classmethod
     def of(cls, path: Path, error: Exception) -> Self:
         """Return the error for what reading a file raised."""
-        return cls(str(path), _reason(error), denied=is_denied(error))
+        return cls(str(path), reason_of(error), denied=is_denied(error))
 
 
 class CorruptBlockError(UnusableFileError, StorageError):

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chronicle.errors import PERMIT, is_denied
+from chronicle.errors import PERMIT, is_denied, reason_of
 
 _LOG = "_delta_log"
 _HINT = "_last_checkpoint"
@@ -71,7 +71,7 @@ def audit_log(table: Path) -> LogAudit:
 
 
 def _unreadable(path: Path, error: Exception) -> LogFault:
-    what = str(error).splitlines()[0]
+    what = reason_of(error)
     if is_denied(error):
         return LogFault(path, what, PERMIT)
     return LogFault(path, what)

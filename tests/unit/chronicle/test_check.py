@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle import check, check_events, delta_log
+from chronicle import check, check_events, delta_log, log_audit
 from chronicle.block_writer import write_events, write_tree
 from chronicle.check import check_store, check_stream
 from chronicle.finding import CheckedEvents, Finding, Severity
@@ -148,6 +148,17 @@ def test_a_commit_that_is_empty_garbled_or_missing_is_found(
         commit.write_text("" if damage == "empty" else '{"add": ')
     found = [f for f in _broken(stream) if f[1] == check.LOGS]
     assert found == [("fault", check.LOGS, f"ticks/{table}/_delta_log/{1:020d}.json")]
+
+
+def test_a_commit_that_fails_to_be_read_without_a_word_is_named_by_the_error(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(_: Path) -> set[str]:
+        raise OSError
+
+    monkeypatch.setattr("chronicle.log_audit._commit_names", fail)
+    faults = log_audit.audit_log(stream.path / "events").faults
+    assert [fault.what for fault in faults] == ["OSError"] * 3  # creation, two appends
 
 
 def test_a_missing_data_file_is_found(stream: Stream):
