@@ -24,13 +24,13 @@ from chronicle.check_events import (
     FileSpan,
     check_order,
 )
-from chronicle.declared import ATTRIBUTES_FILE, read_declared
+from chronicle.declared import ATTRIBUTES_FILE, declared_tables, read_declared
 from chronicle.delta_log import TableState
 from chronicle.derived_attributes import check_derived
 from chronicle.errors import PERMIT, ChronicleError, FormatVersionError, StorageError, is_denied
 from chronicle.finding import CheckedEvents, DerivedCheck, Finding, Findings
 from chronicle.leftovers import unknown_files
-from chronicle.log_audit import LogAudit, audit_log
+from chronicle.log_audit import LogAudit, LogFault, audit_log
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.schema import check_settings, normalise_schema
 from chronicle.sealed import check_file
@@ -158,7 +158,7 @@ def _check_declared(
     """Return the names of the stream's derived attributes; none where they cannot be used."""
     names: tuple[str, ...] = ()
     try:
-        declared = read_declared(path)
+        declared = read_declared(path).derived
         check_derived(schema, declared, key=key)
         names = declared
     except ChronicleError as error:
@@ -171,8 +171,9 @@ def _check_declared(
 def _check_logs(path: Path, findings: Findings) -> _Logs:
     """Read all logs of a stream, those of derived tables first: an ingest commits them last."""
     index = path / "index"
-    tables = [f"index/{folder.name}" for folder in sorted(index.glob("[!._]*"))]
-    tables += [TREE_TABLE, QUARANTINE_TABLE, EVENTS_TABLE]
+    indexes = {f"index/{folder.name}" for folder in index.glob("[!._]*")}
+    indexes.update(declared_tables(path))  # also those that were lost with their folder
+    tables = [*sorted(indexes), TREE_TABLE, QUARANTINE_TABLE, EVENTS_TABLE]
     states: dict[str, TableState] = {}
     audits: dict[str, LogAudit] = {}
     for table in tables:
@@ -185,7 +186,7 @@ def _check_logs(path: Path, findings: Findings) -> _Logs:
             continue
         audits[table] = audit_log(path / table)
         for fault in audits[table].faults:
-            findings.fault(LOGS, fault.path, fault.what, fault.remedy)
+            findings.fault(LOGS, fault.path, fault.what, _log_remedy(table, fault))
         try:
             states[table] = delta_log.load_table(path / table)
         except StorageError as error:
@@ -198,16 +199,23 @@ def _check_logs(path: Path, findings: Findings) -> _Logs:
     return _Logs(states, audits)
 
 
+def _log_remedy(table: str, fault: LogFault) -> str:
+    """Return what to do about a log: that of a derived table is made anew with its table."""
+    is_source = table in (EVENTS_TABLE, QUARANTINE_TABLE)
+    return fault.remedy if is_source or fault.remedy == PERMIT else _REPAIR
+
+
 def _is_unmade(path: Path, table: str) -> bool:
     """Return whether a table that comes with its first use has a folder and nothing else yet.
 
-    Without its log an index is no index, and answers do not miss it; records in quarantine would
-    be missed, so the commits of the events must name none.
+    Without its log an index that is not declared is no index, and nobody misses it; records in
+    quarantine would be missed, so the commits of the events must name none.
     """
     if table in (TREE_TABLE, EVENTS_TABLE) or any((path / table / "_delta_log").glob("*.*")):
         return False
     if table != QUARANTINE_TABLE:
-        return True
+        # Read after the log was looked for: what another process drops is taken out of it first.
+        return table not in declared_tables(path)
     try:
         commits = delta_log.commits(path / EVENTS_TABLE)
     except StorageError:

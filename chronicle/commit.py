@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile, remove_written, write_tree
 from chronicle.blocks import BlockReader
+from chronicle.declared import add_declared
 from chronicle.delta_log import LoggedChange, NewFile, new_files
 from chronicle.derived import DerivedChange, DerivedFile, DerivedWriter
 from chronicle.derived_attributes import extend
@@ -348,6 +349,7 @@ def _commit_derived_files(
         if not delta_log.table_exists(path):
             found = schema if schema is not None else pq.read_schema(path / files[0].name)
             delta_log.create_table(path, found.remove_metadata(), {})
+            _declare(stream, [files[0].table])
         additions = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
         delta_log.commit_changes(
             path, add=additions, remove=removed, read_version=None, metadata={}
@@ -357,6 +359,13 @@ def _commit_derived_files(
         # in the stream, and nothing derived is missing that anybody wants.
         if all((path / file.name).exists() for file in files):
             raise
+
+
+def _declare(stream: Stream, made: Sequence[str]) -> None:
+    """Declare tables that were made, so that their loss is noticed; each stream has a tree."""
+    tables = [table for table in made if table != TREE_TABLE]
+    if tables:
+        add_declared(stream.path, tables=tables)
 
 
 def complete_derived(
@@ -393,8 +402,8 @@ def complete_derived(
     tables = {TREE_TABLE: tree_schema(stream.schema)}
     if derived is not None:
         tables |= derived.tables(stream.schema)
-    for table, schema in tables.items():
-        delta_log.create_table(stream.path / table, schema, {})
+    made = [t for t, s in tables.items() if delta_log.create_table(stream.path / t, s, {})]
+    _declare(stream, made)
     lacking = {TREE_TABLE: _without_tree(stream, counts)}
     damaged: dict[str, set[str]] = {}
     if derived is not None:

@@ -1,4 +1,4 @@
-"""Which derived attributes a stream has: a file beside its tables, since they may be added to."""
+"""Which derived attributes and tables a stream has: a file, since they may come and go."""
 
 from __future__ import annotations
 
@@ -6,28 +6,44 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from chronicle.errors import StorageError
 
 ATTRIBUTES_FILE = "attributes.json"
-"""File in a stream's folder that names its derived attributes."""
+"""File in a stream's folder that names its derived attributes and what is derived besides."""
 
 
-def read_declared(stream_dir: Path) -> tuple[str, ...]:
-    """Return the names of a stream's derived attributes, in the order they were declared.
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is derived from a stream's events, tree entries of columns aside."""
+
+    derived: tuple[str, ...] = ()
+    """Names of its derived attributes, in the order they were declared."""
+
+    tables: tuple[str, ...] = ()
+    """Tables that a ``DerivedWriter`` keeps, relative to the stream's folder: ``index/price``.
+    They say so themselves while they are there; the list tells of those that were lost."""
+
+
+def read_declared(stream_dir: Path) -> Declared:
+    """Return what is declared of a stream.
 
     Raises
     ------
     StorageError
-        If the file that names them cannot be read.
+        If the file that says it cannot be read.
     """
     path = stream_dir / ATTRIBUTES_FILE
     try:
-        names = json.loads(path.read_text(encoding="utf-8"))["derived"]
+        found = json.loads(path.read_text(encoding="utf-8"))
+        # Older files name no tables.
+        names, tables = found["derived"], found.get("tables", [])
     except FileNotFoundError:
-        return ()
+        return Declared()
     except PermissionError as error:
         raise StorageError(
             f"file '{path}' of derived attributes may not be read ({error.strerror}); check its "
@@ -35,39 +51,73 @@ def read_declared(stream_dir: Path) -> tuple[str, ...]:
         ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _damaged(path, str(error)) from error
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise _damaged(path, "it names no list of attributes")
-    return tuple(names)
+    for listed, what in ((names, "attributes"), (tables, "tables")):
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise _damaged(path, f"it names no list of {what}")
+    return Declared(tuple(names), tuple(tables))
 
 
-def write_declared(stream_dir: Path, names: Sequence[str]) -> None:
-    """Name a stream's derived attributes; the file is whole or not there."""
+def declared_tables(stream_dir: Path | str) -> tuple[str, ...]:
+    """Return the declared tables; none where the file is damaged, as snapshots and check say."""
+    try:
+        return read_declared(Path(stream_dir)).tables
+    except StorageError:
+        return ()
+
+
+def write_declared(stream_dir: Path, declared: Declared) -> None:
+    """Declare what is derived of a stream; the file is whole or not there."""
     path = stream_dir / ATTRIBUTES_FILE
     draft = stream_dir / f".{ATTRIBUTES_FILE}.{uuid.uuid4().hex}"
     try:
-        draft.write_text(json.dumps({"derived": list(names)}) + "\n", encoding="utf-8")
+        draft.write_text(json.dumps(asdict(declared)) + "\n", encoding="utf-8")
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def add_declared(stream_dir: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """Add to the names of a stream's derived attributes; returns all.
+def add_declared(
+    stream_dir: Path, *, derived: Sequence[str] = (), tables: Sequence[str] = ()
+) -> None:
+    """Add to what is declared of a stream.
 
     Raises
     ------
     StorageError
-        If the file that names them cannot be read.
+        If the file that says it cannot be read.
     """
-    folder = os.open(stream_dir, os.O_RDONLY)
-    try:
-        # Two processes may add at once; the lock ends with the descriptor.
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    with _locked(stream_dir):
         known = read_declared(stream_dir)
-        wanted = tuple(dict.fromkeys((*known, *names)))
+        wanted = Declared(
+            tuple(dict.fromkeys((*known.derived, *derived))),
+            tuple(dict.fromkeys((*known.tables, *tables))),
+        )
         if wanted != known:
             write_declared(stream_dir, wanted)
-        return wanted
+
+
+def drop_declared(stream_dir: Path, table: str) -> None:
+    """Take a table out of what is declared of a stream.
+
+    Raises
+    ------
+    StorageError
+        If the file that says it cannot be read.
+    """
+    with _locked(stream_dir):
+        known = read_declared(stream_dir)
+        if table in known.tables:
+            left = tuple(name for name in known.tables if name != table)
+            write_declared(stream_dir, replace(known, tables=left))
+
+
+@contextmanager
+def _locked(stream_dir: Path) -> Iterator[None]:
+    """Let one process at a time change the file; the lock ends with the descriptor."""
+    folder = os.open(stream_dir, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(folder)
 
@@ -87,16 +137,17 @@ class FollowedDeclaration:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the file if it changed; return whether it did."""
+        """Read the file if it changed; return whether it says anything else of attributes."""
         stamp = self._look()
         if stamp == self._stamp:
             return False
         self._stamp = stamp
+        before = self.names, self.fault
         try:
-            self.names, self.fault = read_declared(self._stream_dir), None
+            self.names, self.fault = read_declared(self._stream_dir).derived, None
         except StorageError as error:
             self.names, self.fault = (), str(error)
-        return True
+        return before != (self.names, self.fault)
 
     def _look(self) -> tuple[int, int, int] | None:
         try:

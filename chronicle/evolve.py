@@ -125,7 +125,7 @@ def add_derived(stream: Stream, names: Sequence[str]) -> tuple[str, ...]:
     found = tuple(
         derived.name for derived in check_derived(stream.schema, names, key=stream.settings.key)
     )
-    add_declared(stream.path, found)
+    add_declared(stream.path, derived=found)
     stream.refresh()
     return found
 

@@ -108,7 +108,7 @@ def _list_log(log: Path) -> tuple[dict[int, Path], dict[int, list[Path]]]:
 def _gaps(log: Path, commits: list[int], checkpoints: list[int]) -> Iterator[LogFault]:
     """Yield the commits that are missing; those before a checkpoint may be cleaned up."""
     if not commits:
-        yield LogFault(log, "it holds no commit")
+        yield LogFault(log, "it holds no commit" if log.is_dir() else "the log of a table is gone")
         return
     if commits[0] > 0 and not any(version >= commits[0] - 1 for version in checkpoints):
         path = log / f"{commits[0] - 1:020d}.json"

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from chronicle import config, delta_log
 from chronicle.block_writer import EVENTS_TABLE
-from chronicle.check import COMMITTED, LEFTOVERS, LOGS, MARKER, check_stream
+from chronicle.check import COMMITTED, DECLARED, LEFTOVERS, LOGS, MARKER, check_stream
 from chronicle.check_events import SQUARES
 from chronicle.commit import OPERATION, complete_derived
+from chronicle.declared import add_declared
 from chronicle.derived import DerivedWriter
 from chronicle.finding import DerivedCheck, Finding, faults_of
 from chronicle.log_audit import stale_hint
@@ -126,7 +127,11 @@ def repair_stream(
     broken = _broken_events(path, left)
     # Runs are named like their data file: one written anew may take the place of a leftover.
     removed = _remove_leftovers(path, findings, leftover_age)
-    n_written = complete_derived(Stream(path.name, path), derived, skip=broken)
+    opened = Stream(path.name, path)
+    n_written = complete_derived(opened, derived, skip=broken)
+    if derived is not None and not any(fault.invariant == DECLARED for fault in left):
+        # Tables that were made before they were declared.
+        add_declared(path, tables=list(derived.tables(opened.schema)))
     tables = [f"{path.name}/{table}" for table in replaced]
     return RepairReport((*tables, *sorted(damaged)), n_written, (*hints, *removed), left)
 
@@ -197,6 +202,7 @@ def _replace_tables(
         delta_log.create_table(fresh, schemas[table], {})
         if (path / table).exists():
             (path / table).rename(aside)
+        (path / table).parent.mkdir(exist_ok=True)  # it may be gone with all indexes
         fresh.rename(path / table)
         shutil.rmtree(aside, ignore_errors=True)
     return broken

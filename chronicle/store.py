@@ -15,7 +15,7 @@ import pyarrow as pa
 from chronicle import config, delta_log
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
-from chronicle.declared import ATTRIBUTES_FILE, FollowedDeclaration, write_declared
+from chronicle.declared import ATTRIBUTES_FILE, Declared, FollowedDeclaration, write_declared
 from chronicle.delta_log import Commit, FollowedTable, TableState
 from chronicle.derived_attributes import check_derived
 from chronicle.errors import (
@@ -191,7 +191,7 @@ class Store:
             delta_log.create_table(path / TREE_TABLE, tree_schema(stored), {})
             derived = check_derived(stored, settings.derived, key=settings.key)
             if derived or (path / ATTRIBUTES_FILE).exists():  # a crash before may have left one
-                write_declared(path, [attribute.name for attribute in derived])
+                write_declared(path, Declared(tuple(attribute.name for attribute in derived)))
         # The events table comes last: with it the stream exists.
         properties = settings.to_properties()
         properties |= {} if lineage is None else lineage.to_properties()

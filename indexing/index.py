@@ -410,7 +410,10 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
             tables[attribute] = RunTable(state.version, names)
         except StorageError as error:
             tables[attribute] = RunTable(version=-1, names=())
-            faults.append(f"the runs of index '{attribute}' are not known: {error}")
+            faults.append(
+                f"the runs of index '{attribute}' are not known ({error}); answers stay right "
+                "without them, 'chronicle repair' writes them anew"
+            )
     opened = IndexSet(snapshot, tables, faults)
     if not faults:
         _sets.put(key, opened)

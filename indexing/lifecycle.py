@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from chronicle import delta_log
 from chronicle.commit import OPERATION, commit_tidy
+from chronicle.declared import add_declared, drop_declared
 from chronicle.delta_log import new_files
 from chronicle.derived import DerivedChange, DerivedFile
 from chronicle.derived_attributes import find_derived
@@ -145,6 +146,7 @@ def create_index(
         table: delta_log.create_table(stream.path / table, schema, {})
         for table, schema in writer.tables(stream.schema).items()
     }
+    add_declared(stream.path, tables=list(created))
     files = {file.name: file.n_events for file in stream.snapshot().files}
     listed = writer.listed(stream.path, files, deep=True)
     lacking = {
@@ -249,12 +251,16 @@ def drop_index(stream: Stream, attribute: str) -> int:
     folder = stream.path / INDEX_FOLDER
     gone = folder / f"{DROPPED_PREFIX}{uuid.uuid4().hex}"
     names = (stream.schema.names, stream.settings.derived)
+    known = indexed_attributes(stream.path, *names)
     is_index = names_attribute(*names, attribute) and names_folder(attribute)
-    if not is_index or not (folder / attribute).is_dir():
-        known = indexed_attributes(stream.path, *names)
+    is_there = is_index and (folder / attribute).is_dir()
+    if not is_there and attribute not in known:
         raise UnknownIndexError(attribute, candidates=known)
+    # Before the folder goes: what is dropped must never look lost, or repair would bring it back.
+    drop_declared(stream.path, index_table(attribute))
     try:
-        (folder / attribute).rename(gone)
+        if is_there:
+            (folder / attribute).rename(gone)
         n_bytes = 0
         # What a crash in the middle of an earlier drop left is deleted too.
         for dropped in folder.glob(f"{DROPPED_PREFIX}*"):

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from chronicle import delta_log
+from chronicle.declared import declared_tables
 from indexing.attributes import names_attribute
 
 INDEX_FOLDER = "index"
@@ -52,7 +53,7 @@ def is_of_one_file(run: str) -> bool:
 def indexed_attributes(
     stream_dir: Path | str, columns: Collection[str], derived: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return what has an index table, sorted; lists one folder.
+    """Return what has an index table, or had one that was lost, sorted; lists one folder.
 
     Parameters
     ----------
@@ -64,7 +65,9 @@ def indexed_attributes(
     """
     folder = f"{stream_dir}/{INDEX_FOLDER}"
     named = index_folders(stream_dir, columns, derived)
-    return tuple(name for name in named if delta_log.table_exists(f"{folder}/{name}"))
+    there = {name for name in named if delta_log.table_exists(f"{folder}/{name}")}
+    declared = [table.removeprefix(f"{INDEX_FOLDER}/") for table in declared_tables(stream_dir)]
+    return tuple(sorted(there.union(n for n in declared if names_attribute(columns, derived, n))))
 
 
 def index_folders(

@@ -15,6 +15,7 @@ from chronicle import delta_log
 from chronicle.append import Late
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.composite_names import composite_parts
+from chronicle.declared import declared_tables
 from chronicle.derived import DerivedWriter
 from chronicle.derived_attributes import canonical_names, check_derived
 from chronicle.errors import SchemaError, SourceError, did_you_mean
@@ -239,7 +240,7 @@ def _check_settings(name: str, settings: StreamSettings, options: IngestOptions)
 
 
 def to_attributes(stream: Stream, options: IngestOptions) -> tuple[str, ...]:
-    """Return what is to be indexed: what the stream has index tables for, and what is asked."""
+    """Return what is to be indexed: what the stream has, or lost, index tables for, and asked."""
     folder = stream.path / "index"
     found = sorted(folder.iterdir()) if folder.is_dir() else []
     tables = [
@@ -247,7 +248,8 @@ def to_attributes(stream: Stream, options: IngestOptions) -> tuple[str, ...]:
         for table in found
         if not table.name.startswith(".") and delta_log.table_exists(table)
     ]
-    return tuple(dict.fromkeys((*tables, *options.index)))
+    declared = [table.removeprefix("index/") for table in declared_tables(stream.path)]
+    return tuple(dict.fromkeys((*tables, *declared, *options.index)))
 
 
 def to_writer(

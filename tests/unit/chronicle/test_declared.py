@@ -15,7 +15,7 @@ from chronicle.append import append
 from chronicle.block_writer import write_tree
 from chronicle.check import DECLARED, check_store
 from chronicle.commit import complete_derived
-from chronicle.declared import add_declared, read_declared
+from chronicle.declared import Declared, add_declared, drop_declared, read_declared
 from chronicle.errors import SchemaError, StorageError, StreamExistsError
 from chronicle.evolve import add_column, add_derived
 from chronicle.finding import Severity
@@ -35,7 +35,7 @@ def make(path: Path, *derived: str) -> tuple[Store, Stream]:
 
 def named(store: Store) -> list[str]:
     found = json.loads((store.path / "s" / "attributes.json").read_text())
-    assert list(found) == ["derived"]
+    assert (list(found), found["tables"]) == (["derived", "tables"], [])
     names: list[str] = found["derived"]
     return names
 
@@ -93,9 +93,25 @@ def test_renamed_stream_derives_what_it_did(tmp_path: Path):
 def test_attributes_declared_at_once_are_all_kept(tmp_path: Path):
     names = [f"delta(c{i})" for i in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: add_declared(tmp_path, [name]), names))
-    assert sorted(read_declared(tmp_path)) == sorted(names)
+        list(pool.map(lambda name: add_declared(tmp_path, derived=[name]), names))
+    assert sorted(read_declared(tmp_path).derived) == sorted(names)
     assert [path.name for path in tmp_path.iterdir()] == ["attributes.json"]
+
+
+def test_tables_are_declared_beside_attributes_and_taken_out_alone(tmp_path: Path):
+    add_declared(tmp_path, derived=["delta(x)"], tables=["index/x", "index/n"])
+    add_declared(tmp_path, tables=["index/x", "index/t"])
+    drop_declared(tmp_path, "index/n")
+    drop_declared(tmp_path, "index/never")
+    assert read_declared(tmp_path) == Declared(("delta(x)",), ("index/x", "index/t"))
+
+
+def test_tables_declared_leave_a_stream_that_follows_the_attributes_as_it_is(tmp_path: Path):
+    _, stream = make(tmp_path, "delta(x)")
+    append(stream, EVENTS)
+    before = stream.snapshot()
+    add_declared(stream.path, tables=["index/x"])
+    assert stream.snapshot() is before
 
 
 def test_bounds_are_known_but_for_blocks_with_open_events(tmp_path: Path):
@@ -191,7 +207,17 @@ def test_derived_attribute_has_neither_events_nor_aggregates(tmp_path: Path):
         snapshot.bounds("delta(n)")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"derived": "delta(x)"}', '{"derived": [1]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"derived": "delta(x)"}',
+        '{"derived": [1]}',
+        '{"derived": [], "tables": "index/x"}',
+    ],
+)
 def test_damaged_file_is_named_and_costs_no_answer(tmp_path: Path, text: str):
     store, stream = make(tmp_path, "delta(x)")
     append(stream, EVENTS)

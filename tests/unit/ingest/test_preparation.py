@@ -11,10 +11,18 @@ import pyarrow as pa
 import pytest
 
 from chronicle.append import append
+from chronicle.declared import add_declared
 from chronicle.errors import SchemaError, SourceError, StorageError
 from chronicle.ingest import IngestOptions, follow
 from chronicle.ingest.checkpoint import default_place, last_batch, last_committed, open_checkpoint
-from chronicle.ingest.preparation import Checksums, Request, check_options, prepare, to_units
+from chronicle.ingest.preparation import (
+    Checksums,
+    Request,
+    check_options,
+    prepare,
+    to_attributes,
+    to_units,
+)
 from chronicle.ingest.sources import find_sources
 from chronicle.settings import StreamSettings
 from chronicle.source_memory import Source, read_source, taken, to_transactions
@@ -55,6 +63,11 @@ def test_sources_left_are_those_not_taken(stream: Stream) -> None:
     take(stream, a)
     assert left(request(stream), [a, b]) == ["b.parquet"]
     assert left(request(stream, again=True), [a, b]) == ["a.parquet", "b.parquet"]
+
+
+def test_indexes_that_were_lost_are_written_with_those_asked_for(stream: Stream) -> None:
+    add_declared(stream.path, tables=["index/n"])
+    assert to_attributes(stream, IngestOptions(time="t", index=("pad",))) == ("n", "pad")
 
 
 def test_source_that_changed_is_an_error_only_under_its_own_path(stream: Stream) -> None:
