@@ -14,6 +14,7 @@ from cli.show import INTERRUPTED, say
 _ENDED_EARLY = {
     "calibrate": "interrupted; the weights are as they were",
     "replay": None,
+    **dict.fromkeys(("streams", "describe", "history", "stats", "check"), "interrupted"),
 }
 """What is said of commands that commit nothing; None where they have said it themselves."""
 

@@ -347,3 +347,9 @@ def test_interrupted_command_says_what_became_of_it(command: Commands) -> None:
     assert done.err == (
         "interrupted; every commit is whole or not there, 'chronicle history' lists them\n"
     )
+
+
+def test_interrupted_command_that_only_reads_says_nothing_of_commits(command: Commands) -> None:
+    with patch("chronicle.describe.describe_stream", side_effect=KeyboardInterrupt):
+        done = command("describe", "s")
+    assert (done.code, done.err) == (130, "interrupted\n")
