@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,7 +26,7 @@ AgainOption = Annotated[
     bool, typer.Option("--again", help="Take files again that were taken before.")
 ]
 DeriveOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--derive",
         help="Derived attributes of a new stream, as 'delta(speed)', and summaries by key, as "
@@ -44,9 +45,10 @@ _UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?(?:\s+|$)")
 
 
-def names(text: str | None) -> tuple[str, ...]:
-    """Split a comma-separated option."""
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+def names(given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names that an option lists, separated by commas or given again."""
+    parts = (part.strip() for text in given or () for part in text.split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def duration(text: str, *, hint: str) -> dt.timedelta:

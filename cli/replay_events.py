@@ -39,7 +39,7 @@ def replay(
         str | None, typer.Option("--where", help="Only events that satisfy this condition.")
     ] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", help="Only these columns, as a,b.")
+        list[str] | None, typer.Option("--columns", help="Only these columns, as a,b.")
     ] = None,
     param: Annotated[
         list[str] | None, typer.Option("--param", help="Value of :name, as name=value.")

@@ -29,7 +29,7 @@ def stats(
         str | None, typer.Option("--to", help="Time before which to end; to the end.")
     ] = None,
     attribute: Annotated[
-        str | None, typer.Option("--attribute", help="Only these columns, as a,b.")
+        list[str] | None, typer.Option("--attribute", help="Only these columns, as a,b.")
     ] = None,
     histogram: Annotated[
         bool, typer.Option("--histogram", help="Draw events (or a column's mean) over time.")
@@ -80,7 +80,7 @@ def stats(
         _draw(drawn, snapshot)
 
 
-def _of_mean(snapshot: Snapshot, attribute: str | None) -> str | None:
+def _of_mean(snapshot: Snapshot, attribute: list[str] | None) -> str | None:
     """Return the column whose means are drawn: the one of numbers that was named."""
     from chronicle.stats import has_mean
 

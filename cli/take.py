@@ -27,7 +27,8 @@ def ingest(
     stream: Annotated[str, typer.Option("--stream", help="Stream to append to or create.")],
     time: Annotated[str, typer.Option("--time", help="Column with the time of the event.")],
     index: Annotated[
-        str | None, typer.Option("--index", help="Attributes to index, as A,B; together, A+B.")
+        list[str] | None,
+        typer.Option("--index", help="Attributes to index, as A,B; together, A+B."),
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", help="Column that tells the stream's objects apart.")
@@ -121,7 +122,7 @@ def append(
         str | None, typer.Option("--time", help="Time column of a stream that is new.")
     ] = None,
     index: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option("--index", help="Attributes to index in a new stream, as A,B; together, A+B."),
     ] = None,
     key: Annotated[

@@ -174,11 +174,13 @@ def test_new_stream_needs_its_time_column(command: Commands, tmp_path: Path) -> 
     assert "new" not in open_store(command.store).stream_names()
 
 
+@pytest.mark.parametrize("listed", [("a,k+a",), ("a", "k+a"), ("a, a", "k+a,a")])
 def test_new_stream_has_the_indexes_and_the_key_it_was_made_with(
-    command: Commands, tmp_path: Path
+    command: Commands, tmp_path: Path, listed: tuple[str, ...]
 ) -> None:
     path = write(tmp_path / "new.csv", "t,a,k\n1,7,x\n2,8,y\n")
-    made = ("--stream", "fresh", "--time", "t", "--index", "a,k+a", "--key", "k")
+    indexes = [word for names in listed for word in ("--index", names)]
+    made = ("--stream", "fresh", "--time", "t", *indexes, "--key", "k")
     done = command("append", path, *made)
     assert done.code == 0
     stream = open_store(command.store).stream("fresh")
