@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,8 +75,7 @@ def open_spark(
         yield SparkLease(to_own_session(running), started=False, log_file=log_file)
         return
     check_java(os.environ)
-    with _interrupt_handler_kept():
-        spark = start_spark(master, log_file=log_file, is_small=is_small)
+    spark = _start_out_of_reach(master, log_file=log_file, is_small=is_small)
     try:
         yield SparkLease(spark, started=True, log_file=log_file)
     finally:
@@ -127,8 +127,36 @@ def to_configuration(master: str, *, n_cores: int) -> dict[str, str]:
     return settings
 
 
-def start_spark(master: str, *, log_file: Path, is_small: bool) -> SparkSession:
+def _start_out_of_reach(master: str, *, log_file: Path, is_small: bool) -> SparkSession:
+    """Start Spark where no interrupt breaks into it; one that comes meanwhile ends the JVM.
+
+    In a thread of its own: a JVM whose first words were not awaited would go on alone, py4j prints
+    what an interrupt does to its calls, and PySpark puts in the main thread a handler of Ctrl-C
+    that calls into a connection in use and outlives the session. ``collect_rows`` cancels what an
+    interrupt leaves running.
+    """
+    unwanted = threading.Event()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        started = pool.submit(
+            start_spark, master, log_file=log_file, is_small=is_small, unwanted=unwanted
+        )
+        try:
+            return started.result()
+        except KeyboardInterrupt:
+            with _nothing_logged():
+                unwanted.set()
+                _end_jvm()
+                wait([started])
+                _forget_gateway()
+            raise
+
+
+def start_spark(
+    master: str, *, log_file: Path, is_small: bool, unwanted: threading.Event
+) -> SparkSession:
     """Start a JVM whose output goes to ``log_file`` and a session in it.
+
+    ``unwanted`` is set when the JVM is to end as soon as it can be told so.
 
     Raises
     ------
@@ -155,6 +183,8 @@ def start_spark(master: str, *, log_file: Path, is_small: bool) -> SparkSession:
             # A gateway of our own, because only here can the JVM's output be sent elsewhere.
             gateway = launch_gateway(configuration, {"stdout": log, "stderr": log})
             SparkContext._ensure_initialized(gateway=gateway)
+            if unwanted.is_set():
+                raise KeyboardInterrupt
             builder = SparkSession.builder
             for name, value in settings.items():
                 builder = builder.config(name, value)
@@ -180,6 +210,15 @@ def stop_spark(spark: SparkSession) -> None:
     with suppress(Exception):
         spark.stop()
     _forget_gateway()
+
+
+def _end_jvm() -> None:
+    """Send the JVM behind PySpark its end, if it is known by now; it clears up."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        process.terminate()
 
 
 def _forget_gateway() -> None:
@@ -210,18 +249,17 @@ def _first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def _interrupt_handler_kept() -> Iterator[None]:
-    """Put back what Ctrl-C does: PySpark's handler calls into a JVM connection that may be in use.
-
-    It also outlives its session. ``collect_rows`` cancels what an interrupt leaves running.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT) if is_main else None
+def _nothing_logged() -> Iterator[None]:
+    """Keep from the terminal what py4j logs, as root, of calls that end with their JVM."""
+    root, before = logging.getLogger(), logging.root.manager.disable
+    silent = logging.NullHandler()
+    root.addHandler(silent)  # where there is none, logging makes one that prints, for good
+    logging.disable()
     try:
         yield
     finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        logging.disable(before)
+        root.removeHandler(silent)
 
 
 @contextmanager

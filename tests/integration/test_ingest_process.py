@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SCRIPT = """
 import os, signal, sys
+from contextlib import suppress
 from pathlib import Path
 from chronicle.ingest import IngestOptions, ingest
 from chronicle.store import open_store
@@ -90,3 +92,67 @@ def test_killed_and_interrupted_ingests_are_silent_and_change_nothing(
     ingest(store, "s", [tmp_path / "2.parquet"], IngestOptions(time="t"))
     assert read_times(store) == [*range(10), *range(20, 30)]
     assert not list(store.path.glob(".ingest-*"))
+
+
+STARTING = """
+import os, signal, sys, threading
+import pyspark.java_gateway
+from pyspark import SparkContext
+from cli import main
+
+def press_soon():
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+def interrupted(call):
+    def begin(*args, **kwargs):
+        press_soon()
+        return call(*args, **kwargs)
+    return begin
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if os.environ["MOMENT"] == "launch":
+    pyspark.java_gateway.launch_gateway = interrupted(pyspark.java_gateway.launch_gateway)
+else:
+    SparkContext._initialize_context = interrupted(SparkContext._initialize_context)
+main()
+"""
+
+
+def processes_of(session: int) -> list[str]:
+    """Return the names of the processes of a session that have not ended."""
+    names = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # ended by now
+            name, rest = stat.read_text().rsplit(")", 1)
+            state, _, _, of = rest.split()[:4]
+            if int(of) == session and state != "Z":
+                names.append(name)
+    return names
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are listed elsewhere")
+@pytest.mark.parametrize("moment", ["launch", "context"])
+def test_ctrl_c_while_spark_starts_is_one_line_and_leaves_no_jvm_and_no_store(
+    tmp_path: Path, moment: str
+) -> None:
+    pq.write_table(pa.table({"t": pa.array(range(10), pa.int64())}), tmp_path / "0.parquet")
+    words = ["ingest", "0.parquet", "--store", "store", "--stream", "s", "--time", "t"]
+    # Into a file: a JVM that is left would keep a pipe open, and its end would be waited for.
+    with (
+        (tmp_path / "said").open("wb") as said,
+        subprocess.Popen(
+            [sys.executable, "-c", STARTING, *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "MOMENT": moment},
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        ) as process,
+    ):
+        assert process.wait(timeout=120) == 130
+    assert processes_of(process.pid) == []
+    assert (tmp_path / "said").read_text() == (
+        "interrupted; every commit is whole or not there, 'chronicle history' lists them\n"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.parquet", "said"]
