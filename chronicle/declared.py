@@ -6,8 +6,7 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -86,14 +85,13 @@ def add_declared(
     StorageError
         If the file that says it cannot be read.
     """
-    with _locked(stream_dir):
-        known = read_declared(stream_dir)
-        wanted = Declared(
+    _change(
+        stream_dir,
+        lambda known: Declared(
             tuple(dict.fromkeys((*known.derived, *derived))),
             tuple(dict.fromkeys((*known.tables, *tables))),
-        )
-        if wanted != known:
-            write_declared(stream_dir, wanted)
+        ),
+    )
 
 
 def drop_declared(stream_dir: Path, table: str) -> None:
@@ -104,20 +102,21 @@ def drop_declared(stream_dir: Path, table: str) -> None:
     StorageError
         If the file that says it cannot be read.
     """
-    with _locked(stream_dir):
-        known = read_declared(stream_dir)
-        if table in known.tables:
-            left = tuple(name for name in known.tables if name != table)
-            write_declared(stream_dir, replace(known, tables=left))
+    _change(
+        stream_dir,
+        lambda known: replace(known, tables=tuple(t for t in known.tables if t != table)),
+    )
 
 
-@contextmanager
-def _locked(stream_dir: Path) -> Iterator[None]:
-    """Let one process at a time change the file; the lock ends with the descriptor."""
+def _change(stream_dir: Path, to_wanted: Callable[[Declared], Declared]) -> None:
+    """Write what is wanted by what is declared, if it differs; one process at a time does."""
     folder = os.open(stream_dir, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
+        fcntl.flock(folder, fcntl.LOCK_EX)  # it ends with the descriptor
+        known = read_declared(stream_dir)
+        wanted = to_wanted(known)
+        if wanted != known:
+            write_declared(stream_dir, wanted)
     finally:
         os.close(folder)
 
