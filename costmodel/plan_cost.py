@@ -115,9 +115,9 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
     n_blocks = np.maximum(features.segment_blocks, 1.0)
     event_s = parameters.value_s * features.n_columns
     further = features.further_steps
-    matched = read = coverage.blocks / n_blocks
+    matched = coverage.blocks / n_blocks
     if features.cuts_rows:
-        matched = np.minimum(coverage.share, read)
+        matched = np.minimum(coverage.share, matched)
     # A search is open where it begins: most are, in the rows that such a beginning picks.
     within = np.maximum(coverage.searches, np.minimum(matched, 1.0))
     cost = (

@@ -78,7 +78,7 @@ def test_a_plan_that_would_lose_if_it_errs_is_worth_a_sample() -> None:
 
 
 def test_plans_with_the_same_lookups_err_alike() -> None:
-    """The rival has one of its two lookups: it errs by the square root of five."""
+    """The two plans share one of their three lookups: the rival errs by the cube root of five."""
     apart = stakes_of({"ab": (0.01, 0.1, 100), "cd": (0.01, 0.14, 140)}, "ab")
     alike = stakes_of({"ab": (0.01, 0.1, 100), "bc": (0.01, 0.14, 140)}, "ab")
     rival = 0.01 + 1 - 0.86 ** (5 ** (1 / 3))
