@@ -10,7 +10,7 @@ from typing import Any
 import typer.main
 from typer.testing import CliRunner
 
-from cli.app import app
+from replay.console.app import app
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 

@@ -19,10 +19,10 @@ from chronicle import Store, StreamSettings, create_store, open_store
 from chronicle.block_writer import write_ordered
 from chronicle.commit import commit_files
 from chronicle.schema import normalise_schema
-from cli.app import app
 from datasets import crimes, synthetic
 from datasets.tour import INDEXES, ROBBERY_TO_CAR_THEFT
 from indexing import RunWriter
+from replay.console.app import app
 from replay.language import bind_query, parse_query
 from replay.language.bound import BoundPatternQuery
 from replay.language.select_syntax import streams_of

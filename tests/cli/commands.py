@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import main
+from replay.console.app import main
 
 
 @dataclass(frozen=True)

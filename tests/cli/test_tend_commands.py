@@ -255,7 +255,7 @@ def test_advice_on_damaged_events_holds_where_a_query_is_explained(command: Comm
     ],
 )
 def test_duration_is_read_in_words(text: str, seconds: int) -> None:
-    from cli.options import duration
+    from replay.console.options import duration
 
     assert duration(text, hint="--retain").total_seconds() == seconds
 

@@ -98,7 +98,7 @@ STARTING = """
 import os, signal, sys, threading
 import pyspark.java_gateway
 from pyspark import SparkContext
-from cli import main
+from replay.console.app import main
 
 def press_soon():
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import JsonOption, StoreOption, store_of
-from cli.show import print_table, say
-from cli.startup import keep_heavy_libraries_out
+from replay.console.options import JsonOption, StoreOption, store_of
+from replay.console.show import print_table, say
+from replay.console.startup import keep_heavy_libraries_out
 
 if TYPE_CHECKING:
     from replay.calibration.measure import Calibration

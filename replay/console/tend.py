@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chronicle.errors import StorageError, StreamNotFoundError
-from cli.options import (
+from replay.console.options import (
     JsonOption,
     SparkOption,
     StoreOption,
@@ -21,7 +21,7 @@ from cli.options import (
     store_of,
     stream_of,
 )
-from cli.show import say
+from replay.console.show import say
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

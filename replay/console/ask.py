@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from chronicle.errors import StorageError
-from cli.options import JsonOption, StoreOption, StreamArgument, stream_of
-from cli.show import own_name, print_result, print_rows, print_table, say
-from cli.startup import keep_heavy_libraries_out
+from replay.console.options import JsonOption, StoreOption, StreamArgument, stream_of
+from replay.console.show import own_name, print_result, print_rows, print_table, say
+from replay.console.startup import keep_heavy_libraries_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,8 +135,8 @@ def demo(
 
     Example: chronicle demo
     """
-    from datasets.tour import run_tour
-
+    # The tour belongs to the checkout, beside the data it shows; it stands above this room.
+    run_tour = import_module("datasets.tour").run_tour
     run_tour(store, command=own_name(), say=say, show=print_result)
 
 

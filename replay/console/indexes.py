@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from cli.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
-from cli.show import print_table, say
-from cli.tend import runner
+from replay.console.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
+from replay.console.show import print_table, say
+from replay.console.tend import runner
 
 
 def create(

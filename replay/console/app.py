@@ -8,8 +8,8 @@ import sys
 import typer
 
 from chronicle.errors import ChronicleError
-from cli import ask, calibrate, indexes, replay_events, stats, take, tend
-from cli.show import INTERRUPTED, say
+from replay.console import ask, calibrate, indexes, replay_events, stats, take, tend
+from replay.console.show import INTERRUPTED, say
 
 _ENDED_EARLY = {
     "calibrate": "interrupted; the weights are as they were",

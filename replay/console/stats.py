@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import JsonOption, StoreOption, StreamArgument, names, stream_of
-from cli.show import print_table
+from replay.console.options import JsonOption, StoreOption, StreamArgument, names, stream_of
+from replay.console.show import print_table
 
 if TYPE_CHECKING:
     from chronicle import Snapshot

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.ask import check_target, parameters
-from cli.options import StoreOption, StreamArgument, names, store_of
-from cli.show import INTERRUPTED, say
-from cli.startup import keep_heavy_libraries_out
+from replay.console.ask import check_target, parameters
+from replay.console.options import StoreOption, StreamArgument, names, store_of
+from replay.console.show import INTERRUPTED, say
+from replay.console.startup import keep_heavy_libraries_out
 
 if TYPE_CHECKING:
     import pyarrow as pa

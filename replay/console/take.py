@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import (
+from replay.console.options import (
     AgainOption,
     DeriveOption,
     LateOption,
@@ -17,8 +17,8 @@ from cli.options import (
     lateness,
     names,
 )
-from cli.show import say
-from cli.startup import keep_heavy_libraries_out
+from replay.console.show import say
+from replay.console.startup import keep_heavy_libraries_out
 
 
 def ingest(
