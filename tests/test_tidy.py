@@ -83,6 +83,9 @@ def test_module_is_short_and_says_its_job(path):
 def test_package_file_only_re_exports(path):
     allowed = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Expr)
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if name_of(path) == "chronicle/__init__.py" and isinstance(node, ast.If):
+            assert ast.unparse(node.test) == "TYPE_CHECKING"  # the types of the one door
+            continue
         assert isinstance(node, allowed), f"line {node.lineno}: code belongs in a module"
         if isinstance(node, ast.Assign | ast.AnnAssign):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
