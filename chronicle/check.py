@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle import config, delta_log
+from chronicle.arguments import check_type
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
 from chronicle.check_events import (
@@ -81,6 +82,7 @@ def check_store(
         At least one for each invariant of the store and of each stream; also of folders that
         have lost the log of their events, and so are no streams to anyone else.
     """
+    check_type(store, Store, Path)
     root = store if isinstance(store, Path) else store.path
     findings = Findings(root)
     marker = root / config.MARKER_FILE
@@ -121,6 +123,7 @@ def check_stream(
     list of Finding
         One for each invariant that holds, one for each file that breaks one.
     """
+    check_type(stream, Stream, Path)
     path = stream if isinstance(stream, Path) else stream.path
     findings = Findings(path.parent)
     logs = _check_logs(path, findings)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle import config
+from chronicle.arguments import check_type
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile
 from chronicle.commit import (
     COMPACT,
@@ -301,6 +302,7 @@ def compact_events(
     StorageError
         If the store cannot be written. What was committed before stays.
     """
+    check_type(stream, Stream)
     merging = _Merging(stream, derived, runner, progress)
     before = stream.snapshot()
     n_rewritten = 0

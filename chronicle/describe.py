@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from chronicle.arguments import check_type
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
 from chronicle.time import TimeType, show_time
@@ -94,6 +95,7 @@ class StreamDescription:
 
 def describe_stream(snapshot: Snapshot) -> StreamDescription:
     """Describe a snapshot; reads no event and no attribute."""
+    check_type(snapshot, Snapshot)
     tree_dir = snapshot.stream_dir / TREE_TABLE
     levels = [snapshot.tree.level(k) for k in range(snapshot.tree.n_levels)]
     return StreamDescription(

@@ -103,6 +103,10 @@ def reason_of(error: BaseException) -> str:
 class ChronicleError(Exception):
     """Anything Chronicle can state in one sentence: bad query, bad data, bad store."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines a notebook shows instead of a traceback; IPython asks for them."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class SchemaError(ChronicleError, ValueError):
     """A column is missing, has a type that cannot be stored, or time is out of order."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from chronicle import delta_log
+from chronicle.arguments import check_name, check_names, check_type
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.composite_names import composite_parts
 from chronicle.declared import add_declared
@@ -58,6 +59,8 @@ def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
     CommitConflictError
         If others kept committing; run it again.
     """
+    check_type(stream, Stream)
+    check_name(name, "column")
     wanted = type_named(data_type) if isinstance(data_type, str) else data_type
     _check_not_derived(stream, name)
     attempt = 0
@@ -121,6 +124,8 @@ def add_derived(stream: Stream, names: Sequence[str]) -> tuple[str, ...]:
     StorageError
         If the file that names a stream's derived attributes is damaged.
     """
+    check_type(stream, Stream)
+    check_names(names, "derived attribute")
     stream.refresh()
     found = tuple(
         derived.name for derived in check_derived(stream.schema, names, key=stream.settings.key)

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from chronicle import delta_log
+from chronicle.arguments import check_type
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.delta_log import Commit
 from chronicle.errors import VersionNotFoundError
@@ -67,6 +68,9 @@ def history(stream: Stream) -> list[HistoryEntry]:
 
     Reads the log alone. Delta drops commits older than the table's log retention.
     """
+    from chronicle.store import Stream
+
+    check_type(stream, Stream)
     path = stream.path / EVENTS_TABLE
     state = delta_log.load_table(path)
     counts = [file.n_rows for file in state.files]

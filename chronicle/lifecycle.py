@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from chronicle.arguments import check_name, check_type
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile
 from chronicle.commit import DELETE, OPERATION, Change, commit_change, remove_uncommitted
 from chronicle.derived import DerivedWriter
@@ -70,6 +71,8 @@ def drop_stream(store: Store, name: str) -> None:
     StorageError
         If its folder cannot be moved.
     """
+    check_type(store, Store)
+    check_name(name, "stream")
     with open_staging(store.path) as staging:
         _move(store, name, staging / name)
 
@@ -100,6 +103,9 @@ def rename_stream(store: Store, old: str, new: str) -> Stream:
     StorageError
         If no stream can have that name, or the folder cannot be moved.
     """
+    check_type(store, Store)
+    check_name(old, "stream")
+    check_name(new, "stream")
     check_stream_name(new)
     target = store.path / new
     if target.exists():
@@ -167,6 +173,7 @@ def delete_range(
     StorageError
         If the store cannot be written; nothing was deleted.
     """
+    check_type(stream, Stream)
     total = DeleteReport(0, 0, 0, stream.refresh())
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         snapshot = stream.snapshot()

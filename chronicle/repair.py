@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 
 from chronicle import config, delta_log
+from chronicle.arguments import check_type
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.check import COMMITTED, DECLARED, LEFTOVERS, LOGS, MARKER, check_stream
 from chronicle.check_events import SQUARES
@@ -62,6 +63,7 @@ def repair_store(
 
     Of one that has lost the log of its events it says what is missing: only a copy can save it.
     """
+    check_type(store, Store, Path)
     opened = open_store(store) if isinstance(store, Path) else store
     return {
         name: repair_stream(
@@ -107,6 +109,7 @@ def repair_stream(
         ``left`` names what stays broken. While the events' log itself is broken nothing is done:
         files that it does not name may be all that is left of lost commits.
     """
+    check_type(stream, Stream, Path)
     path = stream if isinstance(stream, Path) else stream.path
     hints = remove_stale_hints(path)
     findings = check_stream(path, deep=deep, derived_checks=derived_checks)

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import config, delta_log
+from chronicle.arguments import check_name
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
 from chronicle.declared import ATTRIBUTES_FILE, Declared, FollowedDeclaration, write_declared
 from chronicle.delta_log import Commit, FollowedTable, TableState
 from chronicle.derived_attributes import check_derived
 from chronicle.errors import (
+    ChronicleError,
     FormatVersionError,
     SchemaError,
     StorageError,
@@ -37,7 +39,7 @@ from chronicle.schema import check_extends, check_settings, normalise_schema
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
 from chronicle.stream_folder import check_stream_name, check_unclaimed, is_stream_name
-from chronicle.time import TimeType, time_type
+from chronicle.time import TimeType, show_time, time_type
 from chronicle.tree_file import TREE_TABLE, tree_schema
 from chronicle.tree_log import TreeLog
 
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
 
 _OLD_SNAPSHOTS_MAX = 4
 """Snapshots of named versions, or of fewer files, kept beside the latest one."""
+
+_NAMES_SHOWN = 10
+"""Names that the text of a store or stream lists."""
 
 _Kept = tuple[int, frozenset[str]]
 """Version of a snapshot and the data files it leaves out."""
@@ -118,6 +123,14 @@ class Store:
         self._lock = threading.Lock()
         self._streams: dict[str, Stream] = {}
 
+    def __repr__(self) -> str:
+        try:
+            names = self.stream_names()
+        except OSError as error:
+            return f"<Store '{self.path}': {error.strerror}>"
+        shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
+        return f"<Store '{self.path}': {shown or 'no stream yet'}>"
+
     def stream_names(self) -> tuple[str, ...]:
         """Return the names of all streams, sorted."""
         return tuple(
@@ -136,6 +149,7 @@ class Store:
         StreamNotFoundError
             If the store has none of that name.
         """
+        check_name(name, "stream")
         with self._lock:
             if name in self._streams:
                 return self._streams[name]
@@ -230,6 +244,21 @@ class Stream:
         self._old: dict[_Kept, Snapshot] = {}
         self._commits: tuple[Commit, ...] = ()
         self._take_declared()
+
+    def __repr__(self) -> str:
+        names = self.schema.names
+        shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
+        head = f"Stream '{self.name}'"
+        try:
+            snapshot = self.snapshot()
+        except ChronicleError as error:
+            return f"<{head}: {error}>"
+        span = ""
+        if snapshot.t_min is not None and snapshot.t_max is not None:
+            first, last = (show_time(t, self.time_type) for t in (snapshot.t_min, snapshot.t_max))
+            span = f" from {first} to {last}"
+        events = f"{snapshot.n_events:,} events{span}, version {snapshot.version}"
+        return f"<{head}: {events}; time '{self.settings.time}', columns {shown}>"
 
     @property
     def schema(self) -> pa.Schema:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from chronicle import delta_log
+from chronicle.arguments import check_name
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.errors import StorageError
 
@@ -27,6 +28,7 @@ def check_stream_name(name: str) -> None:
     StorageError
         If not.
     """
+    check_name(name, "stream")
     if not is_stream_name(name):
         raise StorageError(
             f"stream name '{name}' cannot be used; take letters, digits, '_' and '-'"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from chronicle import delta_log
+from chronicle.arguments import check_name, check_names, check_type
 from chronicle.commit import OPERATION, commit_tidy
 from chronicle.declared import add_declared, drop_declared
 from chronicle.delta_log import new_files
@@ -139,6 +140,8 @@ def create_index(
     CorruptBlockError
         If a data file cannot be read.
     """
+    check_type(stream, Stream)
+    check_names(attributes, "attribute")
     names = _declare(stream, attributes)
     time, key = stream.settings.time, stream.settings.key
     writer = RunWriter(names, time, key=key, least_events=least_events)
@@ -248,6 +251,8 @@ def drop_index(stream: Stream, attribute: str) -> int:
     StorageError
         If its files cannot be deleted.
     """
+    check_type(stream, Stream)
+    check_name(attribute, "attribute")
     folder = stream.path / INDEX_FOLDER
     gone = folder / f"{DROPPED_PREFIX}{uuid.uuid4().hex}"
     names = (stream.schema.names, stream.settings.derived)
@@ -279,6 +284,7 @@ def list_indexes(snapshot: Snapshot) -> list[IndexDescription]:
 
     Opens their runs; reads no entry and no event.
     """
+    check_type(snapshot, Snapshot)
     opened = open_indexes(snapshot)
     descriptions = []
     for attribute in opened.attributes:
@@ -328,6 +334,7 @@ def compact_index(
     UnknownIndexError
         If there is none on ``attribute``.
     """
+    check_type(stream, Stream)
     snapshot = stream.snapshot()
     before = {described.attribute: described for described in list_indexes(snapshot)}
     if attribute is not None and attribute not in before:

@@ -18,7 +18,7 @@ from replay.language.select_syntax import streams_of
 from replay.online import OnlineFlow, online
 from replay.query import Explanation, batches, explain, query
 from replay.result import Result
-from replay.running.arguments import AsOf, Tables
+from replay.running.arguments import AsOf, Tables, check_source
 from replay.running.online_query import OnlineQuery
 from replay.running.statement import Parameters, parse
 
@@ -53,6 +53,7 @@ def stream(source: Store | Tables, name: str, *, time: str | None = None) -> Dat
     [{'window_start': 1, 'window_end': 5, 'n': 1, 'top': 2.0}, \
 {'window_start': 5, 'window_end': 9, 'n': 2, 'top': 8.0}]
     """
+    check_source(source)
     if isinstance(source, Store):
         time = source.stream(name).settings.time
         return Dataflow(source, name, time, first_time=time)

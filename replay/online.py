@@ -15,7 +15,7 @@ from replay.language.bound_select import BoundCreate, BoundQuery
 from replay.language.select_syntax import streams_of
 from replay.language.syntax import Identifier, PatternQuery
 from replay.operators.packing import State
-from replay.running.arguments import Moment, to_internal
+from replay.running.arguments import Moment, check_query, to_internal
 from replay.running.binding import bind_over
 from replay.running.catalog import Described
 from replay.running.inlets import Inlet, StreamInlet, open_inlet
@@ -78,6 +78,7 @@ def online(
     >>> flow.finish().to_pylist()
     [{'bid': 11, 'ask': 13}]
     """
+    check_query(sql)
     parsed = parse(sql)
     describe = _describer(streams_of(parsed), schema, time)
     if isinstance(parsed, PatternQuery) and isinstance(parsed.source, Identifier):
@@ -99,6 +100,11 @@ def _describer(
     time: str | Mapping[str, str] | None,
 ) -> Callable[[str], Described]:
     """Return what tells columns and time column of a stream of the query."""
+    if not isinstance(schema, pa.Schema | Mapping):
+        raise TypeError(
+            "expected the schema of the events (pyarrow.schema) or schemas by stream, not "
+            f"{type(schema).__name__}"
+        )
     if isinstance(schema, pa.Schema):
         if len(streams) > 1:
             given = ", ".join(f"'{name}': …" for name in streams)

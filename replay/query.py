@@ -17,7 +17,7 @@ from replay.errors import NotSupportedError
 from replay.planning.telling import AnyPlan, to_json, to_text
 from replay.planning.told import Told
 from replay.result import Answer, Result
-from replay.running.arguments import AsOf, Tables, check_arguments, check_engine
+from replay.running.arguments import AsOf, Tables, check_engine
 from replay.running.binding import clear_bound
 from replay.running.catalog import Catalog, StoreCatalog
 from replay.running.creation import create_stream
@@ -75,7 +75,6 @@ def query(
     StorageError
         If the store, the stream, the version or a data file is missing or damaged.
     """
-    check_arguments(source, sql)
     check_engine(engine)
     asked = Asked(sql, params or {}, plan, perf_counter())
     catalog = open_catalog(source, sql, as_of)
@@ -109,7 +108,6 @@ def batches(
     pyarrow.RecordBatchReader
         The rows in canonical order.
     """
-    check_arguments(source, sql)
     check_engine(engine)
     asked = Asked(sql, params or {}, plan, perf_counter())
     catalog = open_catalog(source, sql, as_of)
@@ -185,6 +183,8 @@ class Explanation:
 
     def __str__(self) -> str:
         return to_text(self.plan, None, self.told)
+
+    __repr__ = __str__
 
 
 def explain(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import html
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 
+from chronicle.errors import did_you_mean
 from replay.planning.telling import AnyPlan, to_json, to_text
+
+_ROWS_AT_ONCE = 4_096
+"""Rows made into Python objects at a time while a result is iterated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,10 @@ class Answer:
 class Result:
     """The answer of a query.
 
+    Iterating gives the rows as dictionaries. ``result["column"]`` is a column, ``result[0]`` a row
+    and ``result[10:20]`` a table of rows. Whatever takes Arrow data takes a result as it is:
+    ``polars.DataFrame(result)``, ``pyarrow.table(result)``, DuckDB's FROM.
+
     Attributes
     ----------
     table
@@ -135,8 +144,40 @@ class Result:
 
         return pl.from_arrow(self.table)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the rows to another library, by the Arrow PyCapsule protocol; copies nothing."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.table.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            yield from batch.to_pylist()
+
+    @overload
+    def __getitem__(self, key: str) -> pa.ChunkedArray: ...
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> pa.Table: ...
+    def __getitem__(self, key: str | int | slice) -> Any:
+        if isinstance(key, str):
+            if key not in self.table.column_names:
+                columns = self.table.column_names
+                hint = did_you_mean(key, columns) or f" (columns: {', '.join(columns)})"
+                raise KeyError(f"no column '{key}' in the answer{hint}")
+            return self.table.column(key)
+        if isinstance(key, slice):
+            if key.step not in {None, 1}:
+                rows = range(*key.indices(len(self)))
+                return self.table.take(pa.array(rows, pa.int64()))
+            start, stop, _ = key.indices(len(self))
+            return self.table.slice(start, max(stop - start, 0))
+        row = operator.index(key)
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"no row {key} in an answer of {len(self):,} rows")
+        return self.table.slice(row % len(self), 1).to_pylist()[0]
 
     def __repr__(self) -> str:
         name = "full" if self.plan is None else self.plan.name

@@ -32,10 +32,14 @@ def to_internal(moment: Moment, kind: TimeType) -> int:
     return to_internal_time(text, kind)
 
 
-def check_arguments(source: object, sql: object) -> None:
-    """Refuse what is no source or no text, before it fails somewhere inside."""
+def check_query(sql: object) -> None:
+    """Refuse a query that is no text."""
     if not isinstance(sql, str):
-        raise TypeError(f"the query is a text, not {type(sql).__name__}")
+        raise TypeError(f"expected the query as text, not {type(sql).__name__}")
+
+
+def check_source(source: object) -> None:
+    """Refuse what a query cannot be asked of."""
     if isinstance(source, Store):
         return
     if not isinstance(source, Mapping):

@@ -17,7 +17,7 @@ from replay.language.syntax import Identifier, PatternQuery
 from replay.planning.telling import AnyPlan
 from replay.planning.told import Told, tell
 from replay.result import Actual, Result, Seconds
-from replay.running.arguments import AsOf, Tables, check_unversioned
+from replay.running.arguments import AsOf, Tables, check_query, check_source, check_unversioned
 from replay.running.binding import bind_over
 from replay.running.catalog import Catalog, TableCatalog, catalog_of_store
 from replay.running.filtered_flow import FilteredPatternFlow
@@ -47,6 +47,8 @@ def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalo
     PlanError
         If a version is asked of what has none, or one number of more than one stream.
     """
+    check_query(sql)
+    check_source(source)
     if isinstance(source, Store):
         return catalog_of_store(source, streams_of(parse(sql)), as_of)
     check_unversioned(as_of)

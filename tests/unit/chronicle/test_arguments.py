@@ -1,0 +1,79 @@
+"""What a Python user is told who gives a call the wrong thing."""
+
+import pyarrow as pa
+import pytest
+
+import chronicle
+
+SCHEMA = pa.schema([("t", pa.int64()), ("page", pa.string())])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    store = chronicle.create_store(tmp_path_factory.mktemp("arguments") / "store")
+    stream = store.create_stream("clicks", SCHEMA, chronicle.StreamSettings(time="t"))
+    stream.append(pa.table({"t": [1, 7], "page": ["a", "b"]}))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("create_index(stream, 'page')", r"expected a list of attribute names.*\['page'\]"),
+        ("create_index(stream, [1])", "expected the attribute name as text, not 1"),
+        ("create_index('clicks', ['page'])", r"expected Stream \(store.stream\(name\)\)"),
+        ("drop_index(stream, ['page'])", "expected the attribute name as text, not list"),
+        ("list_indexes(stream)", r"expected Snapshot \(store.stream\(name\).snapshot\(\)\)"),
+        ("drop_stream(store, stream)", "expected the stream name as text, not Stream"),
+        ("drop_stream('data', 'clicks')", r"expected Store \(chronicle.open_store\(path\)\)"),
+        ("rename_stream(store, stream, 'b')", "expected the stream name as text"),
+        ("history('clicks')", "expected Stream"),
+        ("vacuum(store)", "expected Stream .* not Store"),
+        ("check_stream('clicks')", r"expected Stream .* or P\w*ath .* not 'clicks'"),
+        ("describe_stream(stream)", "expected Snapshot"),
+        ("query(stream, 'SELECT * FROM clicks')", "a query asks a store"),
+        ("explain(stream, 'SELECT * FROM clicks')", "a query asks a store"),
+        ("query(store, stream)", "expected the query as text, not Stream"),
+        ("online(3, None)", "expected the query as text, not int"),
+        ("online('SELECT * FROM a', 4)", "expected the schema of the events"),
+        ("stream(stream, 'x')", "a query asks a store"),
+    ],
+)
+def test_a_wrong_argument_is_told_in_a_sentence(store, call, message):
+    names = {"store": store, "stream": store.stream("clicks")}
+    function, arguments = call.split("(", 1)
+    with pytest.raises(TypeError, match=message):
+        eval(f"function({arguments}", names | {"function": getattr(chronicle, function)})
+
+
+def test_a_stream_where_a_name_is_due_is_told_in_a_sentence(store):
+    with pytest.raises(TypeError, match="expected the stream name as text, not Stream"):
+        store.stream(store.stream("clicks"))
+
+
+def test_a_store_and_a_stream_say_what_they_hold(store):
+    stream = store.stream("clicks")
+    assert "clicks" in repr(store)
+    assert repr(stream) == (
+        "<Stream 'clicks': 2 events from 1 to 7, version 1; time 't', columns t, page>"
+    )
+
+
+def test_a_stream_that_is_gone_says_so_instead_of_failing(tmp_path):
+    store = chronicle.create_store(tmp_path / "s")
+    stream = store.create_stream("clicks", SCHEMA, chronicle.StreamSettings(time="t"))
+    chronicle.drop_stream(store, "clicks")
+    assert repr(stream).startswith("<Stream 'clicks': no stream 'clicks' in this store")
+
+
+def test_an_explanation_shows_its_plan(store):
+    shown = repr(chronicle.explain(store, "SELECT * FROM clicks"))
+    assert shown.startswith("plan")
+
+
+def test_a_notebook_shows_a_mistake_in_three_lines(store):
+    with pytest.raises(chronicle.QueryError) as caught:
+        chronicle.query(store, "SELECT pge FROM clicks")
+    shown = "\n".join(caught.value._render_traceback_())
+    assert len(shown.splitlines()) <= 3
+    assert "did you mean 'page'" in shown
