@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
@@ -135,9 +135,26 @@ def demo(
 
     Example: chronicle demo
     """
-    # The tour belongs to the checkout, beside the data it shows; it stands above this room.
-    run_tour = import_module("datasets.tour").run_tour
+    run_tour = _tour()
     run_tour(store, command=own_name(), say=say, show=print_result)
+
+
+def _tour() -> Callable[..., None]:
+    """Return the tour of the checkout this package runs from; an installed package has none.
+
+    ``datasets`` is also the name of a well-known package: the checkout's folder comes first.
+    """
+    from chronicle.errors import EnvironmentFaultError
+
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / "datasets" / "tour.py").is_file():
+        raise EnvironmentFaultError(
+            "the demo and its data are part of Chronicle's repository, not of the installed "
+            "package; get a checkout and run 'make demo' there"
+        )
+    sys.path.insert(0, str(checkout))
+    tour: Callable[..., None] = import_module("datasets.tour").run_tour
+    return tour
 
 
 def streams(store: StoreOption) -> None:
