@@ -300,7 +300,7 @@ class _Batches:
                 files.append(path)
         return files
 
-    def to_report(self, *, seconds: float, log_file: Path) -> FollowReport:
+    def to_report(self, *, seconds: float, log_file: Path | None) -> FollowReport:
         """Return what was done."""
         return FollowReport(
             stream=self.request.stream_name,

@@ -8,6 +8,7 @@ files concerned anew, each on its own; slots between files that hold much become
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, pairwise
@@ -129,7 +130,9 @@ class LateWriter:
         if self._writer is None or self._files[-1].slot != slot:
             self._end_file()
             self._route.folder.mkdir(parents=True, exist_ok=True)
-            path = self._route.folder / f"{self._part:06d}-{slot:08d}.arrow"
+            # A task may be run twice, the second time while what the first wrote is read.
+            attempt = uuid.uuid4().hex
+            path = self._route.folder / f"{self._part:06d}-{slot:08d}-{attempt}.arrow"
             self._writer = pa.ipc.new_file(str(path), self._schema)
             self._files.append(LateFile(slot, self._part, str(path), 0))
         self._writer.write_table(events)

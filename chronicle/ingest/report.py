@@ -79,7 +79,7 @@ class IngestReport:
     """Version of the events table that holds the events."""
 
     log_file: Path | None = None
-    """What Spark had to say; None if it was not started."""
+    """The file that was named for what Spark says; None if none was, or Spark was not started."""
 
     n_late: int = 0
     """Events added that were older than the end of the stream."""
@@ -133,8 +133,8 @@ class FollowReport:
     """Files left out because the stream has taken them before."""
 
     seconds: float
-    log_file: Path
-    """What Spark had to say."""
+    log_file: Path | None
+    """The file that was named for what Spark says; None if none was."""
 
     def __str__(self) -> str:
         batches = "batch" if self.n_batches == 1 else "batches"

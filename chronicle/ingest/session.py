@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from chronicle.errors import EnvironmentFaultError
 from chronicle.ingest.java import check_java
+from chronicle.ingest.master import check_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,8 +41,8 @@ class SparkLease:
 
     spark: SparkSession
     started: bool
-    log_file: Path
-    """Where this session's chatter goes, if it was started here."""
+    log_file: Path | None
+    """The file named for what this session prints; None for one that goes after success."""
 
 
 @contextmanager
@@ -56,7 +57,8 @@ def open_spark(
         Spark master, such as ``local[*]`` or ``spark://host:7077``; a running session keeps its
         own.
     log_file
-        Takes everything Spark and its JVM print; a file in the temporary folder if None.
+        Takes everything Spark and its JVM print; if None a private file in the temporary folder,
+        which stays only where the block fails.
     is_small
         Whether the work is over in seconds: a JVM of its own then does not optimise its code to
         the last, which costs a third of a short ingest on two cores and pays off in long ones.
@@ -64,22 +66,35 @@ def open_spark(
     Raises
     ------
     EnvironmentFaultError
-        If Java is missing or too old, or Spark does not start.
+        If Java is missing or too old, the master cannot be reached, or Spark does not start.
     """
     from pyspark.sql import SparkSession
 
-    log_file = log_file or Path(tempfile.gettempdir()) / f"chronicle-spark-{os.getpid()}.log"
     # A thread that did not start Spark has no active session.
     running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if running is not None and running.sparkContext._jsc is not None:
         yield SparkLease(to_own_session(running), started=False, log_file=log_file)
         return
+    check_master(master, os.environ)
     check_java(os.environ)
-    spark = _start_out_of_reach(master, log_file=log_file, is_small=is_small)
-    try:
-        yield SparkLease(spark, started=True, log_file=log_file)
-    finally:
-        stop_spark(spark)
+    with _log_of(log_file) as log:
+        spark = _start_out_of_reach(master, log_file=log, is_small=is_small)
+        try:
+            yield SparkLease(spark, started=True, log_file=log_file)
+        finally:
+            stop_spark(spark)
+
+
+@contextmanager
+def _log_of(given: Path | None) -> Iterator[Path]:
+    """Lend the file that takes what Spark prints; one that nobody named goes after success."""
+    if given is not None:
+        yield given
+        return
+    descriptor, name = tempfile.mkstemp(prefix="chronicle-spark-", suffix=".log")
+    os.close(descriptor)
+    yield Path(name)
+    Path(name).unlink(missing_ok=True)
 
 
 def to_own_session(running: SparkSession) -> SparkSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,8 +133,10 @@ class _Sorter:
     def __init__(self, task: WriteTask, part: int) -> None:
         self._task = task
         self._read_cells = _cell_reader(task)
+        # A task may be run twice: a second attempt must not write over what the first has.
         self.quarantine = QuarantineWriter(
-            task.stream_dir / QUARANTINE_TABLE, f"{task.batch_id}-{part:06d}.parquet"
+            task.stream_dir / QUARANTINE_TABLE,
+            f"{task.batch_id}-{part:06d}-{uuid.uuid4().hex}.parquet",
         )
         self._late = None
         if task.late is not None:

@@ -38,7 +38,9 @@ ZoneOption = Annotated[
 ]
 SparkOption = Annotated[
     str | None,
-    typer.Option("--spark", help="Spark master to run on, as 'local[*]'; else threads do it."),
+    typer.Option(
+        "--master", "--spark", help="Spark master to run on, as 'local[*]'; else threads do it."
+    ),
 ]
 
 _UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from chronicle.errors import SchemaError, StorageError
 from chronicle.ingest.columns import BLOCK_START, FAULT, POSITION, RAW_RECORD, RAW_TIME
+from chronicle.ingest.late import LateRoute, read_staged
 from chronicle.ingest.sources import SourceFormat
 from chronicle.ingest.times import Fault
 from chronicle.ingest.write import (
@@ -128,6 +130,30 @@ def test_reasons_name_the_column_whatever_the_order_in_the_record(tmp_path: Path
     assert output.quarantine is not None
     assert output.quarantine.n_rows == 5
     assert output.quarantine.reasons["time 't' does not parse"] == 2
+
+
+class KilledError(Exception):
+    """A task is killed."""
+
+
+def test_a_second_attempt_that_dies_leaves_what_the_first_one_wrote(tmp_path: Path) -> None:
+    late = LateRoute(
+        stream_end=5, oldest=None, reason="", t_min=(4,), t_max=(5,), folder=tmp_path / "late"
+    )
+    task = to_task(tmp_path, late=late)
+    rows = to_batch([event(1), event(2), faulty(Fault.NO_TIME), event(7)])
+    first = write_part([rows], task, part=0)
+
+    def killed() -> Iterator[pa.RecordBatch]:
+        yield rows.slice(0, 3)
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        write_part(killed(), task, part=0)
+
+    assert len(read_quarantine(tmp_path, first)) == 1
+    staged = pa.Table.from_batches(read_staged([file.path for file in first.late]))
+    assert staged.column("t").to_pylist() == [1, 2]
 
 
 def test_split_decides_the_ordinal_where_each_task_reads_one(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""A Spark master that is none, or that nobody answers at, is told at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from chronicle.errors import EnvironmentFaultError
+from chronicle.ingest import session
+from chronicle.ingest.master import addresses_of, check_master
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[4,3]"])
+def test_this_machine_needs_no_check(master: str) -> None:
+    check_master(master, {})
+
+
+@pytest.mark.parametrize(
+    "master", ["", "locl[*]", "local[x]", "spark:/h:1", "http://h", "spark://"]
+)
+def test_what_is_no_master_is_told_with_examples(master: str) -> None:
+    with pytest.raises(EnvironmentFaultError, match=r"is no Spark master; take local\[\*\]"):
+        check_master(master, {})
+
+
+def test_yarn_needs_the_configuration_of_its_cluster() -> None:
+    with pytest.raises(EnvironmentFaultError, match="HADOOP_CONF_DIR"):
+        check_master("yarn", {})
+    check_master("yarn", {"HADOOP_CONF_DIR": "/etc/hadoop"})
+
+
+def test_addresses_are_those_the_master_names() -> None:
+    assert addresses_of("spark://a:1,b") == [("a", 1), ("b", 7077)]
+    assert addresses_of("spark://[::1]:9") == [("::1", 9)]
+    assert addresses_of("k8s://https://host:6443/") == [("host", 6443)]
+
+
+def test_a_master_is_reachable_where_one_of_its_hosts_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as open_socket:
+        port = open_socket.getsockname()[1]
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}", {})
+    with pytest.raises(EnvironmentFaultError, match=rf"cannot be reached \(127.0.0.1:{port}: "):
+        check_master(f"spark://127.0.0.1:{port}", {})
+
+
+def test_a_wrong_master_starts_no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_start_out_of_reach", lambda *_, **__: pytest.fail("started"))
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr("pyspark.sql.SparkSession._instantiatedSession", None)
+    with (
+        pytest.raises(EnvironmentFaultError, match="cannot be reached"),
+        session.open_spark("spark://127.0.0.1:1"),
+    ):
+        pytest.fail("lent")
+
+
+def test_the_log_nobody_named_is_private_and_goes_after_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with session._log_of(None) as first, session._log_of(None) as second:
+        assert first != second
+        assert str(os.getpid()) not in first.name
+        assert stat.S_IMODE(first.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == []
+
+    def fail() -> None:
+        with session._log_of(None):
+            raise ValueError("the work failed")
+
+    with pytest.raises(ValueError, match="the work failed"):
+        fail()
+    assert len(list(tmp_path.iterdir())) == 1, "what Spark said is there to be read"
+
+
+def test_a_log_that_was_named_stays(tmp_path: Path) -> None:
+    named = tmp_path / "spark.log"
+    named.write_text("kept")
+    with session._log_of(named) as log:
+        assert log == named
+    assert named.read_text() == "kept"
