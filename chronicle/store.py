@@ -7,7 +7,7 @@ import json
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from chronicle.errors import (
     VersionNotFoundError,
 )
 from chronicle.file_tree import FileTree
+from chronicle.frames import to_table
 from chronicle.history import parse_version, version_at
 from chronicle.lineage import Lineage
 from chronicle.ordinal import parse_ordinal
@@ -272,7 +273,7 @@ class Stream:
 
     def append(
         self,
-        events: pa.Table | pa.RecordBatch,
+        events: Any,
         *,
         late: str = "merge",
         derived: DerivedWriter | None = None,
@@ -282,7 +283,8 @@ class Stream:
         Parameters
         ----------
         events
-            With the stream's columns, in order of arrival; they need not be in order of time.
+            With the stream's columns, in order of arrival; they need not be in order of time. A
+            ``pyarrow.Table``, a frame of pandas or Polars, or whatever else holds Arrow data.
         late
             What becomes of events older than the stream's end: ``merge`` puts them where they
             belong, ``reject`` takes nothing, ``quarantine`` puts them aside.
@@ -303,7 +305,8 @@ class Stream:
         """
         from chronicle.append import append
 
-        return append(self, events, late=late, derived=derived)
+        table = to_table(events, what="the first argument")
+        return append(self, table, late=late, derived=derived)
 
     def retire(self) -> None:
         """Answer no more: the stream was dropped or renamed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -193,7 +194,7 @@ class OnlineFlow:
         """Number of faults of rows so far."""
         return self._inlet.n_faults
 
-    def push(self, table: pa.Table, *, stream: str | None = None) -> pa.Table:
+    def push(self, table: Any, *, stream: str | None = None) -> pa.Table:
         """Take the next events and return the rows of the answer that are certain now.
 
         Parameters

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping
-
-import pyarrow as pa
+from typing import Any
 
 from chronicle import Store
 from chronicle.local.text_times import to_internal_time
 from chronicle.time import TimeType
 from replay.errors import NotSupportedError, PlanError
 
-Tables = Mapping[str, pa.Table]
+Tables = Mapping[str, Any]
+"""Tables in memory by name: of Arrow, or whatever ``chronicle.frames.to_table`` takes."""
+
 AsOf = int | dt.datetime | str
 """A version of a stream: its number, or a time; see ``chronicle.Stream.snapshot``."""
 
@@ -40,19 +41,11 @@ def check_query(sql: object) -> None:
 
 def check_source(source: object) -> None:
     """Refuse what a query cannot be asked of."""
-    if isinstance(source, Store):
-        return
-    if not isinstance(source, Mapping):
+    if not isinstance(source, Store | Mapping):
         raise TypeError(
             "a query asks a store (chronicle.open_store(path)) or tables in memory by name "
             f'({{"s": table}}), not {type(source).__name__}'
         )
-    for name, table in source.items():
-        if not isinstance(table, pa.Table):
-            raise TypeError(
-                f"table '{name}' is {type(table).__name__}; give a pyarrow.Table, as from "
-                "pyarrow.Table.from_pandas or from_pylist"
-            )
 
 
 def check_engine(engine: str) -> None:

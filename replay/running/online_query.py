@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.errors import SchemaError
+from chronicle.frames import to_table
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
 from replay.engines.answer import to_rows, wanted_parts
@@ -78,7 +80,7 @@ class OnlineQuery:
         """Number of faults of rows so far."""
         return self._matcher.n_faults + self._faults.count
 
-    def push(self, table: pa.Table) -> pa.Table:
+    def push(self, table: Any) -> pa.Table:
         """Take the next events and return the rows of the answer that are certain now.
 
         Parameters
@@ -245,7 +247,7 @@ def _reach(query: BoundPatternQuery) -> tuple[int, int]:
     return max(0, *(-offset for offset in offsets), 0), max(0, *offsets, 0)
 
 
-def checked(table: pa.Table, schema: pa.Schema, time: str, *, last_time: int | None) -> pa.Table:
+def checked(events: Any, schema: pa.Schema, time: str, *, last_time: int | None) -> pa.Table:
     """Return what an online query reads of the events pushed to it.
 
     Raises
@@ -253,6 +255,7 @@ def checked(table: pa.Table, schema: pa.Schema, time: str, *, last_time: int | N
     SchemaError
         If a column is missing or has another type, or events have no time or go back in time.
     """
+    table = to_table(events, what="what is pushed")
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
         raise SchemaError(f"the events have no column '{missing[0]}', which the query reads")

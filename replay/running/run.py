@@ -9,6 +9,7 @@ from time import perf_counter
 import pyarrow as pa
 
 from chronicle import Store
+from chronicle.frames import to_table
 from replay.engines.lookups import Lookups
 from replay.engines.work import Work
 from replay.language.bound_select import BoundCreate
@@ -52,7 +53,9 @@ def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalo
     if isinstance(source, Store):
         return catalog_of_store(source, streams_of(parse(sql)), as_of)
     check_unversioned(as_of)
-    return TableCatalog(source)
+    return TableCatalog(
+        {name: to_table(table, what=f"table '{name}'") for name, table in source.items()}
+    )
 
 
 def open_run(catalog: Catalog, asked: Asked) -> Run:

@@ -1,0 +1,79 @@
+"""Events come from whatever holds Arrow data, not only from Arrow tables."""
+
+import numpy as np
+import pandas as pd  # noqa: TID251 -- users have frames
+import pyarrow as pa
+import pytest
+
+import chronicle
+from chronicle.frames import to_table
+
+ROWS = [{"t": 1, "x": 0.5}, {"t": 2, "x": 1.5}, {"t": 4, "x": 9.0}]
+TABLE = pa.Table.from_pylist(ROWS)
+
+
+class Foreign:
+    """A frame of another library: it has no more in common with Arrow than the protocol."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+FRAMES = {
+    "table": TABLE,
+    "batch": TABLE.to_batches()[0],
+    "reader": TABLE.to_reader,
+    "pandas": pd.DataFrame(ROWS),
+    "pandas, rows taken out": pd.DataFrame([{"t": 0, "x": 0.0}, *ROWS]).query("t > 0"),
+    "pandas, time in the index": pd.DataFrame(ROWS).set_index("t"),
+    "foreign": Foreign(),
+}
+
+
+@pytest.fixture(params=FRAMES)
+def frame(request):
+    given = FRAMES[request.param]
+    return given() if request.param == "reader" else given
+
+
+def test_a_frame_is_asked_like_a_table(frame):
+    result = chronicle.query({"s": frame}, "SELECT t, x FROM s WHERE x > 1")
+    assert list(result) == ROWS[1:]
+
+
+def test_a_frame_is_appended_like_a_table(frame, tmp_path):
+    store = chronicle.create_store(tmp_path / "store")
+    schema = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+    stream = store.create_stream("s", schema, chronicle.StreamSettings(time="t"))
+    assert stream.append(frame).n_events == 3
+    assert list(chronicle.query(store, "SELECT t, x FROM s")) == ROWS
+
+
+def test_a_frame_is_pushed_like_a_table(frame):
+    online = chronicle.online("SELECT t, x FROM s WHERE x > 1", TABLE.schema, time="t")
+    found = [online.push(frame), online.finish()]
+    assert pa.concat_tables(found).to_pylist() == ROWS[1:]
+
+
+def test_an_answer_is_asked_again():
+    first = chronicle.query({"s": TABLE}, "SELECT t, x FROM s WHERE x > 1")
+    assert list(chronicle.query({"s": first}, "SELECT x FROM s WHERE t = 4")) == [{"x": 9.0}]
+
+
+@pytest.mark.parametrize("data", [ROWS, {"t": [1]}, None, np.arange(3)])
+def test_what_holds_no_arrow_data_is_refused_with_the_way_out(data):
+    with pytest.raises(TypeError, match=r"give a pyarrow.Table, a frame of pandas or Polars"):
+        chronicle.query({"s": data}, "SELECT t FROM s")
+
+
+def test_an_index_that_holds_times_without_a_name_is_not_left_out_in_silence():
+    times = pd.DatetimeIndex(["2026-01-01", "2026-01-02"])
+    frame = pd.DataFrame({"x": [1.0, 2.0]}, index=times)
+    with pytest.raises(chronicle.SchemaError, match=r"frame.index.name = 'time'"):
+        to_table(frame, what="the frame")
+
+
+def test_a_column_that_is_no_column_of_arrow_is_told():
+    frame = pd.DataFrame({"t": [1, 2], "x": [1, "two"]})
+    with pytest.raises(chronicle.SchemaError, match="the frame cannot be taken as a table"):
+        to_table(frame, what="the frame")
