@@ -20,7 +20,7 @@
     ├── LateEventError                          .n_late
     ├── EnvironmentFaultError                   Java or another prerequisite is missing
     ├── IndexingError (indexing.errors)
-    └── QueryError, PlanError (replay.errors)
+    └── QueryError, PlanError, LimitExceededError (replay.errors)
 
 Each message says what happened, where, and what to do next.
 """

@@ -3,6 +3,7 @@
 from replay.dataflow import Dataflow, Windowed, stream
 from replay.errors import (
     BindError,
+    LimitExceededError,
     NotSupportedError,
     PatternSyntaxError,
     PlanError,
@@ -21,6 +22,7 @@ __all__ = [
     "BindError",
     "Dataflow",
     "Explanation",
+    "LimitExceededError",
     "NotSupportedError",
     "OnlineFlow",
     "OnlineQuery",

@@ -117,6 +117,20 @@ class SkipError(QueryError):
         super().__init__(message)
 
 
+class LimitExceededError(ChronicleError):
+    """A query went beyond a limit it was given; it has no answer, and a shortened one least of all.
+
+    Attributes
+    ----------
+    limit
+        ``timeout``, ``max_rows`` or ``memory``.
+    """
+
+    def __init__(self, limit: str, what: str) -> None:
+        self.limit = limit
+        super().__init__(f"{what}; narrow the query or raise the limit")
+
+
 class PlanError(ChronicleError):
     """The plan that was named cannot answer the query."""
 

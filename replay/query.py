@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import chain
 from time import perf_counter
 from typing import Any
@@ -14,6 +16,7 @@ from chronicle.errors import CorruptBlockError
 from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError
+from replay.limits import Limits, LimitWatch, check_limits
 from replay.planning.telling import AnyPlan, to_json, to_text
 from replay.planning.told import Told
 from replay.result import Answer, Result
@@ -26,7 +29,7 @@ from replay.running.select import clear_planned
 from replay.running.statement import Parameters, clear_statements
 
 
-def query(
+def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of the answer
     source: Store | Tables,
     sql: str,
     *,
@@ -35,6 +38,9 @@ def query(
     engine: str = "local",
     as_of: AsOf | None = None,
     skip_damaged: bool = False,
+    timeout: float | dt.timedelta | None = None,
+    max_rows: int | None = None,
+    memory: int | None = None,
 ) -> Result:
     """Answer a query over history.
 
@@ -74,22 +80,26 @@ def query(
         If the named plan cannot apply to the query.
     StorageError
         If the store, the stream, the version or a data file is missing or damaged.
+    LimitExceededError
+        If the query is beyond a limit. There is no answer then, and no stream that it creates.
     """
     check_engine(engine)
-    asked = Asked(sql, params or {}, plan, perf_counter())
-    catalog = open_catalog(source, sql, as_of)
-    while True:
-        try:
-            run = open_run(catalog, asked)
-            if run.create is not None:
-                return create_stream(catalog, run, run.create, asked)
-            return run.result()
-        except CorruptBlockError as error:
-            assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
-            catalog.leave_out(error, may_skip=skip_damaged)
+    with LimitWatch(Limits.of(timeout, max_rows, memory)):
+        asked = Asked(sql, params or {}, plan, perf_counter())
+        catalog = open_catalog(source, sql, as_of)
+        while True:
+            try:
+                run = open_run(catalog, asked)
+                check_limits()
+                if run.create is not None:
+                    return create_stream(catalog, run, run.create, asked)
+                return run.result()
+            except CorruptBlockError as error:
+                assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
+                catalog.leave_out(error, may_skip=skip_damaged)
 
 
-def batches(
+def batches(  # noqa: PLR0913 -- as above
     source: Store | Tables,
     sql: str,
     *,
@@ -97,11 +107,15 @@ def batches(
     plan: str = "auto",
     engine: str = "local",
     as_of: AsOf | None = None,
+    timeout: float | dt.timedelta | None = None,
+    max_rows: int | None = None,
+    memory: int | None = None,
 ) -> pa.RecordBatchReader:
     """Answer a query piece by piece, for answers larger than memory.
 
     Rows come as they are found, and only as far as they are asked for. Parameters and errors are
-    those of :func:`query`; errors of matching are raised where the reader meets them.
+    those of :func:`query`; errors of matching, and limits the query goes beyond, are raised where
+    the reader meets them. ``timeout`` counts from the call to the last row taken.
 
     Returns
     -------
@@ -109,12 +123,14 @@ def batches(
         The rows in canonical order.
     """
     check_engine(engine)
+    watch = LimitWatch(Limits.of(timeout, max_rows, memory))
     asked = Asked(sql, params or {}, plan, perf_counter())
     catalog = open_catalog(source, sql, as_of)
-    run = open_run(catalog, asked)
+    with watch:
+        run = open_run(catalog, asked)
     if run.create is not None:
         raise NotSupportedError("CREATE STREAM gives no rows to read; run it by replay.query")
-    tables = _told_of_vacuum(run.tables(), catalog)
+    tables = watch.over(_told_of_vacuum(run.tables(), catalog))
     first = next(tables)
     pieces = (batch for table in chain([first], tables) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, pieces)
@@ -128,6 +144,7 @@ def answer_in_pieces(
     plan: str = "auto",
     as_of: AsOf | None = None,
     skip_damaged: bool = False,
+    limits: Limits | None = None,
 ) -> Answer:
     """Answer a query piece by piece, and say afterwards what happened.
 
@@ -135,16 +152,27 @@ def answer_in_pieces(
     tables are read. With ``skip_damaged`` the whole answer is made first, as a damaged file may
     be found at its end; and so is a stream that is created.
     """
+    bounds = limits or Limits()
+    watch = LimitWatch(bounds)
     asked = Asked(sql, params or {}, plan, perf_counter())
     catalog = open_catalog(store, sql, as_of)
-    run = open_run(catalog, asked)
+    with watch:
+        run = open_run(catalog, asked)
     if skip_damaged or run.create is not None:
-        result = query(store, sql, params=params, plan=plan, as_of=as_of, skip_damaged=skip_damaged)
+        result = query(
+            store,
+            sql,
+            params=params,
+            plan=plan,
+            as_of=as_of,
+            skip_damaged=skip_damaged,
+            **asdict(bounds),
+        )
         return Answer(iter([result.table]), lambda: result)
     done: list[Result] = []
 
     def tables() -> Iterator[pa.Table]:
-        for table in _told_of_vacuum(run.tables(), catalog):
+        for table in watch.over(_told_of_vacuum(run.tables(), catalog)):
             yield table
         done.append(run.to_result(table.slice(0, 0)))
 

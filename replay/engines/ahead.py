@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
+from replay.limits import check_limits
+
 Unit = TypeVar("Unit")
 Read = TypeVar("Read")
 Done = TypeVar("Done")
@@ -34,10 +36,13 @@ def read_ahead(
     """Yield every unit with what ``read`` gives for it, in order, reading ahead in threads.
 
     Units are asked for as they are read. Whoever leaves the iteration has no further unit read.
+    The limits of the query are checked before each one is handed on.
     """
     if not in_threads or thread_count() == 1:
         for unit in units:
-            yield unit, read(unit)
+            found = read(unit)
+            check_limits()
+            yield unit, found
         return
     ahead = thread_count() * UNITS_AHEAD_PER_THREAD
     waiting: deque[tuple[Unit, Future[Read]]] = deque()
@@ -45,14 +50,19 @@ def read_ahead(
         for unit in units:
             waiting.append((unit, _pool().submit(read, unit)))
             if len(waiting) >= ahead:
-                done, future = waiting.popleft()
-                yield done, future.result()
+                yield _next_read(waiting)
         while waiting:
-            done, future = waiting.popleft()
-            yield done, future.result()
+            yield _next_read(waiting)
     finally:
         for _, future in waiting:
             future.cancel()
+
+
+def _next_read(waiting: deque[tuple[Unit, Future[Read]]]) -> tuple[Unit, Read]:
+    unit, future = waiting.popleft()
+    found = future.result()
+    check_limits()
+    return unit, found
 
 
 def divide(units: Sequence[Unit], work: Callable[[Unit], Done]) -> list[Done]:

@@ -14,6 +14,7 @@ from replay.engines.local import Replay
 from replay.engines.source import EventSource, fetch_events
 from replay.errors import QueryError
 from replay.language.bound import BoundPatternQuery, Outer, RowsPerMatch
+from replay.limits import check_limits
 from replay.operators.config import MEASURED_ROWS_AT_ONCE
 from replay.operators.matchers import is_countable
 from replay.operators.matches import Matches, MatchRows
@@ -127,6 +128,7 @@ def wanted_parts(
     parts, n_rows = [no_matches(program)], 0
     try:
         for found in matches:
+            check_limits()
             parts.append(found)
             n_rows += len(found) if found.rows is None else len(found.rows)
             if n_rows >= threshold:

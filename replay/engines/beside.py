@@ -17,6 +17,7 @@ from replay.engines.scan import blocks_of
 from replay.engines.source import FETCH_BLOCKS, EventSource, seqs_of_blocks
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
+from replay.limits import check_limits
 from replay.operators.columns import Columns, to_plain
 from replay.operators.partitions import PartitionTable
 from replay.operators.prepared import group_keys
@@ -137,6 +138,7 @@ class _Search:
         found, n_at_once = [beside], 1
         self._is_complete = np.zeros(len(self._numbers), np.bool_)
         while True:
+            check_limits()
             is_met, more = settle(wanted, self._known, self._reach(wanted), self._source.n_events)
             found.append(more)
             wanted = wanted.take(~is_met)

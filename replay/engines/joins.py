@@ -21,6 +21,7 @@ from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
 from replay.language.bound import Expression
 from replay.language.bound_select import JoinRelation, Relation
+from replay.limits import check_limits
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.joins.outline import JoinOutline
 from replay.operators.joins.windowed import WindowJoin
@@ -219,6 +220,7 @@ class JoinRun:
         """Push both sides, always the one that is behind, and yield what becomes certain."""
         ended = [False, False]
         while not self._operator.is_over(*ended):
+            check_limits()
             place = self._operator.behind(*ended)
             table = next(sides[place], None)
             if table is None:
@@ -341,6 +343,7 @@ class JoinRun:
             yield from operator.skip_to(firsts[0], firsts[1])
             ended = [False, False]
             while not all(ended):
+                check_limits()
                 place = operator.behind(*ended)
                 piece = waiting[place].next_of(span)
                 if piece is None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from chronicle import Snapshot
 from chronicle.time import to_int64
 from replay.language.bound import Expression, attributes
+from replay.limits import check_limits
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
 from replay.operators.joins.keys import KeyNumbers
@@ -99,6 +100,7 @@ def stretches_back(
     waiting = int(np.searchsorted(ends, 0))  # before it there is nothing to be found
     left, n_read, at, n_at_once = len(times), 0, len(blocks), 1
     while True:
+        check_limits()
         if not (earliest > NOT_SOUGHT).any():
             if left == waiting:
                 return ranges_of(is_read), n_read

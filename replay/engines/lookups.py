@@ -12,6 +12,7 @@ from indexing.objects import join_objects
 from indexing.within.row_mask import Kept, RowMask
 from replay.engines.key_numbers import number_keys
 from replay.engines.statistics import SnapshotStatistics
+from replay.limits import check_limits
 from replay.planning.agreement import tells_keys
 from replay.planning.narrowing import Windows
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
@@ -50,6 +51,7 @@ class Lookups:
 
         Where the windows' events have times already, none are read; `rows` tells which were found.
         """
+        check_limits()
         attribute, ranges = lookup
         index = self._statistics.indexes.index(attribute)
         entries: Entries | Kept

@@ -18,6 +18,7 @@ from replay.language.bound import (
     Outer,
     SortKey,
 )
+from replay.limits import check_limits
 from replay.operators.columns import Columns
 from replay.operators.evaluate import evaluate
 from replay.operators.outer import apply_outer
@@ -70,7 +71,9 @@ class Operator(Protocol):
 def run_through(operator: Operator, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield what an operator makes of tables, asking for no more of them than it needs."""
     for table in tables:
-        yield from operator.push(table)
+        for made in operator.push(table):
+            check_limits()
+            yield made
         if operator.is_done:
             break
     yield from operator.finish()

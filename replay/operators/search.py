@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.language.bound import SkipMode
+from replay.limits import check_limits
 from replay.operators import kernels
 from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS
 from replay.operators.conditions.state import Conditions, Mapped, new_mapped, to_conditions
@@ -284,6 +285,7 @@ def _search_machine(
     failures = np.full(len(segments.ends), -1, np.int64)
     parts = []
     while True:
+        check_limits()
         out = [np.empty(capacity, np.int64) for _ in range(4)]
         anchors = np.empty((capacity, len(program.anchors)), np.int64)
         out_path = np.empty(n_path, np.uint8)

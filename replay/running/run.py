@@ -15,6 +15,7 @@ from replay.engines.work import Work
 from replay.language.bound_select import BoundCreate
 from replay.language.select_syntax import streams_of
 from replay.language.syntax import Identifier, PatternQuery
+from replay.limits import check_limits
 from replay.planning.telling import AnyPlan
 from replay.planning.told import Told, tell
 from replay.result import Actual, Result, Seconds
@@ -91,8 +92,18 @@ class Run:
     """The stream its answer is to become; None: it is given back."""
 
     def tables(self) -> Iterator[pa.Table]:
-        """Yield the rows of the answer as they are found, at least one table."""
-        return self.flow.tables()
+        """Yield the rows of the answer as they are found, at least one table.
+
+        Raises
+        ------
+        LimitExceededError
+            If the query is beyond a limit it was given.
+        """
+        n_rows = 0
+        for table in self.flow.tables():
+            n_rows += table.num_rows
+            check_limits(n_rows)
+            yield table
 
     @property
     def plan_of_store(self) -> AnyPlan:
@@ -119,7 +130,7 @@ class Run:
 
     def result(self) -> Result:
         """Run, and return all rows with what happened."""
-        return self.to_result(pa.concat_tables(self.flow.tables()))
+        return self.to_result(pa.concat_tables(self.tables()))
 
     def to_result(self, table: pa.Table) -> Result:
         """Return a result that says what was done until now."""

@@ -18,6 +18,7 @@ from replay.engines.window_tree.pieces import PieceReader
 from replay.engines.window_tree.terms import needed_of, plain_counts
 from replay.engines.window_tree.work import Work
 from replay.language.bound_select import WholeRange, WindowAggregation
+from replay.limits import check_limits
 from replay.operators.windows.merging import merge_counts, merge_windows
 from replay.operators.windows.results import answer_schema, to_tables
 from replay.planning.windows.plan import Way, WindowPlan
@@ -120,6 +121,7 @@ class TreeRun:
         held = _Held()
         begin = self._windows.first
         while begin < self._windows.stop:
+            check_limits()
             end = min(begin + max(WINDOWS_AT_ONCE, held.n_entries // 2), self._windows.stop)
             low, high = self._clipped(begin, end)
             if held.limit is None:
