@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import io
-import json
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from decimal import Decimal
 from itertools import chain
+from pathlib import PurePath
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-MACHINE_FORMATS = ("json", "csv", "parquet", "arrow")
+from replay.json_rows import bytes_of, json_rows
 
-JSON_ROWS = 1 << 12
-"""Rows that are objects of Python at once."""
+MACHINE_FORMATS = ("json", "jsonl", "csv", "parquet", "arrow")
+
+_FORMAT_OF_ENDING = {
+    ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet",
+    ".arrow": "arrow",
+}  # fmt: skip
+
+JSON_ROWS = 1 << 16
+"""Rows that are made text at once."""
+
+JSON_BYTES = 1 << 26
+"""Bytes of a table that are made text at once, one row at least."""
 
 ROW_GROUP_ROWS = 1 << 20
 """Rows of a row group of Parquet, which is written as a whole."""
@@ -28,20 +35,25 @@ MESSAGE_CUT_OFF = b"\xff\xff\xff\xff\x08\0\0\0"
 for the end of the stream, unless it lies within a message."""
 
 
+def format_of(name: str) -> str | None:
+    """Return the format a file's ending stands for; None if for none. Pure."""
+    return _FORMAT_OF_ENDING.get(PurePath(name).suffix.lower())
+
+
 def write_answer(tables: Iterable[pa.Table], output_format: str, stream: BinaryIO) -> None:
     """Write tables to a binary stream as they come, and nothing else.
 
     If the tables end in an error, what was written of JSON, Parquet or Arrow cannot be read as a
-    whole answer. CSV has no end that could be missing.
+    whole answer. CSV and JSON lines have no end that could be missing.
 
     Parameters
     ----------
     tables
         The answer: at least one table, all of one schema.
     output_format
-        ``json`` (one array of row objects; intervals are seconds, times ISO 8601, NaN and the
-        infinities null), ``csv`` (with header; intervals are seconds), ``parquet``, or ``arrow``
-        (an IPC stream). JSON and CSV have bytes as hexadecimal digits.
+        ``json`` (one array of row objects, see `json_rows`), ``jsonl`` (the same objects, one a
+        line), ``csv`` (with header; intervals are seconds, bytes hexadecimal digits), ``parquet``
+        (intervals are seconds), or ``arrow`` (an IPC stream).
     stream
         Where to; left open.
 
@@ -58,12 +70,19 @@ def write_answer(tables: Iterable[pa.Table], output_format: str, stream: BinaryI
 
 
 def _write_json(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:  # noqa: ARG001
-    before = "[\n"
-    for table in tables:
-        for piece in _pieces(table, JSON_ROWS):
-            stream.write((before + ",\n".join(to_json_rows(piece))).encode())
-            before = ",\n"
-    stream.write(b"[]\n" if before == "[\n" else b"\n]\n")
+    is_first = True
+    for piece in chain.from_iterable(map(_pieces, tables)):
+        rows = bytes_of(json_rows(piece, before=",\n"))
+        if is_first:
+            stream.write(b"[")
+            rows, is_first = rows[1:], False
+        stream.write(rows)
+    stream.write(b"[]\n" if is_first else b"\n]\n")
+
+
+def _write_json_lines(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:  # noqa: ARG001
+    pieces = chain.from_iterable(map(_pieces, tables))
+    stream.writelines(bytes_of(json_rows(piece, after="\n")) for piece in pieces)
 
 
 def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
@@ -120,12 +139,17 @@ def _write_arrow(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO
 
 
 _WRITERS: Final = {
-    "json": _write_json, "csv": _write_csv, "parquet": _write_parquet, "arrow": _write_arrow,
-}  # fmt: skip
+    "json": _write_json,
+    "jsonl": _write_json_lines,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "arrow": _write_arrow,
+}
 
 
-def _pieces(table: pa.Table, n_rows: int) -> Iterator[pa.Table]:
-    """Yield a table in pieces of so many rows; none of an empty one."""
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """Yield a table in pieces that are made text at once; none of an empty one."""
+    n_rows = max(1, min(JSON_ROWS, table.num_rows * JSON_BYTES // max(1, table.nbytes)))
     for first in range(0, table.num_rows, n_rows):
         yield table.slice(first, n_rows)
 
@@ -162,25 +186,5 @@ def bytes_to_digits(table: pa.Table) -> pa.Table:
 
 
 def to_json_rows(table: pa.Table) -> list[str]:
-    """Return each row as a JSON object on one line, with what `write_answer` says of its values."""
-    rows = ({name: _json_value(v) for name, v in row.items()} for row in table.to_pylist())
-    return [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
-
-
-def _json_value(value: Any) -> Any:
-    """Return what JSON can carry of a value."""
-    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
-        return int(value)  # a count beyond 64 bits, say: JSON's whole numbers have any length
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dt.datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, dt.timedelta):
-        return value.total_seconds()
-    if isinstance(value, bytes):
-        return value.hex()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
+    """Return each row as a JSON object on one line; see `json_rows`."""
+    return [row for piece in _pieces(table) for row in json_rows(piece).to_pylist()]
