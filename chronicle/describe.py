@@ -7,6 +7,7 @@ from typing import Any
 
 from chronicle.arguments import check_type
 from chronicle.settings import StreamSettings
+from chronicle.size_text import megabytes
 from chronicle.snapshot import Snapshot
 from chronicle.time import TimeType, show_time
 from chronicle.tree_file import TREE_TABLE
@@ -84,7 +85,7 @@ class StreamDescription:
 
     def sizes(self, n_bytes: int) -> str:
         """Return bytes stored for the stream in words, with how much that is per event."""
-        return f"{n_bytes:,} bytes, {self.per_event(n_bytes):,.2f} per event"
+        return f"{megabytes(n_bytes)}, {self.per_event(n_bytes):,.2f} bytes per event"
 
     def _show(self, time: int | None) -> str | int | None:
         """Return an internal time as the time column shows it."""

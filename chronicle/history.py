@@ -60,7 +60,7 @@ class HistoryEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for machines; the time as ISO 8601."""
-        return asdict(self) | {"time": self.time.isoformat(), "sources": list(self.sources)}
+        return asdict(self) | {"time": _iso(self.time), "sources": list(self.sources)}
 
 
 def history(stream: Stream) -> list[HistoryEntry]:
@@ -167,8 +167,8 @@ def version_at(commits: Sequence[Commit], time: dt.datetime) -> int:
             return commit.version
     first = _to_datetime(times[-1])
     raise VersionNotFoundError(
-        f"there is no version as old as {asked.isoformat()}; the first one known is version "
-        f"{commits[-1].version} of {first.isoformat()}, name that time or a later one"
+        f"there is no version as old as {_iso(asked)}; the first one known is version "
+        f"{commits[-1].version} of {_iso(first)}, name that time or a later one"
     )
 
 
@@ -202,6 +202,10 @@ def parse_version(text: str) -> int | dt.datetime:
 def _monotone(commits: Sequence[Commit]) -> list[int]:
     """Return when commits were made, newest first: none before an older one."""
     return list(accumulate((c.timestamp_ms for c in reversed(commits)), max))[::-1]
+
+
+def _iso(time: dt.datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
 
 
 def _to_datetime(time_ms: int) -> dt.datetime:

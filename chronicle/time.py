@@ -112,7 +112,7 @@ def show_time(time: int, kind: TimeType) -> str:
     """Return an internal time as people read it: ISO 8601, or the number where time is one."""
     if kind == "integer":
         return str(time)
-    zone = "+00:00" if kind == "timestamp_utc" else ""
+    zone = "Z" if kind == "timestamp_utc" else ""
     return str(np.datetime64(time, "us")).removesuffix(".000000") + zone
 
 

@@ -19,6 +19,7 @@ from chronicle.derived import DerivedChange, DerivedWriter
 from chronicle.errors import StorageError, VersionNotFoundError
 from chronicle.history import version_at
 from chronicle.quarantine import QUARANTINE_TABLE
+from chronicle.size_text import megabytes
 from chronicle.staging import remove_abandoned
 from chronicle.store import Stream
 from chronicle.tree_file import TREE_TABLE
@@ -59,11 +60,12 @@ class VacuumReport:
     def __str__(self) -> str:
         verb = "would be removed" if self.dry_run else "removed"
         by_table = "".join(
-            f"\n  {n_bytes:,} bytes of '{table}'" for table, n_bytes in self.bytes_by_table.items()
+            f"\n  {megabytes(n_bytes)} of '{table}'"
+            for table, n_bytes in self.bytes_by_table.items()
         )
         killed = f"\n  {self.n_staging:,} folders of killed ingests" if self.n_staging else ""
         return (
-            f"{self.n_files:,} files of {self.n_bytes:,} bytes {verb}; versions from "
+            f"{self.n_files:,} files of {megabytes(self.n_bytes)} {verb}; versions from "
             f"{self.oldest_version} on stay readable{by_table}{killed}"
         )
 

@@ -59,6 +59,27 @@ def bytes_of(texts: pa.LargeStringArray) -> memoryview:
     return memoryview(data)[ends[texts.offset] : ends[texts.offset + len(texts)]]
 
 
+def values_as_texts(column: pa.ChunkedArray) -> list[str | None]:
+    """Return values as a person reads them: as in JSON, but NaN and the infinities have names.
+
+    Texts are without quotes and escapes; None where a value is null.
+    """
+    data_type = column.type
+    if pat.is_timestamp(data_type) and data_type.tz in (None, "UTC"):
+        return list(_of_times(_whole(column)).to_pylist())
+    return [_as_text(value) for value in column.to_pylist()]
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.timedelta):
+        return str(value)
+    return str(value) if isinstance(value, float) else str(json_value(value))
+
+
 def json_value(value: Any) -> Any:
     """Return what JSON can carry of a value."""
     if isinstance(value, Decimal) and value.as_tuple().exponent == 0:

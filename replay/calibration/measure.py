@@ -124,7 +124,7 @@ def choose_stream(store: Store, name: str | None) -> Stream:
 
 def keep(store: Store, done: Calibration) -> Path:
     """Write weights that were measured into the store, for queries to be planned by."""
-    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     content = calibration_content(
         done.fit.parameters, stream=done.stream, calibrated_at=now, fit=done.quality()
     )

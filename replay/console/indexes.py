@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from chronicle.size_text import megabytes
 from replay.console.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
 from replay.console.show import print_table, say
 from replay.console.tend import runner
@@ -39,7 +40,7 @@ def create(
             else:
                 done = (
                     f"{'completed' if report.existed else 'created'}: {report.n_entries:,} entries "
-                    f"in {report.n_files:,} runs, {report.size_bytes:,} bytes"
+                    f"in {report.n_files:,} runs, {megabytes(report.size_bytes)}"
                 )
             say(
                 f"index '{report.attribute}' {done}; "
@@ -59,7 +60,7 @@ def drop(
     from indexing.lifecycle import drop_index
 
     n_bytes = drop_index(stream_of(store, stream), attribute)
-    say(f"index '{attribute}' dropped, {n_bytes:,} bytes freed")
+    say(f"index '{attribute}' dropped, {megabytes(n_bytes)} freed")
 
 
 def show(stream: StreamArgument, store: StoreOption, as_json: JsonOption = False) -> None:
@@ -78,13 +79,13 @@ def show(stream: StreamArgument, store: StoreOption, as_json: JsonOption = False
             index.attribute,
             f"{index.n_entries:,}",
             f"{index.n_runs:,}",
-            f"{index.size_bytes:,}",
+            megabytes(index.size_bytes),
             f"{index.bytes_per_entry:.2f}",
             f"{index.covered_share:.1%}",
         )
         for index in indexes
     ]
-    print_table(("index", "entries", "runs", "bytes", "per entry", "covered"), rows)
+    print_table(("index", "entries", "runs", "size", "bytes per entry", "covered"), rows)
     for index in indexes:
         for fault in index.faults:
             say(f"warning: {fault}")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from replay.console.table_layout import NULL, Grid, expanded, footer, lay_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from replay import Result
 
+
+ROWS_SHOWN = 40
+"""Rows of an answer that are shown unless more are asked for."""
 
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""
@@ -33,8 +39,20 @@ def print_result(result: Result) -> None:
     print_rows([result.table])
 
 
-def print_rows(tables: Iterable[pa.Table], rows_max: int = 40) -> None:
-    """Print the first rows of an answer, at least one table, and how many there are besides."""
+def print_rows(
+    tables: Iterable[pa.Table], rows_max: int = ROWS_SHOWN, *, as_columns: bool = False
+) -> None:
+    """Print the first rows of an answer, at least one table, and what there is besides.
+
+    Parameters
+    ----------
+    tables
+        The answer.
+    rows_max
+        Rows that are printed.
+    as_columns
+        Whether each row is printed as one column a line.
+    """
     coming = iter(tables)
     shown = next(coming)
     n_rows = shown.num_rows
@@ -43,12 +61,25 @@ def print_rows(tables: Iterable[pa.Table], rows_max: int = 40) -> None:
         n_rows += table.num_rows
         if shown.num_rows < rows_max:
             shown = _joined(shown, table.slice(0, rows_max - shown.num_rows))
-    rows = [tuple(_cell(value) for value in row.values()) for row in shown.to_pylist()]
-    print_table(tuple(shown.column_names), rows)
-    if n_rows > rows_max:
-        print(f"… {n_rows - rows_max:,} more rows (--format json shows all)")
-    else:
-        print(f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}", flush=True)
+    grid = to_grid(shown)
+    laid = None if as_columns else lay_out(grid, terminal_width())
+    lines = expanded(grid) if laid is None else laid.lines
+    print("\n".join([*lines, *footer(n_rows, shown.num_rows, laid)]), flush=True)
+
+
+def to_grid(table: pa.Table) -> Grid:
+    """Return the cells of an answer as text: the values of ``--format json``, and NULL."""
+    import pyarrow.types as pat
+
+    from replay.json_rows import values_as_texts
+
+    columns = [values_as_texts(column) for column in table.columns]
+    cells = [[NULL if text is None else text for text in column] for column in columns]
+    is_number = tuple(
+        pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
+        for kind in table.schema.types
+    )
+    return Grid(tuple(table.column_names), list(zip(*cells, strict=True)), is_number)
 
 
 def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
@@ -57,23 +88,14 @@ def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
     return pa.concat_tables([one, other])
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows under their heads."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    """Print rows of texts under their heads, all of them."""
+    laid = lay_out(Grid.of_texts(head, rows), terminal_width())
+    print("\n".join(laid.lines))
+    if laid.left_out:
+        print(f"… not shown for lack of room: {', '.join(laid.left_out)}")
 
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for name in head:
-        table.add_column(Text(name), overflow="fold")
-    for row in rows:
-        # As text: brackets and colons in values are no markup, and no names of pictures.
-        table.add_row(*map(Text, row))
-    # Not a terminal: no wrapping, so that other programs can read the lines.
-    console = Console() if sys.stdout.isatty() else Console(width=240)
-    console.print(table)
+
+def terminal_width() -> int | None:
+    """Return the characters of a line of the terminal; None where a program reads the lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,0 +1,175 @@
+"""Lay out a table as lines of text, for a terminal of some width or for a pipe. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+
+GAP = "  "
+NULL = "NULL"
+
+TEXT_WIDTH_MIN = 16
+"""Characters a text in a terminal keeps at least before it is cut."""
+
+_NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?(e[-+]?\d+)?( ?(%|MB|ns|µs|ms|s))?|NULL|", re.ASCII)
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+_UNPRINTABLE = {code: repr(chr(code))[1:-1] for code in _CONTROLS}
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells of a table as text.
+
+    Attributes
+    ----------
+    head
+        Names of the columns, one at least.
+    rows
+        The cells of each row.
+    is_number
+        Which columns hold numbers: they stand at the right and are never cut.
+    """
+
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    is_number: tuple[bool, ...]
+
+    @classmethod
+    def of_texts(cls, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
+        """Return a grid whose columns of numbers are told by how their cells look."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(head)
+        looks = (all(_NUMBER.fullmatch(cell) for cell in column) for column in columns)
+        return cls(head, rows, tuple(looks))
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A table laid out.
+
+    Attributes
+    ----------
+    lines
+        Head, rule and rows.
+    left_out
+        Names of the columns there was no room for.
+    n_cut
+        Texts that were cut.
+    """
+
+    lines: list[str]
+    left_out: tuple[str, ...]
+    n_cut: int
+
+
+def one_line(text: str) -> str:
+    r"""Return a text on one line: line breaks and what steers a terminal are shown, not sent.
+
+    Examples
+    --------
+    >>> one_line("a\nb\x1b[2J")
+    'a\\nb\\x1b[2J'
+    """
+    return text.translate(_UNPRINTABLE)
+
+
+def lay_out(grid: Grid, width: int | None) -> Laid:
+    """Return a table of as many columns as the width has room for, the first ones.
+
+    Long texts are cut first, with an ellipsis; numbers never are.
+
+    Parameters
+    ----------
+    grid
+        The table.
+    width
+        Characters of a line; None: as wide as it comes.
+    """
+    columns = [
+        [one_line(cell) for cell in (name, *(row[at] for row in grid.rows))]
+        for at, name in enumerate(grid.head)
+    ]
+    widths = [max(map(cell_len, column)) for column in columns]
+    if width is not None and _total(widths) > width:
+        limit = max(TEXT_WIDTH_MIN, width // 3)
+        widths = [
+            wide if is_number else min(wide, limit)
+            for wide, is_number in zip(widths, grid.is_number, strict=True)
+        ]
+    n_shown = len(widths) if width is None else _count_fitting(widths, width)
+    n_cut = sum(
+        cell_len(cell) > wide
+        for column, wide in zip(columns[:n_shown], widths, strict=False)
+        for cell in column
+    )
+    shown = [
+        _aligned(column, wide, to_right=is_number)
+        for column, wide, is_number in zip(columns, widths, grid.is_number, strict=True)
+    ][:n_shown]
+    if n_shown < len(widths):
+        shown.append(["…"] * len(shown[0]))
+        widths = [*widths[:n_shown], 1]
+    rule = GAP.join("─" * wide for wide in widths)
+    first, *rest = (GAP.join(cells).rstrip() for cells in zip(*shown, strict=True))
+    return Laid([first, rule, *rest], grid.head[n_shown:], n_cut)
+
+
+def expanded(grid: Grid, first_number: int = 1) -> list[str]:
+    """Return a table with one column a line, row after row."""
+    wide = max(cell_len(one_line(name)) for name in grid.head)
+    names = [set_cell_size(one_line(name), wide) for name in grid.head]
+    lines = []
+    for number, row in enumerate(grid.rows, first_number):
+        lines.append(f"─── row {number:,} ───")
+        cells = zip(names, row, strict=True)
+        lines += [f"{name}{GAP}{one_line(cell)}".rstrip() for name, cell in cells]
+    return lines
+
+
+def footer(n_rows: int, n_shown: int, laid: Laid | None = None) -> list[str]:
+    """Return what is said below a table: how many rows it has, and what is not shown.
+
+    Parameters
+    ----------
+    n_rows, n_shown
+        Rows of the answer, and how many of them stand above.
+    laid
+        How they were laid out; None where all columns are whole.
+    """
+    said = [f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}"]
+    if n_rows > n_shown:
+        said = [f"… {n_rows - n_shown:,} more rows (--rows {n_rows} shows them)"]
+    if laid is not None and laid.left_out:
+        n = len(laid.left_out)
+        names = ", ".join(laid.left_out[:6]) + (", …" if n > 6 else "")
+        said.append(f"… {n:,} more {'column' if n == 1 else 'columns'}: {names} (-x shows them)")
+    elif laid is not None and laid.n_cut:
+        said.append("long texts are cut (-x shows them whole)")
+    return said
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _count_fitting(widths: Sequence[int], width: int) -> int:
+    """Return how many columns fit, one at least, with room for a mark where not all do."""
+    if _total(widths) <= width:
+        return len(widths)
+    n = len(widths) - 1
+    while n > 1 and _total([*widths[:n], 1]) > width:
+        n -= 1
+    return max(1, n)
+
+
+def _aligned(cells: Sequence[str], width: int, *, to_right: bool) -> list[str]:
+    return [_fitted(cell, width, to_right=to_right) for cell in cells]
+
+
+def _fitted(cell: str, width: int, *, to_right: bool) -> str:
+    missing = width - cell_len(cell)
+    if missing < 0:
+        return set_cell_size(cell, width - 1) + "…"
+    return " " * missing + cell if to_right else cell + " " * missing
