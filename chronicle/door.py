@@ -31,6 +31,7 @@ _NAMES = {
     ),
     "replay.errors": (
         "BindError",
+        "LimitExceededError",
         "NotSupportedError",
         "PatternSyntaxError",
         "PlanError",

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from chronicle.errors import ChronicleError
-from replay.console import ask, calibrate, indexes, replay_events, stats, take, tend
+from replay.console import (
+    ask,
+    calibrate,
+    indexes,
+    replay_events,
+    stats,
+    take,
+    tend,
+)
 from replay.console.show import INTERRUPTED, say
 
 _ENDED_EARLY = {
@@ -18,11 +28,60 @@ _ENDED_EARLY = {
 }
 """What is said of commands that commit nothing; None where they have said it themselves."""
 
+_SECTIONS = {
+    "Ask": (
+        ("query", ask.query),
+        ("replay", replay_events.replay),
+        ("stats", stats.stats),
+        ("streams", ask.streams),
+        ("describe", ask.describe),
+        ("history", ask.history),
+        ("demo", ask.demo),
+    ),
+    "Take events in": (
+        ("append", take.append),
+        ("ingest", take.ingest),
+    ),
+    "Keep streams whole and tidy": (
+        ("check", tend.check),
+        ("repair", tend.repair),
+        ("compact", tend.compact),
+        ("vacuum", tend.vacuum),
+        ("add-column", tend.add_column),
+        ("rename", tend.rename),
+        ("delete", tend.delete),
+        ("drop", tend.drop),
+    ),
+    "Make queries faster": (
+        ("index", None),
+        ("calibrate", calibrate.calibrate),
+    ),
+}
+"""Commands as the help groups them; None: a group of its own."""
+
+
+class _Sections(TyperGroup):
+    """Lists the commands by what they are for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return [name for commands in _SECTIONS.values() for name, _ in commands]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                names = [name for name, _ in commands]
+                helps = [self.commands[name].get_short_help_str(200) for name in names]
+                formatter.write_dl(list(zip(names, helps, strict=True)))
+
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
 app = typer.Typer(
     name="chronicle",
+    cls=_Sections,
     help="Keep event streams, and ask what happened in which order, without reading them whole.",
+    context_settings=_HELP,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -34,32 +93,32 @@ index = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (
-    take.ingest,
-    take.append,
-    ask.streams,
-    ask.describe,
-    ask.history,
-    stats.stats,
-    ask.query,
-    replay_events.replay,
-    calibrate.calibrate,
-    tend.compact,
-    tend.vacuum,
-    tend.check,
-    tend.repair,
-    tend.delete,
-    tend.rename,
-    tend.drop,
-):
-    app.command()(command)
-app.command("add-column")(tend.add_column)
+for name, command in (each for commands in _SECTIONS.values() for each in commands):
+    if command is not None:
+        app.command(name)(command)
 index.command()(indexes.create)
 index.command()(indexes.drop)
 index.command("list")(indexes.show)
 index.command()(indexes.compact)
 app.add_typer(index)
-app.command()(ask.demo)
+
+
+def _say_version(value: bool) -> None:
+    if value:
+        from chronicle.version import __version__
+
+        print(f"chronicle {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _chronicle(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_say_version, help="Print the version."),
+    ] = False,
+) -> None:
+    """Keep event streams, and ask what happened in which order, without reading them whole."""
 
 
 _COMMENTED = re.compile(r"--(?![a-z-]+=).*[\r\n]")

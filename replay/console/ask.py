@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
 from chronicle.errors import StorageError
-from replay.console.options import JsonOption, StoreOption, StreamArgument, stream_of
-from replay.console.show import own_name, print_result, print_rows, print_table, say
+from replay.console.answers import FORMATS, check_target, read_target, write_to
+from replay.console.options import (
+    JsonOption,
+    MaxRowsOption,
+    MemoryOption,
+    RowsOption,
+    StoreOption,
+    StreamArgument,
+    TimeoutOption,
+    limits,
+    stream_of,
+)
+from replay.console.show import ROWS_SHOWN, own_name, print_result, print_table, say
 from replay.console.startup import keep_heavy_libraries_out
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-FORMATS = ("table", "json", "csv", "parquet", "arrow")
 FORMATS_EXPLAINED = ("table", "json")
 """Those a plan can be printed in: as text, or for machines."""
 
-ROWS_HELD = 1 << 16
-"""Rows of an answer that are found before the first of them is written."""
+STANDARD_INPUT = Path("-")
 
 
 def query(
     store: StoreOption,
     sql: Annotated[str | None, typer.Argument(help="The query.")] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Read the query from a file.")
+        Path | None, typer.Option("--file", "-f", help="Read the query from a file; - is stdin.")
     ] = None,
     plan: Annotated[
         str,
@@ -58,8 +61,13 @@ def query(
         Path | None, typer.Option("--analysis", help="Write what happened as JSON.")
     ] = None,
     output_format: Annotated[
-        str, typer.Option("--format", help="table, json, csv, parquet or arrow.")
-    ] = "table",
+        str | None,
+        typer.Option("--format", help=f"{', '.join(FORMATS)}; of --out by the file's ending."),
+    ] = None,
+    expanded: Annotated[
+        bool, typer.Option("-x", help="Short for --format expanded: one column a line.")
+    ] = False,
+    rows: RowsOption = ROWS_SHOWN,
     out: Annotated[Path | None, typer.Option("--out", help="Write the answer to a file.")] = None,
     as_of: Annotated[
         str | None,
@@ -69,6 +77,9 @@ def query(
         bool,
         typer.Option("--skip-damaged", help="Answer without damaged data files, and name them."),
     ] = False,
+    timeout: TimeoutOption = None,
+    max_rows: MaxRowsOption = None,
+    memory: MemoryOption = None,
 ) -> None:
     """Answer a query over history, or keep its answer: CREATE STREAM … AS ….
 
@@ -81,6 +92,7 @@ def query(
     from replay.running.statement import creates_stream, unused_parameters
 
     text = _query_text(sql, file)
+    bounds = limits(timeout, max_rows, memory)
     if explain:
         _refuse_of_answers(
             {
@@ -88,17 +100,19 @@ def query(
                 "--analysis": analysis,
                 "--analyze": analyze,
                 "--skip-damaged": skip_damaged,
+                "--timeout": timeout,
+                "--max-rows": max_rows is not None,
+                "--memory": memory,
             }
         )
-    if output_format not in FORMATS:
-        raise typer.BadParameter(f"use one of {', '.join(FORMATS)}", param_hint="--format")
-    if explain and output_format not in FORMATS_EXPLAINED:
+    target = read_target(output_format, out, rows, is_expanded=expanded)
+    if explain and target.output_format not in FORMATS_EXPLAINED:
         raise typer.BadParameter(
             f"--explain prints no rows; use {' or '.join(FORMATS_EXPLAINED)}",
             param_hint="--format",
         )
-    for target in filter(None, (out, analysis)):
-        check_target(target)
+    if analysis is not None:
+        check_target(analysis)
     params = parameters(param or [])
     for unused in unused_parameters(text, params):
         raise typer.BadParameter(f"the query has no parameter {unused}", param_hint="--param")
@@ -110,12 +124,18 @@ def query(
     if explain:
         explanation = replay.explain(opened, text, params=params, plan=plan, as_of=as_of)
         shown = explanation.to_dict()
-        print(json.dumps(shown, indent=2) if output_format == "json" else explanation)
+        print(json.dumps(shown, indent=2) if target.output_format == "json" else explanation)
         return
     answer = answer_in_pieces(
-        opened, text, params=params, plan=plan, as_of=as_of, skip_damaged=skip_damaged
+        opened,
+        text,
+        params=params,
+        plan=plan,
+        as_of=as_of,
+        skip_damaged=skip_damaged,
+        limits=bounds,
     )
-    _write_answer(answer.tables, output_format, out)
+    write_to(target, answer.tables)
     result = answer.told()
     if analyze:
         say(result.analysis())
@@ -241,7 +261,7 @@ def history(stream: StreamArgument, store: StoreOption, as_json: JsonOption = Fa
     rows = [
         (
             str(entry.version),
-            entry.time.isoformat(timespec="seconds"),
+            entry.time.isoformat(timespec="seconds").replace("+00:00", "Z"),
             entry.operation,
             _count(entry.n_events),
             _count(entry.n_late),
@@ -267,19 +287,13 @@ def _query_text(sql: str | None, file: Path | None) -> str:
     if file is None:
         return str(sql)
     try:
+        if file == STANDARD_INPUT:
+            return sys.stdin.buffer.read().decode("utf-8-sig")
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise typer.BadParameter(f"cannot read '{file}': {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"'{file}' is not UTF-8 text ({error.reason})") from error
-
-
-def check_target(target: Path) -> None:
-    """Check that a file can be written here, before the query takes its time."""
-    if target.is_dir():
-        raise typer.BadParameter(f"cannot write '{target}': it is a folder")
-    if not target.parent.is_dir():
-        raise typer.BadParameter(f"cannot write '{target}': there is no folder '{target.parent}'")
 
 
 def parameters(given: list[str]) -> dict[str, object]:
@@ -304,79 +318,3 @@ def _refuse_of_answers(given: Mapping[str, object]) -> None:
                 "--explain runs nothing, so there is no answer; leave one of the two out",
                 param_hint=option,
             )
-
-
-def _write_answer(tables: Iterator[pa.Table], output_format: str, out: Path | None) -> None:
-    """Write an answer as it is found."""
-    from replay.formats import write_answer
-
-    if output_format == "table" and out is not None:
-        raise typer.BadParameter("give --format json, csv, parquet or arrow with --out")
-    rows = _first_rows_held(tables)
-    if output_format == "table":
-        print_rows(rows)
-    elif out is not None:
-        with _whole_file(out) as stream:
-            write_answer(rows, output_format, stream)
-    else:
-        write_answer(rows, output_format, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-
-
-@contextmanager
-def _whole_file(out: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its place once all is written; until then what was there stays.
-
-    What an error cuts off would look whole in most formats. Pipes and devices take it as it comes.
-    """
-    if out.exists() and not out.is_file():
-        with out.open("wb") as stream:
-            yield stream
-        return
-    target = out.resolve()
-    draft = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with _open_nameless(draft) as stream:
-            yield stream
-            if isinstance(stream.name, int):
-                stream.flush()
-                _give_name(stream.fileno(), draft)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _open_nameless(draft: Path) -> BinaryIO:
-    """Open a file without a name in the draft's folder; where there is no such thing, the draft.
-
-    Signals end a query at once, Ctrl-C too, and a file without a name is gone with its process.
-    """
-    try:
-        return os.fdopen(os.open(draft.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
-    except (AttributeError, OSError):  # not on this system, or in this folder
-        return draft.open("wb")
-
-
-def _give_name(descriptor: int, draft: Path) -> None:
-    """Let the file of a descriptor have its name."""
-    draft.unlink(missing_ok=True)  # of a process that had the same number
-    folder = os.open(draft.parent, os.O_RDONLY)
-    try:
-        # With the folder, Python makes the call that follows the link in /proc.
-        os.link(f"/proc/self/fd/{descriptor}", draft.name, dst_dir_fd=folder)
-    finally:
-        os.close(folder)
-
-
-def _first_rows_held(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Return the tables, the first of which are found by now.
-
-    So an error among the first `ROWS_HELD` rows leaves nothing written.
-    """
-    held, n_rows = [], 0
-    for table in tables:
-        held.append(table)
-        n_rows += table.num_rows
-        if n_rows >= ROWS_HELD:
-            break
-    return chain(held, tables)

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from chronicle.errors import ChronicleError
+
 if TYPE_CHECKING:
     from chronicle import Store, Stream
+    from replay.limits import Limits
 
-StoreOption = Annotated[Path, typer.Option("--store", help="Folder of the store.")]
+StoreOption = Annotated[
+    Path, typer.Option("--store", envvar="CHRONICLE_STORE", help="Folder of the store.")
+]
 StreamArgument = Annotated[str, typer.Argument(help="Name of the stream.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="For machines.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -43,8 +48,28 @@ SparkOption = Annotated[
     ),
 ]
 
-_UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?(?:\s+|$)")
+RowsOption = Annotated[
+    int, typer.Option("--rows", min=1, help="Rows a table for people shows; the rest is counted.")
+]
+TimeoutOption = Annotated[
+    str | None, typer.Option("--timeout", help="End with an error after so long, as 30s.")
+]
+MaxRowsOption = Annotated[
+    int | None,
+    typer.Option("--max-rows", min=0, help="End with an error if the answer has more rows."),
+]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option("--memory", help="End with an error if it needs more memory, as 2GB."),
+]
+
+_SHORT_UNITS = {"s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86_400}
+_UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1, **_SHORT_UNITS}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|[a-z]+?)s?(?:\s+|$)")
+
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20,
+          "GIB": 2**30}  # fmt: skip
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Z]*)")
 
 
 def names(given: Sequence[str] | None) -> tuple[str, ...]:
@@ -74,6 +99,28 @@ def duration(text: str, *, hint: str) -> dt.timedelta:
         raise typer.BadParameter(f"'{text}' is too long", param_hint=hint) from error
 
 
+def size(text: str, *, hint: str) -> int:
+    """Read an amount of memory such as ``2GB`` or ``512 MiB`` as bytes."""
+    found = _SIZE.fullmatch(text.strip().upper())
+    if found is None or found[2] not in _BYTES:
+        raise typer.BadParameter(
+            f"'{text}' is no amount of memory; write it like '2GB' or '500MB'", param_hint=hint
+        )
+    return int(float(found[1]) * _BYTES[found[2]])
+
+
+def limits(timeout: str | None, max_rows: int | None, memory: str | None) -> Limits:
+    """Read the limits of a query."""
+    from replay.limits import Limits
+
+    seconds = None if timeout is None else duration(timeout, hint="--timeout")
+    n_bytes = None if memory is None else size(memory, hint="--memory")
+    try:
+        return Limits.of(seconds, max_rows, n_bytes)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def lateness(text: str | None) -> dt.timedelta | int | None:
     """Read how late an event may be: a duration, or a number where time is an integer."""
     if text is None:
@@ -101,6 +148,6 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter(f"{question} Nobody can be asked here; give --yes to do it")
+        raise ChronicleError(f"not a terminal: add --yes to go on; nothing was done. {question}")
     if not typer.confirm(question, err=True):
         raise typer.Exit(1)

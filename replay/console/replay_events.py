@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from replay.console.ask import check_target, parameters
+from replay.console.answers import check_target
+from replay.console.ask import parameters
 from replay.console.options import StoreOption, StreamArgument, names, store_of
 from replay.console.show import INTERRUPTED, say
 from replay.console.startup import keep_heavy_libraries_out

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -26,6 +28,7 @@ from replay.console.show import say
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from chronicle.finding import Finding
     from chronicle.jobs import Runner
     from chronicle.store import Store
 
@@ -198,9 +201,12 @@ def check(
     deep: Annotated[
         bool, typer.Option("--deep", help="Compare all derived data with the events.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say of everything that was checked how it is.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Verify every invariant and name the files that break one; exit code 1 if there is a fault.
+    """Verify that nothing is damaged, and name what is; exit code 1 if there is a fault.
 
     Example: chronicle check crimes --store data --deep
     """
@@ -217,14 +223,28 @@ def check(
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
-        for finding in findings:
+        print("\n".join(report_lines(findings, verbose=verbose)))
+    if faults_of(findings):
+        raise typer.Exit(1)
+
+
+def report_lines(findings: Sequence[Finding], *, verbose: bool) -> list[str]:
+    """Return what a check says to a person: what is wrong, or everything, and a summary. Pure."""
+    counts = Counter(finding.severity.value for finding in findings)
+    lines = []
+    for finding in findings:
+        if verbose or finding.severity != "ok":
             where = f" ({finding.file})" if finding.file else ""
             remedy = f"; {finding.remedy}" if finding.remedy else ""
-            print(f"{finding.severity:<9}{finding.invariant}: {finding.what}{where}{remedy}")
-    faults = faults_of(findings)
-    if faults:
-        say(f"{len(faults):,} {'fault' if len(faults) == 1 else 'faults'}")
-        raise typer.Exit(1)
+            lines.append(f"{finding.severity:<9}{finding.invariant}: {finding.what}{where}{remedy}")
+    wrong = [
+        f"{counts[kind]:,} {kind if counts[kind] == 1 else f'{kind}s'}"
+        for kind in ("fault", "warning")
+        if counts[kind]
+    ]
+    n_whole = counts["ok"]
+    whole = f"{n_whole:,} {'check' if n_whole == 1 else 'checks'} found nothing wrong"
+    return [*lines, ", ".join([*wrong, whole])]
 
 
 def repair(

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import replay.console.ask
+import replay.console.answers
 from chronicle import StreamSettings, create_store
 from replay.console.show import print_rows
 from tests.cli.commands import Commands
@@ -62,7 +62,7 @@ def test_an_error_among_the_first_rows_leaves_nothing_written(
 def test_a_later_error_comes_after_the_rows_before_it(
     overflowing: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay.console.ask, "ROWS_HELD", 10)
+    monkeypatch.setattr(replay.console.answers, "ROWS_HELD", 10)
     done = overflowing("query", SQL, "--format", "csv")
     assert done.code == 1
     assert "does not fit 64 bits" in done.err
@@ -78,7 +78,7 @@ def test_a_file_is_the_whole_answer_or_as_it_was(
     output_format: str,
     nameless: bool,
 ) -> None:
-    monkeypatch.setattr(replay.console.ask, "ROWS_HELD", 10)
+    monkeypatch.setattr(replay.console.answers, "ROWS_HELD", 10)
     if not nameless:
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     folder = tmp_path / "answers"
@@ -101,7 +101,7 @@ def test_a_file_is_the_whole_answer_or_as_it_was(
 def test_what_is_piped_of_an_answer_with_a_late_error_is_not_read_as_whole(
     tmp_path: Path, output_format: str
 ) -> None:
-    _fill_to_overflow(tmp_path / "store", 2 * replay.console.ask.ROWS_HELD)
+    _fill_to_overflow(tmp_path / "store", 2 * replay.console.answers.ROWS_HELD)
     words = ["query", SQL, "--store", tmp_path / "store", "--format", output_format]
     done = subprocess.run([sys.executable, "-m", "cli", *words], capture_output=True, check=False)
     assert done.returncode == 1
@@ -165,7 +165,7 @@ def test_a_signal_leaves_of_a_file_what_was_there(
 def test_what_happened_is_told_of_a_long_answer(
     overflowing: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay.console.ask, "ROWS_HELD", 1)
+    monkeypatch.setattr(replay.console.answers, "ROWS_HELD", 1)
     done = overflowing("query", "SELECT t FROM big", "--format", "csv", "--analyze")
     assert done.code == 0
     assert done.out.splitlines() == ['"t"', *map(str, [*range(N), N - 1])]
@@ -182,4 +182,4 @@ def test_a_table_shows_the_first_rows_of_all_pieces(capsys: pytest.CaptureFixtur
     print_rows(found())
     lines = capsys.readouterr().out.splitlines()
     assert [line.strip() for line in lines[2:42]] == list(map(str, range(40)))
-    assert lines[-1] == "… 5 more rows (--format json shows all)"
+    assert lines[-1] == "… 5 more rows (--rows 45 shows them)"

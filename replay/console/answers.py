@@ -1,0 +1,163 @@
+"""Write an answer where it is wanted: to the terminal, to a pipe, or whole to a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import typer
+
+from replay.console.show import ROWS_SHOWN, print_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLE, EXPANDED = "table", "expanded"
+FOR_PEOPLE = (TABLE, EXPANDED)
+FORMATS = (*FOR_PEOPLE, "json", "jsonl", "csv", "parquet", "arrow")
+
+ROWS_HELD = 1 << 16
+"""Rows of an answer that are found before the first of them is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an answer goes, and how.
+
+    Attributes
+    ----------
+    output_format
+        One of `FORMATS`.
+    out
+        File to write; None: standard output.
+    rows_max
+        Rows that formats for people show.
+    """
+
+    output_format: str
+    out: Path | None = None
+    rows_max: int = ROWS_SHOWN
+
+
+def read_target(
+    output_format: str | None,
+    out: Path | None,
+    rows_max: int = ROWS_SHOWN,
+    *,
+    is_expanded: bool = False,
+) -> Target:
+    """Return where an answer goes by the options given; a file's ending names its format.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is no such format, it is not for files, or the file cannot be written.
+    """
+    from replay.formats import format_of
+
+    if is_expanded and output_format not in (None, *FOR_PEOPLE):
+        raise typer.BadParameter(f"it is not for --format {output_format}", param_hint="-x")
+    if is_expanded:
+        output_format = EXPANDED
+    if output_format not in (None, *FORMATS):
+        raise typer.BadParameter(f"use one of {', '.join(FORMATS)}", param_hint="--format")
+    if out is None:
+        return Target(output_format or TABLE, None, rows_max)
+    chosen = output_format or format_of(out.name)
+    if chosen is None or chosen in FOR_PEOPLE:
+        raise typer.BadParameter(
+            f"what format has '{out}'? End it with .csv, .json, .jsonl, .parquet or .arrow, or "
+            "give --format json, jsonl, csv, parquet or arrow",
+            param_hint="--out",
+        )
+    check_target(out)
+    return Target(chosen, out, rows_max)
+
+
+def check_target(target: Path) -> None:
+    """Check that a file can be written here, before the query takes its time."""
+    if target.is_dir():
+        raise typer.BadParameter(f"cannot write '{target}': it is a folder")
+    if not target.parent.is_dir():
+        raise typer.BadParameter(f"cannot write '{target}': there is no folder '{target.parent}'")
+
+
+def write_to(target: Target, tables: Iterator[pa.Table]) -> None:
+    """Write an answer as it is found."""
+    from replay.formats import write_answer
+
+    rows = _first_rows_held(tables)
+    if target.output_format in FOR_PEOPLE:
+        print_rows(rows, target.rows_max, as_columns=target.output_format == EXPANDED)
+    elif target.out is not None:
+        with _whole_file(target.out) as stream:
+            write_answer(rows, target.output_format, stream)
+    else:
+        sys.stdout.flush()
+        write_answer(rows, target.output_format, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _whole_file(out: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its place once all is written; until then what was there stays.
+
+    What an error cuts off would look whole in most formats. Pipes and devices take it as it comes.
+    """
+    if out.exists() and not out.is_file():
+        with out.open("wb") as stream:
+            yield stream
+        return
+    target = out.resolve()
+    draft = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        with _open_nameless(draft) as stream:
+            yield stream
+            if isinstance(stream.name, int):
+                stream.flush()
+                _give_name(stream.fileno(), draft)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _open_nameless(draft: Path) -> BinaryIO:
+    """Open a file without a name in the draft's folder; where there is no such thing, the draft.
+
+    Signals end a query at once, Ctrl-C too, and a file without a name is gone with its process.
+    """
+    try:
+        return os.fdopen(os.open(draft.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
+    except (AttributeError, OSError):  # not on this system, or in this folder
+        return draft.open("wb")
+
+
+def _give_name(descriptor: int, draft: Path) -> None:
+    """Let the file of a descriptor have its name."""
+    draft.unlink(missing_ok=True)  # of a process that had the same number
+    folder = os.open(draft.parent, os.O_RDONLY)
+    try:
+        # With the folder, Python makes the call that follows the link in /proc.
+        os.link(f"/proc/self/fd/{descriptor}", draft.name, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _first_rows_held(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Return the tables, the first of which are found by now.
+
+    So an error among the first `ROWS_HELD` rows leaves nothing written.
+    """
+    held, n_rows = [], 0
+    for table in tables:
+        held.append(table)
+        n_rows += table.num_rows
+        if n_rows >= ROWS_HELD:
+            break
+    return chain(held, tables)
