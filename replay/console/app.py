@@ -15,6 +15,7 @@ from replay.console import (
     calibrate,
     indexes,
     replay_events,
+    shell,
     stats,
     take,
     tend,
@@ -24,6 +25,7 @@ from replay.console.show import INTERRUPTED, say
 _ENDED_EARLY = {
     "calibrate": "interrupted; the weights are as they were",
     "replay": None,
+    "shell": None,
     **dict.fromkeys(("streams", "describe", "history", "stats", "check"), "interrupted"),
 }
 """What is said of commands that commit nothing; None where they have said it themselves."""
@@ -31,6 +33,7 @@ _ENDED_EARLY = {
 _SECTIONS = {
     "Ask": (
         ("query", ask.query),
+        ("shell", shell.shell),
         ("replay", replay_events.replay),
         ("stats", stats.stats),
         ("streams", ask.streams),
