@@ -19,6 +19,9 @@ HEAD = """# Command line
 Written by `make docs` from the commands' own help; a test fails when this page is stale. Data goes
 to stdout, words to stderr. Exit code 0: done; 1: a stated failure, in one sentence; 2: wrong usage;
 130: Ctrl-C.
+
+`CHRONICLE_STORE` names the store where no `--store` is given. `chronicle --install-completion` lets
+the shell (bash, zsh, fish, PowerShell) complete commands and options.
 """
 
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8"}

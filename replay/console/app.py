@@ -14,6 +14,7 @@ from replay.console import (
     ask,
     calibrate,
     indexes,
+    quarantine,
     replay_events,
     shell,
     stats,
@@ -44,6 +45,7 @@ _SECTIONS = {
     "Take events in": (
         ("append", take.append),
         ("ingest", take.ingest),
+        ("quarantine", quarantine.quarantine),
     ),
     "Keep streams whole and tidy": (
         ("check", tend.check),

@@ -1,0 +1,66 @@
+"""The command that shows what could not be taken as events, and puts it back once it is mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replay.console.answers import FORMATS, read_target, write_to
+from replay.console.options import RowsOption, StoreOption, StreamArgument, stream_of
+from replay.console.show import print_table, say
+from replay.console.startup import keep_heavy_libraries_out
+
+FEW = 10
+"""Rows that are shown below the counts."""
+
+
+def quarantine(
+    stream: StreamArgument,
+    store: StoreOption,
+    mended: Annotated[
+        Path | None,
+        typer.Option("--put-back", help="Append the mended rows of this file, each once."),
+    ] = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option("--format", help=f"All rows, as {', '.join(FORMATS)}."),
+    ] = None,
+    expanded: Annotated[
+        bool, typer.Option("-x", help="Short for --format expanded: one column a line.")
+    ] = False,
+    rows: RowsOption = FEW,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write all rows to a file, to mend them there.")
+    ] = None,
+) -> None:
+    """Show the records that could not be taken, and why; or put mended ones back in.
+
+    Write them to a file, correct its cells, take out the rows that stay, and put it back.
+
+    Example: chronicle quarantine crimes --store data --out bad.csv
+    """
+    keep_heavy_libraries_out()
+    from chronicle.put_back import put_back
+    from chronicle.quarantine_rows import count_reasons, quarantined, to_mend
+    from indexing.stream_writer import writer_for
+
+    opened = stream_of(store, stream)
+    if mended is not None:
+        if out is not None or output_format is not None or expanded:
+            raise typer.BadParameter("it appends, and shows no rows", param_hint="--put-back")
+        say(str(put_back(opened, mended, derived=writer_for(opened))))
+        return
+    found = quarantined(opened)
+    if out is not None or output_format is not None:
+        target = read_target(output_format, out, rows, is_expanded=expanded)
+        write_to(target, iter([to_mend(found, opened.schema)]))
+        return
+    reasons = count_reasons(found)
+    if not reasons:
+        print(f"nothing is in quarantine of stream '{stream}'")
+        return
+    print_table(("rows", "reason"), [(f"{count:,}", reason) for reason, count in reasons.items()])
+    print()
+    write_to(read_target(None, None, rows, is_expanded=expanded), iter([found]))

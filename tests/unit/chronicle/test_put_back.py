@@ -1,0 +1,255 @@
+"""Rows of the quarantine put back as events: each once, whatever is killed or races."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import chronicle.put_back
+from chronicle import SourceError, StorageError, StreamSettings, create_store, open_store
+from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.put_back import put_back
+from chronicle.quarantine_rows import (
+    REASON,
+    RECORD,
+    RETURNED_PREFIX,
+    ROW,
+    ROWS_PER_NUMBER,
+    count_reasons,
+    quarantined,
+    to_mend,
+    to_return,
+)
+from chronicle.store import Stream
+from tests.crash_points import dying_at
+
+GOOD = "t,a,s\n1,1,x\n2,2,\n"
+BAD = "one,5,q\n,6,r\n7,seven,s\n8\n"
+"""Records that are none: a time that is no number, none, a number that is none, a short line."""
+
+SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64()), ("s", pa.string())])
+
+
+Row = dict[str, Any]
+
+
+class Dead(BaseException):
+    """Stands for a kill."""
+
+
+def die() -> None:
+    raise Dead
+
+
+def made(path: Path, records: str = BAD) -> Stream:
+    """Make a stream of two events, with some records in quarantine."""
+    store = create_store(path / "store")
+    store.create_stream("s", SCHEMA, StreamSettings(time="t"))
+    (path / "source.csv").write_text(GOOD + records)
+    append_files(store, "s", [path / "source.csv"], AppendOptions())
+    return store.stream("s")
+
+
+def events(stream: Stream) -> list[tuple[Any, ...]]:
+    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot()
+    table = snapshot.read_blocks(np.arange(snapshot.n_blocks), SCHEMA.names)
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def mended(
+    stream: Stream,
+    path: Path,
+    cells: dict[str, tuple[str, str, str]],
+    change: Callable[[list[Row]], list[Row]] = list,
+) -> Path:
+    """Write rows of the quarantine to a file, with other cells by what their record begins with."""
+    rows = to_mend(quarantined(stream), SCHEMA).to_pylist()
+    chosen = [
+        row | dict(zip(SCHEMA.names, new, strict=True))
+        for begin, new in cells.items()
+        for row in rows
+        if row[RECORD].startswith(begin)
+    ]
+    assert len(chosen) == len(cells)
+    names = [*quarantined(stream).column_names, *SCHEMA.names]
+    sink = io.BytesIO()
+    pa_csv.write_csv(pa.Table.from_pylist(change(chosen)).select(names), sink)
+    path.write_bytes(sink.getvalue())
+    return path
+
+
+def test_records_are_listed_with_reasons_and_cells(tmp_path: Path) -> None:
+    stream = made(tmp_path)
+    rows = to_mend(quarantined(stream), SCHEMA)
+
+    assert sum(count_reasons(rows).values()) == rows.num_rows == 4
+    assert all(rows.column(REASON).to_pylist())
+    assert len(set(rows.column(ROW).to_pylist())) == 4
+    assert "7,seven,s" in rows.column(RECORD).to_pylist()
+
+
+def test_a_stream_without_bad_records_has_an_empty_quarantine(tmp_path: Path) -> None:
+    assert quarantined(made(tmp_path, "")).num_rows == 0
+
+
+def test_mended_rows_become_events_and_leave_the_quarantine(tmp_path: Path) -> None:
+    stream = made(tmp_path)
+    file = mended(stream, tmp_path / "m.csv", {"7,": ("0", "7", "s"), "8": ("8", "8", "")})
+    report = put_back(stream, file)
+
+    assert events(stream) == [(0, 7, "s"), (1, 1, "x"), (2, 2, None), (8, 8, None)]
+    assert (report.appended.n_events, report.n_left) == (2, 2)
+    assert {"7,seven,s", "8"}.isdisjoint(quarantined(stream).column(RECORD).to_pylist())
+
+
+def test_the_same_file_is_put_back_once(tmp_path: Path) -> None:
+    stream = made(tmp_path)
+    file = mended(stream, tmp_path / "m.csv", {"8": ("8", "8", "")})
+    put_back(stream, file)
+    before = events(stream)
+
+    with pytest.raises(SourceError, match="is not in quarantine, or was put back before"):
+        put_back(stream, file)
+    assert events(stream) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(lambda rows: [*rows, rows[0]], "stands 2 times", id="twice"),
+        pytest.param(lambda rows: [rows[0] | {ROW: "x:3"}], "not in quarantine", id="name"),
+        pytest.param(lambda rows: [rows[0] | {"a": "no"}, rows[1]], "are no events yet", id="bad"),
+    ],
+)
+def test_a_file_with_a_wrong_row_puts_nothing_back(tmp_path: Path, change: Any, said: str) -> None:
+    stream = made(tmp_path)
+    cells = {"7,": ("7", "7", ""), "8": ("8", "8", "x")}
+    file = mended(stream, tmp_path / "m.csv", cells, change)
+
+    with pytest.raises(SourceError, match=said):
+        put_back(stream, file)
+    assert len(events(stream)) == 2
+    assert quarantined(stream).num_rows == 4
+
+
+def test_a_kill_at_any_step_leaves_each_row_an_event_or_in_quarantine(tmp_path: Path) -> None:
+    cells = {"7,": ("7", "7", ""), "8": ("8", "8", "")}
+    with dying_at(None, die) as steps:
+        stream = made(tmp_path / "count")
+        first = steps.n_taken
+        put_back(stream, mended(stream, tmp_path / "m.csv", cells))
+    assert steps.n_taken > first + 2
+    for step in range(steps.n_taken - first):
+        folder = tmp_path / str(step)
+        stream = made(folder)
+        file = mended(stream, folder / "m.csv", cells)
+        with dying_at(step, die), pytest.raises(Dead):
+            put_back(stream, file)
+        is_in = len(events(stream)) == 4
+        assert quarantined(stream).num_rows == (2 if is_in else 4)
+        if not is_in:
+            put_back(stream, file)
+        assert [row[0] for row in events(stream)] == [1, 2, 7, 8]
+        assert quarantined(stream).num_rows == 2
+
+
+def test_of_two_who_put_a_row_back_at_once_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = made(tmp_path)
+    file = mended(stream, tmp_path / "m.csv", {"8": ("8", "8", "")})
+    other = mended(stream, tmp_path / "o.csv", {"8": ("9", "9", ""), "7,": ("7", "7", "")})
+    counted = chronicle.put_back.count_returned
+    turns = iter([True])
+
+    def let_another_in_between(*arguments: Any) -> dict[str, int]:
+        for _ in turns:
+            put_back(open_store(stream.path.parent).stream("s"), other)
+        return counted(*arguments)
+
+    monkeypatch.setattr(chronicle.put_back, "count_returned", let_another_in_between)
+    with pytest.raises(SourceError, match="another process put rows"):
+        put_back(stream, file)
+    assert [row[0] for row in events(stream)] == [1, 2, 7, 9]
+
+
+def test_records_of_a_commit_that_never_landed_are_not_listed(tmp_path: Path) -> None:
+    stream = made(tmp_path)
+    (tmp_path / "more.csv").write_text("t,a,s\n50,five,\n51,1,\n")
+    with dying_at(None, die) as steps:
+        made(tmp_path / "count")
+    assert steps.n_taken
+    for step in range(20):
+        with dying_at(step, die):
+            try:
+                append_files(
+                    open_store(tmp_path / "store"), "s", [tmp_path / "more.csv"], AppendOptions()
+                )
+            except Dead:
+                is_in = any(row[0] == 51 for row in events(stream))
+                assert quarantined(stream).num_rows == 4 + is_in
+            else:
+                break
+
+
+def test_a_damaged_file_of_the_quarantine_is_told(tmp_path: Path) -> None:
+    stream = made(tmp_path)
+    [file] = (stream.path / "quarantine").glob("*.parquet")
+    file.write_bytes(b"PAR1 none")
+
+    with pytest.raises(StorageError, match=r"quarantine file .* cannot be read"):
+        quarantined(stream)
+
+
+ROWS = st.integers(0, 3 * ROWS_PER_NUMBER)
+
+
+@given(before=st.frozensets(ROWS), more=st.frozensets(ROWS))
+def test_numbers_of_a_commit_tell_all_rows_that_are_back(
+    before: frozenset[int], more: frozenset[int]
+) -> None:
+    known = to_return({"f": frozenset()}, [("f", row) for row in before]).transactions
+    going = to_return({"f": before}, [("f", row) for row in more])
+    numbers = dict(known) | dict(going.transactions)
+
+    assert going.files == {"f": len(before)}
+    assert numbers[f"{RETURNED_PREFIX}f"] == len(before | more)
+    assert all(0 <= number < 1 << 63 for number in numbers.values())
+    told = {
+        place * ROWS_PER_NUMBER + bit
+        for place in range(5)
+        for bit in range(ROWS_PER_NUMBER)
+        if numbers.get(f"{RETURNED_PREFIX}f.{place}", 0) >> bit & 1
+    }
+    assert told == before | more
+
+
+def test_rows_beyond_one_number_go_back_in_several_goes(tmp_path: Path) -> None:
+    stream = made(tmp_path, "".join(f"{t},no,x\n" for t in range(100, 100 + 130)))
+    for start, stop in ((0, 1), (60, 70), (1, 60), (70, 130)):
+        cells = {f"{100 + n},no": (str(100 + n), "1", "") for n in range(start, stop)}
+        put_back(stream, mended(stream, tmp_path / "m.csv", cells))
+
+    assert [row[0] for row in events(stream)] == [1, 2, *range(100, 230)]
+    assert quarantined(stream).num_rows == 0
+
+
+def test_a_parquet_file_may_be_put_back(tmp_path: Path) -> None:
+    stream = made(tmp_path)
+    rows = quarantined(stream).slice(0, 1)
+    for name, value in (("t", 5), ("a", 5), ("s", "")):
+        rows = rows.append_column(name, pa.array([value], SCHEMA.field(name).type))
+    pq.write_table(rows, tmp_path / "m.parquet")
+    put_back(stream, tmp_path / "m.parquet")
+
+    assert (5, 5, "") in events(stream)
