@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
-
 GAP = "  "
 NULL = "NULL"
 
@@ -91,7 +89,7 @@ def lay_out(grid: Grid, width: int | None) -> Laid:
         [one_line(cell) for cell in (name, *(row[at] for row in grid.rows))]
         for at, name in enumerate(grid.head)
     ]
-    widths = [max(map(cell_len, column)) for column in columns]
+    widths = [max(map(_width, column)) for column in columns]
     if width is not None and _total(widths) > width:
         limit = max(TEXT_WIDTH_MIN, width // 3)
         widths = [
@@ -100,7 +98,7 @@ def lay_out(grid: Grid, width: int | None) -> Laid:
         ]
     n_shown = len(widths) if width is None else _count_fitting(widths, width)
     n_cut = sum(
-        cell_len(cell) > wide
+        _width(cell) > wide
         for column, wide in zip(columns[:n_shown], widths, strict=False)
         for cell in column
     )
@@ -118,8 +116,8 @@ def lay_out(grid: Grid, width: int | None) -> Laid:
 
 def expanded(grid: Grid, first_number: int = 1) -> list[str]:
     """Return a table with one column a line, row after row."""
-    wide = max(cell_len(one_line(name)) for name in grid.head)
-    names = [set_cell_size(one_line(name), wide) for name in grid.head]
+    wide = max(_width(one_line(name)) for name in grid.head)
+    names = [_fitted(one_line(name), wide, to_right=False) for name in grid.head]
     lines = []
     for number, row in enumerate(grid.rows, first_number):
         lines.append(f"─── row {number:,} ───")
@@ -169,7 +167,18 @@ def _aligned(cells: Sequence[str], width: int, *, to_right: bool) -> list[str]:
 
 
 def _fitted(cell: str, width: int, *, to_right: bool) -> str:
-    missing = width - cell_len(cell)
+    missing = width - _width(cell)
     if missing < 0:
+        from rich.cells import set_cell_size
+
         return set_cell_size(cell, width - 1) + "…"
     return " " * missing + cell if to_right else cell + " " * missing
+
+
+def _width(text: str) -> int:
+    """Return how many characters of a terminal's line a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
