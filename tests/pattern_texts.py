@@ -424,6 +424,7 @@ def _measure(choose: Chooser, names: Names, *, all_rows: bool) -> str:
             f"{symbol}.s || CLASSIFIER()",
             f"MATCH_NUMBER() * 10 + COUNT({symbol}.*)",
             "NEXT(CLASSIFIER())",
+            f"NEXT({semantics_of(choose, all_rows=all_rows)}LAST(CLASSIFIER({symbol}), 1), 2)",
             "PREV(FIRST(CLASSIFIER(), 1), 1)",
             f"NEXT(LAST({symbol}.a + {symbol}.x), 1)",
             f"{symbol}.a > LAST(a, 1)",

@@ -93,6 +93,68 @@ def test_physical_navigation_follows_logical() -> None:
     )
 
 
+# The V of VEE maps STRT, DOWN, DOWN, UP, UP; row 6 is in the partition and outside the match.
+SYMBOLS_BESIDE = (
+    "NEXT(CLASSIFIER())",
+    "PREV(CLASSIFIER())",
+    "NEXT(RUNNING LAST(CLASSIFIER(U), 2), 3)",  # from row 3 on U has three rows: from row 1 to 4
+    "NEXT(FINAL LAST(CLASSIFIER(U), 2), 3)",
+    "NEXT(FIRST(CLASSIFIER(UP)))",  # from row 4 on there is a first UP
+    "NEXT(FINAL LAST(CLASSIFIER()))",
+)
+MEASURED_BESIDE = ", ".join(f"{text} AS m{i}" for i, text in enumerate(SYMBOLS_BESIDE))
+
+
+def test_a_neighbour_has_its_symbol_wherever_the_match_maps_it() -> None:
+    check(
+        VEE,
+        f"ORDER BY t MEASURES {MEASURED_BESIDE} ALL ROWS PER MATCH PATTERN (STRT DOWN+ UP+) "
+        f"SUBSET U = (STRT, DOWN) {DOWN_UP}",
+        [
+            (1, "DOWN", None, None, "UP", None, None, 10),
+            (2, "DOWN", "STRT", None, "UP", None, None, 8),
+            (3, "UP", "DOWN", "UP", "UP", None, None, 6),
+            (4, "UP", "DOWN", "UP", "UP", "UP", None, 7),
+            (5, None, "UP", "UP", "UP", "UP", None, 9),
+        ],
+    )
+
+
+def test_a_neighbour_has_its_symbol_with_one_row_for_each_match() -> None:
+    check(
+        VEE,
+        f"ORDER BY t MEASURES {MEASURED_BESIDE} PATTERN (STRT DOWN+ UP+) "
+        f"SUBSET U = (STRT, DOWN) {DOWN_UP}",
+        [(None, "UP", "UP", "UP", "UP", None)],
+    )
+
+
+def test_a_row_left_out_of_the_answer_has_its_symbol_all_the_same() -> None:
+    check(
+        VEE,
+        "ORDER BY t MEASURES NEXT(CLASSIFIER()) AS n ALL ROWS PER MATCH "
+        f"PATTERN (STRT {{- DOWN+ -}} UP+) {DOWN_UP}",
+        [(1, "DOWN", 10), (4, "UP", 7), (5, None, 9)],
+    )
+
+
+def test_a_row_passed_over_or_in_another_partition_has_no_symbol() -> None:
+    # Partition x has rows 1, 3 (passed over), 5; y has rows 2, 4 and stands between them.
+    table = numbers([1, 5, 9, 6, 2], k=["x", "y", "x", "y", "x"])
+    check(
+        table,
+        "PARTITION BY k ORDER BY t MEASURES NEXT(CLASSIFIER()) AS n, NEXT(CLASSIFIER(), 2) AS m "
+        "ALL ROWS PER MATCH PATTERN (A B) SEMANTICS SKIP TILL NEXT DEFINE A AS v IN (1, 5), "
+        "B AS v IN (2, 6)",
+        [
+            ("x", 1, None, "B", 1),
+            ("x", 5, None, None, 2),
+            ("y", 2, "B", None, 5),
+            ("y", 4, None, None, 6),
+        ],
+    )
+
+
 # ---------------------------------------------------------------------------------------------
 # Empty matches and unmatched rows
 

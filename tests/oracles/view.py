@@ -82,7 +82,7 @@ class View:
                 return None if at is None else self.rows[at][part.name]
             case Classifier():
                 at = self._row(part.anchor, part.offset)
-                symbols = [m.symbol for m in self._seen(part.anchor.final) if m.at == at]
+                symbols = [m.symbol for m in self.whole if m.at == at]
                 return self.query.symbols[symbols[0]] if symbols else None
             case MatchNumber():
                 assert self.number is not None

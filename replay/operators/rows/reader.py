@@ -8,14 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from replay.errors import NotSupportedError
 from replay.language.bound import (
     Aggregate,
     Anchor,
     Attribute,
     BoundPatternQuery,
     Call,
-    Classifier,
     Expression,
     MatchNumber,
     RowsPerMatch,
@@ -120,8 +118,6 @@ class _Context:
         """Return the values of an aggregate's argument, which several aggregates may share."""
         if what.argument is None:
             return None
-        if any(isinstance(part, Classifier) and part.offset > 0 for part in _parts(what.argument)):
-            raise NotSupportedError("NEXT(CLASSIFIER()) inside an aggregate is not supported yet")
         key = what.symbols, repr(what.argument)  # its text tells 0.0 from -0.0, equality does not
         if key not in self._arguments:
             self._arguments[key] = self.scope_of(what.symbols).evaluate(what.argument)

@@ -139,12 +139,15 @@ class Navigator:
         return np.where(there & (seq >= 0) & (seq < self._n_events), seq, -1)
 
     def symbol_of(self, anchor: Anchor, offset: int, views: Views) -> IntArray:
-        """Return the symbol of that row, -1 where it is not mapped in the match (so far)."""
+        """Return the symbol of that row, -1 where the match does not map it.
+
+        Only the anchor is found among the rows seen: a neighbour may be any row of the match.
+        """
         row = self.rows_of(anchor, views)
         if offset:
             seq = self.seq_of(anchor, offset, views)
-            ends = views.match_ends if anchor.final else views.ends
-            row = np.where(seq < 0, -1, find_rows(self._rows.seq, views.begins, ends, seq))
+            found = find_rows(self._rows.seq, views.begins, views.match_ends, seq)
+            row = np.where(seq < 0, -1, found)
         if not len(self._rows):
             return row
         return np.where(row < 0, -1, self._rows.symbol[row].astype(np.int64))

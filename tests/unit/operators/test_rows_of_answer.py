@@ -62,7 +62,7 @@ def arguments(draw: st.DrawFn) -> Expression:
     if kind == 0:
         return Attribute("s", STRING, CURRENT, draw(OFFSETS))
     if kind == 1:
-        return Classifier(anchor=CURRENT, offset=draw(st.sampled_from([0, 0, -1, -2])))
+        return Classifier(anchor=CURRENT, offset=draw(OFFSETS))
     if kind == 2:
         return draw(conditions([CURRENT], 1))
     return draw(numbers([CURRENT], draw(st.sampled_from([INT, DOUBLE])), 2))

@@ -12,15 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.errors import NotSupportedError
 from replay.language.bound import (
-    CURRENT,
     MATCH_LAST,
     Aggregate,
     Attribute,
     Call,
     Classifier,
-    DataType,
     Expression,
     MatchNumber,
     RowsPerMatch,
@@ -196,12 +193,6 @@ def test_unmatched_rows_are_never_at_fault() -> None:
     bound = measuring([Call("/", (lit(1), COUNT), INT)], rows=UNMATCHED)
     assert answer(bound, TABLE, FOUND, faults=faults).to_pydict() == {"m0": [1, 0, None, None, 1]}
     assert faults.count == 1  # the empty match counts no row
-
-
-def test_next_classifier_inside_an_aggregate_is_refused_by_name() -> None:
-    following = Classifier(DataType.STRING, CURRENT, 1)
-    with pytest.raises(NotSupportedError, match=r"NEXT\(CLASSIFIER\(\)\) inside an aggregate"):
-        columns([Aggregate("count", following, None, INT)], [match(0, "AB")], rows=ALL)
 
 
 def test_strings_navigate_as_numbers_do() -> None:

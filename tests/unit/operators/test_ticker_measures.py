@@ -176,7 +176,7 @@ def test_prev_and_next_go_on_from_the_row_navigated_to_inside_the_partition() ->
     assert found["m4"] == [None] * 5
 
 
-def test_the_classifier_of_a_neighbour_is_the_symbol_it_has_in_the_match_so_far() -> None:
+def test_the_classifier_of_a_neighbour_is_the_symbol_it_has_in_the_whole_match() -> None:
     measures = [
         Classifier(offset=-1),
         Classifier(offset=1),
@@ -187,7 +187,7 @@ def test_the_classifier_of_a_neighbour_is_the_symbol_it_has_in_the_match_so_far(
     ]
     found = columns(measures, found=[V_SHAPES[1]])  # S D D U
     assert found["m0"] == [None, "A", "B", "B"]
-    assert found["m1"] == [None] * 4
+    assert found["m1"] == ["B", "B", "C", None]
     assert found["m2"] == ["B"] * 4
     assert found["m3"] == ["B"] * 4
     assert found["m4"] == ["A", "B", "B", "B"]
