@@ -89,6 +89,11 @@ class Attributes:
         return self._source.unknown(self._what, name, self.names, at)
 
 
+def symbol_name(identifier: Identifier) -> str:
+    """Return the name of a symbol or subset: in upper case, as in SQL, unless it is quoted."""
+    return identifier.name if identifier.quoted else identifier.name.upper()
+
+
 class Symbols:
     """The symbols of a pattern, numbered in the order they appear in, and unions of them."""
 
@@ -97,19 +102,16 @@ class Symbols:
         self.negated: dict[int, syntax.Negated] = {}
         """Symbols that stand in PATTERN as !X, and where first."""
         self._subsets: dict[str, tuple[int, ...]] = {}
-        self._numbers: dict[Identifier, int] = {}
+        self._numbers: dict[str, int] = {}
         self._source = source
 
     def add(self, identifier: Identifier) -> int:
         """Return the number of a symbol in PATTERN, a new one if it was not there before."""
-        number = self._numbers.get(identifier)
-        if number is None:
-            known = resolve(identifier, self.names)
-            if known is None:
-                self.names.append(identifier.name)
-            number = len(self.names) - 1 if known is None else self.names.index(known)
-            self._numbers[identifier] = number
-        return number
+        name = symbol_name(identifier)
+        if name not in self._numbers:
+            self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return self._numbers[name]
 
     def add_negated(self, node: syntax.Negated) -> int:
         """Return the number of the symbol of ``!X``."""
@@ -125,26 +127,27 @@ class Symbols:
         BindError
             If the name is taken, or a member is not a symbol that rows are mapped to.
         """
-        name = subset.name
-        if resolve(name, self.names) is not None:
+        name = symbol_name(subset.name)
+        if name in self._numbers:
             raise self._source.error(
-                f"'{name.name}' is a symbol of PATTERN; give the subset another name", name
+                f"'{name}' is a symbol of PATTERN; give the subset another name", subset.name
             )
-        if resolve(name, self._subsets) is not None:
-            raise self._source.error(f"two subsets are named '{name.name}'", name)
+        if name in self._subsets:
+            raise self._source.error(f"two subsets are named '{name}'", subset.name)
         members: set[int] = set()
         for member in subset.members:
             number = self._member(member)
             if number in members:
                 raise self._source.error(
-                    f"the subset '{name.name}' names '{member.name}' twice", member
+                    f"the subset '{name}' names '{self.names[number]}' twice", member
                 )
             members.add(number)
-        self._subsets[name.name] = tuple(sorted(members))
+        self._subsets[name] = tuple(sorted(members))
 
     def has(self, identifier: Identifier) -> bool:
         """Tell whether there is a symbol or subset of that name."""
-        return resolve(identifier, (*self.names, *self._subsets)) is not None
+        name = symbol_name(identifier)
+        return name in self._numbers or name in self._subsets
 
     def find(self, identifier: Identifier) -> tuple[int, ...]:
         """Return the numbers of a symbol or subset used outside PATTERN.
@@ -154,10 +157,12 @@ class Symbols:
         UnknownNameError
             If there is neither of that name.
         """
-        known = resolve(identifier, (*self.names, *self._subsets))
-        if known is None:
+        name = symbol_name(identifier)
+        if name in self._subsets:
+            return self._subsets[name]
+        if name not in self._numbers:
             raise self._unknown(identifier, (*self.names, *self._subsets))
-        return self._subsets[known] if known in self._subsets else (self.names.index(known),)
+        return (self._numbers[name],)
 
     def find_defined(self, identifier: Identifier) -> int:
         """Return the number of the symbol that DEFINE names.
@@ -167,33 +172,42 @@ class Symbols:
         BindError
             If it is a subset, or PATTERN has no such symbol.
         """
-        if resolve(identifier, self.names) is None:
-            subset = resolve(identifier, self._subsets)
-            if subset is not None:
-                members = ", ".join(self.names[number] for number in self._subsets[subset])
-                raise self._source.error(
-                    f"'{identifier.name}' is a subset and has no condition of its own; define its "
-                    f"members {members}",
-                    identifier,
-                )
+        name = symbol_name(identifier)
+        if name in self._subsets:
+            members = ", ".join(self.names[number] for number in self._subsets[name])
+            raise self._source.error(
+                f"'{name}' is a subset and has no condition of its own; define its members "
+                f"{members}",
+                identifier,
+            )
+        if name not in self._numbers:
             raise self._unknown(identifier, self.names)
-        return self.find(identifier)[0]
+        return self._numbers[name]
 
     def _member(self, member: Identifier) -> int:
-        if resolve(member, self.names) is None:
-            if resolve(member, self._subsets) is not None:
-                raise self._source.error(
-                    f"'{member.name}' is a subset itself; name its members instead", member
-                )
+        name = symbol_name(member)
+        if name in self._subsets:
+            raise self._source.error(
+                f"'{name}' is a subset itself; name its members instead", member
+            )
+        if name not in self._numbers:
             raise self._unknown(member, self.names)
-        number = self.find(member)[0]
+        number = self._numbers[name]
         if number in self.negated:
             raise self._source.error(
-                f"'{member.name}' stands in PATTERN only as !{member.name}, so no row is mapped to "
-                "it; leave it out of the subset",
+                f"'{name}' stands in PATTERN only as !{name}, so no row is mapped to it; leave it "
+                "out of the subset",
                 member,
             )
         return number
 
     def _unknown(self, identifier: Identifier, names: Sequence[str]) -> BindError:
-        return self._source.unknown("symbol in PATTERN called", identifier.name, names, identifier)
+        name = symbol_name(identifier)
+        similar = [known for known in names if known.casefold() == name.casefold()]
+        if similar:
+            return self._source.error(
+                f"no symbol in PATTERN called '{name}', but \"{similar[0]}\": names without quotes "
+                "are read in upper case, and quoted ones as they are written",
+                identifier,
+            )
+        return self._source.unknown("symbol in PATTERN called", name, names, identifier)

@@ -221,8 +221,7 @@ def _named(
     where = f"plan '{requested}' cannot apply"
     fills = [fill for fill in shape.fill_before if fill is not None]
     symbols = list(dict.fromkeys(place.symbol for place in (*shape.positions, *fills)))
-    symbol = item if item in symbols else item.partition(".")[0]
-    attribute = None if item in symbols else item.partition(".")[2]
+    symbol, attribute = _symbol_and_attribute(item, symbols)
     if symbol not in symbols:
         raise PlanError(f"{where}: {_why_no_symbol(symbol, query, symbols)}")
     found = [
@@ -254,6 +253,20 @@ def _named(
         )
     missing = attribute or ", ".join(names)
     raise PlanError(f"{where}: there is no index on {missing}; index it, or use one of: {instead}")
+
+
+def _symbol_and_attribute(item: str, symbols: Sequence[str]) -> tuple[str, str | None]:
+    """Return the two names of an item; a symbol may be written as in PATTERN, in lower case.
+
+    >>> _symbol_and_attribute("a.price", ["A"]), _symbol_and_attribute("a", ["A", "a"])
+    (('A', 'price'), ('a', None))
+    """
+    for name in (item, item.upper()):
+        if name in symbols:
+            return name, None
+    symbol, _, attribute = item.partition(".")
+    is_folded = symbol not in symbols and symbol.upper() in symbols
+    return symbol.upper() if is_folded else symbol, attribute
 
 
 def _why_no_symbol(symbol: str, query: BoundPatternQuery, symbols: Sequence[str]) -> str:

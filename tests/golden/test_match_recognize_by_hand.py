@@ -156,6 +156,34 @@ def test_a_row_passed_over_or_in_another_partition_has_no_symbol() -> None:
 
 
 # ---------------------------------------------------------------------------------------------
+# Names of symbols
+
+
+@pytest.mark.parametrize(
+    ("recognize", "found"),
+    [
+        ("PATTERN (a B) DEFINE a AS CLASSIFIER() = 'A'", [("A", "B"), ("A", "B")]),
+        ("PATTERN (a B) DEFINE A AS A.v > 0, b AS PREV(CLASSIFIER()) = 'A'", [("A", "B")] * 2),
+        ('PATTERN ("a" B) DEFINE "a" AS CLASSIFIER() = \'a\'', [("a", "B"), ("a", "B")]),
+        ('PATTERN ("a" a) DEFINE a AS v > "a".v', [("a", "A"), ("a", "A")]),  # two symbols
+        ('PATTERN (a b) DEFINE "A" AS v = 1', [("A", "B")]),
+        ('PATTERN (a b) SUBSET u = ("A") DEFINE B AS v > U.v', [("A", "B"), ("A", "B")]),
+        ("AFTER MATCH SKIP TO LAST b PATTERN (a b) DEFINE B AS v > a.v", [("A", "B")] * 3),
+        ("PATTERN (straße X)", [("STRASSE", "X"), ("STRASSE", "X")]),
+    ],
+)
+def test_symbols_are_in_upper_case_but_quoted_ones_keep_theirs(
+    recognize: str, found: list[tuple[str, str]]
+) -> None:
+    table = numbers([1, 2, 3, 4])
+    check(
+        table,
+        f"ORDER BY t MEASURES FIRST(CLASSIFIER()) AS f, CLASSIFIER() AS l {recognize}",
+        found,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
 # Empty matches and unmatched rows
 
 HIGH = numbers([90, 110, 120, 80])

@@ -300,7 +300,7 @@ def test_names_that_are_keywords_elsewhere_stay_names():
         "SUBSET within = (first, seek) DEFINE seek AS final > within.first",
         schema=schema,
     )
-    assert bound.symbols == ("first", "permute", "seek")
+    assert bound.symbols == ("FIRST", "PERMUTE", "SEEK")
     assert [measure.name for measure in bound.measures] == ["running", "last", "subset"]
     assert bound.skip_to == (0,)
 
