@@ -13,8 +13,8 @@ from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import Outer
 from replay.language.bound_select import BoundCreate, BoundQuery
-from replay.language.select_syntax import streams_of
-from replay.language.syntax import Identifier, PatternQuery
+from replay.language.select_syntax import StreamName, streams_of
+from replay.language.syntax import PatternQuery
 from replay.operators.packing import State
 from replay.running.arguments import Moment, check_query, to_internal
 from replay.running.binding import bind_over
@@ -82,8 +82,8 @@ def online(
     check_query(sql)
     parsed = parse(sql)
     describe = _describer(streams_of(parsed), schema, time)
-    if isinstance(parsed, PatternQuery) and isinstance(parsed.source, Identifier):
-        described = describe(parsed.source.name)
+    if isinstance(parsed, PatternQuery) and isinstance(parsed.source, StreamName):
+        described = describe(parsed.source.name.name)
         statement = prepare(sql, *described, params or {})
         _check_rows_alone(statement.bound.outer)
         return OnlineQuery(statement, described[0])

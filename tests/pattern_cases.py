@@ -142,6 +142,8 @@ class _Clauses:
     timeouts: str = ""
     subset: str = ""
     defines: tuple[str, ...] = ()
+    lower_case: bool = False
+    """Whether PATTERN has its symbols in lower case."""
 
     def __str__(self) -> str:
         named = [f"{measure} AS m{k}" for k, measure in enumerate(self.measures)]
@@ -151,7 +153,7 @@ class _Clauses:
             f"MEASURES {', '.join(named)}",
             self.rows,
             self.skip,
-            f"PATTERN ({self.pattern})",
+            f"PATTERN ({self.pattern.lower() if self.lower_case else self.pattern})",
             self.semantics,
             self.within,
             self.timeouts,
@@ -192,8 +194,17 @@ def _query(choose: Chooser, timestamps: bool) -> str:
         clauses.skip = _skip(choose, names)
     clauses.measures = tuple(measures(choose, names, all_rows=all_rows))
     clauses.defines = tuple(_defines(choose, clauses.pattern, names, strategy=strategy))
-    inner = f"FROM s MATCH_RECOGNIZE ({clauses})"
-    return _outer(choose, clauses, inner)
+    return _outer(choose, clauses, f"FROM s{_alias(choose, clauses)} MATCH_RECOGNIZE ({clauses})")
+
+
+def _alias(choose: Chooser, clauses: _Clauses) -> str:
+    """Return an alias of the stream, now and then, and have PATTERN and columns in its manner."""
+    if choose.chance(0.8):
+        return ""
+    clauses.order = clauses.order.replace("BY t", "BY q.t")
+    clauses.partition = clauses.partition.replace("BY ", "BY Q.")
+    clauses.lower_case = True
+    return choose.pick((" AS q", " q"))
 
 
 def _strategy(choose: Chooser, clauses: _Clauses) -> None:

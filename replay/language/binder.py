@@ -14,9 +14,9 @@ from replay.language.pattern_binder import bind_pattern_query
 from replay.language.pattern_names import Attributes
 from replay.language.query_binder import bind_answer, bind_create
 from replay.language.relation_binder import Catalog
-from replay.language.select_syntax import CreateStream, Query
+from replay.language.select_syntax import CreateStream, Query, StreamName
 from replay.language.source import Source
-from replay.language.syntax import Identifier, PatternQuery
+from replay.language.syntax import PatternQuery
 
 _NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 
@@ -60,7 +60,7 @@ def bind(
     >>> bound.symbols, bound.within
     (('A', 'B'), 60)
     """
-    if not isinstance(query, PatternQuery) or not isinstance(query.source, Identifier):
+    if not isinstance(query, PatternQuery) or not isinstance(query.source, StreamName):
         raise TypeError("one schema binds MATCH_RECOGNIZE over a stream; use bind_query")
     source = Source(text, params)
     attributes = Attributes.of_schema(schema, source)

@@ -12,7 +12,6 @@ from replay.language.cursor import Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import parse_expression
 from replay.language.row_pattern_parser import parse_row_pattern
-from replay.language.syntax import Identifier
 from replay.language.tokens import END, NAME, QUOTED
 
 Item = TypeVar("Item")
@@ -22,8 +21,8 @@ Item = TypeVar("Item")
 class _Clauses:
     """What was read so far."""
 
-    partition_by: tuple[Identifier, ...] = ()
-    order_by: tuple[Identifier, ...] = ()
+    partition_by: tuple[syntax.Column, ...] = ()
+    order_by: tuple[syntax.Column, ...] = ()
     measures: tuple[syntax.Measure, ...] = ()
     rows: syntax.Rows | None = None
     skip: syntax.Skip | None = None
@@ -105,7 +104,9 @@ def _expected(clauses: _Clauses) -> str:
 
 def _partition_by(cursor: Cursor, clauses: _Clauses) -> None:
     cursor.expect("BY", "after PARTITION")
-    clauses.partition_by = _identifiers(cursor, "a column to partition by")
+    clauses.partition_by = tuple(
+        _separated(cursor, lambda cursor: _plain_column(cursor, "a column to partition by"))
+    )
 
 
 def _order_by(cursor: Cursor, clauses: _Clauses) -> None:
@@ -116,7 +117,7 @@ def _order_by(cursor: Cursor, clauses: _Clauses) -> None:
     clauses.order_by = tuple(names)
 
 
-def _ordered_column(cursor: Cursor, what: str) -> Identifier:
+def _ordered_column(cursor: Cursor, what: str) -> syntax.Column:
     name = _plain_column(cursor, what)
     if cursor.token.key == "DESC":
         raise cursor.not_supported(
@@ -131,20 +132,16 @@ def _ordered_column(cursor: Cursor, what: str) -> Identifier:
     return name
 
 
-def _identifiers(cursor: Cursor, what: str) -> tuple[Identifier, ...]:
-    names = [_plain_column(cursor, what)]
-    while cursor.accept(","):
-        names.append(_plain_column(cursor, what))
-    return tuple(names)
-
-
-def _plain_column(cursor: Cursor, what: str) -> Identifier:
+def _plain_column(cursor: Cursor, what: str) -> syntax.Column:
     name = cursor.identifier(what)
+    column = syntax.Column(name, at=name.at)
+    if cursor.accept("."):
+        column = syntax.Column(cursor.identifier(f"{what} after the dot"), name, at=name.at)
     if cursor.token.key in (".", "(", "+", "-", "*", "/", "%"):
         raise cursor.error(
-            f"expected the plain name of {what}, found '{name.name}{cursor.token.text}'"
+            f"expected the plain name of {what}, found '{column.name.name}{cursor.token.text}'"
         )
-    return name
+    return column
 
 
 def _measures(cursor: Cursor, clauses: _Clauses) -> None:

@@ -164,9 +164,16 @@ class AnswerColumns:
         known = [alias.name] if alias is not None else []
         if resolve(qualifier, known) is None:
             hint = f"its alias '{known[0]}'" if known else "no alias here"
+            read = self._query.qualifier
+            is_source = read is not None and resolve(qualifier, [read]) is not None
+            remedy = (
+                "an alias of it stands behind MATCH_RECOGNIZE (…)"
+                if is_source and not known
+                else "values of symbols are named in MEASURES"
+            )
             raise self._source.error(
                 f"'{qualifier.name}' does not name the result of MATCH_RECOGNIZE, which has "
-                f"{hint}; values of symbols are named in MEASURES",
+                f"{hint}; {remedy}",
                 qualifier,
             )
 

@@ -28,8 +28,9 @@ from replay.language.outer_binder import bind_outer
 from replay.language.pattern_names import Attributes, Symbols
 from replay.language.pattern_scope import Clause, PatternScope
 from replay.language.row_pattern_binder import bind_row_pattern, name_symbols
-from replay.language.source import Source
-from replay.language.syntax import Identifier, PatternQuery
+from replay.language.select_syntax import StreamName
+from replay.language.source import Source, resolve
+from replay.language.syntax import PatternQuery
 from replay.language.types import TIME_TYPES
 
 TIMED_OUT = "timed_out"
@@ -62,8 +63,9 @@ def bind_pattern_query(
     clause = query.recognize
     semantics = clause.strategy.kind if clause.strategy is not None else Semantics.SQL
     rows = clause.rows.kind if clause.rows is not None else RowsPerMatch.ONE
-    order = _order(clause.order_by, times, attributes, source)
-    partition_by = _partition_by(clause.partition_by, attributes, source)
+    named = _Named(query, attributes, source)
+    order = _order(clause.order_by, times, named)
+    partition_by = named.distinct(clause.partition_by, "PARTITION BY")
     symbols = name_symbols(clause.pattern, source)
     pattern = bind_row_pattern(clause.pattern, symbols, source)
     for subset in clause.subsets:
@@ -80,7 +82,7 @@ def bind_pattern_query(
     columns = _Columns(clause, attributes, source, partition_by, order, measures)
     output, outer, limit = bind_outer(query, columns.available(), source, attributes.names)
     return BoundPatternQuery(
-        stream=query.stream,
+        stream=_stream_name(query),
         time=order.time.name,
         time_type=order.time.type,
         partition_by=partition_by,
@@ -114,11 +116,46 @@ class _Order:
     further: tuple[str, ...]
 
 
-def _order(
-    order_by: tuple[Identifier, ...], times: tuple[str, ...], attributes: Attributes, source: Source
-) -> _Order:
-    first = order_by[0]
-    name, data_type = attributes.find(first, first)
+def _stream_name(query: PatternQuery) -> str:
+    """Return the name of the stream; of a subquery its alias, if it has one."""
+    if isinstance(query.source, StreamName):
+        return query.source.name.name
+    return query.qualifier or "subquery"
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The columns of what MATCH_RECOGNIZE reads, as PARTITION BY and ORDER BY name them."""
+
+    query: PatternQuery
+    attributes: Attributes
+    source: Source
+
+    def find(self, column: syntax.Column) -> tuple[str, DataType]:
+        """Return name and type of a column."""
+        name = self.query.qualifier
+        if column.symbol is not None and (name is None or not resolve(column.symbol, [name])):
+            known = f"is called '{name}'" if name is not None else "has no alias"
+            raise self.source.error(
+                f"'{column.symbol.name}' is not what MATCH_RECOGNIZE reads, which {known}",
+                column.symbol,
+            )
+        return self.attributes.find(column.name, column.name)
+
+    def distinct(self, columns: tuple[syntax.Column, ...], clause: str) -> tuple[str, ...]:
+        """Return the names of the columns of a clause, none of which is there twice."""
+        names: list[str] = []
+        for column in columns:
+            name, _ = self.find(column)
+            if name in names:
+                raise self.source.error(f"{clause} names '{name}' twice", column)
+            names.append(name)
+        return tuple(names)
+
+
+def _order(order_by: tuple[syntax.Column, ...], times: tuple[str, ...], named: _Named) -> _Order:
+    first, source = order_by[0], named.source
+    name, data_type = named.find(first)
     if times and name not in times:
         raise source.error(
             f"ORDER BY takes the stream's time column '{times[0]}', not '{name}'", first
@@ -129,26 +166,7 @@ def _order(
             f"{data_type.value}",
             first,
         )
-    names = _distinct_columns(order_by, "ORDER BY", attributes, source)
-    return _Order(Attribute(name, data_type), names[1:])
-
-
-def _partition_by(
-    columns: tuple[Identifier, ...], attributes: Attributes, source: Source
-) -> tuple[str, ...]:
-    return _distinct_columns(columns, "PARTITION BY", attributes, source)
-
-
-def _distinct_columns(
-    columns: tuple[Identifier, ...], clause: str, attributes: Attributes, source: Source
-) -> tuple[str, ...]:
-    names: list[str] = []
-    for column in columns:
-        name, _ = attributes.find(column, column)
-        if name in names:
-            raise source.error(f"{clause} names '{name}' twice", column)
-        names.append(name)
-    return tuple(names)
+    return _Order(Attribute(name, data_type), named.distinct(order_by, "ORDER BY")[1:])
 
 
 def _within(node: syntax.Expression | None, time: Attribute, source: Source) -> int | None:
@@ -234,7 +252,7 @@ class _ClauseBinder:
         time: Attribute,
     ) -> None:
         self._clause = query.recognize
-        self._stream = query.stream
+        self._read = query.qualifier
         self._source = source
         self._attributes = attributes
         self._symbols = symbols
@@ -282,7 +300,7 @@ class _ClauseBinder:
         self, defined: int | None, *, all_rows: bool = False, counted: bool = True
     ) -> ExpressionBinder:
         names = tuple(measure.name.name for measure in self._clause.measures)
-        clause = Clause(defined, self._time, all_rows, counted, self._stream, names)
+        clause = Clause(defined, self._time, all_rows, counted, self._read, names)
         scope = PatternScope(self._source, self._attributes, self._symbols, clause)
         return ExpressionBinder(self._source, scope)
 

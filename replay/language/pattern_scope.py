@@ -46,7 +46,8 @@ class Clause:
     """Whether a measure is computed at each row of a match."""
     counted: bool = True
     """Whether a match has its number while it is being found."""
-    stream: str = ""
+    read: str | None = None
+    """What the stream or subquery is called, for the errors."""
     measures: tuple[str, ...] = ()
     """Names that people expect to be readable, for the errors."""
 
@@ -239,9 +240,11 @@ class PatternScope:
 
     def _check_is_no_other_name(self, node: syntax.Column) -> None:
         if node.symbol is not None:
-            if not self._symbols.has(node.symbol) and resolve(node.symbol, [self._clause.stream]):
+            read = self._clause.read
+            is_symbol = self._symbols.has(node.symbol)
+            if read is not None and not is_symbol and resolve(node.symbol, [read]):
                 raise self._source.error(
-                    f"'{node.symbol.name}' is the stream; inside MATCH_RECOGNIZE write "
+                    f"'{node.symbol.name}' is the stream; in {self._clause.name} write "
                     f"{to_sql(node.name)} alone, or a symbol before it",
                     node.symbol,
                 )

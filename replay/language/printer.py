@@ -121,7 +121,7 @@ def _match_recognize(clause: syntax.MatchRecognize) -> str:
         lines.append(f"  {clause.rows.kind.value}")
     if clause.skip is not None:
         lines.append(f"  AFTER MATCH SKIP {_skip(clause.skip)}")
-    lines.append(f"  PATTERN ({_pattern_inside(clause.pattern)})")
+    lines.append(f"  PATTERN ({_row_pattern(clause.pattern, _LOOSE_PATTERN)})")
     if clause.strategy is not None:
         lines.append(f"  SEMANTICS {clause.strategy.kind.value}")
     if clause.within is not None:
@@ -200,12 +200,6 @@ def _span(span: Span) -> str:
 
 # ---------------------------------------------------------------------------------------------
 # Row patterns
-
-
-def _pattern_inside(pattern: RowPattern) -> str:
-    if isinstance(pattern, syntax.Sequence) and not pattern.parts:
-        return ""
-    return _row_pattern(pattern, _LOOSE_PATTERN)
 
 
 def _row_pattern(pattern: RowPattern, power: int) -> str:

@@ -15,9 +15,9 @@ from replay.language.outer_binder import bind_clauses
 from replay.language.pattern_binder import bind_pattern_query
 from replay.language.pattern_names import Attributes
 from replay.language.relation_binder import Catalog, bind_reference
-from replay.language.select_syntax import CreateStream, SelectQuery
+from replay.language.select_syntax import CreateStream, SelectQuery, StreamName
 from replay.language.source import Source
-from replay.language.syntax import Identifier, PatternQuery
+from replay.language.syntax import PatternQuery
 from replay.language.window_keys import WindowKeys
 
 
@@ -70,8 +70,8 @@ def _select(query: SelectQuery, catalog: Catalog, source: Source) -> Answer:
 
 
 def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
-    if isinstance(query.source, Identifier):
-        schema, time = catalog(query.stream)
+    if isinstance(query.source, StreamName):
+        schema, time = catalog(query.source.name.name)
         attributes = Attributes.of_schema(schema, source)
         bound = bind_pattern_query(query, attributes, source, times=times_of_stream(time))
     else:

@@ -21,6 +21,10 @@ def parse_row_pattern(cursor: Cursor) -> RowPattern:
         With the place.
     """
     opening = cursor.expect("(", "and a row pattern after PATTERN")
+    if cursor.token.key == ")":
+        raise cursor.error(
+            "PATTERN () names no symbol; write at least one, such as PATTERN (A)", opening.at
+        )
     pattern = _alternation(cursor, opening)
     _close(cursor, opening)
     return pattern

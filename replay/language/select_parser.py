@@ -10,7 +10,7 @@ from replay.language.match_recognize_parser import parse_match_recognize
 from replay.language.relation_parser import close, parse_alias, parse_reference
 from replay.language.select_syntax import Reference, SelectQuery, StreamName, Subquery, WindowCall
 from replay.language.source import resolve
-from replay.language.syntax import Identifier, PatternQuery
+from replay.language.syntax import PatternQuery
 
 
 def parse_select(cursor: Cursor) -> SelectQuery | PatternQuery:
@@ -71,16 +71,11 @@ def _given(clauses: Clauses) -> dict[str, Any]:
     return {name: getattr(clauses, name) for name in names}
 
 
-def _pattern_source(cursor: Cursor, source: Reference) -> Identifier | Subquery:
+def _pattern_source(cursor: Cursor, source: Reference) -> StreamName | Subquery:
     """Return what MATCH_RECOGNIZE reads, and refuse what it cannot."""
     match source:
-        case StreamName(name, None):
-            return name
-        case Subquery():
+        case StreamName() | Subquery():
             return source
-        case StreamName(_, alias):
-            assert alias is not None
-            raise cursor.not_supported("an alias of the stream before MATCH_RECOGNIZE", alias.at)
         case WindowCall():
             raise cursor.not_supported(
                 f"MATCH_RECOGNIZE over {source.function}(…)",

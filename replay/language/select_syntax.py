@@ -128,10 +128,8 @@ def streams_of(query: Query) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_names(query)))
 
 
-def _names(node: Query | Reference | Identifier) -> tuple[str, ...]:
+def _names(node: Query | Reference) -> tuple[str, ...]:
     match node:
-        case Identifier():
-            return (node.name,)
         case StreamName():
             return (node.name.name,)
         case Subquery() | CreateStream():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from replay.language.bound import EdgeKind, RowsPerMatch, Semantics, SkipMode
 
 if TYPE_CHECKING:
-    from replay.language.select_syntax import Subquery
+    from replay.language.select_syntax import StreamName, Subquery
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,8 +421,8 @@ class Subset(Node):
 class MatchRecognize(Node):
     """``MATCH_RECOGNIZE ( … )``; a clause that is not there is None or empty."""
 
-    partition_by: tuple[Identifier, ...]
-    order_by: tuple[Identifier, ...]
+    partition_by: tuple[Column, ...]
+    order_by: tuple[Column, ...]
     measures: tuple[Measure, ...]
     skip: Skip | None
     pattern: RowPattern
@@ -439,7 +439,7 @@ class PatternQuery(Node):
     """``SELECT … FROM source MATCH_RECOGNIZE ( … ) …``, the outer query around it included."""
 
     select: tuple[SelectItem, ...]
-    source: Identifier | Subquery
+    source: StreamName | Subquery
     recognize: MatchRecognize
     alias: Identifier | None = None
     limit: Expression | None = None
@@ -452,8 +452,7 @@ class PatternQuery(Node):
     order_by: tuple[OrderItem, ...] = ()
 
     @property
-    def stream(self) -> str:
-        """Name of the stream it asks; of a subquery its alias, if it has one."""
-        if isinstance(self.source, Identifier):
-            return self.source.name
-        return self.source.alias.name if self.source.alias is not None else "subquery"
+    def qualifier(self) -> str | None:
+        """What can stand before a column in PARTITION BY and ORDER BY; None: nothing."""
+        name = self.source.alias or getattr(self.source, "name", None)
+        return None if name is None else name.name

@@ -13,8 +13,8 @@ from chronicle.frames import to_table
 from replay.engines.lookups import Lookups
 from replay.engines.work import Work
 from replay.language.bound_select import BoundCreate
-from replay.language.select_syntax import streams_of
-from replay.language.syntax import Identifier, PatternQuery
+from replay.language.select_syntax import StreamName, streams_of
+from replay.language.syntax import PatternQuery
 from replay.limits import check_limits
 from replay.planning.telling import AnyPlan
 from replay.planning.told import Told, tell
@@ -62,8 +62,8 @@ def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalo
 def open_run(catalog: Catalog, asked: Asked) -> Run:
     """Bind and plan a query."""
     parsed = parse(asked.sql)
-    if isinstance(parsed, PatternQuery) and isinstance(parsed.source, Identifier):
-        described = catalog.describe(parsed.source.name)
+    if isinstance(parsed, PatternQuery) and isinstance(parsed.source, StreamName):
+        described = catalog.describe(parsed.source.name.name)
         statement = prepare(asked.sql, *described, asked.params)
         return _started(open_pattern(catalog, statement, asked.plan), catalog, asked)
     bound = bind_over(asked.sql, catalog.describe, asked.params)

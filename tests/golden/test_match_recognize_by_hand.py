@@ -184,6 +184,55 @@ def test_symbols_are_in_upper_case_but_quoted_ones_keep_theirs(
 
 
 # ---------------------------------------------------------------------------------------------
+# An alias before MATCH_RECOGNIZE
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "s AS q",
+        "s q",
+        "(SELECT * FROM s) q",
+        "(SELECT * FROM s WHERE v < 100) AS q",
+        "(SELECT t, v, k FROM s ORDER BY t) AS q",
+        '(SELECT q.t, q.v, q.k FROM s AS q) AS "q"',
+    ],
+)
+@pytest.mark.parametrize("behind", ["", " AS m", " m"])
+def test_an_alias_may_stand_before_match_recognize_and_columns(read: str, behind: str) -> None:
+    # Partition x: 1, 9, 2; y: 5, 6. Rising: x 1 9, y 5 6.
+    table = numbers([1, 5, 9, 6, 2], k=["x", "y", "x", "y", "x"])
+    sql = (
+        f"FROM {read} MATCH_RECOGNIZE (PARTITION BY q.k ORDER BY q.t MEASURES A.v AS a, B.v AS b "
+        f"PATTERN (A B) DEFINE B AS v > A.v){behind}"
+    )
+    selected = "m.k, m.b" if behind else "k, b"
+    assert replay.query({"s": table}, f"SELECT {selected} {sql}").table.to_pylist() == [
+        {"k": "x", "b": 9},
+        {"k": "y", "b": 6},
+    ]
+
+
+def test_a_stream_without_alias_goes_by_its_name() -> None:
+    table = numbers([1, 5, 9, 6, 2], k=["x", "y", "x", "y", "x"])
+    check(
+        table,
+        "PARTITION BY s.k ORDER BY S.t MEASURES B.v AS b PATTERN (A B) DEFINE B AS v > A.v",
+        [("x", 9), ("y", 6)],
+    )
+
+
+def test_a_symbol_wins_over_an_alias_of_its_name() -> None:
+    # b.v is the last row mapped to B, all of which are above 1: row 5.
+    table = numbers([1, 5, 9, 6, 2])
+    sql = (
+        "SELECT * FROM s AS b MATCH_RECOGNIZE (ORDER BY b.t MEASURES b.v AS last PATTERN (A B+) "
+        "DEFINE b AS b.v > A.v)"
+    )
+    assert replay.query({"s": table}, sql).table.to_pylist() == [{"last": 2}]
+
+
+# ---------------------------------------------------------------------------------------------
 # Empty matches and unmatched rows
 
 HIGH = numbers([90, 110, 120, 80])

@@ -147,7 +147,6 @@ row_patterns = st.recursive(
     _symbols | st.just(syntax.Sequence(())), _compound_patterns, max_leaves=10
 )
 
-_few = st.lists(identifiers, max_size=2).map(tuple)
 _skips = st.one_of(
     st.builds(syntax.Skip, st.sampled_from([SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW])),
     st.builds(
@@ -160,8 +159,8 @@ _strategies = [semantics for semantics in Semantics if semantics is not Semantic
 
 match_recognizes = st.builds(
     syntax.MatchRecognize,
-    _few,
-    st.lists(identifiers, min_size=1, max_size=2).map(tuple),
+    st.lists(columns, max_size=2).map(tuple),
+    st.lists(columns, min_size=1, max_size=2).map(tuple),
     st.lists(st.builds(syntax.Measure, expressions, identifiers), max_size=2).map(tuple),
     st.none() | _skips,
     row_patterns,
@@ -205,7 +204,7 @@ def pattern_queries_over(sources):
     )
 
 
-pattern_queries = pattern_queries_over(identifiers)
+pattern_queries = pattern_queries_over(st.builds(StreamName, identifiers, _maybe_name))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -324,7 +324,7 @@ def test_pattern_is_flat_and_keeps_preference():
 
 
 def test_empty_pattern():
-    bound = query("MEASURES MATCH_NUMBER() AS no PATTERN ()")
+    bound = query("MEASURES MATCH_NUMBER() AS no PATTERN (())")
     assert bound.pattern == Concat(())
     assert bound.symbols == ()
 
