@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from replay.language.bound import Attribute, Call, DataType, Expression
+from replay.language.bound import Attribute, Call, DataType, Expression, Literal
 from replay.language.bound_select import (
     JOIN_TIME,
     JoinKind,
@@ -189,6 +189,11 @@ CONDITIONS: tuple[tuple[Expression | None, Callable[[Row, Row], bool]], ...] = (
     (call("<=", column("l.x"), column("r.x")), _below),
 )
 
+CONSTANT = tuple(
+    (Literal(value, DataType.BOOLEAN), lambda one, other: False) for value in (False, None)
+)
+"""Conditions that no pair fulfils, whatever it is."""
+
 
 @st.composite
 def join_cases(draw: st.DrawFn, rows_max: int = 14) -> JoinCase:
@@ -198,7 +203,8 @@ def join_cases(draw: st.DrawFn, rows_max: int = 14) -> JoinCase:
         st.sampled_from(((), (), ("k",), ("k",), ("s",), ("x",), ("s", "k"), ("k", "x", "s")))
     )
     is_asof = kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
-    condition, holds = CONDITIONS[0] if is_asof else draw(st.sampled_from(CONDITIONS))
+    usual = CONDITIONS[:1] if is_asof else CONDITIONS
+    condition, holds = draw(st.sampled_from((*usual * 4, *CONSTANT)))
     if is_asof:
         within = draw(nullable(st.integers(1, 8)))
         windows = None, None if within is None else JoinWindow(within)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from replay.language import fold, syntax
-from replay.language.bound import Attribute, Call, DataType, Expression
+from replay.language.bound import Attribute, Call, DataType, Expression, Literal
 from replay.language.bound_select import (
     JOIN_TIME,
     JoinKind,
@@ -169,7 +169,7 @@ class _JoinBinder:
             pair = self._equal(condition)
             if pair is not None:
                 equal.append(pair)
-            elif self._is_asof:
+            elif self._is_asof and not isinstance(condition, Literal):
                 self._asof_order(condition, node)
             elif condition != fold.TRUE:
                 others.append(condition)

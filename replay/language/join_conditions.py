@@ -106,13 +106,16 @@ def split_conditions(
 def _by_side(
     condition: Expression | None, names: JoinNames
 ) -> tuple[list[Expression], list[Expression], list[Expression]]:
-    """Return the terms of the left and of the right, in their own names, and the rest as it is."""
+    """Return the terms of the left and of the right, in their own names, and the rest as it is.
+
+    Constants are taken for terms of the right: where one is not true, no row of it is a partner.
+    """
     left, right, rest = [], [], []
     for term in conjuncts(condition):
         read = {attribute.name for attribute in attributes(term)}
         if read and read <= names.left.keys():
             left.append(renamed(term, names.left))
-        elif read and read <= names.right.keys():
+        elif read <= names.right.keys():
             right.append(renamed(term, names.right))
         else:
             rest.append(term)

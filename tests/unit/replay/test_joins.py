@@ -87,6 +87,26 @@ def test_keys_of_several_columns_of_every_type() -> None:
     assert rows(sql, c=typed) == [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]
 
 
+@pytest.mark.parametrize("never", ["FALSE", "NULL", "1 = 0", "a.v = NULL", "a.v > 1 AND 2 < 1"])
+@pytest.mark.parametrize("beside", ["", "a.k = b.k AND ", "a.v < b.v AND a.k = 'x' AND "])
+@pytest.mark.parametrize("within", ["WITHIN 5 SECONDS", "WITHIN 2 ROWS"])
+def test_a_condition_that_is_never_true_joins_nothing(never: str, beside: str, within: str) -> None:
+    on = f"{within} ON {beside}{never}"
+    assert rows(f"SELECT a.v, b.v AS w FROM a JOIN b {on}") == []
+    alone = [(1.0, None), (2.0, None), (3.0, None), (4.0, None), (5.0, None)]
+    assert rows(f"SELECT a.v, b.v AS w FROM a LEFT JOIN b {on}") == alone
+
+
+def test_a_constant_condition_of_an_asof_join_is_taken_or_leaves_nothing() -> None:
+    select, on = "SELECT a.v, b.v AS w FROM a", "ON a.k = b.k AND a.t >= b.t"
+    # Of key x none is before 0, that of 1 is latest at 10, that of 20 at 21; of y that of 5 at 5.
+    assert rows(f"{select} ASOF JOIN b {on} AND TRUE") == [(2.0, 2.0), (3.0, 1.0), (5.0, 0.5)]
+    for never in ("FALSE", "NULL", "1 = 0"):
+        assert rows(f"{select} ASOF JOIN b {on} AND {never}") == []
+        left = rows(f"{select} ASOF LEFT JOIN b {on} AND {never}")
+        assert left == [(1.0, None), (2.0, None), (3.0, None), (4.0, None), (5.0, None)]
+
+
 def test_a_side_without_rows() -> None:
     none = A.slice(0, 0)
     assert rows("SELECT a.v FROM a JOIN c WITHIN 5 SECONDS", c=none) == []
