@@ -124,7 +124,7 @@ def batches(  # noqa: PLR0913 -- as above
     """
     check_engine(engine)
     watch = LimitWatch(Limits.of(timeout, max_rows, memory))
-    asked = Asked(sql, params or {}, plan, perf_counter())
+    asked = Asked(sql, params or {}, plan, perf_counter(), told_max=None)
     catalog = open_catalog(source, sql, as_of)
     with watch:
         run = open_run(catalog, asked)

@@ -145,11 +145,13 @@ class TreeFlow:
     what: WindowAggregation
     plan: WindowPlan
     faults: tuple[str, ...]
+    told_max: int | None = None
+    """How many windows there may be to tell; None: any number."""
     _run: TreeRun | None = field(default=None, init=False)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer."""
-        self._run = TreeRun(self.snapshot, self.what, self.plan)
+        self._run = TreeRun(self.snapshot, self.what, self.plan, told_max=self.told_max)
         return self._run.tables()
 
     def work(self) -> Work:

@@ -20,6 +20,7 @@ from replay.language.bound_select import (
 from replay.operators.joins.outline import JoinOutline
 from replay.operators.outer_pieces import OuterOperator
 from replay.operators.packing import State
+from replay.operators.windows.forming import TOLD_MAX
 from replay.planning.reads import columns_of_query, pruned
 from replay.running.steps import Chain, operators_of
 
@@ -87,7 +88,7 @@ def open_inlet(query: BoundQuery, schema_of: SchemaOf) -> Inlet:
     NotSupportedError
         If the query needs all rows before it can give one.
     """
-    operators = operators_of(query, eager=True)
+    operators = operators_of(query, eager=True, told_max=TOLD_MAX)
     if any(isinstance(step, OuterOperator) and step.needs_end for step in operators):
         raise NotSupportedError(
             "ORDER BY, and GROUP BY around MATCH_RECOGNIZE, need the whole answer, which an online "

@@ -16,6 +16,7 @@ from replay.language.bound_select import BoundCreate
 from replay.language.select_syntax import StreamName, streams_of
 from replay.language.syntax import PatternQuery
 from replay.limits import check_limits
+from replay.operators.windows.forming import TOLD_MAX
 from replay.planning.telling import AnyPlan
 from replay.planning.told import Told, tell
 from replay.result import Actual, Result, Seconds
@@ -37,6 +38,8 @@ class Asked:
     params: Parameters
     plan: str
     started: float
+    told_max: int | None = TOLD_MAX
+    """How many windows an aggregation may have to tell; None: any number."""
 
 
 def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalog:
@@ -69,7 +72,7 @@ def open_run(catalog: Catalog, asked: Asked) -> Run:
     bound = bind_over(asked.sql, catalog.describe, asked.params)
     create = bound if isinstance(bound, BoundCreate) else None
     query = bound.query if isinstance(bound, BoundCreate) else bound
-    flow = Opener(catalog, asked.plan).open_query(query)
+    flow = Opener(catalog, asked.plan, asked.told_max).open_query(query)
     return _started(flow, catalog, asked, create)
 
 

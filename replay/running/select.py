@@ -53,7 +53,13 @@ from replay.running.filtered_flow import FilteredPatternFlow
 from replay.running.flows import Flow, JoinFlow, OperatorFlow, Side, StreamFlow, TableFlow, TreeFlow
 from replay.running.pattern_flow import clear_planned_patterns, open_pattern
 from replay.running.statement import STATEMENTS_CACHED, Statement
-from replay.running.steps import Chain, aggregating, finishing, operators_of
+from replay.running.steps import (
+    Chain,
+    aggregating,
+    allowed_to_tell,
+    finishing,
+    operators_of,
+)
 
 TABLE_PLANS = ("auto", "full", "replay")
 """Plans of a table in memory, which is always replayed in full."""
@@ -69,10 +75,13 @@ class Opener:
         Where its streams come from.
     requested
         The plan asked for.
+    told_max
+        How many windows an aggregation may have to tell; None: any number.
     """
 
     catalog: Catalog
     requested: str
+    told_max: int | None = None
 
     def open_query(self, query: BoundQuery) -> Flow:
         """Return the flow of a query's answer."""
@@ -89,7 +98,7 @@ class Opener:
         # Windows are formed by all rows, those that fail WHERE among them.
         where = query.outer.where if query.windows is None else None
         inner = below._open_relation(query.source, columns_of_query(query), where)
-        return _over(_words_of(query), inner, operators_of(query))
+        return _over(_words_of(query), inner, operators_of(query, told_max=self.told_max))
 
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""
@@ -132,17 +141,20 @@ class Opener:
         snapshot = self.catalog.snapshot(source.name)
         if snapshot is None:
             inner = self._open_aggregated(source, what, self.requested)
-            steps = aggregating(_unfiltered(what), span=_span_of_table(inner))
+            steps = aggregating(
+                _unfiltered(what), span=_span_of_table(inner), told_max=self.told_max
+            )
             return _over("window aggregation by replay", inner, steps)
         statistics = statistics_of(snapshot)
         by_blocks = self.requested in ("full", "all") or self.requested.startswith(PREFIX)
         asked = "replay" if by_blocks else self.requested
         chosen = window_plan(what, snapshot, asked, parameters=statistics.parameters)
         if chosen.way is not Way.REPLAY:
-            flow = TreeFlow(snapshot, what, chosen, statistics.faults)
+            told_max = allowed_to_tell(what, self.told_max)
+            flow = TreeFlow(snapshot, what, chosen, statistics.faults, told_max)
             return OperatorFlow(flow, Chain(finishing(what)), chosen)
         inner = self._open_aggregated(source, what, self.requested if by_blocks else "auto")
-        steps = aggregating(_unfiltered(what), span=_span(snapshot))
+        steps = aggregating(_unfiltered(what), span=_span(snapshot), told_max=self.told_max)
         assert inner.plan is not None
         plan = FlowPlan("window aggregation by replay", (inner.plan,), chosen)
         return OperatorFlow(inner, Chain(steps), plan)

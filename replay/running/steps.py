@@ -10,7 +10,7 @@ import pyarrow as pa
 from chronicle.time import is_ascending, to_int64
 from replay.errors import QueryError
 from replay.language.aggregation import to_aggregation
-from replay.language.bound import BoundPatternQuery
+from replay.language.bound import BoundPatternQuery, Outer
 from replay.language.bound_select import (
     WINDOW_END,
     WINDOW_START,
@@ -29,17 +29,20 @@ from replay.running.online_query import OnlineQuery
 from replay.running.statement import Statement
 
 
-def operators_of(query: BoundQuery, *, eager: bool = False) -> list[Operator]:
+def operators_of(
+    query: BoundQuery, *, eager: bool = False, told_max: int | None = None
+) -> list[Operator]:
     """Return what the rows of a query's source pass through to become its answer.
 
-    ``eager`` has windows told as soon as they are over, as one wants it online.
+    ``eager`` has windows told as soon as they are over, as one wants it online; of ``told_max`` see
+    `allowed_to_tell`.
     """
     checks = _checks(query)
     if isinstance(query, BoundPatternQuery):
         return [*checks, *matching(query)]
     what = to_aggregation(query)
     if what is not None:
-        return [*checks, *aggregating(what, eager=eager)]
+        return [*checks, *aggregating(what, eager=eager, told_max=told_max)]
     outer, backward = in_stream_order(query.outer, query.source.time)
     return [*checks, OuterOperator(query.outer if backward else outer)]
 
@@ -56,19 +59,39 @@ def _checks(query: BoundQuery) -> list[Operator]:
 
 
 def aggregating(
-    what: WindowAggregation, *, span: tuple[int, int] | None = None, eager: bool = False
+    what: WindowAggregation,
+    *,
+    span: tuple[int, int] | None = None,
+    eager: bool = False,
+    told_max: int | None = None,
 ) -> list[Operator]:
     """Return the operators of a window aggregation and of what is done with its rows.
 
     ``span`` holds first and last time of the stream where they are known.
     """
-    return [Aggregating(what, span, eager=eager), *finishing(what)]
+    told_max = allowed_to_tell(what, told_max)
+    return [Aggregating(what, span, eager=eager, told_max=told_max), *finishing(what)]
 
 
 def finishing(what: WindowAggregation) -> list[Operator]:
     """Return what is done with the rows of a window aggregation."""
+    return [OuterOperator(_rest_in_order(what))]
+
+
+def allowed_to_tell(what: WindowAggregation, told_max: int | None) -> int | None:
+    """Return how many windows there may be to tell, with LIMIT any number if it ends them early.
+
+    ``told_max`` holds for an answer that is kept whole; None: this one comes piece by piece.
+    """
+    rest = _rest_in_order(what)
+    if told_max is None or rest.limit is None or rest.where is not None or not rest.is_row_by_row:
+        return told_max
+    return None if rest.offset + rest.limit <= told_max else told_max
+
+
+def _rest_in_order(what: WindowAggregation) -> Outer:
     borders = () if isinstance(what.windows, WholeRange) else (WINDOW_START, WINDOW_END)
-    return [OuterOperator(without_order(what.rest, (*borders, *what.key_names)))]
+    return without_order(what.rest, (*borders, *what.key_names))
 
 
 def matching(query: BoundPatternQuery) -> list[Operator]:
@@ -142,8 +165,14 @@ class Aggregating:
     """
 
     def __init__(
-        self, what: WindowAggregation, span: tuple[int, int] | None, *, eager: bool
+        self,
+        what: WindowAggregation,
+        span: tuple[int, int] | None,
+        *,
+        eager: bool,
+        told_max: int | None,
     ) -> None:
+        self._told_max = told_max
         self._what = what
         self._span = span
         self._eager = eager
@@ -164,7 +193,11 @@ class Aggregating:
         """Take the next rows and yield the windows that are over."""
         if self._aggregator is None:
             self._aggregator = WindowAggregator(
-                self._what, table.schema, span=self._span, eager=self._eager
+                self._what,
+                table.schema,
+                span=self._span,
+                eager=self._eager,
+                told_max=self._told_max,
             )
             yield self._aggregator.schema.empty_table()
         if table.num_rows:

@@ -212,7 +212,17 @@ def run_seeds(seeds: range, *, stored_every: int) -> None:
 
 
 CONSTRUCTS = (
-    *("PARTITION BY s, k", "ORDER BY t,", "ONE ROW", "SHOW EMPTY", "OMIT EMPTY", "WITH UNMATCHED"),
+    *(
+        "PARTITION BY s, k",
+        "ORDER BY t,",
+        "FROM s AS q",
+        "BY Q.k",
+        "PATTERN (a",
+        "ONE ROW",
+        "SHOW EMPTY",
+        "OMIT EMPTY",
+        "WITH UNMATCHED",
+    ),
     *("SKIP PAST", "TO NEXT ROW", "SKIP TO FIRST", "SKIP TO LAST", "SKIP TO A", "SKIP TO LAST U"),
     *("PERMUTE(", "{-", "^ ", " $", "()", " | ", "*?", "+?", "??", "}?", "{1,2}", "{,2}", "{2,}"),
     *("CONTIGUOUS", "TILL NEXT", "TILL ANY", "WITHIN", "INTERVAL", "TIMEOUTS", "SUBSET", "!X"),
@@ -224,7 +234,7 @@ CONSTRUCTS = (
 
 
 def test_the_cases_have_every_construct() -> None:
-    texts = [pattern_case(seed).sql for seed in range(500)]
+    texts = [pattern_case(seed).sql for seed in range(600)]
     rare = {construct for construct in CONSTRUCTS if sum(construct in t for t in texts) < 3}
     assert not rare
 

@@ -19,6 +19,7 @@ from replay.engines.window_tree.terms import needed_of, plain_counts
 from replay.engines.window_tree.work import Work
 from replay.language.bound_select import WholeRange, WindowAggregation
 from replay.limits import check_limits
+from replay.operators.windows.forming import check_told
 from replay.operators.windows.merging import merge_counts, merge_windows
 from replay.operators.windows.results import answer_schema, to_tables
 from replay.planning.windows.plan import Way, WindowPlan
@@ -47,6 +48,8 @@ class TreeRun:
         What `window_plan` chose: by the tree.
     span
         Only windows that overlap [first, last] are part of the answer; None: all are.
+    told_max
+        How many windows there may be to tell; None: any number.
 
     Attributes
     ----------
@@ -63,8 +66,10 @@ class TreeRun:
         plan: WindowPlan,
         *,
         span: Span | None = None,
+        told_max: int | None = None,
     ) -> None:
         self._snapshot = snapshot
+        self._told_max = told_max
         self._what = plain_counts(what)
         self._naive = plan.way is Way.TREE_NAIVE
         self._where = plan.where
@@ -97,7 +102,7 @@ class TreeRun:
         Raises
         ------
         QueryError
-            If a sum does not fit; the rows before it were yielded.
+            If windows are too many. If a sum does not fit; the rows before it were yielded.
         """
         yield self.schema.empty_table()
         if self._groups is not None and not isinstance(self._what.windows, WholeRange):
@@ -106,6 +111,7 @@ class TreeRun:
                 return
         if self._groups is not None and not len(self._groups):
             return
+        check_told(self._n_told(), self._told_max)
         for part in self._from_scratch() if self._naive else self._sliding():
             yield from to_tables(
                 self._what,
@@ -115,6 +121,13 @@ class TreeRun:
                 part.counts,
                 part.summaries,
             )
+
+    def _n_told(self) -> int:
+        """Return how many windows of all keys there are."""
+        if self._groups is None:
+            return self._windows.n_windows
+        found = [self._windows.overlapping(span) for span in self._spans]
+        return sum(max(0, stop - first) for first, stop in found)
 
     def _sliding(self) -> Iterator[_Rows]:
         """Merge windows from slices, each made once: "Optimized" of thesis 3.3.1 and 3.3.3."""

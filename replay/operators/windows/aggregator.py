@@ -54,13 +54,15 @@ class WindowAggregator:
     eager
         Whether a window is told as soon as it is closed, also where many panes have to be merged
         for a few windows; else a few are told together then.
+    told_max
+        How many windows there may be to tell, if eager at once; None: any number.
 
     Raises
     ------
     NotSupportedError
         If windows have no such aggregate yet.
     QueryError
-        If a window is too long.
+        If a window is too long, or windows are too many.
 
     Notes
     -----
@@ -74,6 +76,7 @@ class WindowAggregator:
         *,
         span: tuple[int, int] | None = None,
         eager: bool = False,
+        told_max: int | None = None,
     ) -> None:
         self._what = what
         self._eager = eager
@@ -82,7 +85,7 @@ class WindowAggregator:
         self._names = _columns_of(what, schema)
         self._is_timed = not isinstance(what.windows, WholeRange)
         self._keys = KeyTable(what.keys, schema)
-        self._forming = _forming(what, schema, self._keys, span)
+        self._forming = _forming(what, schema, self._keys, span, told_max)
         self._maker = RowMaker(what, self._needs, schema)
         self._store = EntryStore(self._entries(schema.empty_table(), Placed(_NO_CODES))[0])
         self.schema = answer_schema(what, schema)
@@ -194,7 +197,11 @@ class WindowAggregator:
 
 
 def _forming(
-    what: WindowAggregation, schema: pa.Schema, keys: KeyTable, span: tuple[int, int] | None
+    what: WindowAggregation,
+    schema: pa.Schema,
+    keys: KeyTable,
+    span: tuple[int, int] | None,
+    told_max: int | None,
 ) -> Forming:
     """Return how the windows are formed."""
     windows = what.windows
@@ -208,7 +215,7 @@ def _forming(
             return SessionForming(windows, keys, partitions)
         alone = set(partition_by) == set(what.keys)
         return RowForming(windows, keys, keys if alone else partitions)
-    return TimeForming(windows, keys, span)
+    return TimeForming(windows, keys, span, told_max)
 
 
 def _columns_of(what: WindowAggregation, schema: pa.Schema) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.summary import Ints
+from replay.errors import QueryError
 from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.entries import Entries
@@ -17,6 +18,9 @@ from replay.operators.windows.store import EntryStore
 
 ROWS_AT_ONCE = 1 << 16
 """Least rows of the answer made together, where there are as many."""
+
+TOLD_MAX = 100_000_000
+"""Windows an answer that is kept whole has at most, those of each key counted: some GB of them."""
 
 
 class Placed(NamedTuple):
@@ -65,6 +69,23 @@ def grown(numbers: Ints, n: int, fill: int) -> Ints:
     if len(numbers) >= n:
         return numbers
     return np.concatenate([numbers, np.full(n - len(numbers), fill)])
+
+
+def check_told(n_told: float, told_max: int | None) -> None:
+    """Check how many windows, of all keys, are to be told, before any is made.
+
+    Raises
+    ------
+    QueryError
+        If they are more than ``told_max``; None: there may be any number.
+    """
+    if told_max is not None and n_told > told_max:
+        raise QueryError(
+            f"the events lie so far apart, or windows so close, that {n_told:,.0f} windows would "
+            f"be told, and the limit is {told_max:,}; make the slide (of TUMBLE the size, of "
+            "CUMULATE the step) longer, leave out events far from the others, add LIMIT, or read "
+            "them piece by piece with replay.batches"
+        )
 
 
 def rows_at_once(weight: int) -> int:

@@ -13,7 +13,7 @@ from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.borders import TimeGrid, grid_of
 from replay.operators.windows.entries import Entries
-from replay.operators.windows.forming import Placed, grown, pays, rows_at_once
+from replay.operators.windows.forming import Placed, check_told, grown, pays, rows_at_once
 from replay.operators.windows.kernels import locate, order_rows
 from replay.operators.windows.keys import KeyTable
 from replay.operators.windows.rows import WindowRows
@@ -35,6 +35,8 @@ class TimeForming:
         The table that the rows' keys are numbered by; empty where there are no keys.
     span
         Times of the stream's first and last event; None: those pushed.
+    told_max
+        How many windows there may be to tell, online at once; None: any number.
     """
 
     def __init__(
@@ -42,8 +44,11 @@ class TimeForming:
         windows: TimeWindows | CumulateWindows,
         keys: KeyTable,
         span: tuple[int, int] | None,
+        told_max: int | None = None,
     ) -> None:
         self._windows = windows
+        self._told_max = told_max
+        self._n_told = 0.0
         self._keys = keys
         self._span = span
         self._is_keyed = keys.width > 0
@@ -60,6 +65,9 @@ class TimeForming:
         self._now = first
         if not self._is_keyed:
             self._firsts, self._lasts = np.full(1, first), np.full(1, first)
+            if self._span is not None:
+                begin, end = self._grid.overlapping(*self._span)
+                check_told(end - begin, self._told_max)
         return self._grid
 
     @property
@@ -116,6 +124,10 @@ class TimeForming:
             return
         if not (final or eager or pays(store, end - self._next)):
             return
+        low, high = self._of_keys(self._grid, self._next, end)
+        n_told = float(np.maximum(high - low, 0).sum(dtype=np.float64))
+        self._n_told = n_told if eager else self._n_told + n_told  # eager: a stream without end
+        check_told(self._n_told, self._told_max)
         entries = store.sorted(self._keys.ranks())
         n_windows = max(1, rows_at_once(store.weight) // len(self._lasts))
         while self._next < end:
@@ -151,12 +163,16 @@ class TimeForming:
             self._lasts[0] = max(self._now, self._span[1])
         return grid.starting_after(int(self._lasts.max()))
 
+    def _of_keys(self, grid: TimeGrid, begin: int, end: int) -> tuple[Ints, Ints]:
+        """Return which of the windows ``begin`` to ``end`` each key has, half-open."""
+        low = np.maximum(grid.ending_after(self._firsts), begin)
+        return low, np.minimum(grid.starting_after(self._lasts), end)
+
     def _rows(self, grid: TimeGrid, entries: Entries, begin: int, end: int) -> WindowRows:
         """Return the rows of the windows ``begin`` to ``end``."""
         ranks = self._keys.ranks()
         by_rank = np.argsort(ranks)
-        low = np.maximum(grid.ending_after(self._firsts[by_rank]), begin)
-        high = np.minimum(grid.starting_after(self._lasts[by_rank]), end)
+        low, high = (side[by_rank] for side in self._of_keys(grid, begin, end))
         counts = np.maximum(high - low, 0)
         row_begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         numbers = np.arange(row_begins[-1]) + np.repeat(low - row_begins[:-1], counts)
