@@ -239,16 +239,22 @@ class PatternMatcher(RowIntake):
             one = np.zeros(1, np.int64)
             nexts = self._search(whole, one, final=final, newest=self._newest)
             undecided = slice(int(nexts[0]), None)
-            self._pending = rows.take(undecided) if nexts[0] < len(rows) else None
+            self._keep(rows.take(undecided), final=final)
             return
         rows, begins, ends = group(rows, len(self._partitions))
         searched = Searched(rows, begins, ends, begins)
         partitions = partitions_of(rows, begins, ends)
         nexts = self._search(searched, partitions, final=final, newest=self._newest)
         kept = np.arange(len(rows)) >= np.repeat(nexts, np.diff(ends, prepend=0))
-        self._pending = rows.take(kept) if kept.any() else None
+        self._keep(rows.take(kept), final=final)
         open_seqs = None if self._pending is None else self._pending.seq
         self._open_seq = None if open_seqs is None else int(open_seqs.min())
+
+    def _keep(self, rows: Rows, *, final: bool) -> None:
+        """Keep the rows that are not decided yet."""
+        if not final:
+            (rows,) = self._forget_unused([rows])
+        self._pending = rows if len(rows) else None
 
     def _search_deferred(self) -> None:
         """Search a whole stretch whose rows could not be evaluated one batch at a time."""

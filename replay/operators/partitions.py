@@ -66,6 +66,27 @@ class PartitionTable:
         self._grow()
         return np.array(table, np.int64)[partitions.codes]
 
+    def forget_others(self, kept: IntArray) -> IntArray:
+        """Forget all partitions but some, and give those new numbers in the same order.
+
+        Parameters
+        ----------
+        kept
+            Numbers, ascending.
+
+        Returns
+        -------
+        ndarray
+            By its old number the new one of each partition, -1 for those forgotten.
+        """
+        keys = list(self._numbers)
+        numbers = np.full(len(keys), -1)
+        numbers[kept] = np.arange(len(kept))
+        self._numbers = {keys[old]: new for new, old in enumerate(kept.tolist())}
+        self.n_matches, self.first_seq = self.n_matches[kept], self.first_seq[kept]
+        self.covered_to = self.covered_to[kept]
+        return numbers
+
     def note_first_rows(self, partitions: IntArray, seq: IntArray) -> None:
         """Take the first row of each partition at hand, in order; one of a new one is its first."""
         present, first = np.unique(partitions, return_index=True)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from replay.language.bound import MatchNumber, walk
 from replay.operators.partitions import PartitionTable
-from replay.operators.prepared import Prepared
+from replay.operators.prepared import BEFORE, Prepared
 from replay.operators.program import MatchProgram
 from replay.operators.rims import Rims
 from replay.operators.search import Rows
 
 IntArray = npt.NDArray[np.int64]
+
+KNOWN_MIN = 1 << 10
+"""Partitions, or texts, that are known at least before those of no row kept are forgotten."""
 
 
 class RowIntake(ABC):
@@ -39,7 +44,10 @@ class RowIntake(ABC):
         self._deferred: list[tuple[Prepared, int]] = []
         self._next_seq: int | None = None
         self._strings = {text: code for code, text in enumerate(program.across.texts)}
+        self._string_leaves: set[int] = set()
         self._ranks_of_known = np.empty(0, np.int64)
+        self._is_numbered = _reads_match_number(program)
+        self._known_max = [KNOWN_MIN, KNOWN_MIN]
         self._n_rows = 0
         self._n_faults = 0
 
@@ -124,6 +132,7 @@ class RowIntake(ABC):
         leaves = prepared.leaves.copy() if prepared.strings else prepared.leaves
         known = self._strings
         for strings in prepared.strings:
+            self._string_leaves.add(strings.leaf)
             table = [known.setdefault(entry, len(known)) for entry in strings.entries]
             leaves[strings.leaf] = np.array([*table, -1], np.int64)[strings.codes]
         return Rows(
@@ -135,6 +144,65 @@ class RowIntake(ABC):
             partition,
             prepared.moved,
         )
+
+    def _forget_unused(self, kept: list[Rows]) -> list[Rows]:
+        """Return the rows kept, having forgotten partitions and texts that none of them is of.
+
+        Whenever as many have come as were left the last time, so that a row costs as much as ever.
+        """
+        if self._program.partition_by and len(self._partitions) >= self._known_max[0]:
+            kept = self._forget_partitions(kept)
+            self._known_max[0] = max(KNOWN_MIN, 2 * len(self._partitions))
+        if len(self._strings) >= self._known_max[1]:
+            kept = self._forget_texts(kept)
+            self._known_max[1] = max(KNOWN_MIN, 2 * len(self._strings))
+        return kept
+
+    def _forget_partitions(self, kept: list[Rows]) -> list[Rows]:
+        """Forget the partitions of no row kept.
+
+        Why: a partition that comes again goes on as a new one would. Its rows are all behind what
+        was mapped, so nothing of that covers them. But for two: where ``^`` is asked it is known
+        to have begun, and MATCH_NUMBER goes on counting its matches.
+        """
+        if BEFORE in self._program.rims:
+            return kept
+        table = self._partitions
+        is_needed = np.zeros(len(table), np.bool_)
+        if self._is_numbered:
+            is_needed = table.n_matches[: len(table)] > 0
+        for rows in kept:
+            assert rows.group is not None
+            is_needed[rows.group] = True
+        numbers = table.forget_others(np.flatnonzero(is_needed))
+        return [replace(rows, group=numbers[rows.group]) for rows in kept]
+
+    def _forget_texts(self, kept: list[Rows]) -> list[Rows]:
+        """Forget the texts of no row kept; the query's own come first and stay."""
+        leaves = sorted(self._string_leaves)
+        known = list(self._strings)
+        is_needed = np.arange(len(known) + 1) < len(self._program.across.texts)
+        for rows in kept:
+            is_needed[rows.leaves[leaves]] = True  # of -1, a missing text, it is the last entry
+        is_needed[-1] = False
+        codes = np.where(is_needed, np.cumsum(is_needed) - 1, -1)
+        self._strings = {known[old]: int(codes[old]) for old in np.flatnonzero(is_needed)}
+        self._ranks_of_known = np.empty(0, np.int64)
+        changed = []
+        for rows in kept:
+            recoded = rows.leaves.copy()
+            recoded[leaves] = codes[rows.leaves[leaves]]
+            changed.append(replace(rows, leaves=recoded))
+        return changed
+
+
+def _reads_match_number(program: MatchProgram) -> bool:
+    """Return whether the query counts the matches of a partition."""
+    query = program.query
+    defines = [define for define in query.defines if define is not None]
+    measured = [measure.expression for measure in query.measures]
+    parts = (part for expression in (*defines, *measured) for part in walk(expression))
+    return any(isinstance(part, MatchNumber) for part in parts)
 
 
 def seqs_of(prepared: Prepared, first_seq: int) -> IntArray:

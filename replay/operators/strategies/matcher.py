@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -183,12 +184,22 @@ class StrategyMatcher(Intake):
             self._n_faults += found.n_faults
             if found.status == kernels.STATUS_STEPS:
                 raise self._too_many_steps(search)
+            matches = self._to_matches(found, search) if len(found) else None
             if search.is_dry and self._finished:
                 self._finished.popleft()
             elif search.is_dry:
                 self._trim()
-            if len(found):
-                return self._to_matches(found, search)
+                self._forget()
+            if matches is not None:
+                return matches
+
+    def _forget(self) -> None:
+        """Forget what is known of no row kept: partitions and texts."""
+        assert self._open is not None
+        of_open = self._open.ordered, self._open.segments.rows
+        ordered, grouped, *inbox = self._forget_unused([*of_open, *self._inbox])
+        segments = replace(self._open.segments, rows=grouped)
+        self._open, self._inbox = replace(self._open, ordered=ordered, segments=segments), inbox
 
     def _open_search(self) -> Search | None:
         """Return the search of the open stretch if it may give more."""

@@ -101,6 +101,41 @@ class KeyTable:
                 self._columns[number] = [pa.concat_arrays(parts)]
         return [parts[0].take(wanted) for parts in self._columns]
 
+    def forget_others(self, kept: Ints) -> Ints:
+        """Forget all keys but some, and give those new numbers in the same order.
+
+        Parameters
+        ----------
+        kept
+            Numbers, ascending.
+
+        Returns
+        -------
+        ndarray
+            By its old number the new one of each key, -1 for those forgotten.
+        """
+        numbers = np.full(len(self), -1)
+        numbers[kept] = np.arange(len(kept))
+        self._columns = [[column] for column in self.columns(kept)]
+        self._values = [self._values[old] for old in kept.tolist()]
+        self._numbers = {value: number for number, value in enumerate(self._values)}
+        self._ranks = np.zeros(0, np.int64)
+        return numbers
+
+    def with_zeros(self) -> Ints:
+        """Return the keys with a zero of DOUBLE: of 0.0 and -0.0 the one met first is shown."""
+        is_float = [pa.types.is_floating(kind) for kind in self._types]
+        if not any(is_float):
+            return np.zeros(0, np.int64)
+        return np.array(
+            [
+                number
+                for number, value in enumerate(self._values)
+                if any(part == 0 for part, of in zip(value, is_float, strict=True) if of)
+            ],
+            np.int64,
+        )
+
     def state(self) -> State:
         """Return the keys met so far."""
         everything = self.columns(np.arange(len(self), dtype=np.int64))

@@ -18,6 +18,9 @@ from replay.operators.windows.keys import KeyTable
 from replay.operators.windows.rows import WindowRows
 from replay.operators.windows.store import EntryStore, runs_of
 
+KNOWN_MIN = 1 << 10
+"""Keys that are known at least before those without an open session are forgotten."""
+
 
 class SessionForming:
     """Sessions over a stream, or over the events of each partition.
@@ -43,6 +46,7 @@ class SessionForming:
         self._keys = keys
         self._partitions = partitions
         self._current = np.full(len(partitions), -1, np.int64)
+        self._known_max = KNOWN_MIN
         self._starts = self._lasts = np.zeros(0, np.int64)
         self._base = 0
         self._now = 0
@@ -78,6 +82,7 @@ class SessionForming:
         eager: bool,  # noqa: ARG002 - what is over is told
     ) -> Iterator[tuple[Entries, WindowRows]]:
         """Yield the rows of sessions that are complete."""
+        self._forget(store)
         n_over = self._n_over(final=final)
         if not n_over:
             store.compact(self._keys.ranks())
@@ -108,6 +113,23 @@ class SessionForming:
         self._partitions.take_over(state["partitions"])
         self._current, self._starts = state["current"], state["starts"]
         self._lasts, self._base, self._now = state["lasts"], state["base"], state["now"]
+
+    def _forget(self, store: EntryStore) -> None:
+        """Forget partitions without an open session and keys without entries, now and then.
+
+        Whenever as many have come as were left the last time. Why: a partition that comes again
+        begins a session as a new one does; and a key gets a number anew, shown as it was before.
+        """
+        if max(len(self._partitions), len(self._keys)) < self._known_max:
+            return
+        if self._partitions.width:
+            open_ones = np.flatnonzero(self._current >= self._base)
+            self._partitions.forget_others(open_ones)
+            self._current = self._current[open_ones]
+        if self._keys.width:
+            used = np.union1d(store.keys(), self._keys.with_zeros())
+            store.renumber(self._keys.forget_others(used))
+        self._known_max = max(KNOWN_MIN, 2 * len(self._partitions), 2 * len(self._keys))
 
     def _n_over(self, *, final: bool) -> int:
         """Return how many of the sessions held come before any that could still change."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -80,6 +82,14 @@ class EntryStore:
             return
         entries = self.sorted(ranks)
         self._replace(entries.merged(runs_of(entries)))
+
+    def keys(self) -> Ints:
+        """Return the numbers of the keys that entries have, ascending."""
+        return np.unique(np.concatenate([part.key for part in self._parts]))
+
+    def renumber(self, numbers: Ints) -> None:
+        """Give the keys other numbers in the same order."""
+        self._parts = [replace(part, key=numbers[part.key]) for part in self._parts]
 
     def state(self) -> State:
         """Return the entries and how they came."""
