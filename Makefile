@@ -40,8 +40,8 @@ campaign: prerequisites .venv/.installed-dev ## kill, race and append at random,
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/campaigns \
 	    tests/property/test_store_machine.py $(PYTEST_ARGS)
 
-fuzz: prerequisites .venv/.installed-dev ## answer 20,000 random pattern queries as the oracle does
-	@$(BIN)/python -m pytest tests/campaigns/test_pattern_fuzz.py -m "slow or not slow" $(PYTEST_ARGS)
+fuzz: prerequisites .venv/.installed-dev ## answer 20,000 random pattern queries as the oracle does, 20,000 mutated ones at all
+	@$(BIN)/python -m pytest tests/campaigns/test_pattern_fuzz.py tests/campaigns/test_mutated_queries.py -m "slow or not slow" $(PYTEST_ARGS)
 
 test-nojit: prerequisites .venv/.installed-dev ## run the kernels' tests as plain Python
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" -p no:cacheprovider \
