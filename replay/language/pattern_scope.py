@@ -33,6 +33,10 @@ _PHYSICAL = frozenset({"PREV", "NEXT"})
 OFFSET_MAX = 2**31 - 1
 """Rows that navigation can go; more than any stream has in one match."""
 
+DEFINED_OFFSET_MAX = 1_000_000
+"""Rows of a symbol that FIRST and LAST in DEFINE can go: while a match is found, so many places are
+held for each of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:
@@ -125,7 +129,7 @@ class PatternScope:
                 inner = node.operand
         if inner.kind not in _PHYSICAL:
             frame.logical = inner.kind
-            frame.logical_offset = self._offset(inner, 0, bind)
+            frame.logical_offset = self._logical_offset(inner, bind)
             frame.final = self._is_final(inner)
         self._frame = frame
         operand = bind(inner.operand)
@@ -233,6 +237,14 @@ class PatternScope:
             found = f"not {offset.value}"
         raise self._source.error(
             f"the offset of {node.kind} is a constant whole number from 0, {found}", node.offset
+        )
+
+    def _logical_offset(self, node: syntax.Navigation, bind: Bind) -> int:
+        offset = self._offset(node, 0, bind)
+        if self._clause.defined is None or offset <= DEFINED_OFFSET_MAX or node.offset is None:
+            return offset
+        raise self._source.not_supported(
+            f"{node.kind} in DEFINE with an offset above {DEFINED_OFFSET_MAX:,}", node.offset
         )
 
     # -----------------------------------------------------------------------------------------
