@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from chronicle.errors import CorruptBlockError
+from chronicle.open_files import IDLE_FILES_MAX, OpenFiles
 from chronicle.sealed import Seal, check_chunks, parse_metadata, parse_seal, read_footer
 from chronicle.summary import Ints
 
@@ -27,8 +27,9 @@ of 60 M events of nine doubles (thesis 3.5.2) in windows an hour apart took four
 _CHUNK_BYTES = 1 << 10
 """What a parsed footer takes for one column of one block (2.7 MiB seen for 512 blocks of 6)."""
 
-_IDLE_FILES_MAX = 64
-"""Open data files kept for the next read; each holds a file descriptor."""
+# Of the process, not of a reader: a service that opens the store for each question, and whose
+# caches keep the last snapshots, would run out of descriptors.
+_open_files = OpenFiles(IDLE_FILES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,7 @@ class BlockReader:
         self._footers_bytes = 0
         self._random = random.Random(0)  # noqa: S311 - which footer goes is no secret
         self._verified: dict[str, list[int]] = {}
-        self._idle: OrderedDict[tuple[str, bool], list[pq.ParquetFile]] = OrderedDict()
-        self._n_idle = 0
+        self._identity = object()
 
     def path(self, name: str) -> Path:
         """Return the path of a data file."""
@@ -123,6 +123,8 @@ class BlockReader:
         ------
         CorruptBlockError
             If the file is missing or damaged.
+        UnreadFileError
+            If the system does not hand out its bytes, be it for want of descriptors.
         """
         footer = self._footer(name)
         groups = list(row_groups)
@@ -138,7 +140,10 @@ class BlockReader:
         except (OSError, ValueError, pa.ArrowException, LookupError) as error:
             raise CorruptBlockError.of(self.path(name), error) from error
         _note_verified(footer, unverified, positions)
-        self._give_back((name, verify), file)
+        if name in self._footers:
+            _open_files.keep((self._identity, name, verify), file)
+        else:
+            file.close()  # it holds the footer, which others took the room of
         for column in columns:
             if column not in footer.positions:
                 nulls = pa.nulls(table.num_rows, self._types[column])
@@ -210,7 +215,7 @@ class BlockReader:
         A full replay goes through all files in turn: the one used longest ago would always be the
         next one needed, and nothing that is kept would ever serve.
         """
-        surplus: list[pq.ParquetFile] = []
+        evicted: list[str] = []
         with self._lock:
             known = self._footers.get(name)
             if known is not None:  # another thread was faster
@@ -219,21 +224,18 @@ class BlockReader:
             while self._footers_bytes > _FOOTERS_BYTES and self._footers:
                 chosen = self._random.choice(list(self._footers))
                 self._footers_bytes -= self._footers.pop(chosen).n_bytes
-                for verify in (False, True):  # open files hold the footer too
-                    surplus += self._idle.pop((chosen, verify), [])
+                evicted.append(chosen)
             self._footers[name] = footer
-            self._n_idle -= len(surplus)
-        for closing in surplus:
-            closing.close()
+        for chosen in evicted:
+            for verify in (False, True):  # open files hold the footer too
+                _open_files.close((self._identity, chosen, verify))
         return footer
 
     def _take(self, name: str, footer: Footer, *, verify: bool) -> pq.ParquetFile:
         """Return a file no other thread uses: an idle one or one newly opened."""
-        with self._lock:
-            idle = self._idle.get((name, verify))
-            if idle:
-                self._n_idle -= 1
-                return idle.pop()
+        idle = _open_files.take((self._identity, name, verify))
+        if idle is not None:
+            return idle
         return pq.ParquetFile(
             self.path(name),
             metadata=footer.metadata,
@@ -241,25 +243,6 @@ class BlockReader:
             page_checksum_verification=verify,
             pre_buffer=False,
         )
-
-    def _give_back(self, key: tuple[str, bool], file: pq.ParquetFile) -> None:
-        surplus: list[pq.ParquetFile] = []
-        with self._lock:
-            if key[0] in self._footers:
-                self._idle.setdefault(key, []).append(file)
-                self._idle.move_to_end(key)
-                self._n_idle += 1
-            else:
-                surplus.append(file)
-            while self._n_idle > _IDLE_FILES_MAX:
-                oldest, files = next(iter(self._idle.items()))
-                if files:
-                    surplus.append(files.pop())
-                    self._n_idle -= 1
-                if not files:
-                    del self._idle[oldest]
-        for closing in surplus:
-            closing.close()
 
 
 def _unverified(footer: Footer, groups: Sequence[int], positions: Sequence[int]) -> list[int]:

@@ -12,6 +12,7 @@ from chronicle import blocks
 from chronicle.block_writer import write_events
 from chronicle.blocks import BlockReader
 from chronicle.errors import CorruptBlockError
+from chronicle.open_files import OpenFiles
 
 SCHEMA = pa.schema([("t", pa.int64()), ("s", pa.string()), ("s.t", pa.int64())])
 
@@ -40,17 +41,18 @@ def test_threads_read_files_at_once(tmp_path: Path):
 
 
 def test_open_files_and_footers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(blocks, "_IDLE_FILES_MAX", 2)
+    pool = OpenFiles(2)
+    monkeypatch.setattr(blocks, "_open_files", pool)
     reader = _reader(tmp_path, 6)
     one = reader._footer("0.parquet").n_bytes
     monkeypatch.setattr(blocks, "_FOOTERS_BYTES", 3 * one)
     for turn in range(3):
         for i in range(6):
             assert reader.read(f"{i}.parquet", [turn], ["t"]).num_rows == 8
-    assert sum(len(files) for files in reader._idle.values()) == 2
+    assert sum(len(files) for files in pool._idle.values()) == 2
     assert len(reader._footers) == 3
     assert reader._footers_bytes == 3 * one
-    assert {name for name, _ in reader._idle} <= set(reader._footers)
+    assert {name for _, name, _ in pool._idle} <= set(reader._footers)
 
 
 def test_blocks_verified_once_stay_so_when_their_footer_is_dropped(
