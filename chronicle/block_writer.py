@@ -16,6 +16,7 @@ import pyarrow.types as pat
 from chronicle.derived import DerivedFile, DerivedWriter
 from chronicle.derived_attributes import extend
 from chronicle.derived_summaries import summarise_all
+from chronicle.disk import discard, writing
 from chronicle.errors import SchemaError
 from chronicle.ordinal import child
 from chronicle.schema import conform
@@ -123,9 +124,8 @@ def write_ordered(
 
 def remove_written(stream_dir: Path, file: WrittenFile) -> None:
     """Remove a data file and what is derived from it; only for files never committed."""
-    (stream_dir / EVENTS_TABLE / file.name).unlink(missing_ok=True)
-    for derived in (file.tree, *file.derived):
-        (stream_dir / derived.table / derived.name).unlink(missing_ok=True)
+    derived = (stream_dir / each.table / each.name for each in (file.tree, *file.derived))
+    discard([stream_dir / EVENTS_TABLE / file.name, *derived])
 
 
 def _cut(
@@ -209,10 +209,8 @@ def write_file(
         if derived is not None:
             files = derived.write(stream_dir, name, whole, times, counts)
     except BaseException:
-        path.unlink(missing_ok=True)
         tables = [] if derived is None else list(derived.tables(events.schema))
-        for table in (TREE_TABLE, *tables):
-            (stream_dir / table / name).unlink(missing_ok=True)
+        discard(stream_dir / table / name for table in (EVENTS_TABLE, TREE_TABLE, *tables))
         raise
     return WrittenFile(
         name=name,
@@ -240,23 +238,24 @@ def write_events(path: Path, events: pa.Table, block_events: int) -> None:
         for field in events.schema
         if pat.is_integer(field.type) or pat.is_timestamp(field.type) or pat.is_date(field.type)
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     n_blocks = len(block_counts(events.num_rows, block_events))
     room = seal_room(
         path.name, n_rows=events.num_rows, n_groups=n_blocks, names=events.schema.names
     )
-    with pq.ParquetWriter(
-        path,
-        events.schema,
-        compression=_COMPRESSION,
-        use_dictionary=strings or False,
-        column_encoding=packed or None,
-        write_page_checksum=True,
-        store_schema=False,
-    ) as writer:
-        writer.write_table(events, row_group_size=block_events)
-        writer.add_key_value_metadata({SEAL_KEY: room})
-    seal(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with pq.ParquetWriter(
+            path,
+            events.schema,
+            compression=_COMPRESSION,
+            use_dictionary=strings or False,
+            column_encoding=packed or None,
+            write_page_checksum=True,
+            store_schema=False,
+        ) as writer:
+            writer.write_table(events, row_group_size=block_events)
+            writer.add_key_value_metadata({SEAL_KEY: room})
+        seal(path)
 
 
 def write_tree(

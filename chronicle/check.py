@@ -25,12 +25,14 @@ from chronicle.check_events import (
     FileSpan,
     check_order,
 )
+from chronicle.check_quarantine import check_quarantine
 from chronicle.declared import ATTRIBUTES_FILE, declared_tables, read_declared
 from chronicle.delta_log import TableState
 from chronicle.derived_attributes import check_derived
-from chronicle.errors import PERMIT, ChronicleError, FormatVersionError, StorageError, is_denied
+from chronicle.disk_errors import reason_of, unread_remedy
+from chronicle.errors import ChronicleError, FormatVersionError, StorageError, UnreadFileError
 from chronicle.finding import CheckedEvents, DerivedCheck, Finding, Findings
-from chronicle.leftovers import unknown_files
+from chronicle.leftovers import foreign_files, unknown_files
 from chronicle.log_audit import LogAudit, LogFault, audit_log
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.schema import check_settings, normalise_schema
@@ -48,6 +50,7 @@ LOGS = "Delta logs can be read, have no empty commit and no gap"
 COMMITTED = "derived tables name data files that the events table knows"
 OLD_TREE = "tree entries of older versions are whole"
 LEFTOVERS = "no file lies in the stream that no table knows"
+FOREIGN = "no link and no file of anybody else lies in the stream's tables"
 STAGING = "no unfinished work lies in the store"
 
 _RESTORE_LOG = "restore the table's _delta_log from a copy"
@@ -148,6 +151,7 @@ def check_stream(
     checked = _check_files(checker, logs, deep=deep)
     lost = _check_committed(path, logs, findings)
     _check_old_trees(path, logs, checked, findings)
+    check_quarantine(path, logs.states.get(QUARANTINE_TABLE), findings)
     _check_leftovers(path, logs, lost, findings)
     found = findings.all()
     for check in derived_checks:
@@ -166,7 +170,8 @@ def _check_declared(
         names = declared
     except ChronicleError as error:
         remedy = "put it right; answers need no derived attribute"
-        findings.fault(DECLARED, path / ATTRIBUTES_FILE, str(error), remedy)
+        unread = error.remedy if isinstance(error, UnreadFileError) else None
+        findings.fault(DECLARED, path / ATTRIBUTES_FILE, str(error), remedy, unread=unread)
     findings.conclude(DECLARED, path, f"{len(names)} derived attributes")
     return names
 
@@ -189,14 +194,14 @@ def _check_logs(path: Path, findings: Findings) -> _Logs:
             continue
         audits[table] = audit_log(path / table)
         for fault in audits[table].faults:
-            findings.fault(LOGS, fault.path, fault.what, _log_remedy(table, fault))
+            remedy = _log_remedy(table, fault)
+            findings.fault(LOGS, fault.path, fault.what, remedy, unread=fault.unread)
         try:
             states[table] = delta_log.load_table(path / table)
         except StorageError as error:
             if not audits[table].faults:
-                denied = error.__cause__ is not None and is_denied(error.__cause__)
-                remedy = PERMIT if denied else _RESTORE_LOG
-                findings.fault(LOGS, path / table, str(error), remedy)
+                unread = error.remedy if isinstance(error, UnreadFileError) else None
+                findings.fault(LOGS, path / table, str(error), _RESTORE_LOG, unread=unread)
     n_commits = sum(audit.n_commits for audit in audits.values())
     findings.conclude(LOGS, path, f"{n_commits} commits of {len(audits)} tables")
     return _Logs(states, audits)
@@ -205,7 +210,7 @@ def _check_logs(path: Path, findings: Findings) -> _Logs:
 def _log_remedy(table: str, fault: LogFault) -> str:
     """Return what to do about a log: that of a derived table is made anew with its table."""
     is_source = table in (EVENTS_TABLE, QUARANTINE_TABLE)
-    return fault.remedy if is_source or fault.remedy == PERMIT else _REPAIR
+    return fault.remedy if is_source else _REPAIR
 
 
 def _is_unmade(path: Path, table: str) -> bool:
@@ -214,7 +219,7 @@ def _is_unmade(path: Path, table: str) -> bool:
     Without its log an index that is not declared is no index, and nobody misses it; records in
     quarantine would be missed, so the commits of the events must name none.
     """
-    if table in (TREE_TABLE, EVENTS_TABLE) or any((path / table / "_delta_log").glob("*.*")):
+    if table in (TREE_TABLE, EVENTS_TABLE) or _has_log(path / table):
         return False
     if table != QUARANTINE_TABLE:
         # Read after the log was looked for: what another process drops is taken out of it first.
@@ -224,6 +229,12 @@ def _is_unmade(path: Path, table: str) -> bool:
     except StorageError:
         return False
     return not any("quarantine_batch" in commit.metadata for commit in commits)
+
+
+def _has_log(table: Path) -> bool:
+    """Return whether a commit or a checkpoint lies in a table's log; drafts are neither."""
+    log = table / "_delta_log"
+    return any(log.glob("*.json")) or any(log.glob("*.parquet"))
 
 
 def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedEvents:
@@ -264,9 +275,18 @@ def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedE
         settings=checker.settings,
         counts={name: counts[name] for name in [*ordered, *rest]},
         readable=frozenset(ordered),
-        known=logs.audits[EVENTS_TABLE].known,
+        known=_known_events(path, logs),
         reader=checker.reader,
     )
+
+
+def _known_events(path: Path, logs: _Logs) -> frozenset[str]:
+    """Return the data files that are not to be taken for those of lost commits."""
+    audit = logs.audits[EVENTS_TABLE]
+    if not audit.is_unread:
+        return audit.known
+    # What names the others was only not handed out.
+    return audit.known.union(each.name for each in (path / EVENTS_TABLE).iterdir())
 
 
 def _check_committed(path: Path, logs: _Logs, findings: Findings) -> set[Path]:
@@ -275,7 +295,7 @@ def _check_committed(path: Path, logs: _Logs, findings: Findings) -> set[Path]:
     Derived files are committed after their events, so a table that names a data file which is
     there but which the events table never heard of says that the events table lost its end.
     """
-    known = logs.audits[EVENTS_TABLE].known
+    known = _known_events(path, logs)
     lost_files: set[Path] = set()
     for table in sorted(logs.states):
         if table in (EVENTS_TABLE, QUARANTINE_TABLE):
@@ -307,13 +327,20 @@ def _check_old_trees(path: Path, logs: _Logs, checked: CheckedEvents, findings: 
         try:
             check_file(tree, subject=name)
         except (OSError, ValueError) as error:
-            findings.fault(OLD_TREE, tree, str(error), _REPAIR)
+            unread = unread_remedy(error)
+            findings.fault(OLD_TREE, tree, reason_of(error), _REPAIR, unread=unread)
     findings.conclude(OLD_TREE, path, f"{len(old)} tree files")
 
 
 def _check_leftovers(path: Path, logs: _Logs, lost: set[Path], findings: Findings) -> None:
     for table, audit in sorted(logs.audits.items()):
+        if audit.is_unread:
+            continue  # its log may name what seems unknown
         for leftover in sorted({*unknown_files(path / table, audit.known)} - lost):
             what = "no table knows this file; an operation that was killed or is at work wrote it"
             findings.warn(LEFTOVERS, leftover, what, f"{_REPAIR}, which removes it once it is old")
+        for foreign in foreign_files(path / table, audit.known):
+            what = "it is a link" if foreign.is_symlink() else "Chronicle did not put it here"
+            findings.warn(FOREIGN, foreign, what, "move it away: vacuum and repair leave it alone")
+    findings.conclude(FOREIGN, path, "none")
     findings.conclude(LEFTOVERS, path, "none")

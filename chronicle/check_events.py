@@ -15,13 +15,13 @@ from chronicle.blocks import BlockReader
 from chronicle.delta_log import LiveFile
 from chronicle.derived_attributes import Declared, check_derived, columns_for
 from chronicle.derived_summaries import summarise_declared
+from chronicle.disk_errors import reason_of, unread_remedy
 from chronicle.errors import (
-    PERMIT,
     ChronicleError,
     CorruptBlockError,
     CorruptTreeError,
     ForeignFileError,
-    is_denied,
+    UnreadFileError,
 )
 from chronicle.finding import Findings
 from chronicle.ordinal import parse_ordinal
@@ -100,8 +100,10 @@ class EventsChecker:
             times = self._times(file.name, path, len(counts))
         except CorruptBlockError as error:
             invariant = CHECKSUMS if path.exists() else FILES
-            remedy = PERMIT if error.denied else _RESTORE
-            self.findings.fault(invariant, path, error.reason + self._lost(file.name), remedy)
+            self.findings.fault(invariant, path, error.reason + self._lost(file.name), _RESTORE)
+            return None
+        except UnreadFileError as error:
+            self.findings.fault(CHECKSUMS, path, error.reason, "", unread=error.remedy)
             return None
         if times is None or len(times) == 0:
             return None
@@ -112,7 +114,7 @@ class EventsChecker:
         """Say which stretch of time a data file that cannot be read holds, if its tree knows."""
         try:
             leaves = TreeFile(self.stream_dir / TREE_TABLE / name).times()[0]
-        except CorruptTreeError:
+        except (CorruptTreeError, UnreadFileError):
             return ""
         kind = time_type(self.schema.field(self.settings.time).type, column=self.settings.time)
         first, last = show_time(int(leaves.t_min[0]), kind), show_time(int(leaves.t_max[-1]), kind)
@@ -171,7 +173,7 @@ class EventsChecker:
             what = f"no tree entries of '{name}' are stored, so it is always read in full"
             self.findings.warn(TREE, path, what, _REPAIR)
             return
-        stored, denied = TreeFile(path), False
+        stored, unread = TreeFile(path), None
         try:
             check_file(path, subject=name)
             expected = build_levels(summarise_times(times, counts), self.settings.fan_out)
@@ -181,9 +183,9 @@ class EventsChecker:
             for derived in self._declared() if not wrong else ():
                 wrong = wrong or self._check_derived(stored, name, derived, counts, deep=deep)
         except (ChronicleError, OSError, ValueError) as error:
-            wrong, denied = _reason(error), is_denied(error)
+            wrong, unread = _reason(error), _unread(error)
         if wrong:
-            self.findings.fault(TREE, path, wrong, PERMIT if denied else _REPAIR)
+            self.findings.fault(TREE, path, wrong, _REPAIR, unread=unread)
         elif stored.rounds_squares():
             what = (
                 "an older version wrote its second moments as doubles: plans may give variances "
@@ -305,4 +307,12 @@ def _to_list(column: object) -> object:
 
 
 def _reason(error: Exception) -> str:
-    return error.reason if isinstance(error, CorruptTreeError) else str(error)
+    if isinstance(error, CorruptTreeError | UnreadFileError):
+        return error.reason
+    return reason_of(error)
+
+
+def _unread(error: Exception) -> str | None:
+    if isinstance(error, CorruptTreeError):
+        return error.unread
+    return error.remedy if isinstance(error, UnreadFileError) else unread_remedy(error)

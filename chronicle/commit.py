@@ -18,6 +18,7 @@ from chronicle.declared import add_declared
 from chronicle.delta_log import LoggedChange, NewFile, new_files
 from chronicle.derived import DerivedChange, DerivedFile, DerivedWriter
 from chronicle.derived_attributes import extend
+from chronicle.disk import flush
 from chronicle.errors import CommitConflictError, CorruptTreeError, StorageError
 from chronicle.layout import DataFile
 from chronicle.store import Stream
@@ -118,6 +119,7 @@ def commit_events(
     """Commit data files to the events table: the moment their events exist.
 
     Where others committed first, the change is based on what they left if it commutes with it.
+    The disk holds the data files before the commit names them.
     """
     time = stream.settings.time
     data_type = stream.schema.field(time).type
@@ -135,10 +137,12 @@ def commit_events(
             f"events were added to stream '{stream.name}' between those that were to become one "
             "file; nothing of this is visible, run it again"
         )
+    events = stream.path / EVENTS_TABLE
+    flush([*(events / file.name for file in change.added), events])
     while True:
         try:
             return delta_log.commit_changes(
-                stream.path / EVENTS_TABLE,
+                events,
                 add=additions,
                 remove=change.removed,
                 read_version=read_version,
@@ -244,12 +248,16 @@ def _stream_order(file: DataFile | WrittenFile) -> tuple[int, int, tuple[int, ..
 
 
 def has_landed(stream: Stream, files: Iterable[WrittenFile], *, since: int) -> bool:
-    """Return whether a commit after version ``since`` added any of the files.
+    """Return whether a commit after version ``since`` added any of the files, or may have.
 
-    Asked of the log, since another process may have replaced the files again already.
+    Asked of the log, since another process may have replaced the files again already. A log that
+    cannot be read does not tell: the files stay then, and are leftovers at worst.
     """
     names = {file.name for file in files}
-    changes = delta_log.changes_since(stream.path / EVENTS_TABLE, since) if names else []
+    try:
+        changes = delta_log.changes_since(stream.path / EVENTS_TABLE, since) if names else []
+    except StorageError:
+        return True
     return any(not names.isdisjoint(change.added) for change in changes)
 
 

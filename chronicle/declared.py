@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from chronicle.errors import StorageError
+from chronicle.disk import discard, flush, writing
+from chronicle.disk_errors import reason_of
+from chronicle.errors import ExhaustedError, StorageError, unread
 
 ATTRIBUTES_FILE = "attributes.json"
 """File in a stream's folder that names its derived attributes and what is derived besides."""
@@ -43,13 +45,8 @@ def read_declared(stream_dir: Path) -> Declared:
         names, tables = found["derived"], found.get("tables", [])
     except FileNotFoundError:
         return Declared()
-    except PermissionError as error:
-        raise StorageError(
-            f"file '{path}' of derived attributes may not be read ({error.strerror}); check its "
-            "permissions"
-        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, str(error)) from error
+        raise unread(path, error) or _damaged(path, reason_of(error)) from error
     for listed, what in ((names, "attributes"), (tables, "tables")):
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             raise _damaged(path, f"it names no list of {what}")
@@ -60,6 +57,8 @@ def declared_tables(stream_dir: Path | str) -> tuple[str, ...]:
     """Return the declared tables; none where the file is damaged, as snapshots and check say."""
     try:
         return read_declared(Path(stream_dir)).tables
+    except ExhaustedError:
+        raise
     except StorageError:
         return ()
 
@@ -69,10 +68,13 @@ def write_declared(stream_dir: Path, declared: Declared) -> None:
     path = stream_dir / ATTRIBUTES_FILE
     draft = stream_dir / f".{ATTRIBUTES_FILE}.{uuid.uuid4().hex}"
     try:
-        draft.write_text(json.dumps(asdict(declared)) + "\n", encoding="utf-8")
-        draft.replace(path)
+        with writing(path):
+            draft.write_text(json.dumps(asdict(declared)) + "\n", encoding="utf-8")
+            flush([draft])
+            draft.replace(path)
     finally:
-        draft.unlink(missing_ok=True)
+        discard([draft])
+    flush([stream_dir])
 
 
 def add_declared(
@@ -110,7 +112,8 @@ def drop_declared(stream_dir: Path, table: str) -> None:
 
 def _change(stream_dir: Path, to_wanted: Callable[[Declared], Declared]) -> None:
     """Write what is wanted by what is declared, if it differs; one process at a time does."""
-    folder = os.open(stream_dir, os.O_RDONLY)
+    with writing(stream_dir / ATTRIBUTES_FILE):
+        folder = os.open(stream_dir, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)  # it ends with the descriptor
         known = read_declared(stream_dir)
@@ -144,6 +147,9 @@ class FollowedDeclaration:
         before = self.names, self.fault
         try:
             self.names, self.fault = read_declared(self._stream_dir).derived, None
+        except ExhaustedError:
+            self._stamp = None  # read again next time
+            raise
         except StorageError as error:
             self.names, self.fault = (), str(error)
         return before != (self.names, self.fault)

@@ -13,9 +13,12 @@
     │   ├── FormatVersionError                  .found .supported
     │   ├── VersionNotFoundError(LookupError)   no such version, or none as old as that time
     │   ├── VacuumedVersionError                .version .path
-    │   ├── CorruptBlockError                   .path .reason .denied
-    │   ├── CorruptTreeError                    .path .reason .denied
+    │   ├── UnreadFileError                     .path .reason .remedy
+    │   │   └── ExhaustedError                  too many open files, no memory
+    │   ├── CorruptBlockError                   .path .reason
+    │   ├── CorruptTreeError                    .path .reason .unread
     │   ├── ForeignFileError                    .path
+    │   ├── UnflushedCommitError                .version; not to be run again
     │   └── CommitConflictError                 retry after refresh
     ├── LateEventError                          .n_late
     ├── EnvironmentFaultError                   Java or another prerequisite is missing
@@ -28,18 +31,19 @@ Each message says what happened, where, and what to do next.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Self
 
+from chronicle.disk_errors import is_exhausted, reason_of, unread_remedy
+
 __all__ = [
-    "PERMIT",
     "ChronicleError",
     "CommitConflictError",
     "CorruptBlockError",
     "CorruptTreeError",
     "EnvironmentFaultError",
+    "ExhaustedError",
     "ForeignFileError",
     "FormatVersionError",
     "LateEventError",
@@ -50,20 +54,15 @@ __all__ = [
     "StoreNotFoundError",
     "StreamExistsError",
     "StreamNotFoundError",
+    "UnflushedCommitError",
+    "UnreadFileError",
     "UnusableFileError",
     "VacuumedVersionError",
     "VersionNotFoundError",
     "did_you_mean",
-    "is_denied",
     "nearest",
-    "reason_of",
+    "unread",
 ]
-
-PERMIT = "check the permissions of the file and its folders"
-"""What to do where a file may not be read: it may be whole."""
-
-_DENIED = re.compile(r"\(os error (1|13)\)")
-"""EPERM and EACCES, as delta-rs writes them into what it says of a file."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
@@ -80,24 +79,6 @@ def nearest(name: str, candidates: Iterable[str], *, n: int, cutoff: float) -> l
     by_folded = {candidate.casefold(): candidate for candidate in candidates}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=n, cutoff=cutoff)
     return [by_folded[each] for each in close]
-
-
-def is_denied(error: BaseException) -> bool:
-    """Return whether an error says that a file may not be used; there may be nothing wrong with it.
-
-    Pure.
-    """
-    return isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
-
-
-def reason_of(error: BaseException) -> str:
-    """Return what an error of a library says, without what follows in further lines.
-
-    That a file may not be used is said without its name, which the caller tells.
-    """
-    if isinstance(error, PermissionError) and error.strerror:
-        return error.strerror
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 class ChronicleError(Exception):
@@ -196,38 +177,73 @@ class VacuumedVersionError(StorageError):
         )
 
 
+class UnreadFileError(StorageError):
+    """The system did not hand out a file that may be whole: nothing is damaged or missing.
+
+    Attributes
+    ----------
+    path, reason, remedy
+        Which file, what the system says, and what to do.
+    """
+
+    def __init__(self, path: str, reason: str, remedy: str) -> None:
+        self.path = path
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"'{path}' could not be read ({reason}); {remedy}")
+
+
+class ExhaustedError(UnreadFileError):
+    """The process or the system has run out of something, such as open files.
+
+    Answers do not do without the file then: the next one would fail too, and what is remembered
+    of a file that cannot be used would outlast the shortage.
+    """
+
+
+def unread(path: Path | str, error: BaseException) -> UnreadFileError | None:
+    """Return the error for a file that the system did not hand out; None where it is damaged."""
+    remedy = unread_remedy(error)
+    if remedy is None:
+        return None
+    kind = ExhaustedError if is_exhausted(error) else UnreadFileError
+    return kind(str(path), reason_of(error), remedy)
+
+
 class UnusableFileError(ChronicleError):
-    """A file is missing or damaged, or may not be read; of derived files answers do without.
+    """A file is missing or damaged, or was not handed out; of derived files answers do without.
 
     Attributes
     ----------
     path, reason
         Which file, and what is wrong with it.
-    denied
-        Whether it is only that it may not be read.
+    unread
+        What to do where the system only did not hand out its bytes; None where they are wrong.
     """
 
     _kind: ClassVar[str]
     _trouble: ClassVar[str] = "cannot be used"
     _remedy: ClassVar[str] = "answers stay right without it, 'chronicle repair' writes it anew"
-    _permit: ClassVar[str] = f"answers stay right without it, {PERMIT}"
 
-    def __init__(self, path: str, reason: str, *, denied: bool = False) -> None:
+    def __init__(self, path: str, reason: str, *, unread: str | None = None) -> None:
         self.path = path
         self.reason = reason
-        self.denied = denied
-        trouble = "may not be read" if denied else self._trouble
-        remedy = self._permit if denied else self._remedy
+        self.unread = unread
+        trouble = self._trouble if unread is None else "could not be read"
+        remedy = self._remedy if unread is None else f"answers stay right without it; {unread}"
         super().__init__(f"{self._kind} '{path}' {trouble} ({reason}); {remedy}")
 
     @classmethod
-    def of(cls, path: Path, error: Exception) -> Self:
+    def of(cls, path: Path, error: Exception) -> Self | UnreadFileError:
         """Return the error for what reading a file raised."""
-        return cls(str(path), reason_of(error), denied=is_denied(error))
+        missed = unread(path, error)
+        if isinstance(missed, ExhaustedError):
+            return missed
+        return cls(str(path), reason_of(error), unread=None if missed is None else missed.remedy)
 
 
 class CorruptBlockError(UnusableFileError, StorageError):
-    """An events file cannot be read; no answer is given without it."""
+    """An events file is missing or damaged; no answer is given without it."""
 
     _kind = "events file"
     _trouble = "cannot be read"
@@ -236,7 +252,11 @@ class CorruptBlockError(UnusableFileError, StorageError):
         "run, not explained, leave it out under --skip-damaged ('chronicle check' lists what is "
         "damaged)"
     )
-    _permit = f"{PERMIT}, since no answer is given without it"
+
+    @classmethod
+    def of(cls, path: Path, error: Exception) -> Self | UnreadFileError:
+        """Return the error for what reading a file raised: only what is damaged may be left out."""
+        return unread(path, error) or cls(str(path), reason_of(error))
 
 
 class CorruptTreeError(UnusableFileError, StorageError):
@@ -258,3 +278,21 @@ class ForeignFileError(StorageError):
 
 class CommitConflictError(StorageError):
     """Another process committed to the stream in between; nothing was written, run it again."""
+
+
+class UnflushedCommitError(StorageError):
+    """A commit landed, and the disk did not confirm that it survives a power failure.
+
+    Attributes
+    ----------
+    version
+        The version it made.
+    """
+
+    def __init__(self, table: Path, version: int, reason: str) -> None:
+        self.version = version
+        super().__init__(
+            f"version {version} of '{table}' is committed, but the disk did not confirm it "
+            f"({reason}), and a power failure may take it away; do not run it again: check the "
+            "disk, then run 'chronicle check'"
+        )

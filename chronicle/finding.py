@@ -44,6 +44,10 @@ class Finding:
     remedy: str = ""
     """What to do next; empty where there is nothing to do."""
 
+    is_unread: bool = False
+    """Whether the system only did not hand out the file, which may be whole: nothing is to be
+    restored, and repair leaves it as it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedEvents:
@@ -79,9 +83,15 @@ class Findings:
         self._root = root
         self._found: list[Finding] = []
 
-    def fault(self, invariant: str, path: Path, what: str, remedy: str) -> None:
-        """Report a file that breaks an invariant."""
-        self._add(Severity.FAULT, invariant, path, what, remedy)
+    def fault(
+        self, invariant: str, path: Path, what: str, remedy: str, *, unread: str | None = None
+    ) -> None:
+        """Report a file that breaks an invariant.
+
+        ``unread`` takes the place of the remedy where the system did not hand out the file.
+        """
+        is_unread = unread is not None
+        self._add(Severity.FAULT, invariant, path, what, unread or remedy, is_unread=is_unread)
 
     def warn(self, invariant: str, path: Path, what: str, remedy: str) -> None:
         """Report a file that costs time or room."""
@@ -89,18 +99,31 @@ class Findings:
 
     def conclude(self, invariant: str, path: Path, what: str) -> None:
         """Say that an invariant holds, unless something was reported about it."""
-        if not any(finding.invariant == invariant for finding in self._found):
+        if not self.has(invariant):
             self._add(Severity.OK, invariant, path, what, "")
+
+    def has(self, invariant: str) -> bool:
+        """Return whether anything was reported about an invariant."""
+        return any(finding.invariant == invariant for finding in self._found)
 
     def all(self) -> list[Finding]:
         """Return the findings in the order they were made."""
         return list(self._found)
 
-    def _add(self, severity: Severity, invariant: str, path: Path, what: str, remedy: str) -> None:
+    def _add(
+        self,
+        severity: Severity,
+        invariant: str,
+        path: Path,
+        what: str,
+        remedy: str,
+        *,
+        is_unread: bool = False,
+    ) -> None:
         inside = path.is_relative_to(self._root)
         name = path.relative_to(self._root).as_posix() if inside else str(path)
         name = "" if name == "." else name
-        self._found.append(Finding(severity, invariant, name, what, remedy))
+        self._found.append(Finding(severity, invariant, name, what, remedy, is_unread))
 
 
 def faults_of(findings: Sequence[Finding]) -> list[Finding]:

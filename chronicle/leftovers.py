@@ -1,13 +1,50 @@
-"""Finds what killed operations left behind in tables: files that none of them knows."""
+"""Finds what killed operations left behind: files of tables and folders that nobody knows.
+
+Only what bears a name that Chronicle gives is a leftover, which vacuum and repair may remove. They
+never go through a link: what lies behind one is not the stream's alone.
+"""
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+_OWN_FILE = re.compile(
+    r"_?(\d+-)*[0-9a-f]{32}(-[0-9a-f]+)*\.parquet(\.[0-9a-f]{32}\.draft)?", re.ASCII
+)
+"""Data files and those named like them, merged runs, quarantine files, and drafts of them."""
+
+_HEX = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+
+def is_own_file(path: Path) -> bool:
+    """Return whether a file in a table's folder has a name of Chronicle's and is no link."""
+    return _OWN_FILE.fullmatch(path.name) is not None and not path.is_symlink() and path.is_file()
+
+
+def own_folders(parent: Path, prefix: str) -> list[Path]:
+    """Return the folders that Chronicle named with a prefix and a random number, sorted; no links.
+
+    Parameters
+    ----------
+    parent
+        Folder they lie in.
+    prefix
+        First part of the name, such as ``.ingest-``.
+    """
+    return sorted(
+        path
+        for path in parent.glob(f"{prefix}*")
+        if _HEX.fullmatch(path.name.removeprefix(prefix))
+        and not path.is_symlink()
+        and path.is_dir()
+    )
+
 
 def unknown_files(table: Path, known: Collection[str]) -> list[Path]:
-    """Return the files in a table's folder that none of its versions names, sorted.
+    """Return the files of Chronicle's in a table's folder that no version names, sorted.
 
     Parameters
     ----------
@@ -16,8 +53,41 @@ def unknown_files(table: Path, known: Collection[str]) -> list[Path]:
     known
         Names, relative to the folder, of all files that any version names.
     """
-    return sorted(
+    return [path for path in _entries(table) if path.name not in known and is_own_file(path)]
+
+
+def foreign_files(table: Path, known: Collection[str]) -> list[Path]:
+    """Return what lies in a table's folder, or is the folder, and Chronicle did not put there."""
+    if table.is_symlink():
+        return [table]
+    return [
         path
-        for path in (table.iterdir() if table.is_dir() else ())
-        if path.name not in known and path.name != "_delta_log" and path.is_file()
-    )
+        for path in _entries(table)
+        if path.is_symlink() or not (path.is_dir() or path.name in known or is_own_file(path))
+    ]
+
+
+def find_links(stream_dir: Path) -> list[Path]:
+    """Return the links in a stream's folder, sorted; looks behind none of them."""
+    return sorted(path for path in stream_dir.rglob("*") if path.is_symlink())
+
+
+def _entries(table: Path) -> list[Path]:
+    if table.is_symlink() or not table.is_dir():
+        return []
+    return sorted(path for path in table.iterdir() if path.name != "_delta_log")
+
+
+def remove_table(folder: Path) -> bool:
+    """Remove the folder of a table that was replaced; return whether nothing else lay in it.
+
+    Its log and the files that Chronicle named go; what else is there stays, and the folder.
+    """
+    shutil.rmtree(folder / "_delta_log", ignore_errors=True)
+    for path in filter(is_own_file, _entries(folder)):
+        path.unlink(missing_ok=True)
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True

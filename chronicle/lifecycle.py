@@ -10,6 +10,7 @@ from chronicle.arguments import check_name, check_type
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile
 from chronicle.commit import DELETE, OPERATION, Change, commit_change, remove_uncommitted
 from chronicle.derived import DerivedWriter
+from chronicle.disk import flush
 from chronicle.errors import (
     CommitConflictError,
     StorageError,
@@ -123,6 +124,7 @@ def _move(store: Store, name: str, target: Path) -> None:
         raise StreamNotFoundError(name, candidates=store.stream_names())
     try:
         (store.path / name).rename(target)
+        flush([store.path])
     except FileNotFoundError as error:
         raise StreamNotFoundError(name, candidates=store.stream_names()) from error
     except OSError as error:

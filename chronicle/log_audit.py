@@ -13,7 +13,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chronicle.errors import PERMIT, is_denied, reason_of
+from chronicle.delta_log.torn import torn_files, torn_remedy
+from chronicle.disk_errors import reason_of, unread_remedy
 
 _LOG = "_delta_log"
 _HINT = "_last_checkpoint"
@@ -30,6 +31,8 @@ class LogFault:
     path: Path
     what: str
     remedy: str = "restore the commit from a copy of the table's _delta_log"
+    unread: str | None = None
+    """What to do where the system did not hand out the file; None where its bytes are wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class LogAudit:
     faults: tuple[LogFault, ...]
     known: frozenset[str]
     """Files that any kept version names, live or removed."""
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the system did not hand out a part of the log: there may be more known files."""
+        return any(fault.unread is not None for fault in self.faults)
 
 
 def audit_log(table: Path) -> LogAudit:
@@ -71,10 +79,10 @@ def audit_log(table: Path) -> LogAudit:
 
 
 def _unreadable(path: Path, error: Exception) -> LogFault:
-    what = reason_of(error)
-    if is_denied(error):
-        return LogFault(path, what, PERMIT)
-    return LogFault(path, what)
+    what, unread = reason_of(error), unread_remedy(error)
+    if unread is None and path in torn_files(path.parent.parent):
+        return LogFault(path, what, torn_remedy(path))
+    return LogFault(path, what, unread=unread)
 
 
 def stale_hint(table: Path) -> Path | None:
@@ -86,9 +94,9 @@ def stale_hint(table: Path) -> Path | None:
     path = table / _LOG / _HINT
     try:
         named = json.loads(path.read_text(encoding="utf-8"))["version"]
-    except (FileNotFoundError, PermissionError):
-        return None  # what may not be read is not known to be stale
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, FileNotFoundError) or unread_remedy(error) is not None:
+            return None  # what was not handed out is not known to be stale
         return path
     _, checkpoints = _list_log(table / _LOG)
     return None if named in checkpoints else path

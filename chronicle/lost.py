@@ -37,9 +37,6 @@ class LostFile:
 
     t_max: int | None
 
-    denied: bool = False
-    """Whether it is only that the file may not be read."""
-
     def __str__(self) -> str:
         events = "its events" if self.n_events is None else f"its {self.n_events:,} events"
         if self.t_min is None or self.t_max is None:
@@ -47,10 +44,9 @@ class LostFile:
         else:
             first, last = (show_time(time, self.time_type) for time in (self.t_min, self.t_max))
             when = f"from {first} to {last}"
-        remedy = "check its permissions" if self.denied else "restore the file from a copy"
         return (
             f"events file '{self.path}' cannot be read ({self.reason}) and was left out: this is "
-            f"the answer without {events} {when}; {remedy}"
+            f"the answer without {events} {when}; restore the file from a copy"
         )
 
 
@@ -68,9 +64,7 @@ def lost_file(stream: Stream, version: int, error: CorruptBlockError) -> LostFil
         times: tuple[int | None, int | None] = int(leaves.t_min[0]), int(leaves.t_max[-1])
     except CorruptTreeError:
         times = _committed_times(state, name, stream.settings.time)
-    return LostFile(
-        error.path, error.reason, stream.time_type, n_events, *times, denied=error.denied
-    )
+    return LostFile(error.path, error.reason, stream.time_type, n_events, *times)
 
 
 def _committed_times(state: TableState, name: str, time: str) -> tuple[int | None, int | None]:

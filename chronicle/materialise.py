@@ -9,6 +9,7 @@ import pyarrow as pa
 from chronicle.block_writer import write_ordered
 from chronicle.commit import MATERIALISE, OPERATION, commit_files
 from chronicle.derived import DerivedWriter
+from chronicle.disk import flush, unwritten
 from chronicle.errors import StreamExistsError
 from chronicle.lineage import Lineage
 from chronicle.settings import StreamSettings
@@ -85,9 +86,10 @@ def materialise(
             target.path.rename(place)
         except OSError as error:
             if not place.exists():
-                raise
+                raise unwritten(place, error) from error
             raise StreamExistsError(
                 f"another process made '{name}' in store '{store.path}' meanwhile; take another "
                 "name"
             ) from error
+        flush([store.path])
     return store.stream(name)

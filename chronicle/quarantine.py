@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.delta_log import commit_changes, create_table, new_files
+from chronicle.disk import discard, flush, writing
 
 QUARANTINE_TABLE = "quarantine"
 """Delta table of a stream that holds the records put aside."""
@@ -57,20 +59,25 @@ class QuarantineWriter:
 
     def write(self, rows: pa.Table) -> None:
         """Append rows of the quarantine table."""
-        if self._writer is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._path, QUARANTINE_SCHEMA, compression="zstd")
-        self._writer.write_table(rows)
+        with writing(self._path):
+            if self._writer is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._writer = pq.ParquetWriter(
+                    self._path, QUARANTINE_SCHEMA, compression="zstd", write_page_checksum=True
+                )
+            self._writer.write_table(rows)
         self._reasons.update(rows.column("reason").to_pylist())
 
     def close(self) -> QuarantineFile | None:
         """Complete the file; None if nothing was put aside."""
         if self._writer is None:
             return None
-        self._writer.close()
+        with writing(self._path):
+            self._writer.close()
+            size_bytes = self._path.stat().st_size
         return QuarantineFile(
             self._path.name,
-            self._path.stat().st_size,
+            size_bytes,
             self._reasons.total(),
             dict(sorted(self._reasons.items())),
         )
@@ -78,8 +85,9 @@ class QuarantineWriter:
     def discard(self) -> None:
         """Remove what was written."""
         if self._writer is not None:
-            self._writer.close()
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):  # the disk may take no byte more
+                self._writer.close()
+            discard([self._path])
 
 
 def rows_of_events(events: pa.Table, *, batch_id: str, reason: str, source: str) -> pa.Table:
@@ -98,5 +106,6 @@ def commit_quarantine(stream_dir: Path, files: Sequence[QuarantineFile]) -> None
         return
     table = stream_dir / QUARANTINE_TABLE
     create_table(table, QUARANTINE_SCHEMA, {})
+    flush([*(table / file.name for file in files), table])
     added = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
     commit_changes(table, add=added, read_version=None, metadata={})

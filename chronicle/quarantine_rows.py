@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE
-from chronicle.errors import StorageError, reason_of
+from chronicle.disk_errors import reason_of
+from chronicle.errors import StorageError, unread
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.store import Stream
 
@@ -68,7 +69,7 @@ def _rows_of(path: Path, batches: pa.Array | None, gone: Iterable[int]) -> pa.Ta
     try:
         table = pq.ParquetFile(path).read()
     except (OSError, pa.ArrowException) as error:
-        raise StorageError(
+        raise unread(path, error) or StorageError(
             f"quarantine file '{path}' cannot be read ({reason_of(error)}); restore it from a copy"
         ) from error
     names = pa.array([to_row_name(path.stem, number) for number in range(len(table))], pa.string())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import time as clock
 import uuid
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
@@ -19,9 +19,13 @@ from chronicle.check import COMMITTED, DECLARED, LEFTOVERS, LOGS, MARKER, check_
 from chronicle.check_events import SQUARES
 from chronicle.commit import OPERATION, complete_derived
 from chronicle.declared import add_declared
+from chronicle.delta_log import put_aside, torn_files
 from chronicle.derived import DerivedWriter
+from chronicle.errors import StorageError
 from chronicle.finding import DerivedCheck, Finding, faults_of
-from chronicle.log_audit import stale_hint
+from chronicle.leftovers import own_folders, remove_table
+from chronicle.log_audit import audit_log, stale_hint
+from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.schema import normalise_schema
 from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
@@ -49,6 +53,9 @@ class RepairReport:
 
     left: tuple[Finding, ...]
     """Faults of the events themselves: nothing but a copy can put them right."""
+
+    put_aside: tuple[str, ...] = ()
+    """Where files of logs lie now that a power failure had cut, relative to the store."""
 
 
 def repair_store(
@@ -111,6 +118,7 @@ def repair_stream(
     """
     check_type(stream, Stream, Path)
     path = stream if isinstance(stream, Path) else stream.path
+    aside = put_aside_torn(path)
     hints = remove_stale_hints(path)
     findings = check_stream(path, deep=deep, derived_checks=derived_checks)
     faults = faults_of(findings)
@@ -118,7 +126,7 @@ def repair_stream(
     damaged = _damaged_files(path, [*faults, *rounded])
     left = tuple(fault for fault in faults if fault.file not in damaged)
     if any(_forbids_repair(fault, path) for fault in left):
-        return RepairReport((), 0, hints, left)
+        return RepairReport((), 0, hints, left, aside)
     replaced = _replace_tables(path, left, derived)
     left = tuple(fault for fault in left if _table_of(path, fault) not in replaced)
     by_table: dict[str, list[str]] = {}
@@ -136,7 +144,47 @@ def repair_stream(
         # Tables that were made before they were declared.
         add_declared(path, tables=list(derived.tables(opened.schema)))
     tables = [f"{path.name}/{table}" for table in replaced]
-    return RepairReport((*tables, *sorted(damaged)), n_written, (*hints, *removed), left)
+    replacements = (*tables, *sorted(damaged))
+    return RepairReport(replacements, n_written, (*hints, *removed), left, aside)
+
+
+def put_aside_torn(path: Path) -> tuple[str, ...]:
+    """Move out of the logs of a stream what a power failure cut and nothing stands on.
+
+    The newest commit of the events stays where derived tables know data files that no commit
+    names: then it was whole once, and only a copy can bring it back.
+
+    Parameters
+    ----------
+    path
+        Folder of the stream, which need not be readable.
+
+    Returns
+    -------
+    tuple of str
+        Where the files are now, relative to the store; nothing deletes them.
+    """
+    events = path / EVENTS_TABLE
+    tables = sorted(log.parent for log in path.rglob("_delta_log") if log.parent != events)
+    moved = [put_aside(path, file) for table in tables for file in torn_files(table)]
+    of_events = torn_files(events)
+    if any(file.suffix == ".json" for file in of_events) and _is_derived_from(path, tables):
+        of_events = [file for file in of_events if file.suffix != ".json"]
+    moved += [put_aside(path, file) for file in of_events]
+    return tuple(place.relative_to(path.parent).as_posix() for place in moved)
+
+
+def _is_derived_from(path: Path, tables: Sequence[Path]) -> bool:
+    """Return whether a derived table names a data file that is there and no commit names."""
+    known = audit_log(path / EVENTS_TABLE).known
+    for table in tables:
+        if table.name == QUARANTINE_TABLE:
+            continue
+        with suppress(StorageError):  # it says nothing, and is made anew
+            names = {file.name for file in delta_log.live_files(table)}
+            if any((path / EVENTS_TABLE / name).exists() for name in names - known):
+                return True
+    return False
 
 
 def remove_stale_hints(path: Path) -> tuple[str, ...]:
@@ -165,6 +213,7 @@ def _damaged_files(path: Path, faults: Sequence[Finding]) -> set[str]:
         fault.file
         for fault in faults
         if fault.invariant not in (LOGS, COMMITTED)
+        and not fault.is_unread
         and fault.file.startswith((f"{path.name}/{TREE_TABLE}/", f"{path.name}/index/"))
         and fault.file.endswith(".parquet")
     }
@@ -184,7 +233,7 @@ def _table_and_name(path: Path, file: str) -> tuple[str, str]:
 
 def _table_of(path: Path, fault: Finding) -> str | None:
     """Return the derived table whose log a fault is about."""
-    if fault.invariant != LOGS:
+    if fault.invariant != LOGS or fault.is_unread:
         return None
     table, _, _ = fault.file.removeprefix(f"{path.name}/").partition("/_delta_log")
     return table
@@ -199,7 +248,7 @@ def _replace_tables(
     if derived is not None:
         schemas |= derived.tables(schema)
     broken = sorted({table for table in (_table_of(path, f) for f in faults) if table in schemas})
-    for table in broken:
+    for table in (name for name in broken if not (path / name).is_symlink()):
         aside = path / f"{_DAMAGED_PREFIX}{uuid.uuid4().hex}"
         fresh = path / f"{_DAMAGED_PREFIX}{uuid.uuid4().hex}"
         delta_log.create_table(fresh, schemas[table], {})
@@ -207,7 +256,7 @@ def _replace_tables(
             (path / table).rename(aside)
         (path / table).parent.mkdir(exist_ok=True)  # it may be gone with all indexes
         fresh.rename(path / table)
-        shutil.rmtree(aside, ignore_errors=True)
+        remove_table(aside)
     return broken
 
 
@@ -240,7 +289,7 @@ def _remove_leftovers(
             leftover.unlink(missing_ok=True)
             removed.append(file)
     removed += [folder.name for folder in remove_abandoned(root)]
-    for folder in sorted(path.glob(f"{_DAMAGED_PREFIX}*")):
-        shutil.rmtree(folder, ignore_errors=True)
-        removed.append(f"{path.name}/{folder.name}")
+    for folder in own_folders(path, _DAMAGED_PREFIX):
+        if remove_table(folder):
+            removed.append(f"{path.name}/{folder.name}")
     return tuple(removed)

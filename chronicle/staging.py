@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from chronicle.disk import discard, writing
+from chronicle.leftovers import own_folders
+
 STAGING_PREFIX = ".ingest-"
 """Folders of this prefix at the root of a store hold unfinished work and are no streams."""
 
@@ -42,9 +45,10 @@ def _make(store_path: Path) -> tuple[Path, int]:
     """Make a folder and lock it; returns the lock's descriptor too."""
     while True:
         folder = store_path / f"{STAGING_PREFIX}{uuid.uuid4().hex}"
-        folder.mkdir()
         lock = folder / _LOCK_FILE
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT)
+        with writing(folder, "made"):
+            folder.mkdir()
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if lock.exists():
             return folder, descriptor
@@ -62,7 +66,7 @@ def remove_abandoned(store_path: Path, *, dry_run: bool = False) -> list[Path]:
         Whether only to return them.
     """
     abandoned = []
-    for folder in sorted(store_path.glob(f"{STAGING_PREFIX}*")):
+    for folder in own_folders(store_path, STAGING_PREFIX):
         try:
             descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR)
         except FileNotFoundError:
@@ -107,16 +111,11 @@ def move_files(staged: Path, target: Path) -> list[Path]:
         for path in sorted(staged.rglob("*")):
             if path.is_file():
                 place = target / path.relative_to(staged)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                path.rename(place)
+                with writing(place):
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    path.rename(place)
                 moved.append(place)
     except BaseException:
-        remove_files(moved)
+        discard(moved)
         raise
     return moved
-
-
-def remove_files(paths: list[Path]) -> None:
-    """Remove files that were never committed."""
-    for path in paths:
-        path.unlink(missing_ok=True)

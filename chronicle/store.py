@@ -19,6 +19,7 @@ from chronicle.blocks import BlockReader
 from chronicle.declared import ATTRIBUTES_FILE, Declared, FollowedDeclaration, write_declared
 from chronicle.delta_log import Commit, FollowedTable, TableState
 from chronicle.derived_attributes import check_derived
+from chronicle.disk import discard, flush, writing
 from chronicle.errors import (
     ChronicleError,
     FormatVersionError,
@@ -30,6 +31,7 @@ from chronicle.errors import (
     StreamNotFoundError,
     VacuumedVersionError,
     VersionNotFoundError,
+    unread,
 )
 from chronicle.file_tree import FileTree
 from chronicle.frames import to_table
@@ -71,9 +73,16 @@ def create_store(path: str | Path) -> Store:
         raise StoreExistsError(f"a store exists at '{folder}'; open it or choose another folder")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise StoreExistsError(f"'{folder}' is not an empty folder; choose another for the store")
-    folder.mkdir(parents=True, exist_ok=True)
-    marker = json.dumps({"format_version": config.FORMAT_VERSION})
-    (folder / config.MARKER_FILE).write_text(marker + "\n", encoding="utf-8")
+    text = json.dumps({"format_version": config.FORMAT_VERSION})
+    marker = folder / config.MARKER_FILE
+    with writing(marker):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            marker.write_text(text + "\n", encoding="utf-8")
+        except OSError:
+            discard([marker])  # a marker cut short makes the folder neither a store nor a new one
+            raise
+    flush([marker, folder, folder.absolute().parent])
     return Store(folder)
 
 
@@ -96,8 +105,8 @@ def open_store(path: str | Path) -> Store:
             f"no Chronicle store at '{folder}'; check the path or ingest events into it first"
         ) from error
     except OSError as error:
-        raise StorageError(
-            f"marker file '{marker}' cannot be read ({error.strerror}); check its permissions"
+        raise unread(marker, error) or StorageError(
+            f"marker file '{marker}' cannot be read ({error.strerror}); restore it"
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(

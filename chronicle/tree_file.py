@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.derived import DerivedFile
+from chronicle.disk import discard, writing
 from chronicle.errors import CorruptTreeError
 from chronicle.plain_pages import (
     CODEC,
@@ -153,21 +154,22 @@ def _write_sealed(path: Path, columns: Mapping[str, pa.Array]) -> None:
     ]
     table = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
     room = seal_room(path.name, n_rows=len(table), n_groups=1, names=list(columns))
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = _draft(path)
     try:
-        with pq.ParquetWriter(
-            draft, table.schema, use_dictionary=False, write_statistics=False,
-            compression={n: "none" if n in plain else CODEC for n in columns},
-            write_page_checksum=True, store_schema=False, data_page_version="1.0",
-            data_page_size=_PAGE_MAX, max_rows_per_page=_PAGE_MAX,
-        ) as writer:  # fmt: skip
-            writer.write_table(table, row_group_size=len(table))
-            writer.add_key_value_metadata({SEAL_KEY: room})
-        seal(draft)
-        draft.replace(path)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with pq.ParquetWriter(
+                draft, table.schema, use_dictionary=False, write_statistics=False,
+                compression={n: "none" if n in plain else CODEC for n in columns},
+                write_page_checksum=True, store_schema=False, data_page_version="1.0",
+                data_page_size=_PAGE_MAX, max_rows_per_page=_PAGE_MAX,
+            ) as writer:  # fmt: skip
+                writer.write_table(table, row_group_size=len(table))
+                writer.add_key_value_metadata({SEAL_KEY: room})
+            seal(draft)
+            draft.replace(path)
     finally:
-        draft.unlink(missing_ok=True)
+        discard([draft])
 
 
 def _draft(path: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chronicle.delta_log import FollowedTable
-from chronicle.errors import StorageError
+from chronicle.errors import ExhaustedError, StorageError, UnreadFileError
 
 
 class TreeLog:
@@ -36,6 +36,8 @@ class TreeLog:
             if self._log is not None and not self._log.refresh():
                 return False
             log = self._log or FollowedTable(self._path)
+        except ExhaustedError:
+            raise
         except StorageError as error:
             return self._lose(error)
         self._log = log
@@ -46,8 +48,11 @@ class TreeLog:
     def _lose(self, error: StorageError) -> bool:
         is_news = self.fault is None
         self._log, self.names = None, frozenset()
+        mended = ", 'chronicle repair' writes them anew"
+        if isinstance(error, UnreadFileError):
+            mended = ""  # they may be whole
         self.fault = (
             f"the tree files of '{self._path.parent}' are not known ({error}); answers stay right "
-            "without them, 'chronicle repair' writes them anew"
+            f"without them{mended}"
         )
         return is_news

@@ -16,8 +16,10 @@ from chronicle.block_writer import EVENTS_TABLE
 from chronicle.commit import OPERATION
 from chronicle.delta_log import Commit
 from chronicle.derived import DerivedChange, DerivedWriter
-from chronicle.errors import StorageError, VersionNotFoundError
+from chronicle.disk import unwritten
+from chronicle.errors import VersionNotFoundError
 from chronicle.history import version_at
+from chronicle.leftovers import find_links, is_own_file
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.size_text import megabytes
 from chronicle.staging import remove_abandoned
@@ -25,9 +27,6 @@ from chronicle.store import Stream
 from chronicle.tree_file import TREE_TABLE
 
 _VACUUM = "vacuum"
-
-_SUFFIXES = (".parquet", ".draft")
-"""Files Chronicle writes into the folder of a table; others are left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,9 @@ class VacuumReport:
 
     dry_run: bool
 
+    links: tuple[str, ...] = ()
+    """Links in the stream's folder: nothing behind them was looked at."""
+
     def __str__(self) -> str:
         verb = "would be removed" if self.dry_run else "removed"
         by_table = "".join(
@@ -64,9 +66,10 @@ class VacuumReport:
             for table, n_bytes in self.bytes_by_table.items()
         )
         killed = f"\n  {self.n_staging:,} folders of killed ingests" if self.n_staging else ""
+        links = "".join(f"\n  '{link}' is a link and was left alone" for link in self.links)
         return (
             f"{self.n_files:,} files of {megabytes(self.n_bytes)} {verb}; versions from "
-            f"{self.oldest_version} on stay readable{by_table}{killed}"
+            f"{self.oldest_version} on stay readable{by_table}{killed}{links}"
         )
 
 
@@ -178,6 +181,7 @@ def vacuum(
         n_staging=len(abandoned),
         oldest_version=plan.oldest_version,
         dry_run=dry_run,
+        links=tuple(link.as_posix() for link in find_links(stream.path)),
     )
 
 
@@ -224,23 +228,20 @@ def _carry_out(stream: Stream, plan: _Plan) -> None:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                raise StorageError(
-                    f"'{path}' cannot be deleted ({error.strerror}); check its permissions and "
-                    "run vacuum again"
-                ) from error
+                raise unwritten(path, error, "deleted") from error
 
 
 def _list_files(folder: Path) -> list[FileOnDisk]:
-    """Return what lies in the folder of a table, sorted; nothing if there is no folder."""
-    if not folder.is_dir():
+    """Return the files of Chronicle's in the folder of a table, sorted; none behind a link."""
+    if folder.is_symlink() or not folder.is_dir():
         return []
     found = []
     for path in sorted(folder.iterdir()):
         try:
-            status = path.stat()
+            status = path.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue  # moved or removed meanwhile by its own process
-        if path.suffix in _SUFFIXES and path.is_file():
+        if is_own_file(path):
             changed_ns = max(status.st_mtime_ns, status.st_ctime_ns)
             found.append(FileOnDisk(path.name, status.st_size, changed_ns // 1_000_000))
     return found

@@ -12,7 +12,7 @@ from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.check import COMMITTED
 from chronicle.delta_log import LiveFile
-from chronicle.errors import PERMIT, CorruptBlockError, StorageError
+from chronicle.errors import CorruptBlockError, StorageError, UnreadFileError
 from chronicle.finding import CheckedEvents, Finding, Findings
 from indexing.attributes import indexed_field
 from indexing.config import FENCE_KEY_CHARS, MERGE_GROUPS, TAIL_FILE_EVENTS
@@ -95,7 +95,10 @@ class _RunChecker:
             self._check_head(run, attribute, file)
             wrong, digest = self._check_groups(run)
         except CorruptRunError as error:
-            self.findings.fault(WHOLE, path, error.reason, PERMIT if error.denied else _REPAIR)
+            self.findings.fault(WHOLE, path, error.reason, _REPAIR, unread=error.unread)
+            return set()
+        except UnreadFileError as error:
+            self.findings.fault(WHOLE, path, error.reason, "", unread=error.remedy)
             return set()
         if wrong is None and not self._check_cover(run, digest):
             return set()

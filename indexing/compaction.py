@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chronicle import delta_log
 from chronicle.derived import DerivedChange, DerivedFile
+from chronicle.disk import discard
 from chronicle.errors import StorageError
 from indexing.config import FENCE_ENTRIES, RUN_FAN_IN, RUN_MERGE_WIDTH
 from indexing.cover import choose_runs
@@ -333,6 +334,8 @@ class _Merger:
                     fence_entries=self._fence_entries,
                 )  # fmt: skip
             except CorruptRunError as error:
+                if error.unread is not None:
+                    raise
                 self._drop(Path(error.path).name)
                 return spent
             spent += file.n_rows
@@ -354,5 +357,4 @@ class _Merger:
 
 def _remove(stream_dir: Path, files: Iterable[DerivedFile]) -> None:
     """Remove files that were never committed."""
-    for file in files:
-        (stream_dir / file.table / file.name).unlink(missing_ok=True)
+    discard(stream_dir / file.table / file.name for file in files)

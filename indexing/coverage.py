@@ -85,6 +85,8 @@ def list_runs(
                 run.check()
             whole[name] = run
         except CorruptRunError as error:
+            if error.unread is not None:
+                raise  # it may be whole, and must not be taken out of its table
             damaged[name] = error
     return RunListing(whole, damaged)
 

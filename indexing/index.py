@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 
 from chronicle import delta_log
-from chronicle.errors import StorageError
+from chronicle.errors import ExhaustedError, StorageError, UnreadFileError
 from chronicle.snapshot import Snapshot
 from indexing.cache import BoundedCache
 from indexing.config import ANSWER_CACHE_BYTES, INDEX_SETS_KEPT, RUN_CACHE_BYTES
@@ -59,6 +59,8 @@ class _Placement:
         kept = self.part_of_span[overlapping(self.spans, within)]
         return tuple(dict.fromkeys(kept.tolist()))
 
+
+_MENDED = ", 'chronicle repair' writes them anew"
 
 _ANSWER_BYTES = 1000  # about what ranges and bookkeeping of a kept answer take
 
@@ -408,11 +410,13 @@ def open_indexes(snapshot: Snapshot) -> IndexSet:
             state = delta_log.load_table(stream_dir / INDEX_FOLDER / attribute)
             names = tuple(sorted(file.name for file in state.files))
             tables[attribute] = RunTable(state.version, names)
+        except ExhaustedError:
+            raise
         except StorageError as error:
             tables[attribute] = RunTable(version=-1, names=())
             faults.append(
                 f"the runs of index '{attribute}' are not known ({error}); answers stay right "
-                "without them, 'chronicle repair' writes them anew"
+                f"without them{'' if isinstance(error, UnreadFileError) else _MENDED}"
             )
     opened = IndexSet(snapshot, tables, faults)
     if not faults:
@@ -452,8 +456,10 @@ def _cached_run(path: Path, attribute: str, kind: KeyKind) -> FileRun:
     """Open a run, or return it opened before; a file that was replaced is opened anew."""
     try:
         stat = path.stat()
-    except OSError as error:
+    except FileNotFoundError as error:
         raise CorruptRunError(str(path), "the file is missing") from error
+    except OSError as error:
+        raise CorruptRunError.of(path, error) from error
     run = _runs.get((str(path), stat.st_size, stat.st_mtime_ns), lambda: open_run(path))
     if run.head.attribute != attribute or run.kind is not kind:
         raise CorruptRunError(

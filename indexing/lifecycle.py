@@ -17,6 +17,7 @@ from chronicle.derived_attributes import find_derived
 from chronicle.errors import StorageError
 from chronicle.evolve import add_derived
 from chronicle.jobs import Runner, run_locally
+from chronicle.leftovers import own_folders
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream
 from indexing.attributes import find_composite, names_attribute
@@ -268,7 +269,7 @@ def drop_index(stream: Stream, attribute: str) -> int:
             (folder / attribute).rename(gone)
         n_bytes = 0
         # What a crash in the middle of an earlier drop left is deleted too.
-        for dropped in folder.glob(f"{DROPPED_PREFIX}*"):
+        for dropped in own_folders(folder, DROPPED_PREFIX):
             n_bytes += sum(file.stat().st_size for file in dropped.rglob("*") if file.is_file())
             shutil.rmtree(dropped)
     except OSError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from chronicle.derived import DerivedFile
+from chronicle.disk import writing
 from indexing.config import FENCE_ENTRIES, MERGE_GROUPS
 from indexing.cover import Segments, choose_runs
 from indexing.encoding import Layout, Repetition, TimeScale, choose_layout
@@ -94,13 +95,14 @@ def merge_runs(
     layout, repetition = _choose_layout(attribute, runs, with_objects=with_objects)
     cover, streams = _plan_streams(runs, live, with_objects=with_objects)
     path = folder / target
-    writer = _GroupWriter(path, layout, repetition, fence_entries)
-    try:
-        _merge(streams, writer)
-        size_bytes, n_rows = writer.finish(cover), sum(c.n_entries for c in cover)
-    except BaseException:
-        writer.abandon()
-        raise
+    with writing(path):
+        writer = _GroupWriter(path, layout, repetition, fence_entries)
+        try:
+            _merge(streams, writer)
+            size_bytes, n_rows = writer.finish(cover), sum(c.n_entries for c in cover)
+        except BaseException:
+            writer.abandon()
+            raise
     return DerivedFile(index_table(attribute), target, size_bytes, n_rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chronicle.disk import discard
 from indexing.config import FENCE_KEY_CHARS
 from indexing.encoding import Encoding, Layout, Repetition
 from indexing.entries import Entries
@@ -90,8 +92,9 @@ class RunFileWriter:
 
     def abandon(self) -> None:
         """Remove what was written."""
-        self._writer.close()
-        self._draft.unlink(missing_ok=True)
+        with suppress(OSError):  # the disk may take no byte more
+            self._writer.close()
+        discard([self._draft])
 
 
 def write_entries(path: Path, entries: Entries, cover: CoveredFile, layout: Layout) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.derived import DerivedChange, DerivedFile
+from chronicle.disk import discard, writing
 from indexing.attributes import indexed_field, keys_of, with_derived
 from indexing.compaction import merge_indexes
 from indexing.config import FENCE_ENTRIES
@@ -124,8 +125,7 @@ class RunWriter:
                 run = self._write_run(stream_dir, events, shared, attribute)
                 written.append(run)
         except BaseException:
-            for file in written:
-                (stream_dir / file.table / file.name).unlink(missing_ok=True)
+            discard(stream_dir / file.table / file.name for file in written)
             raise
         return written
 
@@ -246,10 +246,11 @@ class RunWriter:
             write_entries(path, entries, cover, layout)
             return path.stat().st_size
 
-        try:
-            size_bytes = write()
-        except FileNotFoundError:
-            size_bytes = write()  # another process dropped the index, and the folder with it
+        with writing(path):
+            try:
+                size_bytes = write()
+            except FileNotFoundError:
+                size_bytes = write()  # another process dropped the index, and the folder with it
         return DerivedFile(
             table=index_table(attribute),
             name=shared.data_file,

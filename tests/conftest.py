@@ -17,6 +17,9 @@ settings.register_profile("ci", max_examples=120, deadline=None, derandomize=Tru
 settings.register_profile("nightly", max_examples=3000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+# Thousands of small commits: the tests that are about power failures turn flushing on again.
+os.environ.setdefault("CHRONICLE_SYNC", "off")
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:

@@ -37,11 +37,20 @@ class Steps:
 
 
 @contextmanager
-def dying_at(step: int | None, die: Callable[[], None]) -> Iterator[Steps]:
-    """Call ``die`` at the step of this number, from 0; None only counts."""
+def dying_at(
+    step: int | None, die: Callable[[], None], *, at_each: Callable[[], None] = lambda: None
+) -> Iterator[Steps]:
+    """Call ``die`` at the step of this number, from 0; None only counts, calling ``at_each``."""
     steps = Steps()
+    is_at_work = False
 
     def tick() -> None:
+        nonlocal is_at_work
+        if is_at_work:  # what is done at a step takes steps of its own
+            return
+        is_at_work = True
+        at_each()
+        is_at_work = False
         steps.n_taken += 1
         if steps.n_taken - 1 == step:
             die()

@@ -18,6 +18,7 @@ from chronicle.delta_log.reading import (
     transaction_version,
     transaction_versions,
 )
+from chronicle.delta_log.torn import ASIDE_FOLDER, put_aside, torn_files
 from chronicle.delta_log.writing import (
     NewFile,
     add_columns,
@@ -28,6 +29,7 @@ from chronicle.delta_log.writing import (
 
 __all__ = [
     "APPLICATION_ID",
+    "ASIDE_FOLDER",
     "Commit",
     "FollowedTable",
     "LiveFile",
@@ -42,7 +44,9 @@ __all__ = [
     "live_files",
     "load_table",
     "new_files",
+    "put_aside",
     "table_exists",
+    "torn_files",
     "transaction_version",
     "transaction_versions",
     "version_exists_after",

@@ -9,7 +9,8 @@ from pathlib import Path
 import deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from chronicle.errors import StorageError, is_denied
+from chronicle.disk_errors import reason_of
+from chronicle.errors import StorageError, unread
 
 APPLICATION_ID = "chronicle"
 """Delta transaction application id: of two commits that carry it and were prepared on the same
@@ -51,12 +52,10 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
             f"{_remedy(path, version)}"
         ) from error
     except (DeltaError, OSError, ValueError) as error:
+        missed = unread(path / LOG_FOLDER, error)
+        if missed is not None:
+            raise missed from error
         which = "the latest version" if version is None else f"version {version}"
-        if is_denied(error):
-            raise StorageError(
-                f"{which} of Delta table '{path}' may not be read ({first_line(error)}); check the "
-                f"permissions of '{path / LOG_FOLDER}' and the files in it"
-            ) from error
         raise StorageError(
             f"{which} of Delta table '{path}' cannot be read ({first_line(error)}); "
             f"{_remedy(path, version)}"
@@ -66,12 +65,9 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
 def first_line(error: BaseException) -> str:
     """Return what an error says, without the trace and the inner state delta-rs puts behind it.
 
-    That a file may not be used, which delta-rs says last of all, is said without its name.
+    What the system says, which delta-rs puts last of all, is said without the file's name.
     """
-    if is_denied(error):
-        return "Permission denied"
-    said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    return _DEBUG_PRINT.split(said)[0]
+    return _DEBUG_PRINT.split(reason_of(error).strip())[0]
 
 
 def _remedy(path: Path, version: int | None) -> str:
@@ -83,14 +79,33 @@ def _remedy(path: Path, version: int | None) -> str:
             "them), or restore the commits from a copy"
         )
     if version is None or has_commit(path, version):
+        from chronicle.delta_log.torn import torn_files, torn_remedy
+
+        torn = torn_files(path)
+        if torn:
+            return f"'{torn[0].name}' is cut; {torn_remedy(torn[0])}"
         return f"restore '{path / LOG_FOLDER}' from a copy"
     return "name a version from 0 to that of the latest commit"
 
 
 def has_commit(path: Path | str, version: int) -> bool:
-    """Return whether the commit of a version lies in the log; one ``stat``."""
+    """Return whether the commit of a version lies in the log; one ``stat``.
+
+    Raises
+    ------
+    UnreadFileError
+        If the system does not tell: to take it for missing would hide what was committed.
+    """
     # Asked of every table by every query: a Path object would cost more than the call.
-    return os.path.exists(f"{path}/{LOG_FOLDER}/{version:020d}.json")  # noqa: PTH110
+    commit = f"{path}/{LOG_FOLDER}/{version:020d}.json"
+    try:
+        os.stat(commit)  # noqa: PTH116
+    except OSError as error:
+        missed = unread(commit, error)
+        if missed is not None:
+            raise missed from error
+        return False
+    return True
 
 
 def commit_path(path: Path, version: int) -> Path:

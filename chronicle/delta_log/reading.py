@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,9 @@ from chronicle.delta_log.files import (
     open_table,
     version_exists_after,
 )
-from chronicle.errors import StorageError
+from chronicle.delta_log.torn import torn_remedy
+from chronicle.disk_errors import reason_of
+from chronicle.errors import StorageError, unread
 
 _COMMIT_INFO = frozenset({"timestamp", "operation", "engineInfo", "clientVersion", "version"})
 
@@ -152,15 +153,24 @@ def _check_commits(path: Path, version: int) -> None:
     """
     try:
         names = os.listdir(path / LOG_FOLDER)  # noqa: PTH208
-    except FileNotFoundError as error:
-        raise StorageError(f"no Delta table at '{path}' any more; was it dropped?") from error
+    except OSError as error:
+        raise unread(path / LOG_FOLDER, error) or StorageError(
+            f"no Delta table at '{path}' any more; was it dropped?"
+        ) from error
     stems = [name.split(".checkpoint.") for name in names]
     checkpoints = [int(stem[0]) for stem in stems if len(stem) == 2 and stem[0].isdigit()]
     first = max((found for found in checkpoints if found <= version), default=-1) + 1
     for commit in (commit_path(path, found) for found in range(first, version + 1)):
-        with suppress(FileNotFoundError):  # cleaned up meanwhile
-            if commit.stat().st_size == 0 or not commit.is_file():
-                raise StorageError(f"commit '{commit}' is empty; restore it from a copy")
+        try:
+            is_empty = commit.stat().st_size == 0 or not commit.is_file()
+        except FileNotFoundError:
+            continue  # cleaned up meanwhile
+        except OSError as error:
+            raise unread(commit, error) or StorageError(
+                f"commit '{commit}' cannot be read ({reason_of(error)}); restore it from a copy"
+            ) from error
+        if is_empty:
+            raise StorageError(f"commit '{commit}' is empty; {torn_remedy(commit)}")
 
 
 def live_files(path: Path, version: int | None = None) -> tuple[LiveFile, ...]:
@@ -224,13 +234,9 @@ def changes_since(path: Path, version: int) -> list[LoggedChange]:
         commit = commit_path(path, version)
         try:
             lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
-        except PermissionError as error:
-            raise StorageError(
-                f"commit '{commit}' may not be read ({error.strerror}); check its permissions"
-            ) from error
         except (OSError, ValueError) as error:
-            raise StorageError(
-                f"commit '{commit}' cannot be read ({error}); restore it from a copy"
+            raise unread(commit, error) or StorageError(
+                f"commit '{commit}' cannot be read ({reason_of(error)}); {torn_remedy(commit)}"
             ) from error
         found.append(_to_change(version, lines))
     return found

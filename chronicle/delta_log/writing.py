@@ -6,6 +6,7 @@ import json
 import time as clock
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,28 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from chronicle.delta_log.files import (
     APPLICATION_ID,
+    LOG_FOLDER,
     commit_path,
     first_line,
+    has_commit,
     open_table,
     table_exists,
     version_exists_after,
 )
-from chronicle.errors import CommitConflictError, StorageError
+from chronicle.disk import discard, flush, writing
+from chronicle.disk_errors import unwritten_remedy
+from chronicle.errors import CommitConflictError, StorageError, UnflushedCommitError
 
 _CHECKPOINT_COMMITS = 20
 """Commits between two checkpoints of a log. To open a table takes a checkpoint and the commits
 behind it; at Delta's 100 a small append into an old stream took three times as long as into a new
 one, and writing a checkpoint costs no more than an opening."""
+
+_NOTHING_AFTERWARDS = deltalake.PostCommitHookProperties(
+    create_checkpoint=False, cleanup_expired_logs=False
+)
+"""A commit is one file that appears: what follows it must not make it look failed, and old commits
+may go only once the disk holds the checkpoint that stands for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +80,35 @@ def create_table(path: Path, schema: pa.Schema, properties: Mapping[str, str]) -
             mode="error",
             configuration={"delta.checkpointInterval": str(_CHECKPOINT_COMMITS), **properties},
             raise_if_key_not_exists=False,
+            post_commithook_properties=_NOTHING_AFTERWARDS,
         )
     except (DeltaError, OSError) as error:
         if table_exists(path):
             return False
         raise StorageError(
-            f"Delta table '{path}' cannot be created: {first_line(error)}; check path, "
-            "permissions and space"
+            f"Delta table '{path}' cannot be created ({first_line(error)}); "
+            f"{unwritten_remedy(error)}"
         ) from error
     _forget_location(path)
+    # Folders may be new up to that of the stream: who names them must be flushed too.
+    flush([path / LOG_FOLDER, path, path.parent, path.parent.parent])
     return True
 
 
 def _forget_location(path: Path) -> None:
     """Take the absolute path out of the first commit: a store can be moved."""
     commit = commit_path(path, 0)
-    lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
-    for line in lines:
-        line.get("commitInfo", {}).get("operationParameters", {}).pop("location", None)
     draft = commit.with_name(f".{uuid.uuid4().hex}.draft")
-    draft.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    draft.replace(commit)
+    try:
+        with writing(commit):
+            lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+            for line in lines:
+                line.get("commitInfo", {}).get("operationParameters", {}).pop("location", None)
+            draft.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+            flush([draft])
+            draft.replace(commit)
+    finally:
+        discard([draft])
 
 
 def commit_changes(
@@ -133,6 +152,8 @@ def commit_changes(
     ------
     CommitConflictError
         If another commit landed after ``read_version``; nothing was committed.
+    UnflushedCommitError
+        If the commit landed and the disk does not confirm that it holds it.
     StorageError
         If a file or the table is missing, a file to remove is not live, or the commit fails.
 
@@ -153,13 +174,18 @@ def commit_changes(
         RemoveAction(name, data_change, now_ms, size=size, partition_values={})
         for name, size in sizes.items()
     ]
+    flush_commits(path, table.version(), table.version())
     try:
         table.create_write_transaction(
-            actions, mode="append", schema=table.schema(), commit_properties=properties
+            actions,
+            mode="append",
+            schema=table.schema(),
+            commit_properties=properties,
+            post_commithook_properties=_NOTHING_AFTERWARDS,
         )
     except (DeltaError, OSError) as error:
         raise _commit_error(path, read_version, table.version(), error) from error
-    return _newest_from(path, table.version()) if read_version is None else read_version + 1
+    return _after_commit(path, table.version(), read_version)
 
 
 def add_columns(
@@ -176,11 +202,52 @@ def add_columns(
     new = [field for field in fields if read_version is not None or field.name not in known]
     if not new:
         return table.version()
+    flush_commits(path, table.version(), table.version())
     try:
-        table.alter.add_columns(new, commit_properties=_properties(metadata, read_version, {}))
+        table.alter.add_columns(
+            new,
+            commit_properties=_properties(metadata, read_version, {}),
+            post_commithook_properties=_NOTHING_AFTERWARDS,
+        )
     except (DeltaError, OSError) as error:
         raise _commit_error(path, read_version, table.version(), error) from error
-    return _newest_from(path, table.version()) if read_version is None else read_version + 1
+    return _after_commit(path, table.version(), read_version)
+
+
+def flush_commits(path: Path, first: int, last: int) -> None:
+    """Wait until the disk holds the commits of versions ``first`` to ``last``.
+
+    Why this is enough: whoever commits has flushed the version it stands on, so a commit that is
+    there says that the disk holds all before the one it followed. delta-rs flushes nothing.
+    """
+    found = [version for version in range(first, last + 1) if has_commit(path, version)]
+    flush([*(commit_path(path, version) for version in found), path / LOG_FOLDER])
+
+
+def _after_commit(path: Path, before: int, read_version: int | None) -> int:
+    """Flush what was committed after version ``before``; return the version that holds it."""
+    version = _newest_from(path, before) if read_version is None else read_version + 1
+    try:
+        flush_commits(path, before + 1, version)
+    except StorageError as error:
+        raise UnflushedCommitError(path, version, str(error)) from error
+    if version // _CHECKPOINT_COMMITS > before // _CHECKPOINT_COMMITS:
+        _checkpoint(path)
+    return version
+
+
+def _checkpoint(path: Path) -> None:
+    """Sum up the log in a checkpoint, and drop the commits that are older than Delta keeps them.
+
+    A checkpoint saves time alone: that it cannot be written is no fault of the commit before it.
+    """
+    with suppress(DeltaError, OSError, StorageError):
+        table = deltalake.DeltaTable(str(path))
+        table.create_checkpoint()
+        log = path / LOG_FOLDER
+        fresh = log.glob(f"{table.version():020d}.checkpoint*.parquet")
+        flush([*fresh, log / "_last_checkpoint", log])
+        table.cleanup_metadata()
 
 
 def _newest_from(path: Path, version: int) -> int:
@@ -215,8 +282,7 @@ def _commit_error(
             "this commit is visible, run it again"
         )
     return StorageError(
-        f"commit to Delta table '{path}' failed: {first_line(error)}; check its permissions and "
-        "the space on its disk, then run it again"
+        f"commit to Delta table '{path}' failed ({first_line(error)}); {unwritten_remedy(error)}"
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE
+from chronicle.disk import flush, writing
 from chronicle.errors import StorageError
 from chronicle.store import Store
 
@@ -60,8 +61,9 @@ def open_checkpoint(place: Path, store: Store, stream_name: str) -> Iterator[Che
     StorageError
         If another process holds it.
     """
-    place.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(place / "lock", os.O_RDWR | os.O_CREAT)
+    with writing(place):
+        place.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(place / "lock", os.O_RDWR | os.O_CREAT)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -84,8 +86,11 @@ def _load(place: Path, store: Store, stream_name: str) -> Checkpoint:
     shutil.rmtree(spark_dir, ignore_errors=True)
     fresh = Checkpoint(uuid.uuid4().hex, spark_dir)
     draft = place / "checkpoint.json.draft"
-    draft.write_text(json.dumps({"id": fresh.id}) + "\n", encoding="utf-8")
-    draft.replace(identity)
+    with writing(identity):
+        draft.write_text(json.dumps({"id": fresh.id}) + "\n", encoding="utf-8")
+        flush([draft])
+        draft.replace(identity)
+    flush([place])
     return fresh
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -20,7 +21,8 @@ import pyarrow as pa
 from chronicle.block_writer import WrittenFile, write_ordered
 from chronicle.blocks import BlockReader
 from chronicle.derived import DerivedWriter
-from chronicle.errors import SchemaError
+from chronicle.disk import discard, writing
+from chronicle.errors import SchemaError, StorageError
 from chronicle.layout import DataFile
 from chronicle.rewrite import Rewrite, even_cuts, merge_late, rewrite_files
 from chronicle.schema import conform
@@ -129,13 +131,15 @@ class LateWriter:
     def _write(self, slot: int, events: pa.Table) -> None:
         if self._writer is None or self._files[-1].slot != slot:
             self._end_file()
-            self._route.folder.mkdir(parents=True, exist_ok=True)
             # A task may be run twice, the second time while what the first wrote is read.
             attempt = uuid.uuid4().hex
             path = self._route.folder / f"{self._part:06d}-{slot:08d}-{attempt}.arrow"
-            self._writer = pa.ipc.new_file(str(path), self._schema)
+            with writing(path):
+                self._route.folder.mkdir(parents=True, exist_ok=True)
+                self._writer = pa.ipc.new_file(str(path), self._schema)
             self._files.append(LateFile(slot, self._part, str(path), 0))
-        self._writer.write_table(events)
+        with writing(Path(self._files[-1].path)):
+            self._writer.write_table(events)
         file = self._files[-1]
         self._files[-1] = replace(file, n_events=file.n_events + events.num_rows)
 
@@ -146,13 +150,15 @@ class LateWriter:
 
     def discard(self) -> None:
         """Remove what was written."""
-        for file in self.close():
-            Path(file.path).unlink(missing_ok=True)
+        with suppress(StorageError):  # the disk may take no byte more
+            self._end_file()
+        discard(Path(file.path) for file in self._files)
 
     def _end_file(self) -> None:
         if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+            writer, self._writer = self._writer, None
+            with writing(Path(self._files[-1].path)):
+                writer.close()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from chronicle.commit import Change, commit_change, has_landed
+from chronicle.disk import discard, flush, unwritten
 from chronicle.errors import CommitConflictError
 from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
-from chronicle.staging import move_files, remove_files
+from chronicle.staging import move_files
 from chronicle.store import Stream
 
 
@@ -88,11 +89,12 @@ def move_stream(staged: Path, place: Path) -> None:
         staged.rename(place)
     except OSError as error:
         if not place.exists():
-            raise
+            raise unwritten(place, error) from error
         raise CommitConflictError(
             f"another process created stream '{place.name}' meanwhile; nothing was ingested, "
             "run it again to append to it"
         ) from error
+    flush([place.parent])
 
 
 def _remove_moved(stream: Stream, change: Change, moved: list[Path], *, since: int) -> None:
@@ -101,4 +103,4 @@ def _remove_moved(stream: Stream, change: Change, moved: list[Path], *, since: i
         return
     # Quarantine files may have been committed already; without the events nothing counts them.
     quarantine = stream.path / QUARANTINE_TABLE
-    remove_files([path for path in moved if quarantine not in path.parents])
+    discard([path for path in moved if quarantine not in path.parents])

@@ -258,7 +258,7 @@ def repair(
 
     Example: chronicle repair crimes --store data
     """
-    from chronicle.repair import remove_stale_hints, repair_stream
+    from chronicle.repair import put_aside_torn, remove_stale_hints, repair_stream
     from chronicle.stream_folder import check_unclaimed, with_unlogged
     from indexing.check import check_runs
     from indexing.stream_writer import writer_for
@@ -269,6 +269,8 @@ def repair(
     for name in every:
         try:
             check_unclaimed(opened.path / name)
+            for place in put_aside_torn(opened.path / name):
+                say(f"a power failure had cut a file of a log: it is kept as '{place}'")
             for hint in remove_stale_hints(opened.path / name):
                 say(f"{hint} named a checkpoint that is gone and was removed")
             one = opened.stream(name)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from chronicle.disk import discard, flush, writing
 from chronicle.errors import StorageError
 from costmodel.calibration import WEIGHTS
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
@@ -182,13 +183,12 @@ def store_weights(store: Path, content: Mapping[str, Any]) -> Path:
     path = store / CALIBRATION_FILE
     draft = _draft(store)
     try:
-        with draft.open("w", encoding="utf-8") as stream:
-            stream.write(json.dumps(content, indent=2) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(path)
+        with writing(path):
+            draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            flush([draft])
+            draft.replace(path)
     finally:
-        draft.unlink(missing_ok=True)
+        discard([draft])
     return path
 
 

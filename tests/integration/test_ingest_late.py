@@ -17,6 +17,7 @@ from chronicle.quarantine import LATE_REASON
 from chronicle.store import Store, create_store
 from indexing import RunWriter, open_indexes
 from tests.ingest_files import TIES, Row, options, read_rows, write_rows
+from tests.power_loss import watched_disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -144,3 +145,23 @@ def test_late_events_are_refused_where_they_are_to_be(tmp_path: Path, store: Sto
         ingest(store, "s", [path], options(late="reject"))
     assert ingest(store, "s", [path], options()).n_late == 1
     assert [row["t"] for row in read_rows(store)] == [10, 19, 20, 30]
+
+
+@pytest.mark.parametrize("said", ["on", "off"])
+def test_what_workers_wrote_is_flushed_before_it_is_acknowledged(
+    tmp_path: Path, store: Store, said: str
+) -> None:
+    given = options(file_events=100, block_events=16)
+    with watched_disk() as disk, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHRONICLE_SYNC", said)
+        for i, times in enumerate((range(300), range(250, 400))):
+            path = write_rows(tmp_path / f"{i}.csv", rows_of([*times, *times]), TIES)
+            ingest(store, "s", [path], given)
+    table = store.path / "s" / "events"
+    files = [table / file.name for file in delta_log.live_files(table)]
+    commits = sorted((table / "_delta_log").glob("*.json"))
+    for path in (*files, *commits):
+        assert (disk.contents.get(path.stat().st_ino) == path.read_bytes()) == (said == "on")
+    if said == "on":
+        assert {path.name for path in files} <= disk.names[table.stat().st_ino].keys()
+        assert "s" in disk.names[store.path.stat().st_ino]

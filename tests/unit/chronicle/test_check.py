@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle import check, check_events, delta_log, log_audit
+from chronicle import check, check_events, check_quarantine, delta_log, log_audit
 from chronicle.block_writer import write_events, write_tree
 from chronicle.check import check_store, check_stream
 from chronicle.finding import CheckedEvents, Finding, Severity
@@ -37,6 +37,8 @@ INVARIANTS = {
     check.COMMITTED,
     check.OLD_TREE,
     check.LEFTOVERS,
+    check.FOREIGN,
+    check_quarantine.QUARANTINE,
 }
 
 
@@ -325,21 +327,20 @@ def test_a_lost_newest_commit_of_the_events_is_said_plainly(stream: Stream):
 @pytest.mark.parametrize("table", ["events", "tree"])
 def test_a_file_no_table_knows_is_a_warning(stream: Stream, table: str):
     name = _names(stream)[0]
-    shutil.copy(stream.path / table / name, stream.path / table / f"copy-{name}")
-    assert _broken(stream) == [("warning", check.LEFTOVERS, f"ticks/{table}/copy-{name}")]
+    shutil.copy(stream.path / table / name, stream.path / table / f"9-{name}")
+    assert _broken(stream) == [("warning", check.LEFTOVERS, f"ticks/{table}/9-{name}")]
 
 
 def test_folders_of_killed_operations_are_a_warning_and_those_at_work_are_not(stream: Stream):
     root = stream.path.parent
-    for name in (".ingest-dead", ".ingest-alive"):
+    dead, alive = f".ingest-{1:032x}", f".ingest-{2:032x}"
+    for name in (dead, alive):
         (root / name).mkdir()
         (root / name / "lock").touch()
-    with (root / ".ingest-alive/lock").open("r+") as lock:
+    with (root / alive / "lock").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = [f for f in check_store(root) if f.severity is not Severity.OK]
-    assert [(f.severity, f.invariant, f.file) for f in found] == [
-        ("warning", check.STAGING, ".ingest-dead")
-    ]
+    assert [(f.severity, f.invariant, f.file) for f in found] == [("warning", check.STAGING, dead)]
 
 
 def test_checks_of_derived_data_are_handed_what_the_events_say(stream: Stream):

@@ -159,7 +159,7 @@ def test_a_damaged_data_file_is_reported_and_everything_else_is_repaired(stream:
 
 def test_files_no_table_knows_are_removed_once_they_are_old(stream: Stream):
     name = _names(stream)[0]
-    old, new = f"old-{name}", f"new-{name}"
+    old, new = f"9-{name}", f"10-{name}"
     for copy in (old, new):
         shutil.copy(stream.path / "events" / name, stream.path / "events" / copy)
     long_ago = (stream.path / "events" / new).stat().st_mtime - 100_000
@@ -189,14 +189,15 @@ def test_nothing_is_removed_or_written_while_the_log_of_the_events_is_broken(
 
 def test_folders_of_killed_operations_are_removed_and_those_at_work_stay(stream: Stream):
     root = stream.path.parent
-    for name in (".ingest-dead", ".ingest-alive"):
+    dead, alive = f".ingest-{1:032x}", f".ingest-{2:032x}"
+    for name in (dead, alive):
         (root / name).mkdir()
         (root / name / "lock").touch()
-    with (root / ".ingest-alive/lock").open("r+") as lock:
+    with (root / alive / "lock").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = repair_store(root)
-    assert done == {"ticks": RepairReport((), 0, (".ingest-dead",), ())}
-    assert (root / ".ingest-alive").exists()
+    assert done == {"ticks": RepairReport((), 0, (dead,), ())}
+    assert (root / alive).exists()
     repair_store(root)
     assert {f.severity for f in check_store(root)} == {Severity.OK}
 

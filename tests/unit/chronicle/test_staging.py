@@ -27,7 +27,7 @@ def test_folder_is_gone_after_its_block(tmp_path: Path) -> None:
 
 
 def test_folder_at_work_stays_and_an_abandoned_one_goes(tmp_path: Path) -> None:
-    abandoned = leave(tmp_path, "a", lock=True, seconds_ago=0)
+    abandoned = leave(tmp_path, f"{1:032x}", lock=True, seconds_ago=0)
     with open_staging(tmp_path) as first:
         assert not abandoned.exists()
         with open_staging(tmp_path):
@@ -35,8 +35,8 @@ def test_folder_at_work_stays_and_an_abandoned_one_goes(tmp_path: Path) -> None:
 
 
 def test_folder_without_a_lock_goes_once_it_is_old(tmp_path: Path) -> None:
-    young = leave(tmp_path, "young", lock=False, seconds_ago=0)
-    old = leave(tmp_path, "old", lock=False, seconds_ago=3600)
+    young = leave(tmp_path, f"{1:032x}", lock=False, seconds_ago=0)
+    old = leave(tmp_path, f"{2:032x}", lock=False, seconds_ago=3600)
     assert remove_abandoned(tmp_path, dry_run=True) == [old]
     assert old.exists()
     assert remove_abandoned(tmp_path) == [old]

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from chronicle import config, delta_log
 from chronicle.append import append as append_late
 from chronicle.block_writer import EVENTS_TABLE, write_ordered
+from chronicle.check import FOREIGN, check_stream
+from chronicle.check_quarantine import QUARANTINE
 from chronicle.commit import complete_derived
 from chronicle.compaction import compact_events
 from chronicle.delta_log import Commit, reading
@@ -30,6 +32,7 @@ from chronicle.quarantine import (
     QuarantineWriter,
     commit_quarantine,
 )
+from chronicle.repair import repair_stream
 from chronicle.store import Stream, open_store
 from chronicle.tree_file import TREE_TABLE
 from chronicle.vacuum import FileOnDisk, choose_garbage, oldest_retained, vacuum
@@ -216,7 +219,7 @@ def _write_uncommitted(stream: Stream) -> set[str]:
 def test_leftovers_no_table_knows_go_once_they_are_old(tmp_path: Path):
     stream = _compacted(tmp_path)
     left = _write_uncommitted(stream)
-    draft = stream.path / TREE_TABLE / "_000-000-000-00.parquet.0123.draft"
+    draft = stream.path / TREE_TABLE / f"_000-000-000-{0:032x}.parquet.{1:032x}.draft"
     draft.write_bytes(b"half")
     vacuum(stream)
     assert left < _on_disk(stream)
@@ -230,8 +233,33 @@ def test_files_of_others_are_left_alone(tmp_path: Path):
     stream = _compacted(tmp_path)
     note = stream.path / EVENTS_TABLE / "README.txt"
     note.write_text("mine")
+    table = stream.path / EVENTS_TABLE / "mine.parquet"
+    table.write_bytes(b"mine")
     vacuum(stream, retention=NOTHING)
     assert note.exists()
+    assert table.exists()
+
+
+def test_nothing_behind_a_link_is_deleted(tmp_path: Path):
+    stream = _compacted(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    name = f"{0:032x}.parquet"
+    (elsewhere / name).write_bytes(b"of somebody else")
+    (stream.path / QUARANTINE_TABLE).symlink_to(elsewhere)
+    (stream.path / EVENTS_TABLE / name).symlink_to(elsewhere / name)
+    (stream.path.parent / f".ingest-{3:032x}").symlink_to(elsewhere)
+    later = dt.datetime.now(dt.UTC) + WEEK + WEEK
+    report = vacuum(stream, retention=NOTHING, now=later)
+    assert report.links == tuple(
+        (stream.path / table).as_posix() for table in (f"{EVENTS_TABLE}/{name}", QUARANTINE_TABLE)
+    )
+    assert "is a link and was left alone" in str(report)
+    repair_stream(stream, leftover_age=NOTHING)
+    assert (elsewhere / name).read_bytes() == b"of somebody else"
+    assert (stream.path / EVENTS_TABLE / name).is_symlink()
+    told = {(f.severity, f.file) for f in check_stream(stream) if f.invariant == FOREIGN}
+    assert told == {("warning", f"ticks/events/{name}"), ("warning", "ticks/quarantine")}
 
 
 def test_what_is_committed_while_vacuum_decides_stays(tmp_path: Path, monkeypatch):
@@ -263,7 +291,7 @@ def test_killed_between_tables_and_files_the_next_vacuum_goes_on(tmp_path: Path,
         return original(path, missing_ok=missing_ok)
 
     monkeypatch.setattr(Path, "unlink", fail)
-    with pytest.raises(StorageError, match="run vacuum again"):
+    with pytest.raises(StorageError, match=r"cannot be deleted \(Permission denied\)"):
         vacuum(stream, retention=NOTHING)
     monkeypatch.undo()
     assert _times(stream) == list(range(32))
@@ -305,6 +333,9 @@ def test_runs_replaced_by_a_merge_stay_for_the_retention(tmp_path: Path):
     assert complete_derived(stream, runs) == 0
 
 
+AA, BB = "a" * 32, "b" * 32
+
+
 def _put_aside(stream: Stream, batch: str) -> str:
     writer = QuarantineWriter(stream.path / QUARANTINE_TABLE, f"{batch}.parquet")
     writer.write(pa.table([[batch], ["bad"], ["s.csv"], ["1,2"]], schema=QUARANTINE_SCHEMA))
@@ -315,18 +346,18 @@ def _put_aside(stream: Stream, batch: str) -> str:
 
 
 def _quarantined(tmp_path: Path) -> Stream:
-    """Batch ``aa`` rides in a commit to the events, batch ``bb`` in none."""
+    """Batch ``AA`` rides in a commit to the events, batch ``BB`` in none."""
     stream = make_stream(tmp_path, [_ticks(0, 4)], schema=TICKS)
-    _put_aside(stream, "aa")
+    _put_aside(stream, AA)
     files = write_ordered(
         _ticks(4, 8).to_batches(), stream_dir=stream.path, schema=TICKS,
         settings=stream.settings, ordinal_prefix="000001-000000",
     )  # fmt: skip
     from chronicle.commit import commit_files
 
-    metadata = {"chronicle.operation": "ingest", "quarantine_batch": "aa"}
+    metadata = {"chronicle.operation": "ingest", "quarantine_batch": AA}
     commit_files(stream, files, read_version=stream.snapshot().version, metadata=metadata)
-    _put_aside(stream, "bb")
+    _put_aside(stream, BB)
     return stream
 
 
@@ -334,7 +365,9 @@ def test_quarantined_records_of_an_ingest_that_never_committed_go(tmp_path: Path
     stream = _quarantined(tmp_path)
     assert vacuum(stream).n_files == 0
     assert vacuum(stream, retention=NOTHING).n_files == 1
-    assert _live(stream, QUARANTINE_TABLE) == _on_disk(stream, QUARANTINE_TABLE) == {"aa.parquet"}
+    assert (
+        _live(stream, QUARANTINE_TABLE) == _on_disk(stream, QUARANTINE_TABLE) == {f"{AA}.parquet"}
+    )
 
 
 def test_quarantined_records_stay_where_the_log_no_longer_tells(tmp_path: Path):
@@ -345,19 +378,41 @@ def test_quarantined_records_stay_where_the_log_no_longer_tells(tmp_path: Path):
     for version in (0, 1):
         (stream.path / EVENTS_TABLE / "_delta_log" / f"{version:020d}.json").unlink()
     vacuum(stream, retention=NOTHING)
-    assert _on_disk(stream, QUARANTINE_TABLE) == {"aa.parquet", "bb.parquet"}
+    assert _on_disk(stream, QUARANTINE_TABLE) == {f"{AA}.parquet", f"{BB}.parquet"}
 
 
 def test_a_damaged_quarantine_file_stays(tmp_path: Path):
     stream = _quarantined(tmp_path)
-    (stream.path / QUARANTINE_TABLE / "bb.parquet").write_bytes(b"PAR1")
+    (stream.path / QUARANTINE_TABLE / f"{BB}.parquet").write_bytes(b"PAR1")
     vacuum(stream, retention=NOTHING)
-    assert "bb.parquet" in _on_disk(stream, QUARANTINE_TABLE)
+    assert f"{BB}.parquet" in _on_disk(stream, QUARANTINE_TABLE)
+
+
+def test_damage_to_the_quarantine_is_found(tmp_path: Path):
+    stream = _quarantined(tmp_path)
+    file = stream.path / QUARANTINE_TABLE / f"{AA}.parquet"
+    whole = file.read_bytes()
+
+    def faults() -> list[tuple[str, str]]:
+        return [(f.file, f.invariant) for f in check_stream(stream) if f.severity == "fault"]
+
+    assert faults() == []
+    at = ("ticks/quarantine/" + file.name, QUARANTINE)
+    page = len(whole) // 8  # in its first column, which the footer does not tell
+    for damaged in (b"", whole[:-20], whole[:page] + bytes([whole[page] ^ 1]) + whole[page + 1 :]):
+        file.write_bytes(damaged)
+        assert faults() == [at]
+    file.unlink()
+    assert faults() == [at]
+    shutil.rmtree(stream.path / QUARANTINE_TABLE)
+    assert faults() == [("ticks/quarantine", QUARANTINE)]
 
 
 def test_folders_of_killed_ingests_go_and_those_at_work_stay(tmp_path: Path):
     stream = make_stream(tmp_path, [_ticks(0, 4)], schema=TICKS)
-    killed, at_work = (stream.path.parent / f".ingest-{name}" for name in ("dead", "busy"))
+    killed, at_work = (
+        stream.path.parent / f".ingest-{name}" for name in (f"{1:032x}", f"{2:032x}")
+    )
     for folder in (killed, at_work):
         folder.mkdir()
         (folder / "lock").touch()

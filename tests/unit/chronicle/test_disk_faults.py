@@ -1,0 +1,309 @@
+"""Errors of the disk: what was not handed out is not damaged, what cannot be written is said."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import replay
+from chronicle import Store, create_store, open_store
+from chronicle.block_writer import write_ordered
+from chronicle.check import check_stream
+from chronicle.commit import remove_uncommitted
+from chronicle.compaction import compact_events
+from chronicle.declared import add_declared
+from chronicle.errors import (
+    CorruptBlockError,
+    StorageError,
+    UnflushedCommitError,
+    UnreadFileError,
+)
+from chronicle.open_files import IDLE_FILES_MAX
+from chronicle.quarantine import QuarantineWriter
+from chronicle.repair import repair_stream
+from chronicle.settings import StreamSettings
+from chronicle.staging import open_staging
+from chronicle.store import Stream
+from indexing import RunWriter, clear_caches
+from indexing.check import check_runs
+from replay.engines.weights import store_weights
+from tests.store_model import rows_of
+
+SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
+RUNS = RunWriter(("x",), "t")
+QUERY = "SELECT t, x FROM s WHERE x = 3"
+
+
+def events(first: int, stop: int) -> pa.Table:
+    times = list(range(first, stop))
+    return pa.table({"t": times, "x": [t % 7 for t in times]}, schema=SCHEMA)
+
+
+def make_store(path: Path, *, n_files: int) -> Store:
+    store = create_store(path)
+    knobs = StreamSettings(time="t", block_events=4, file_events=8, fan_out=2)
+    stream = store.create_stream("s", SCHEMA, knobs)
+    stream.append(events(0, 8 * n_files), derived=RUNS)
+    return store
+
+
+def reading_fails(number: int, which: Callable[[str], bool]) -> Any:
+    """Let opening certain files fail, however Python opens them."""
+    real_open, real_os = Path.open, os.open
+
+    def check(path: Any) -> None:
+        if which(str(path)):
+            raise OSError(number, os.strerror(number), str(path))
+
+    def opened(path: Path, *args: Any, **options: Any) -> Any:
+        check(path)
+        return real_open(path, *args, **options)
+
+    def os_opened(path: Any, *args: Any, **options: Any) -> int:
+        check(path)
+        return real_os(path, *args, **options)
+
+    clear_caches()
+    return patch.multiple(Path, open=opened), patch("os.open", os_opened)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
+def test_a_service_that_opens_the_store_for_each_question_keeps_few_files_open(tmp_path: Path):
+    make_store(tmp_path / "store", n_files=20)
+
+    def n_open() -> int:
+        links = (os.path.realpath(path) for path in Path("/proc/self/fd").iterdir())
+        return sum(str(tmp_path) in link for link in links)
+
+    kept = []
+    for _ in range(8):
+        store = open_store(tmp_path / "store")
+        kept.append(store)  # as caches and half-read answers keep them
+        assert replay.query(store, QUERY, plan="full").table.num_rows == 23
+    assert n_open() <= IDLE_FILES_MAX
+
+
+def test_where_files_run_out_the_answer_says_so_and_comes_later(tmp_path: Path):
+    store = make_store(tmp_path / "store", n_files=3)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 400), hard))
+    try:
+        with suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        for ask in (
+            lambda: replay.query(store, QUERY, skip_damaged=True),
+            lambda: open_store(store.path),
+            lambda: check_stream(store.path / "s"),
+        ):
+            with pytest.raises((UnreadFileError, OSError), match="Too many open files") as caught:
+                ask()
+            assert "restore" not in str(caught.value)
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    result = replay.query(store, QUERY)
+    assert result.table.num_rows == 3
+    assert result.actual.warnings == ()
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES])
+def test_events_that_are_not_handed_out_are_not_damaged(tmp_path: Path, number: int):
+    store = make_store(tmp_path / "store", n_files=2)
+    path, low = reading_fails(number, lambda name: "/events/" in name and name.endswith("parquet"))
+    with path, low, pytest.raises(UnreadFileError) as caught:
+        replay.query(store, QUERY, plan="full", skip_damaged=True)
+    assert not isinstance(caught.value, CorruptBlockError)
+    assert os.strerror(number) in str(caught.value)
+    assert "restore" not in str(caught.value)
+    with path, low:
+        told = [f for f in check_stream(store.path / "s") if f.severity == "fault"]
+    assert told
+    assert all(finding.is_unread for finding in told)
+
+
+def test_repair_leaves_alone_what_the_disk_did_not_hand_out(tmp_path: Path):
+    store = make_store(tmp_path / "store", n_files=2)
+    derived = sorted((store.path / "s").glob("index/x/*.parquet"))
+    before = {path: path.stat().st_ino for path in derived}
+    path, low = reading_fails(errno.EIO, lambda name: "/index/x/" in name)
+    with path, low:
+        repair_stream(store.path / "s", derived_checks=(check_runs,))
+    assert {path: path.stat().st_ino for path in derived} == before
+    assert replay.query(store, QUERY, plan="all").table.num_rows == 2
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
+def test_derived_files_that_are_not_handed_out_cost_time_and_are_not_made_anew(
+    tmp_path: Path, number: int
+):
+    store = make_store(tmp_path / "store", n_files=2)
+    path, low = reading_fails(number, lambda name: "/tree/" in name or "/index/" in name)
+    with path, low:
+        result = replay.query(store, QUERY)
+    assert result.table.num_rows == 2
+    assert "repair" not in " ".join(result.actual.warnings)
+
+
+def test_a_log_that_is_not_looked_into_hides_no_commit(tmp_path: Path):
+    stream = make_store(tmp_path / "store", n_files=1).stream("s")
+    real = os.stat
+
+    def fails(path: Any, *args: Any, **options: Any) -> Any:
+        if "_delta_log" in str(path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return real(path, *args, **options)
+
+    with patch("os.stat", fails), pytest.raises(UnreadFileError, match="Input/output"):
+        stream.snapshot()
+
+
+# What cannot be written.
+
+WRITES: dict[str, Callable[[Store, Stream], Any]] = {
+    "append": lambda _, stream: stream.append(events(100, 120), derived=RUNS),
+    "late": lambda _, stream: stream.append(events(0, 3)),
+    "quarantine": lambda _, stream: stream.append(events(0, 3), late="quarantine"),
+    "compact": lambda _, stream: compact_events(stream, derived=RUNS, full=True),
+    "declare": lambda _, stream: add_declared(stream.path, tables=["index/y"]),
+    "weights": lambda store, _: store_weights(store.path, {}),
+    "create": lambda store, _: store.create_stream("u", SCHEMA, StreamSettings(time="t")),
+    "store": lambda store, _: create_store(store.path / "inner"),
+    "staging": lambda store, _: open_staging(store.path).__enter__(),
+}
+
+
+@pytest.fixture
+def limited() -> Iterator[Callable[[], None]]:
+    """Let no file grow beyond a few bytes, as a full disk does, for whoever writes it."""
+    import signal
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("what", sorted(set(WRITES) - {"staging"}))
+def test_where_the_disk_takes_no_bytes_nothing_is_lost_and_it_is_said(
+    tmp_path: Path, limited: Callable[[], None], what: str
+):
+    store = make_store(tmp_path / "store", n_files=2)
+    stream = store.stream("s")
+    stream.append(events(16, 18))
+    stream.append(events(18, 20))
+    before = rows_of(stream)
+    limited()
+    with pytest.raises(StorageError) as caught:
+        WRITES[what](store, stream)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    assert "File too large" in str(caught.value)
+    assert "'ulimit -f'" in str(caught.value)
+    assert rows_of(open_store(store.path).stream("s")) == before
+    assert [f for f in check_stream(stream) if f.severity == "fault"] == []
+    stream.append(events(30, 33), derived=RUNS)
+
+
+@pytest.mark.parametrize("what", sorted(set(WRITES) - {"weights", "declare", "store", "staging"}))
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+def test_what_cannot_be_written_is_said_with_path_and_remedy(
+    tmp_path: Path, what: str, number: int
+):
+    store = make_store(tmp_path / "store", n_files=2)
+    stream = store.stream("s")
+    stream.append(events(16, 18))
+    stream.append(events(18, 20))
+    before = rows_of(stream)
+    full = OSError(number, os.strerror(number))
+    with (
+        patch.object(pq.ParquetWriter, "write_table", side_effect=full),
+        patch.object(Path, "mkdir", side_effect=full),
+        pytest.raises(StorageError) as caught,
+    ):
+        WRITES[what](store, stream)
+    said = str(caught.value)
+    assert f"({os.strerror(number)}); " in said
+    assert str(store.path) in said
+    assert rows_of(stream) == before
+
+
+def test_a_folder_for_work_that_cannot_be_made_is_said(tmp_path: Path):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with (
+        patch.object(Path, "mkdir", side_effect=full),
+        pytest.raises(StorageError, match="free space"),
+        open_staging(tmp_path),
+    ):
+        pass
+
+
+def test_a_quarantine_file_that_cannot_be_written_leaves_nothing(tmp_path: Path):
+    writer = QuarantineWriter(tmp_path, "a.parquet")
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with (
+        patch.object(pq.ParquetWriter, "write_table", side_effect=full),
+        pytest.raises(StorageError, match="free space"),
+    ):
+        writer.write(pa.table({"batch": ["b"], "reason": ["r"], "source": ["s"], "record": ["x"]}))
+    writer.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+# Flushing.
+
+
+def test_a_commit_that_the_disk_does_not_confirm_is_not_told_as_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CHRONICLE_SYNC", "on")
+    stream = make_store(tmp_path / "store", n_files=1).stream("s")
+    version = stream.refresh()
+    name = f"{version + 1:020d}.json"
+    real = os.fsync
+
+    def fails(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == name:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    with patch("os.fsync", fails), pytest.raises(UnflushedCommitError, match="do not run it again"):
+        stream.append(events(8, 10))
+    assert len(rows_of(stream)) == 10
+
+
+def test_the_variable_that_turns_flushing_off_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CHRONICLE_SYNC", "no")
+    with pytest.raises(StorageError, match="set it to 'on'"):
+        create_store(tmp_path / "store")
+
+
+def test_files_stay_where_the_log_does_not_tell_whether_their_commit_landed(tmp_path: Path):
+    stream = make_store(tmp_path / "store", n_files=1).stream("s")
+    written = write_ordered(
+        events(8, 10).to_batches(),
+        stream_dir=stream.path,
+        schema=SCHEMA,
+        settings=stream.settings,
+        ordinal_prefix="000001-000000",
+    )
+    unread = UnreadFileError("commit", "Input/output error", "run it again")
+    with patch("chronicle.delta_log.changes_since", side_effect=unread):
+        remove_uncommitted(stream, written, since=1)
+    assert (stream.path / "events" / written[0].name).exists()
+    remove_uncommitted(stream, written, since=1)
+    assert not (stream.path / "events" / written[0].name).exists()
