@@ -1,0 +1,98 @@
+"""What it costs to wait for the disk: appends and a bulk load with flushing and without."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from benchmarks.harness import Timing, print_comparison, speedup, write_results
+from benchmarks.small_append import INDEX, Target, append_once, check_end, next_events
+from benchmarks.stores import bulk_store
+from chronicle.disk import SYNC_VARIABLE
+from datasets.synthetic import generate
+
+SIDES = ("on", "off")
+
+
+@contextmanager
+def flushing(said: str) -> Iterator[None]:
+    """Turn flushing on or off for the length of the block."""
+    before = os.environ.get(SYNC_VARIABLE)
+    os.environ[SYNC_VARIABLE] = said
+    try:
+        yield
+    finally:
+        os.environ.pop(SYNC_VARIABLE)
+        if before is not None:
+            os.environ[SYNC_VARIABLE] = before
+
+
+def measure_appends(folder: Path, options: argparse.Namespace) -> list[Timing]:
+    """Append to a store of each side in turn; the first time is not counted."""
+    targets = []
+    for said in SIDES:
+        store = bulk_store(folder / f"append-{said}", generate(options.events), index=INDEX)
+        targets.append(Target(said, store, options.events))
+    seconds: dict[str, list[float]] = {said: [] for said in SIDES}
+    for _ in range(options.rounds + 1):
+        for target in targets:
+            events = next_events(target, options.size)
+            with flushing(target.name):
+                seconds[target.name].append(append_once(target.store, events))
+    for target in targets:
+        check_end(target, options.events + (options.rounds + 1) * options.size)
+    return [Timing(said, tuple(seconds[said][1:])) for said in SIDES]
+
+
+def measure_bulk(folder: Path, options: argparse.Namespace) -> list[Timing]:
+    """Load a store of each side in turn; the first time is not counted."""
+    seconds: dict[str, list[float]] = {said: [] for said in SIDES}
+    for i in range(options.bulk_rounds + 1):
+        for said in SIDES:
+            path = folder / f"bulk-{said}-{i}"
+            os.sync()  # what the other side left unwritten is not this one's to wait for
+            started = perf_counter()
+            with flushing(said):
+                bulk_store(path, generate(options.bulk), index=INDEX)
+            seconds[said].append(perf_counter() - started)
+    return [Timing(said, tuple(seconds[said][1:])) for said in SIDES]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.flushing", description=__doc__)
+    parser.add_argument("--events", type=int, default=100_000, help="of the stores appended to")
+    parser.add_argument("--size", type=int, default=1_000, help="events of an append")
+    parser.add_argument("--rounds", type=int, default=40, help="appends into each")
+    parser.add_argument("--bulk", type=int, default=1_000_000, help="events of a bulk load")
+    parser.add_argument("--bulk-rounds", type=int, default=3, help="bulk loads of each")
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory(dir=Path.cwd()) as folder:
+        appends = measure_appends(Path(folder), options)
+        bulk = measure_bulk(Path(folder), options)
+    title = f"{options.size:,} events appended to {options.events:,}, two indexes; flushing on, off"
+    print_comparison(title, appends, baseline="off")
+    print_comparison(f"{options.bulk:,} events loaded at once", bulk, baseline="off")
+    ratios = {
+        "append_on_over_off": 1 / speedup(appends[0], appends[1]),
+        "bulk_on_over_off": 1 / speedup(bulk[0], bulk[1]),
+    }
+    write_results(
+        "flushing",
+        {
+            "n_events": options.events,
+            "size": options.size,
+            "n_bulk": options.bulk,
+            "ratios": ratios,
+            "appends": [timing.to_dict() for timing in appends],
+            "bulk": [timing.to_dict() for timing in bulk],
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
