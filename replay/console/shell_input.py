@@ -79,10 +79,6 @@ def is_blank(text: str) -> bool:
     return all(piece["blank"] is not None for piece in _PIECE.finditer(text))
 
 
-class ShellInputError(ChronicleError):
-    """A command of the shell that is none, or lacks its value."""
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How the shell asks, and shows what it gets."""
@@ -110,7 +106,7 @@ def read_command(line: str, settings: Settings) -> Action:
 
     Raises
     ------
-    ShellInputError
+    ChronicleError
         If it is no command, or its value is none of those it takes.
     """
     name, _, value = line.strip().rstrip(";").partition(" ")
@@ -140,24 +136,24 @@ def _changed(name: str, value: str, settings: Settings) -> Settings:
             return replace(settings, output_format=_one_of(name, value, FORMATS))
         case ".rows":
             if not value.isdecimal() or int(value) == 0:
-                raise ShellInputError(f"'{name} {value}': give a number of rows, as .rows 100")
+                raise ChronicleError(f"'{name} {value}': give a number of rows, as .rows 100")
             return replace(settings, rows=int(value))
         case ".timeout":
             timeout = _given(name, value)
             return replace(settings, timeout=None if timeout == "off" else timeout)
     hint = did_you_mean(name, COMMANDS)
-    raise ShellInputError(f"no command '{name}'{hint or '; .help lists them'}")
+    raise ChronicleError(f"no command '{name}'{hint or '; .help lists them'}")
 
 
 def _given(name: str, value: str) -> str:
     if not value:
-        raise ShellInputError(f"{name} needs a value; .help says which")
+        raise ChronicleError(f"{name} needs a value; .help says which")
     return value
 
 
 def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
-        raise ShellInputError(f"{name} takes one of {', '.join(choices)}, not '{value}'")
+        raise ChronicleError(f"{name} takes one of {', '.join(choices)}, not '{value}'")
     return value
 
 

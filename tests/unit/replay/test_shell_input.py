@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chronicle import ChronicleError
 from replay.console.shell_input import (
     COMMANDS,
     FORMATS,
     Settings,
-    ShellInputError,
     completions,
     is_blank,
     read_command,
@@ -93,7 +93,7 @@ def test_a_command_changes_one_setting(line: str, expected: Settings) -> None:
     ],
 )
 def test_what_is_no_command_is_told(line: str, said: str) -> None:
-    with pytest.raises(ShellInputError) as refused:
+    with pytest.raises(ChronicleError) as refused:
         read_command(line, Settings())
     assert said in str(refused.value)
 
