@@ -27,7 +27,7 @@ from chronicle.quarantine import (
 from chronicle.rewrite import Rewrite, rewrite_files
 from chronicle.schema import conform
 from chronicle.snapshot import Snapshot
-from chronicle.store import Stream
+from chronicle.store import Stream, watched
 from chronicle.summary import Ints
 from chronicle.time import from_int64, is_ascending, to_int64
 
@@ -74,7 +74,7 @@ class AppendReport:
     """Runs written beside the events."""
 
     fault: str | None = None
-    """Why small files were not merged afterwards; the events are in the stream."""
+    """What failed once the events were in the stream; they are, and must not be appended again."""
 
     def __str__(self) -> str:
         late = f", {self.n_late:,} of them late into {self.n_rewritten:,} files rewritten"
@@ -83,11 +83,10 @@ class AppendReport:
         if self.n_quarantined:
             lines.append(f"quarantined: {self.n_quarantined:,} rows, kept in table 'quarantine'")
             lines += [f"  {count:,} because {reason}" for reason, count in self.reasons.items()]
-        if self.fault is not None:
-            lines.append(f"small files were not merged: {self.fault}")
         return "\n".join(lines)
 
 
+@watched
 def append(  # noqa: PLR0913 -- one keyword for each thing that rides along
     stream: Stream,
     events: pa.Table | pa.RecordBatch,
@@ -147,7 +146,7 @@ def append(  # noqa: PLR0913 -- one keyword for each thing that rides along
         aside[_NO_TIME_REASON] = table.filter(timeless)
         table = table.filter(pc.invert(timeless))
     report = _retry(job, _in_time_order(table, stream.settings.time), aside)
-    if tidy:
+    if tidy and report.fault is None:
         from chronicle.compaction import tidy_after
 
         tidied = tidy_after(stream, derived, new_runs=report.n_runs > 0)
@@ -204,10 +203,11 @@ def _try(job: _Append, events: pa.Table, aside: Mapping[str, pa.Table]) -> Appen
         removed, rewritten = _merge(job, snapshot, late, times[: late.num_rows])
         written += rewritten
         written += _write_new(job, snapshot, new)
-        commit_quarantine(job.stream.path, quarantine)
+        with job.stream.held():
+            commit_quarantine(job.stream.path, quarantine)
         metadata = _metadata(job, batch_id if quarantine else None, late, new)
         change = Change(tuple(written), tuple(removed))
-        version = commit_change(
+        committed = commit_change(
             job.stream, change, read_version=snapshot.version, metadata=metadata,
             transactions=job.transactions,
         )  # fmt: skip
@@ -222,9 +222,10 @@ def _try(job: _Append, events: pa.Table, aside: Mapping[str, pa.Table]) -> Appen
         n_late=late.num_rows,
         n_rewritten=len(removed),
         n_quarantined=sum(file.n_rows for file in quarantine),
-        version=version,
+        version=committed.version,
         reasons=reasons,
         n_runs=sum(len(file.derived) for file in written),
+        fault=committed.fault,
     )
 
 

@@ -18,6 +18,7 @@ from chronicle.derived_attributes import extend
 from chronicle.derived_summaries import summarise_all
 from chronicle.disk import discard, writing
 from chronicle.errors import SchemaError
+from chronicle.folder_lock import make_table_folder
 from chronicle.ordinal import child
 from chronicle.schema import conform
 from chronicle.sealed import SEAL_KEY, seal, seal_room
@@ -199,6 +200,7 @@ def write_file(
     path = stream_dir / EVENTS_TABLE / name
     counts = block_counts(events.num_rows, settings.block_events)
     files: list[DerivedFile] = []
+    make_table_folder(stream_dir, EVENTS_TABLE)
     try:
         write_events(path, events, settings.block_events)
         whole = extend(events, settings.derived, settings.key)

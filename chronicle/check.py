@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,8 +31,15 @@ from chronicle.declared import ATTRIBUTES_FILE, declared_tables, read_declared
 from chronicle.delta_log import TableState
 from chronicle.derived_attributes import check_derived
 from chronicle.disk_errors import reason_of, unread_remedy
-from chronicle.errors import ChronicleError, FormatVersionError, StorageError, UnreadFileError
-from chronicle.finding import CheckedEvents, DerivedCheck, Finding, Findings
+from chronicle.errors import (
+    ChronicleError,
+    FormatVersionError,
+    StorageError,
+    StreamNotFoundError,
+    StreamReplacedError,
+    UnreadFileError,
+)
+from chronicle.finding import CheckedEvents, DerivedCheck, Finding, Findings, faults_of
 from chronicle.leftovers import foreign_files, unknown_files
 from chronicle.log_audit import LogAudit, LogFault, audit_log
 from chronicle.quarantine import QUARANTINE_TABLE
@@ -101,7 +109,8 @@ def check_store(
     findings.conclude(STAGING, root, "none")
     found = findings.all()
     for name in with_unlogged(opened.stream_names(), root):
-        found += check_stream(root / name, deep=deep, derived_checks=derived_checks)
+        with suppress(StreamNotFoundError):  # dropped meanwhile
+            found += check_stream(root / name, deep=deep, derived_checks=derived_checks)
     return found
 
 
@@ -128,6 +137,49 @@ def check_stream(
     """
     check_type(stream, Stream, Path)
     path = stream if isinstance(stream, Path) else stream.path
+    with in_place(path) as check_in_place:
+        found = _check_stream(path, deep=deep, derived_checks=derived_checks)
+        if faults_of(found):
+            check_in_place()
+    return found
+
+
+@contextmanager
+def in_place(path: Path) -> Iterator[Callable[[], None]]:
+    """Have what fails in the block say that a stream is gone, where that is the reason.
+
+    Lends what raises so, for faults that are found. Unlike ``Stream.watched`` it asks no more of a
+    stream than the log of its events, and less where that is damaged.
+    """
+    identity = _identity(path)
+
+    def check() -> None:
+        if identity is None:
+            return
+        if not delta_log.table_exists(path / EVENTS_TABLE):
+            if not path.is_dir():
+                names = open_store(path.parent).stream_names()
+                raise StreamNotFoundError(path.name, candidates=names)
+        elif _identity(path) not in (None, identity):
+            raise StreamReplacedError(path.name)
+
+    try:
+        yield check
+    except (ChronicleError, OSError):
+        check()
+        raise
+
+
+def _identity(path: Path) -> str | None:
+    try:
+        return delta_log.load_table(path / EVENTS_TABLE).identity
+    except StorageError:
+        return None
+
+
+def _check_stream(
+    path: Path, *, deep: bool, derived_checks: Sequence[DerivedCheck]
+) -> list[Finding]:
     findings = Findings(path.parent)
     logs = _check_logs(path, findings)
     events = logs.states.get(EVENTS_TABLE)

@@ -19,6 +19,7 @@ from chronicle.delta_log import LoggedChange, NewFile, new_files
 from chronicle.derived import DerivedChange, DerivedFile, DerivedWriter
 from chronicle.derived_attributes import extend
 from chronicle.disk import flush
+from chronicle.disk_errors import reason_of
 from chronicle.errors import CommitConflictError, CorruptTreeError, StorageError
 from chronicle.layout import DataFile
 from chronicle.store import Stream
@@ -45,6 +46,17 @@ class Change:
     """Whether no event comes or goes: the same ones lie in other files."""
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What became of a change: its events are in the stream, whatever ``fault`` says."""
+
+    version: int
+    """Version of the events table that it made."""
+
+    fault: str | None = None
+    """What was not committed of what is derived from the events, and why."""
+
+
 def commit_files(
     stream: Stream,
     files: Sequence[WrittenFile],
@@ -52,7 +64,7 @@ def commit_files(
     read_version: int,
     metadata: Mapping[str, str],
     transactions: Mapping[str, int] | None = None,
-) -> int:
+) -> Committed:
     """Commit files that are added to a stream; see ``commit_change``."""
     return commit_change(
         stream,
@@ -70,11 +82,12 @@ def commit_change(
     read_version: int,
     metadata: Mapping[str, str],
     transactions: Mapping[str, int] | None = None,
-) -> int:
+) -> Committed:
     """Commit written files: events, then tree entries, then runs.
 
     A crash in between loses nothing: the events exist once the first step is done, and
-    ``complete_derived`` does the rest.
+    ``complete_derived`` does the rest. For the same reason what fails afterwards is no failure of
+    the change, which would be made twice by whoever tried again.
 
     Parameters
     ----------
@@ -89,23 +102,47 @@ def commit_change(
     transactions
         Ride in the events commit; see ``delta_log.transaction_version``.
 
-    Returns
-    -------
-    int
-        The version of the events table this commit made.
-
     Raises
     ------
     CommitConflictError
         If other commits landed after ``read_version`` that the change does not commute with, see
         ``why_unsafe``; nothing was committed.
+    StreamNotFoundError, StreamReplacedError
+        If the stream was dropped or renamed meanwhile; nothing was committed.
+    StorageError
+        If the events cannot be committed; nothing was.
     """
     version = commit_events(
         stream, change, read_version=read_version, metadata=metadata, transactions=transactions
     )
-    commit_tree(stream, change.added)
-    commit_derived(stream, change.added)
-    return version
+    try:
+        commit_tree(stream, change.added)
+        commit_derived(stream, change.added)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the events are in
+        return Committed(version, derived_fault(error))
+    return Committed(version)
+
+
+def check_whole(committed: Committed, place: Path) -> None:
+    """Check that all was committed of a stream that nobody sees yet: it can be made anew.
+
+    Raises
+    ------
+    StorageError
+        If something that is derived was not.
+    """
+    if committed.fault is not None:
+        raise StorageError(
+            f"stream '{place.name}' was not made in '{place.parent}': {committed.fault}"
+        )
+
+
+def derived_fault(error: Exception) -> str:
+    """Return a sentence on what is derived and was not committed with its events. Pure."""
+    return (
+        f"tree or index entries of these events are missing ({reason_of(error)}); answers stay "
+        "right without them, 'chronicle repair' writes them"
+    )
 
 
 def commit_events(
@@ -141,15 +178,16 @@ def commit_events(
     flush([*(events / file.name for file in change.added), events])
     while True:
         try:
-            return delta_log.commit_changes(
-                events,
-                add=additions,
-                remove=change.removed,
-                read_version=read_version,
-                metadata=metadata,
-                transactions=transactions,
-                data_change=not change.rearranges,
-            )
+            with stream.held():
+                return delta_log.commit_changes(
+                    events,
+                    add=additions,
+                    remove=change.removed,
+                    read_version=read_version,
+                    metadata=metadata,
+                    transactions=transactions,
+                    data_change=not change.rearranges,
+                )
         except CommitConflictError as error:
             read_version = _rebase(stream, change, read_version, transactions or {}, error)
 
@@ -325,14 +363,15 @@ def commit_tidy(stream: Stream, changes: Sequence[DerivedChange]) -> None:
     """Commit what a ``DerivedWriter`` merged, table by table; leaves out what was dropped."""
     for change in changes:
         try:
-            delta_log.commit_changes(
-                stream.path / change.table,
-                add=new_files((file.name, file.size_bytes, file.n_rows) for file in change.added),
-                remove=change.removed,
-                read_version=None,
-                metadata={OPERATION: COMPACT},
-                data_change=False,
-            )
+            with stream.held():
+                delta_log.commit_changes(
+                    stream.path / change.table,
+                    add=new_files((f.name, f.size_bytes, f.n_rows) for f in change.added),
+                    remove=change.removed,
+                    read_version=None,
+                    metadata={OPERATION: COMPACT},
+                    data_change=False,
+                )
         except (OSError, StorageError):
             if delta_log.table_exists(stream.path / change.table):
                 raise
@@ -356,12 +395,12 @@ def _commit_derived_files(
     try:
         if not delta_log.table_exists(path):
             found = schema if schema is not None else pq.read_schema(path / files[0].name)
-            delta_log.create_table(path, found.remove_metadata(), {})
-            _declare(stream, [files[0].table])
+            make_tables(stream, {files[0].table: found.remove_metadata()})
         additions = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
-        delta_log.commit_changes(
-            path, add=additions, remove=removed, read_version=None, metadata={}
-        )
+        with stream.held():
+            delta_log.commit_changes(
+                path, add=additions, remove=removed, read_version=None, metadata={}
+            )
     except (OSError, StorageError):
         # An index that another process dropped meanwhile took the files with it: the events are
         # in the stream, and nothing derived is missing that anybody wants.
@@ -369,11 +408,17 @@ def _commit_derived_files(
             raise
 
 
-def _declare(stream: Stream, made: Sequence[str]) -> None:
-    """Declare tables that were made, so that their loss is noticed; each stream has a tree."""
+def make_tables(stream: Stream, schemas: Mapping[str, pa.Schema]) -> list[str]:
+    """Make the derived tables that are not there; return which.
+
+    They are declared, so that their loss is noticed; each stream has a tree.
+    """
+    with stream.held():
+        made = [t for t, s in schemas.items() if delta_log.create_table(stream.path / t, s, {})]
     tables = [table for table in made if table != TREE_TABLE]
     if tables:
         add_declared(stream.path, tables=tables)
+    return made
 
 
 def complete_derived(
@@ -410,8 +455,7 @@ def complete_derived(
     tables = {TREE_TABLE: tree_schema(stream.schema)}
     if derived is not None:
         tables |= derived.tables(stream.schema)
-    made = [t for t, s in tables.items() if delta_log.create_table(stream.path / t, s, {})]
-    _declare(stream, made)
+    make_tables(stream, tables)
     lacking = {TREE_TABLE: _without_tree(stream, counts)}
     damaged: dict[str, set[str]] = {}
     if derived is not None:

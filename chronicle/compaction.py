@@ -22,12 +22,13 @@ from chronicle.commit import (
     remove_uncommitted,
 )
 from chronicle.derived import DerivedWriter
-from chronicle.errors import ChronicleError, CommitConflictError
+from chronicle.disk_errors import reason_of
+from chronicle.errors import CommitConflictError
 from chronicle.jobs import Job, Runner, run_locally
 from chronicle.rewrite import Rewrite, rewrite_files
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
-from chronicle.store import Stream
+from chronicle.store import Stream, watched
 
 _ATTEMPTS_MAX = 5
 """Times a full compaction chooses anew because others rewrote its files first."""
@@ -49,15 +50,13 @@ class CompactionReport:
     """Runs that took their place."""
 
     fault: str | None = None
-    """Why an automatic compaction stopped early; the next one goes on."""
+    """What failed; what was committed before stays, and the next compaction goes on."""
 
     def __str__(self) -> str:
         files = f"{self.n_files_before:,} files are {self.n_files_after:,} now"
         lines = [f"{files}, {self.n_events_rewritten:,} events rewritten"]
         if self.n_runs_merged:
             lines.append(f"{self.n_runs_merged:,} runs are {self.n_runs_written:,} now")
-        if self.fault is not None:
-            lines.append(f"stopped early: {self.fault}")
         return "\n".join(lines)
 
 
@@ -262,6 +261,7 @@ def _within(groups: list[_Group], budget: int) -> list[_Group]:
     return sorted(chosen, key=lambda group: group.first)
 
 
+@watched
 def compact_events(
     stream: Stream,
     *,
@@ -305,12 +305,13 @@ def compact_events(
     check_type(stream, Stream)
     merging = _Merging(stream, derived, runner, progress)
     before = stream.snapshot()
-    n_rewritten = 0
+    n_rewritten, fault = 0, None
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         tasks = _to_tasks(stream.snapshot(), budget=None if full else budget)
         try:
-            for n_events in _carry_out(merging, tasks):
+            for n_events, failed in _carry_out(merging, tasks):
                 n_rewritten += n_events
+                fault = failed or fault
             break
         except CommitConflictError:
             if not full:
@@ -324,6 +325,7 @@ def compact_events(
         n_events_rewritten=n_rewritten,
         n_runs_merged=n_merged,
         n_runs_written=n_written,
+        fault=fault,
     )
 
 
@@ -366,8 +368,9 @@ def tidy_after(
             return None
         n_merged, n_written = tidy_derived(stream, derived, budget=budget)
         return CompactionReport(n_files, n_files, 0, n_merged, n_written) if n_merged else None
-    except (ChronicleError, OSError) as error:
-        return CompactionReport(n_files, n_files, 0, 0, 0, fault=str(error))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the events are in
+        fault = f"small files or runs were left as they are ({reason_of(error)})"
+        return CompactionReport(n_files, n_files, 0, 0, 0, fault=fault)
 
 
 def tidy_derived(stream: Stream, derived: DerivedWriter | None, *, budget: int) -> tuple[int, int]:
@@ -436,8 +439,8 @@ def _to_tasks(snapshot: Snapshot, *, budget: int | None) -> list[Rewrite]:
     ]
 
 
-def _carry_out(merging: _Merging, tasks: Sequence[Rewrite]) -> Iterator[int]:
-    """Rewrite and commit, some tasks at a time; yield the events of each commit."""
+def _carry_out(merging: _Merging, tasks: Sequence[Rewrite]) -> Iterator[tuple[int, str | None]]:
+    """Rewrite and commit, some tasks at a time; yield events and fault of each commit."""
     size = config.COMPACT_MERGES_PER_COMMIT
     for first in range(0, len(tasks), size):
         batch = tasks[first : first + size]
@@ -448,12 +451,15 @@ def _carry_out(merging: _Merging, tasks: Sequence[Rewrite]) -> Iterator[int]:
         results = merging.runner(merging.job(), [task.to_json() for task in batch])
         written = [WrittenFile.from_json(text) for result in results for text in json.loads(result)]
         removed = tuple(name for task in batch for name in task.files)
-        _replace(merging.stream, Change(tuple(written), removed, rearranges=True))
-        yield sum(file.n_events for file in written)
+        fault = _replace(merging.stream, Change(tuple(written), removed, rearranges=True))
+        yield sum(file.n_events for file in written), fault
 
 
-def _replace(stream: Stream, change: Change) -> None:
-    """Commit a merge; takes its files out again if others rewrote what it merged."""
+def _replace(stream: Stream, change: Change) -> str | None:
+    """Commit a merge; takes its files out again if others rewrote what it merged.
+
+    Returns what failed once the merge was committed.
+    """
     # The newest version will do: data files never change, so those that live can be merged.
     now = stream.snapshot()
     try:
@@ -463,7 +469,10 @@ def _replace(stream: Stream, change: Change) -> None:
                 f"another process rewrote '{min(gone)}' of stream '{stream.name}' while it was "
                 "merged; nothing of this merge is visible, run it again"
             )
-        commit_change(stream, change, read_version=now.version, metadata={OPERATION: COMPACT})
+        committed = commit_change(
+            stream, change, read_version=now.version, metadata={OPERATION: COMPACT}
+        )
     except BaseException:
         remove_uncommitted(stream, change.added, since=now.version)
         raise
+    return committed.fault

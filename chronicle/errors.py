@@ -10,6 +10,7 @@
     │   ├── StoreExistsError(FileExistsError)
     │   ├── StreamExistsError                   another name, or append
     │   ├── StreamNotFoundError(LookupError)    .name .candidates
+    │   ├── StreamReplacedError                 .name: open it again
     │   ├── FormatVersionError                  .found .supported
     │   ├── VersionNotFoundError(LookupError)   no such version, or none as old as that time
     │   ├── VacuumedVersionError                .version .path
@@ -54,6 +55,7 @@ __all__ = [
     "StoreNotFoundError",
     "StreamExistsError",
     "StreamNotFoundError",
+    "StreamReplacedError",
     "UnflushedCommitError",
     "UnreadFileError",
     "UnusableFileError",
@@ -140,6 +142,17 @@ class StreamNotFoundError(StorageError, LookupError):
         known = ", ".join(self.candidates) or "none yet"
         hint = did_you_mean(name, self.candidates)
         super().__init__(f"no stream '{name}' in this store (streams: {known}){hint}")
+
+
+class StreamReplacedError(StorageError):
+    """The stream that is held was dropped or renamed, and another one has its name now."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"stream '{name}' was dropped or renamed and made again since it was opened; open it "
+            "again to read or append to the one that is there now"
+        )
 
 
 class FormatVersionError(StorageError):

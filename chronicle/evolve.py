@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 
 from chronicle import delta_log
 from chronicle.arguments import check_name, check_names, check_type
 from chronicle.block_writer import EVENTS_TABLE
+from chronicle.commit import ADD_COLUMN, OPERATION
 from chronicle.composite_names import composite_parts
 from chronicle.declared import add_declared
 from chronicle.derived_attributes import Delta, check_derived, parse_declared
-from chronicle.errors import CommitConflictError, SchemaError
+from chronicle.errors import CommitConflictError, SchemaError, StorageError
 from chronicle.schema import normalise_schema
-from chronicle.store import Stream
+from chronicle.store import Stream, watched
 from chronicle.tree_file import TREE_TABLE, tree_schema
 
 _ATTEMPTS = 8
@@ -32,6 +34,7 @@ _TYPE_NAMES = {
 """Names of types in SQL, by what Arrow calls them."""
 
 
+@watched
 def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
     """Add a nullable column behind those a stream has; no event is rewritten.
 
@@ -68,22 +71,27 @@ def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
         read_version = stream.refresh()
         field = new_field(stream.schema, name, wanted)
         try:
-            version = delta_log.add_columns(
-                stream.path / EVENTS_TABLE,
-                pa.schema([field]),
-                read_version=read_version,
-                metadata={"chronicle.operation": "add column", "column": f"{name} {field.type}"},
-            )
+            with stream.held():
+                version = delta_log.add_columns(
+                    stream.path / EVENTS_TABLE,
+                    pa.schema([field]),
+                    read_version=read_version,
+                    metadata={OPERATION: ADD_COLUMN, "column": f"{name} {field.type}"},
+                )
             break
         except CommitConflictError:
             attempt += 1
             if attempt == _ATTEMPTS:
                 raise
-    # The tree files written from now on have its entries. Where a crash keeps their table from
-    # being told, only foreign readers of that table miss them.
-    delta_log.add_columns(
-        stream.path / TREE_TABLE, tree_schema(pa.schema([field])), read_version=None, metadata={}
-    )
+    # The tree files written from now on have its entries. Where a crash or a fault keeps their
+    # table from being told, only foreign readers of that table miss them; the column is there.
+    with suppress(StorageError), stream.held():
+        delta_log.add_columns(
+            stream.path / TREE_TABLE,
+            tree_schema(pa.schema([field])),
+            read_version=None,
+            metadata={},
+        )
     stream.refresh()
     return version
 
@@ -97,6 +105,7 @@ def _check_not_derived(stream: Stream, name: str) -> None:
             )
 
 
+@watched
 def add_derived(stream: Stream, names: Sequence[str]) -> tuple[str, ...]:
     """Declare derived attributes of a stream; no event is rewritten.
 

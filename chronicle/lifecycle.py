@@ -17,11 +17,12 @@ from chronicle.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
+from chronicle.folder_lock import locked_folder
 from chronicle.layout import DataFile
 from chronicle.rewrite import Rewrite, rewrite_files
 from chronicle.snapshot import Snapshot
 from chronicle.staging import open_staging
-from chronicle.store import Store, Stream
+from chronicle.store import Store, Stream, watched
 from chronicle.stream_folder import check_stream_name
 
 _ATTEMPTS_MAX = 20
@@ -45,6 +46,9 @@ class DeleteReport:
 
     version: int
     """Version of the events table without the events."""
+
+    fault: str | None = None
+    """What failed once the events were deleted."""
 
     def __str__(self) -> str:
         return (
@@ -122,8 +126,11 @@ def _move(store: Store, name: str, target: Path) -> None:
     """Move a stream's folder, which makes it known to nobody under its old name."""
     if name not in store.stream_names():
         raise StreamNotFoundError(name, candidates=store.stream_names())
+    folder = store.path / name
     try:
-        (store.path / name).rename(target)
+        # Who commits to it holds it in its place; who comes later finds it gone.
+        with locked_folder(folder, alone=True):
+            folder.rename(target)
         flush([store.path])
     except FileNotFoundError as error:
         raise StreamNotFoundError(name, candidates=store.stream_names()) from error
@@ -141,6 +148,7 @@ def _move(store: Store, name: str, target: Path) -> None:
         store.forget(name)
 
 
+@watched
 def delete_range(
     stream: Stream,
     start: int | None,
@@ -205,6 +213,7 @@ def _sum_of(first: DeleteReport, second: DeleteReport) -> DeleteReport:
         first.n_files_removed + second.n_files_removed,
         first.n_files_rewritten + second.n_files_rewritten,
         second.version,
+        second.fault or first.fault,
     )
 
 
@@ -259,7 +268,7 @@ def _delete(
             )
         _check_count(plan, written, stream)
         removed = tuple(file.name for file in (*plan.whole, *plan.partly))
-        version = commit_change(
+        committed = commit_change(
             stream,
             Change(tuple(written), removed),
             read_version=snapshot.version,
@@ -268,7 +277,9 @@ def _delete(
     except BaseException:
         remove_uncommitted(stream, written, since=snapshot.version)
         raise
-    return DeleteReport(plan.n_events, len(plan.whole), len(plan.partly), version)
+    return DeleteReport(
+        plan.n_events, len(plan.whole), len(plan.partly), committed.version, committed.fault
+    )
 
 
 def _check_count(plan: Deletion, written: list[WrittenFile], stream: Stream) -> None:

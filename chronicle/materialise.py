@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from chronicle.block_writer import write_ordered
-from chronicle.commit import MATERIALISE, OPERATION, commit_files
+from chronicle.commit import MATERIALISE, OPERATION, check_whole, commit_files
 from chronicle.derived import DerivedWriter
 from chronicle.disk import flush, unwritten
 from chronicle.errors import StreamExistsError
@@ -80,7 +80,8 @@ def materialise(
             n_events = sum(file.n_events for file in files)
             metadata = {OPERATION: MATERIALISE, "n_events": str(n_events)}
             version = target.snapshot().version
-            commit_files(target, files, read_version=version, metadata=metadata)
+            committed = commit_files(target, files, read_version=version, metadata=metadata)
+            check_whole(committed, store.path / name)
         place = store.path / name
         try:
             target.path.rename(place)

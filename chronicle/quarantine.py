@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from chronicle.delta_log import commit_changes, create_table, new_files
 from chronicle.disk import discard, flush, writing
+from chronicle.folder_lock import make_table_folder
 
 QUARANTINE_TABLE = "quarantine"
 """Delta table of a stream that holds the records put aside."""
@@ -61,7 +62,7 @@ class QuarantineWriter:
         """Append rows of the quarantine table."""
         with writing(self._path):
             if self._writer is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                make_table_folder(self._path.parent.parent, self._path.parent.name)
                 self._writer = pq.ParquetWriter(
                     self._path, QUARANTINE_SCHEMA, compression="zstd", write_page_checksum=True
                 )

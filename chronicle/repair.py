@@ -15,7 +15,7 @@ import pyarrow as pa
 from chronicle import config, delta_log
 from chronicle.arguments import check_type
 from chronicle.block_writer import EVENTS_TABLE
-from chronicle.check import COMMITTED, DECLARED, LEFTOVERS, LOGS, MARKER, check_stream
+from chronicle.check import COMMITTED, DECLARED, LEFTOVERS, LOGS, MARKER, check_stream, in_place
 from chronicle.check_events import SQUARES
 from chronicle.commit import OPERATION, complete_derived
 from chronicle.declared import add_declared
@@ -118,6 +118,18 @@ def repair_stream(
     """
     check_type(stream, Stream, Path)
     path = stream if isinstance(stream, Path) else stream.path
+    with in_place(path):
+        return _repair_stream(path, derived, derived_checks, leftover_age, deep=deep)
+
+
+def _repair_stream(
+    path: Path,
+    derived: DerivedWriter | None,
+    derived_checks: Sequence[DerivedCheck],
+    leftover_age: timedelta,
+    *,
+    deep: bool,
+) -> RepairReport:
     aside = put_aside_torn(path)
     hints = remove_stale_hints(path)
     findings = check_stream(path, deep=deep, derived_checks=derived_checks)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chronicle.disk import discard, writing
+from chronicle.folder_lock import make_table_folder
 from chronicle.leftovers import own_folders
 
 STAGING_PREFIX = ".ingest-"
@@ -112,7 +113,7 @@ def move_files(staged: Path, target: Path) -> list[Path]:
             if path.is_file():
                 place = target / path.relative_to(staged)
                 with writing(place):
-                    place.parent.mkdir(parents=True, exist_ok=True)
+                    make_table_folder(target, place.parent.relative_to(target).as_posix())
                     path.rename(place)
                 moved.append(place)
     except BaseException:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +32,13 @@ from chronicle.errors import (
     StoreNotFoundError,
     StreamExistsError,
     StreamNotFoundError,
+    StreamReplacedError,
     VacuumedVersionError,
     VersionNotFoundError,
     unread,
 )
 from chronicle.file_tree import FileTree
+from chronicle.folder_lock import locked_folder
 from chronicle.frames import to_table
 from chronicle.history import parse_version, version_at
 from chronicle.lineage import Lineage
@@ -49,6 +54,9 @@ from chronicle.tree_log import TreeLog
 if TYPE_CHECKING:
     from chronicle.append import AppendReport
     from chronicle.derived import DerivedWriter
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _OLD_SNAPSHOTS_MAX = 4
 """Snapshots of named versions, or of fewer files, kept beside the latest one."""
@@ -154,6 +162,8 @@ class Store:
     def stream(self, name: str) -> Stream:
         """Return a stream; the same object each time, so that its caches last.
 
+        One that was dropped and made again since is another stream, and another object.
+
         Raises
         ------
         StreamNotFoundError
@@ -161,12 +171,17 @@ class Store:
         """
         check_name(name, "stream")
         with self._lock:
-            if name in self._streams:
+            if name in self._streams and self._streams[name].is_in_place():
                 return self._streams[name]
             path = self.path / name
             if not is_stream_name(name) or not delta_log.table_exists(path / EVENTS_TABLE):
                 raise StreamNotFoundError(name, candidates=self.stream_names())
-            self._streams[name] = Stream(name, path)
+            try:
+                self._streams[name] = Stream(name, path)
+            except StorageError as error:
+                if delta_log.table_exists(path / EVENTS_TABLE):
+                    raise
+                raise StreamNotFoundError(name, candidates=self.stream_names()) from error
             return self._streams[name]
 
     def forget(self, name: str) -> None:
@@ -238,6 +253,7 @@ class Stream:
         self._tree_log = TreeLog(path / TREE_TABLE)
         self._declaration = FollowedDeclaration(path)
         events = self._events_log.state
+        self._identity = events.identity
         self.settings = StreamSettings.from_properties(events.properties)
         self.lineage = Lineage.from_properties(events.properties)
         if self.settings.format_version > config.FORMAT_VERSION:
@@ -321,6 +337,70 @@ class Stream:
         """Answer no more: the stream was dropped or renamed."""
         with self._lock:
             self._is_retired = True
+
+    def is_in_place(self) -> bool:
+        """Return whether the stream is still the one that its store has of this name.
+
+        What cannot be read for another reason is still in its place.
+        """
+        try:
+            self.refresh()
+        except (StreamNotFoundError, StreamReplacedError):
+            return False
+        except StorageError:
+            return True
+        return True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the stream in its place while the block runs: nobody drops or renames it.
+
+        Why: a commit is a file below the stream's path, and its number may fit a stream that was
+        made there anew. Blocks of several processes run side by side; who moves the folder waits.
+
+        Raises
+        ------
+        StreamNotFoundError
+            If it was dropped or renamed.
+        StreamReplacedError
+            If another one was made in its place.
+        """
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked_folder(self.path))
+            except FileNotFoundError as error:
+                raise self._missing() from error
+            self.refresh()
+            yield
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Have what fails in the block say that the stream is gone, where that is the reason.
+
+        Raises
+        ------
+        StreamNotFoundError
+            If it was dropped or renamed.
+        StreamReplacedError
+            If another one was made in its place.
+        """
+        try:
+            yield
+        except (StreamNotFoundError, StreamReplacedError):
+            raise
+        except (ChronicleError, OSError) as error:
+            try:
+                self.refresh()
+            except (StreamNotFoundError, StreamReplacedError) as gone:
+                raise gone from error
+            except (ChronicleError, OSError):
+                pass  # what is wrong with the store was said already
+            if isinstance(error, FileNotFoundError) and not isinstance(error, ChronicleError):
+                raise StorageError(
+                    f"'{error.filename}' is gone; another process removed it meanwhile, as who "
+                    "drops an index does; run it again"
+                ) from error
+            raise
 
     def refresh(self) -> int:
         """Take in what was committed since, by whomever; return the newest version.
@@ -406,10 +486,15 @@ class Stream:
     def _refresh(self) -> None:
         """Load what was committed since; drop the snapshots that it outdates."""
         if self._is_retired or not self.path.is_dir():
-            raise StreamNotFoundError(
-                self.name, candidates=open_store(self.path.parent).stream_names()
-            )
-        self._events_log.refresh()
+            raise self._missing()
+        try:
+            self._events_log.refresh()
+        except StorageError as error:
+            if not self.path.is_dir():
+                raise self._missing() from error
+            raise
+        if self._events_log.state.identity != self._identity:
+            raise StreamReplacedError(self.name)
         if self._events_log.state is not self._seen:
             self._take_schema(normalise_schema(self._events_log.state.schema))
             self._seen = self._events_log.state
@@ -422,6 +507,11 @@ class Stream:
             self._trees = {n: t for n, t in self._trees.items() if t.holds(derived)}
             self._latest = None
             self._old.clear()
+
+    def _missing(self) -> StreamNotFoundError:
+        return StreamNotFoundError(
+            self.name, candidates=open_store(self.path.parent).stream_names()
+        )
 
     def _take_declared(self) -> None:
         """Follow what is declared as far as it fits the columns; the rest is a fault."""
@@ -498,6 +588,19 @@ class Stream:
         if self._latest is None:  # its trees are wanted again as soon as it is
             names |= {file.name for file in self._events_log.state.files}
         self._trees = {name: tree for name, tree in self._trees.items() if name in names}
+
+
+def watched(
+    call: Callable[Concatenate[Stream, P], R],
+) -> Callable[Concatenate[Stream, P], R]:
+    """Have a function on a stream say that the stream is gone, see ``Stream.watched``."""
+
+    @wraps(call)
+    def watching(stream: Stream, /, *args: P.args, **options: P.kwargs) -> R:
+        with stream.watched():
+            return call(stream, *args, **options)
+
+    return watching
 
 
 def _stream_order(tree: FileTree) -> tuple[int, int, tuple[int, ...], str]:

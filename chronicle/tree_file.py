@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from chronicle.derived import DerivedFile
 from chronicle.disk import discard, writing
 from chronicle.errors import CorruptTreeError
+from chronicle.folder_lock import make_table_folder
 from chronicle.plain_pages import (
     CODEC,
     decimals_of,
@@ -138,7 +139,7 @@ def write_tree_file(
         entries = AttributeSummary.concat(build_levels(leaves, fan_out))
         for statistic, column in _to_columns(entries).items():
             columns[f"{attribute}__{statistic}"] = column
-    path = stream_dir / TREE_TABLE / data_file
+    path = make_table_folder(stream_dir, TREE_TABLE) / data_file
     _write_sealed(path, columns)
     return DerivedFile(TREE_TABLE, data_file, path.stat().st_size, sum(sizes))
 

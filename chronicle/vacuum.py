@@ -23,7 +23,7 @@ from chronicle.leftovers import find_links, is_own_file
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.size_text import megabytes
 from chronicle.staging import remove_abandoned
-from chronicle.store import Stream
+from chronicle.store import Stream, watched
 from chronicle.tree_file import TREE_TABLE
 
 _VACUUM = "vacuum"
@@ -122,6 +122,7 @@ def choose_garbage(
     return [file for file in on_disk if file.name not in kept and file.changed_ms <= cutoff_ms]
 
 
+@watched
 def vacuum(
     stream: Stream,
     *,
@@ -166,6 +167,7 @@ def vacuum(
         raise ValueError(f"retention is {retention}; give a time span of zero or more")
     cutoff = (now or dt.datetime.now(dt.UTC)) - retention
     plan = _plan(stream, derived, cutoff)
+    stream.refresh()  # nothing goes of another stream that was made in its place
     abandoned = remove_abandoned(stream.path.parent, dry_run=dry_run)
     if not dry_run:
         _carry_out(stream, plan)
@@ -215,13 +217,14 @@ def _carry_out(stream: Stream, plan: _Plan) -> None:
     """Take files out of their tables, then delete; a crash in between leaves them leftovers."""
     for change in plan.leave:
         if change.removed:
-            delta_log.commit_changes(
-                stream.path / change.table,
-                remove=change.removed,
-                read_version=None,
-                metadata={OPERATION: _VACUUM},
-                data_change=False,
-            )
+            with stream.held():
+                delta_log.commit_changes(
+                    stream.path / change.table,
+                    remove=change.removed,
+                    read_version=None,
+                    metadata={OPERATION: _VACUUM},
+                    data_change=False,
+                )
     for table, files in plan.delete.items():
         for file in files:
             path = stream.path / table / file.name

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from chronicle import delta_log
 from chronicle.arguments import check_name, check_names, check_type
-from chronicle.commit import OPERATION, commit_tidy
+from chronicle.commit import OPERATION, commit_tidy, make_tables
 from chronicle.declared import add_declared, drop_declared
 from chronicle.delta_log import new_files
 from chronicle.derived import DerivedChange, DerivedFile
@@ -19,7 +19,7 @@ from chronicle.evolve import add_derived
 from chronicle.jobs import Runner, run_locally
 from chronicle.leftovers import own_folders
 from chronicle.snapshot import Snapshot
-from chronicle.store import Stream
+from chronicle.store import Stream, watched
 from indexing.attributes import find_composite, names_attribute
 from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
 from indexing.errors import UnknownIndexError
@@ -99,6 +99,7 @@ class IndexDescription:
         return 1 - self.n_tail_events / self.n_events if self.n_events else 1.0
 
 
+@watched
 def create_index(
     stream: Stream,
     attributes: Sequence[str],
@@ -146,11 +147,9 @@ def create_index(
     names = _declare(stream, attributes)
     time, key = stream.settings.time, stream.settings.key
     writer = RunWriter(names, time, key=key, least_events=least_events)
-    created = {
-        table: delta_log.create_table(stream.path / table, schema, {})
-        for table, schema in writer.tables(stream.schema).items()
-    }
-    add_declared(stream.path, tables=list(created))
+    tables = writer.tables(stream.schema)
+    created = make_tables(stream, tables)
+    add_declared(stream.path, tables=list(tables))
     files = {file.name: file.n_events for file in stream.snapshot().files}
     listed = writer.listed(stream.path, files, deep=True)
     lacking = {
@@ -165,7 +164,7 @@ def create_index(
     return [
         IndexReport(
             attribute,
-            existed=not created[table],
+            existed=table not in created,
             n_files=len(written[table]),
             n_entries=sum(file.n_rows for file in written[table]),
             size_bytes=sum(file.size_bytes for file in written[table]),
@@ -226,15 +225,17 @@ def _write_runs(
 
 def _commit(stream: Stream, change: DerivedChange) -> None:
     if change.added or change.removed:
-        delta_log.commit_changes(
-            stream.path / change.table,
-            add=new_files((file.name, file.size_bytes, file.n_rows) for file in change.added),
-            remove=change.removed,
-            read_version=None,
-            metadata={OPERATION: CREATE_INDEX},
-        )
+        with stream.held():
+            delta_log.commit_changes(
+                stream.path / change.table,
+                add=new_files((file.name, file.size_bytes, file.n_rows) for file in change.added),
+                remove=change.removed,
+                read_version=None,
+                metadata={OPERATION: CREATE_INDEX},
+            )
 
 
+@watched
 def drop_index(stream: Stream, attribute: str) -> int:
     """Drop the index of an attribute, whatever state it is in.
 
@@ -305,6 +306,7 @@ def list_indexes(snapshot: Snapshot) -> list[IndexDescription]:
     return descriptions
 
 
+@watched
 def compact_index(
     stream: Stream,
     attribute: str | None = None,

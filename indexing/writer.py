@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from chronicle.derived import DerivedChange, DerivedFile
 from chronicle.disk import discard, writing
+from chronicle.folder_lock import make_table_folder
 from indexing.attributes import indexed_field, keys_of, with_derived
 from indexing.compaction import merge_indexes
 from indexing.config import FENCE_ENTRIES
@@ -242,7 +243,7 @@ class RunWriter:
         cover = CoveredFile(shared.data_file, events.num_rows, len(entries.t))
 
         def write() -> int:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_table_folder(stream_dir, index_table(attribute))
             write_entries(path, entries, cover, layout)
             return path.stat().st_size
 

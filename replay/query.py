@@ -89,11 +89,12 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
         catalog = open_catalog(source, sql, as_of)
         while True:
             try:
-                run = open_run(catalog, asked)
-                check_limits()
-                if run.create is not None:
-                    return create_stream(catalog, run, run.create, asked)
-                return run.result()
+                with catalog.watched():
+                    run = open_run(catalog, asked)
+                    check_limits()
+                    if run.create is not None:
+                        return create_stream(catalog, run, run.create, asked)
+                    return run.result()
             except CorruptBlockError as error:
                 assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
                 catalog.leave_out(error, may_skip=skip_damaged)
@@ -182,7 +183,8 @@ def answer_in_pieces(
 def _told_of_vacuum(tables: Iterator[pa.Table], catalog: Catalog) -> Iterator[pa.Table]:
     """Yield tables; a file that was vacuumed while it was read is called that."""
     try:
-        yield from tables
+        with catalog.watched():
+            yield from tables
     except CorruptBlockError as error:
         if isinstance(catalog, StoreCatalog):
             catalog.leave_out(error, may_skip=False)
@@ -230,8 +232,10 @@ def explain(
     Parameters, plans and errors are those of :func:`query`.
     """
     asked = Asked(sql, params or {}, plan, perf_counter())
-    run = open_run(open_catalog(store, sql, as_of), asked)
-    return Explanation(run.plan_of_store, run.tell())
+    catalog = open_catalog(store, sql, as_of)
+    with catalog.watched():
+        run = open_run(catalog, asked)
+        return Explanation(run.plan_of_store, run.tell())
 
 
 def clear_caches() -> None:

@@ -2,6 +2,7 @@
 
 from chronicle.delta_log.files import (
     APPLICATION_ID,
+    commit_stamp,
     table_exists,
     version_exists_after,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "add_columns",
     "changes_since",
     "commit_changes",
+    "commit_stamp",
     "commits",
     "create_table",
     "live_files",

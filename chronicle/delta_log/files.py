@@ -18,6 +18,9 @@ version, the second fails even if its writer retries."""
 
 LOG_FOLDER = "_delta_log"
 
+Stamp = tuple[int, int, int]
+"""Inode, size and time of change of a commit file."""
+
 _DEBUG_PRINT = re.compile(r":? [A-Z]\w+ \{")
 """Where delta-rs begins to print its own state, a page of it."""
 
@@ -106,6 +109,19 @@ def has_commit(path: Path | str, version: int) -> bool:
             raise missed from error
         return False
     return True
+
+
+def commit_stamp(path: Path | str, version: int) -> Stamp | None:
+    """Return what tells the commit file of a version from any other; None if it is gone.
+
+    Why: a table that was dropped and made again can have the same number of versions. One
+    ``stat``.
+    """
+    try:
+        found = os.stat(f"{path}/{LOG_FOLDER}/{version:020d}.json")  # noqa: PTH116 - hot path
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def commit_path(path: Path, version: int) -> Path:

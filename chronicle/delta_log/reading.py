@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,10 +13,12 @@ import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from chronicle.delta_log.commit_marks import MARKS, check_commits
 from chronicle.delta_log.files import (
     APPLICATION_ID,
-    LOG_FOLDER,
+    Stamp,
     commit_path,
+    commit_stamp,
     open_table,
     version_exists_after,
 )
@@ -80,6 +81,12 @@ class TableState:
     statistics: pa.Table
     """What the commits say of the files: ``path``, and structs ``min`` and ``max`` by column."""
 
+    identity: str
+    """Delta's id of the table: a table made again at the same place has another one."""
+
+    stamp: Stamp | None
+    """Of the commit file of this version, see ``commit_stamp``."""
+
 
 def load_table(path: Path, version: int | None = None) -> TableState:
     """Read one version of a table from its log, the latest if none is named.
@@ -89,39 +96,71 @@ def load_table(path: Path, version: int | None = None) -> TableState:
     StorageError
         If there is no such table or version, or the log is damaged.
     """
-    table = open_table(path, version)
-    _check_commits(path, table.version())
-    return _to_state(table)
+    return _open(path, version)[1]
 
 
 class FollowedTable:
     """The newest version of a table, kept open: only commits made since are read again.
 
+    A table that was dropped and made again is followed too; its ``state.identity`` differs.
     Not thread-safe. Raises StorageError as ``load_table`` does.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._table = open_table(path, None)
-        _check_commits(path, self._table.version())
-        self.state = _to_state(self._table)
+        self._table, self.state = _open(path, None)
 
     def refresh(self) -> bool:
-        """Take in what was committed since; return whether anything was. One ``stat`` if not."""
-        if not version_exists_after(self._path, self.state.version):
+        """Take in what was committed since; return whether anything was. Two ``stat`` if not."""
+        stamp, after = self.state.stamp, self.state.version
+        is_same = stamp is not None and stamp == commit_stamp(self._path, after)
+        if is_same and not version_exists_after(self._path, after):
             return False
+        if is_same:
+            try:
+                self._table.update_incremental()
+                # Still the same after reading: no commit of another table was taken for one of it.
+                is_same = stamp == commit_stamp(self._path, after)
+            except (DeltaError, OSError, ValueError):
+                is_same = False
         try:
-            self._table.update_incremental()
-        except (DeltaError, OSError, ValueError):
-            self._table = open_table(self._path, None)
-        try:
-            _check_commits(self._path, self._table.version())
+            if is_same:
+                self.state = _checked_state(self._path, self._table, after=after)
+            else:
+                self._table, self.state = _open(self._path, None)
         except StorageError:
-            # What was read of the empty commit must not stay once the commit is restored.
-            self._table = open_table(self._path, self.state.version)
+            # What was read of a damaged commit must not stay once the commit is restored.
+            self.state = replace(self.state, stamp=None)
             raise
-        self.state = _to_state(self._table)
         return True
+
+
+def _open(path: Path, version: int | None) -> tuple[deltalake.DeltaTable, TableState]:
+    table = open_table(path, version)
+    try:
+        return table, _checked_state(path, table, after=-1)
+    except StorageError:
+        again = open_table(path, version)
+        if again.metadata().id == table.metadata().id:
+            raise
+        # It was dropped and made again in between, and the commits read were those of the new one.
+        return again, _checked_state(path, again, after=-1)
+
+
+def _checked_state(path: Path, table: deltalake.DeltaTable, *, after: int) -> TableState:
+    """Return the state of a table whose commits after a version say what they must."""
+    state = _to_state(table)
+    marks = check_commits(path, state.version, identity=state.identity, after=after)
+    counts = [file.n_rows for file in state.files]
+    if marks.n_rows is not None and None not in counts:
+        found = sum(count for count in counts if count is not None)
+        if found != marks.n_rows:
+            raise StorageError(
+                f"commit '{commit_path(path, state.version)}' says that its table has "
+                f"{marks.n_rows:,} rows, and the log lists files of {found:,}: the text of a "
+                "commit was overwritten; restore the log from a copy"
+            )
+    return replace(state, stamp=marks.stamp)
 
 
 def _to_state(table: deltalake.DeltaTable) -> TableState:
@@ -142,35 +181,9 @@ def _to_state(table: deltalake.DeltaTable) -> TableState:
             for name, size, count in zip(names, sizes, counts, strict=True)
         ),
         statistics=actions,
+        identity=str(table.metadata().id),
+        stamp=None,
     )
-
-
-def _check_commits(path: Path, version: int) -> None:
-    """Refuse commits of no content, as a crash of the machine can leave them.
-
-    Delta takes such a commit for one that changed nothing, and its events would be gone unseen.
-    Only the commits that ``version`` is made of are looked at: those after its checkpoint.
-    """
-    try:
-        names = os.listdir(path / LOG_FOLDER)  # noqa: PTH208
-    except OSError as error:
-        raise unread(path / LOG_FOLDER, error) or StorageError(
-            f"no Delta table at '{path}' any more; was it dropped?"
-        ) from error
-    stems = [name.split(".checkpoint.") for name in names]
-    checkpoints = [int(stem[0]) for stem in stems if len(stem) == 2 and stem[0].isdigit()]
-    first = max((found for found in checkpoints if found <= version), default=-1) + 1
-    for commit in (commit_path(path, found) for found in range(first, version + 1)):
-        try:
-            is_empty = commit.stat().st_size == 0 or not commit.is_file()
-        except FileNotFoundError:
-            continue  # cleaned up meanwhile
-        except OSError as error:
-            raise unread(commit, error) or StorageError(
-                f"commit '{commit}' cannot be read ({reason_of(error)}); restore it from a copy"
-            ) from error
-        if is_empty:
-            raise StorageError(f"commit '{commit}' is empty; {torn_remedy(commit)}")
 
 
 def live_files(path: Path, version: int | None = None) -> tuple[LiveFile, ...]:
@@ -203,7 +216,7 @@ def commits(path: Path) -> list[Commit]:
             metadata={
                 name: value
                 for name, value in entry.items()
-                if isinstance(value, str) and name not in _COMMIT_INFO
+                if isinstance(value, str) and name not in _COMMIT_INFO and name not in MARKS
             },
         )
         for entry in _history(path)

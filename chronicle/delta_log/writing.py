@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
+from chronicle.delta_log.commit_marks import COMMIT, own_marks, read_marks
 from chronicle.delta_log.files import (
     APPLICATION_ID,
     LOG_FOLDER,
@@ -167,7 +168,9 @@ def commit_changes(
     sizes = _sizes_to_remove(table, remove, path, strict=read_version is not None)
     if not add and not sizes and read_version is None:
         return table.version()
-    properties = _properties(metadata, read_version, transactions or {})
+    name = uuid.uuid4().hex
+    marks = _marks(table, add, sizes) | {COMMIT: name} if read_version is not None else {}
+    properties = _properties({**metadata, **marks}, read_version, transactions or {})
     now_ms = clock.time_ns() // 1_000_000
     actions: list[Any] = [_to_action(path, file, data_change=data_change) for file in add]
     actions += [
@@ -184,8 +187,35 @@ def commit_changes(
             post_commithook_properties=_NOTHING_AFTERWARDS,
         )
     except (DeltaError, OSError) as error:
+        if read_version is not None and _has_landed(path, read_version + 1, name):
+            return _after_commit(path, table.version(), read_version)
         raise _commit_error(path, read_version, table.version(), error) from error
     return _after_commit(path, table.version(), read_version)
+
+
+def _marks(
+    table: deltalake.DeltaTable, add: Sequence[NewFile], removed: Mapping[str, int]
+) -> dict[str, str]:
+    """Return what a commit says of its table, by which one that is overwritten is known."""
+    actions = pa.table(table.get_add_actions())
+    counts = [None] * actions.num_rows
+    if "num_records" in actions.column_names:
+        counts = actions.column("num_records").to_pylist()
+    names = actions.column("path").to_pylist()
+    gone = {*removed, *(file.name for file in add)}  # a file that is listed anew counts once
+    kept = [count for name, count in zip(names, counts, strict=True) if name not in gone]
+    known = [int(file.statistics["numRecords"]) for file in add if "numRecords" in file.statistics]
+    n_added = sum(known) if len(known) == len(add) else None
+    return own_marks(str(table.metadata().id), kept, n_added)
+
+
+def _has_landed(path: Path, version: int, name: str) -> bool:
+    """Return whether the commit of a version is the one of this name."""
+    try:
+        marks = read_marks(commit_path(path, version))
+    except StorageError:
+        return False
+    return marks is not None and marks.name == name
 
 
 def add_columns(
@@ -202,14 +232,18 @@ def add_columns(
     new = [field for field in fields if read_version is not None or field.name not in known]
     if not new:
         return table.version()
+    name = uuid.uuid4().hex
+    marks = _marks(table, (), {}) | {COMMIT: name} if read_version is not None else {}
     flush_commits(path, table.version(), table.version())
     try:
         table.alter.add_columns(
             new,
-            commit_properties=_properties(metadata, read_version, {}),
+            commit_properties=_properties({**metadata, **marks}, read_version, {}),
             post_commithook_properties=_NOTHING_AFTERWARDS,
         )
     except (DeltaError, OSError) as error:
+        if read_version is not None and _has_landed(path, read_version + 1, name):
+            return _after_commit(path, table.version(), read_version)
         raise _commit_error(path, read_version, table.version(), error) from error
     return _after_commit(path, table.version(), read_version)
 
@@ -305,6 +339,12 @@ def _sizes_to_remove(
 
 
 def _to_action(path: Path, file: NewFile, *, data_change: bool) -> AddAction:
-    modified_ms = (path / file.name).stat().st_mtime_ns // 1_000_000
+    try:
+        modified_ms = (path / file.name).stat().st_mtime_ns // 1_000_000
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"file '{path / file.name}' is gone before it was committed; was its stream or index "
+            "dropped meanwhile? Run it again"
+        ) from error
     statistics = json.dumps(dict(file.statistics))
     return AddAction(file.name, file.size_bytes, {}, modified_ms, data_change, statistics)

@@ -312,6 +312,7 @@ class _Batches:
             n_skipped=sum(one.n_skipped for one in self.outcomes),
             seconds=seconds,
             log_file=log_file,
+            fault=next((one.fault for one in reversed(self.outcomes) if one.fault), None),
         )
 
 

@@ -7,16 +7,17 @@ import time as clock
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile
-from chronicle.commit import INGEST, OPERATION, Change, complete_derived
+from chronicle.commit import INGEST, OPERATION, Change, Committed, complete_derived
 from chronicle.compaction import tidy_after
-from chronicle.errors import CommitConflictError
+from chronicle.disk_errors import reason_of
+from chronicle.errors import ChronicleError, CommitConflictError
 from chronicle.ingest.checks import check_complete, check_survey
 from chronicle.ingest.column_choice import inspect_sources, with_quotes_closed
 from chronicle.ingest.jobs import spark_runner
@@ -140,6 +141,9 @@ class Outcome:
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Records in quarantine by reason, the most frequent first."""
 
+    fault: str | None = None
+    """What failed once the events were in the stream."""
+
     def to_report(self, request: Request, *, seconds: float, log_file: Path | None) -> IngestReport:
         """Return what is told to whoever asked."""
         return IngestReport(
@@ -155,6 +159,7 @@ class Outcome:
             n_rewritten=self.n_rewritten,
             n_skipped=self.n_skipped,
             reasons=self.reasons,
+            fault=self.fault,
         )
 
 
@@ -181,8 +186,7 @@ def take(
                 raise
             request.progress(f"beginning anew: {error}")
             continue
-        _tidy(job)
-        return outcome
+        return outcome if outcome.fault else replace(outcome, fault=_tidy(job))
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -200,12 +204,14 @@ def _skip(job: Job) -> Outcome:
     return Outcome(job.version, n_skipped=job.n_skipped)
 
 
-def _tidy(job: Job) -> None:
-    """Keep the number of small files in check; never fails."""
-    stream = job.request.store.stream(job.request.stream_name)
-    report = tidy_after(stream, to_writer(job.request, job.settings, job.attributes))
-    if report is not None and report.fault:
-        job.request.progress(f"small files were left as they are: {report.fault}")
+def _tidy(job: Job) -> str | None:
+    """Keep the number of small files in check; return what failed. The events are in."""
+    try:
+        stream = job.request.store.stream(job.request.stream_name)
+        report = tidy_after(stream, to_writer(job.request, job.settings, job.attributes))
+    except ChronicleError as error:
+        return f"small files were left as they are ({reason_of(error)})"
+    return None if report is None else report.fault
 
 
 def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> Outcome:
@@ -246,12 +252,13 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
         version = publish_first(
             target, place, change, outputs.quarantine, metadata=metadata, transactions=transactions
         )
+        committed = Committed(version)
     else:
-        version = publish_append(
+        committed = publish_append(
             stream, stream_dir, change, outputs.quarantine,
             read_version=job.version, metadata=metadata, transactions=transactions,
         )  # fmt: skip
-    return _to_outcome(job, outputs, late, version, in_order=task.parts is not None)
+    return _to_outcome(job, outputs, late, committed, in_order=task.parts is not None)
 
 
 def _write(job: Job, reading: Reading, survey: Survey, task: WriteTask) -> TaskOutputs:
@@ -309,14 +316,15 @@ def _to_commit(
 
 
 def _to_outcome(
-    job: Job, outputs: TaskOutputs, late: _Merged, version: int, *, in_order: bool
+    job: Job, outputs: TaskOutputs, late: _Merged, committed: Committed, *, in_order: bool
 ) -> Outcome:
     reasons: Counter[str] = Counter()
     for file in outputs.quarantine:
         reasons.update(file.reasons)
     n_late = sum(file.n_events for file in outputs.late)
     return Outcome(
-        version=version,
+        version=committed.version,
+        fault=committed.fault,
         in_order=in_order,
         n_events=sum(file.n_events for file in outputs.files) + n_late,
         n_late=n_late,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chronicle.commit import Change, commit_change, has_landed
+from chronicle.commit import Change, Committed, check_whole, commit_change, has_landed
 from chronicle.disk import discard, flush, unwritten
 from chronicle.errors import CommitConflictError
 from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
@@ -33,17 +33,20 @@ def publish_first(
     ------
     CommitConflictError
         If another process created a stream of that name meanwhile.
+    StorageError
+        If anything of it cannot be committed; nobody sees the stream then.
     """
     commit_quarantine(staged.path, quarantine)
-    version = commit_change(
+    committed = commit_change(
         staged,
         change,
         read_version=staged.snapshot().version,
         metadata=metadata,
         transactions=transactions,
     )
+    check_whole(committed, place)
     move_stream(staged.path, place)
-    return version
+    return committed.version
 
 
 def publish_append(
@@ -55,13 +58,8 @@ def publish_append(
     read_version: int,
     metadata: Mapping[str, str],
     transactions: Mapping[str, int],
-) -> int:
+) -> Committed:
     """Move files into an existing stream and commit them; takes them out again on failure.
-
-    Returns
-    -------
-    int
-        Version of the events table that holds the events.
 
     Raises
     ------
@@ -70,7 +68,8 @@ def publish_append(
     """
     moved = move_files(staged_files, stream.path)
     try:
-        commit_quarantine(stream.path, quarantine)
+        with stream.held():
+            commit_quarantine(stream.path, quarantine)
         return commit_change(
             stream,
             change,

@@ -93,6 +93,9 @@ class IngestReport:
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Records in quarantine by reason."""
 
+    fault: str | None = None
+    """What failed once the events were in the stream; they are, and must not be ingested again."""
+
     def __str__(self) -> str:
         lines = [f"stream '{self.stream}': {self._added()}, version {self.version}"]
         lines.append(f"store: {self.store_path}")
@@ -135,6 +138,9 @@ class FollowReport:
     seconds: float
     log_file: Path | None
     """The file that was named for what Spark says; None if none was."""
+
+    fault: str | None = None
+    """What failed last once events were in the stream; they are."""
 
     def __str__(self) -> str:
         batches = "batch" if self.n_batches == 1 else "batches"

@@ -28,6 +28,12 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def warn(fault: str | None) -> None:
+    """Write a warning to stderr about what failed once the events were in; None is none."""
+    if fault is not None:
+        say(f"warning: the events are in the stream, do not add them again; {fault}")
+
+
 def own_name() -> str:
     """Return what the user typed to get here, for commands to try next."""
     typed = Path(sys.argv[0])

@@ -17,7 +17,7 @@ from replay.console.options import (
     lateness,
     names,
 )
-from replay.console.show import say
+from replay.console.show import say, warn
 from replay.console.startup import keep_heavy_libraries_out
 
 
@@ -92,7 +92,9 @@ def ingest(
         if late_by is not None or once or idle_seconds is not None:
             raise typer.BadParameter("--lateness, --once and --idle-seconds go with --follow")
         with open_or_create(store) as opened:
-            say(str(run(opened, stream, sources, options, derived=RunWriter, progress=say)))
+            ingested = run(opened, stream, sources, options, derived=RunWriter, progress=say)
+            say(str(ingested))
+            warn(ingested.fault)
         return
     if len(sources) != 1:
         raise typer.BadParameter("name one folder to follow")
@@ -110,6 +112,7 @@ def ingest(
             progress=say,
         )
         say(str(report))
+        warn(report.fault)
 
 
 def append(
@@ -168,3 +171,4 @@ def append(
             stdin=sys.stdin.buffer,
         )
         say(str(report))
+        warn(None if report.appended is None else report.appended.fault)

@@ -66,6 +66,8 @@ def compact(
             opened, derived=writer_for(opened), full=full, runner=lent, progress=say
         )
         say(str(report))
+        if report.fault is not None:
+            say(f"warning: {report.fault}")
         for index in compact_index(opened, full=True, runner=lent) if full else ():
             say(f"index '{index.attribute}': {_runs(index.n_runs_before, index.n_runs_after)}")
 
@@ -175,6 +177,8 @@ def delete(
     confirm(f"Delete {n_events:,} events of stream '{stream}'?", yes=yes)
     report = delete_range(opened, first, end, derived=writer_for(opened), progress=say)
     say(str(report))
+    if report.fault is not None:
+        say(f"warning: {report.fault}")
 
 
 def add_column(

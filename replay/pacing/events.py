@@ -92,6 +92,7 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     snapshot = opened.snapshot(version)
     source = EventRange(
         store,
+        opened,
         stream,
         snapshot.settings.time,
         snapshot.schema,

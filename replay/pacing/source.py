@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from chronicle import Store
+from chronicle import Store, Stream
 from chronicle.time import TimeType, time_type, to_int64
 from replay.query import batches
 from replay.running.arguments import Moment, to_internal
@@ -25,6 +25,7 @@ class EventRange:
     """The events of a stream that satisfy a condition, readable from any time on."""
 
     store: Store
+    opened: Stream
     stream: str
     time: str
     """Name of the time column, which is always read."""
@@ -70,6 +71,7 @@ class EventRange:
         if stop is not None:
             params[_TO] = self.to_moment(stop)
         sql = self.sql(start, stop)
+        self.opened.refresh()  # a version of the stream that was asked for, not of a newer one
         return iter(batches(self.store, sql, params=params, as_of=self.version))
 
     def times(self, events: pa.Table) -> npt.NDArray[np.int64]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
-from chronicle import Snapshot, Store
+from chronicle import Snapshot, Store, Stream
 from chronicle.errors import CorruptBlockError, StreamNotFoundError
 from chronicle.history import parse_version
 from chronicle.lost import check_not_vacuumed, lost_file
@@ -40,6 +41,10 @@ class Catalog(Protocol):
         """What was left out."""
         ...
 
+    def watched(self) -> AbstractContextManager[object]:
+        """Have what fails in the block say that a stream is gone, where that is the reason."""
+        ...
+
 
 @dataclass(slots=True)
 class StoreCatalog:
@@ -49,13 +54,17 @@ class StoreCatalog:
     ----------
     store
         The store.
+    streams
+        Those the query reads, by name, as they were opened: what is made anew under a name while
+        the query runs is another stream.
     versions
-        Number of the version of each stream the query reads.
+        Number of the version of each of them.
     lost
         By stream, the data files to leave out and the sentence on each.
     """
 
     store: Store
+    streams: Mapping[str, Stream]
     versions: Mapping[str, int]
     lost: dict[str, dict[str, str]] = field(default_factory=dict)
     _opened: dict[tuple[str, frozenset[str]], Snapshot] = field(default_factory=dict, init=False)
@@ -76,7 +85,9 @@ class StoreCatalog:
         without = frozenset(self.lost.get(name, ()))
         opened = self._opened.get((name, without))
         if opened is None:
-            opened = self.store.stream(name).snapshot(self.versions.get(name), without=without)
+            if name not in self.streams:
+                raise StreamNotFoundError(name, candidates=self.store.stream_names())
+            opened = self.streams[name].snapshot(self.versions[name], without=without)
             self._opened[name, without] = opened
         return opened
 
@@ -89,11 +100,20 @@ class StoreCatalog:
         """One sentence on each file left out."""
         return tuple(text for files in self.lost.values() for text in files.values())
 
+    def watched(self) -> AbstractContextManager[object]:
+        """Have what fails in the block say that a stream is gone, see ``Stream.watched``."""
+        stack = ExitStack()
+        for stream in self.streams.values():
+            stack.enter_context(stream.watched())
+        return stack
+
     def leave_out(self, error: CorruptBlockError, *, may_skip: bool) -> None:
         """Leave out the file an error is about from here on, or raise the error.
 
         Raises
         ------
+        StreamNotFoundError, StreamReplacedError
+            If the stream was dropped or renamed while it was read.
         VacuumedVersionError
             If the file was vacuumed while it was read.
         CorruptBlockError
@@ -104,7 +124,8 @@ class StoreCatalog:
         name = next(streams, None)
         if name is None:
             raise error
-        stream, version = self.store.stream(name), self.versions[name]
+        stream, version = self.streams[name], self.versions[name]
+        stream.refresh()
         check_not_vacuumed(stream, version, error)
         files = self.lost.setdefault(name, {})
         if not may_skip or path.name in files:
@@ -130,7 +151,10 @@ def catalog_of_store(
             f"as_of={version} names the version of one stream, and the query reads "
             f"{', '.join(streams)}; give a time instead"
         )
-    return StoreCatalog(store, {name: store.stream(name).version_of(version) for name in streams})
+    opened = {name: store.stream(name) for name in streams}
+    return StoreCatalog(
+        store, opened, {name: stream.version_of(version) for name, stream in opened.items()}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +163,10 @@ class TableCatalog:
 
     tables: Mapping[str, pa.Table]
     warnings: tuple[str, ...] = ()
+
+    def watched(self) -> AbstractContextManager[object]:
+        """Watch nothing: a table in memory does not go."""
+        return nullcontext()
 
     def describe(self, name: str) -> Described:
         """Return columns of a table; nothing names its time column.

@@ -96,7 +96,7 @@ def append(
         ordinal_prefix=f"{stream.next_generation():06d}-000000",
         **kwargs,
     )
-    return commit_files(stream, written, read_version=read_version, metadata={})
+    return commit_files(stream, written, read_version=read_version, metadata={}).version
 
 
 def make_stream(

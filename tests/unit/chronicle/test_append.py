@@ -192,7 +192,7 @@ def test_files_that_landed_and_were_replaced_at_once_are_not_removed(
     commit = append_module.commit_change
 
     def landed_and_replaced(*args: object, **kwargs: object) -> None:
-        version = commit(*args, **kwargs)
+        version = commit(*args, **kwargs).version
         compact_events(stream, derived=None, full=True)
         raise OSError(f"no space to note version {version}")
 

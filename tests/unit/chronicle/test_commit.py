@@ -246,11 +246,11 @@ def test_completing_names_a_damaged_data_file(tmp_path: Path):
 def test_metadata_rides_in_the_commit(tmp_path: Path):
     stream = _stream(tmp_path)
     files = _write(stream, _ticks(20, 30))
-    version = commit_files(
+    committed = commit_files(
         stream, files, read_version=stream.snapshot().version, metadata={"sources": "a.csv"}
     )
     newest = delta_log.commits(stream.path / "events")[0]
-    assert (newest.version, newest.metadata["sources"]) == (version, "a.csv")
+    assert (newest.version, newest.metadata["sources"]) == (committed.version, "a.csv")
 
 
 def test_settings_live_in_the_table_properties(tmp_path: Path):

@@ -157,4 +157,4 @@ def append_between(stream: Stream) -> int:
         ordinal_prefix="000001-000000",
     )
     metadata = {OPERATION: APPEND}
-    return commit_change(stream, Change(tuple(files)), read_version=1, metadata=metadata)
+    return commit_change(stream, Change(tuple(files)), read_version=1, metadata=metadata).version

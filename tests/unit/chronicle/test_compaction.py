@@ -155,7 +155,7 @@ def test_runs_are_written_with_the_new_files_and_tidied(tmp_path: Path):
     assert str(report) == "6 files are 3 now, 48 events rewritten\n3 runs are 1 now"
 
 
-class _KilledError(Exception):
+class _KilledError(BaseException):
     pass
 
 
@@ -308,7 +308,6 @@ def test_tidy_after_reports_a_fault_instead_of_raising(tmp_path: Path):
     report = tidy_after(stream, None)
     assert report is not None
     assert broken.name in str(report.fault)
-    assert str(report).splitlines()[1] == f"stopped early: {report.fault}"
     with pytest.raises(CorruptBlockError):
         compact_events(stream, derived=None)
 

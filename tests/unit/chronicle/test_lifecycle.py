@@ -274,7 +274,7 @@ def test_deleted_events_are_on_disk_until_vacuum(tmp_path: Path):
     assert [t for t, _ in _rows(stream)] == list(range(9, 16))
 
 
-class _KilledError(Exception):
+class _KilledError(BaseException):
     pass
 
 

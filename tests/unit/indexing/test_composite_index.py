@@ -184,6 +184,7 @@ def test_check_compares_its_entries_with_the_events(stream: Stream) -> None:
     beats = [{8: 9, 9: 8}.get(beat, beat) for beat in EVENTS.column("beat").to_pylist()]
     other = EVENTS.set_column(3, "beat", pa.array(beats, pa.int32()))
     writer = RunWriter((NAME,), "t", key="k")
+    (stream.path / "other").mkdir()
     [wrong] = writer.write(stream.path / "other", file.name, other, other["t"], [2, 2, 2, 2])
     (stream.path / "other" / wrong.table / wrong.name).replace(
         stream.path / "index" / NAME / file.name

@@ -223,6 +223,7 @@ def test_many_objects_make_no_more_files(tmp_path: Path) -> None:
     assert found.objects is not None
     assert found.objects.to_pylist() == found.position.tolist()
     # A number below 20,000 takes at most 16 bits as a difference to the one before.
+    (tmp_path / "plain").mkdir()
     write_runs(tmp_path / "plain", pieces, ("x",), fence_entries=4096)
     [plain] = (tmp_path / "plain" / "index" / "x").iterdir()
     assert run.stat().st_size - plain.stat().st_size < 2.1 * n + 4_000

@@ -353,7 +353,7 @@ def test_a_timeline_far_from_zero_is_exact_to_the_unit() -> None:
 def test_the_range_is_written_as_a_query_whatever_its_names() -> None:
     schema = pa.schema({"t": pa.timestamp("us", "UTC"), "x": pa.int64()})
     source = EventRange(
-        None, 'a"b', "t", schema, columns=("x",),
+        None, None, 'a"b', "t", schema, columns=("x",),
         where="x > 1 -- not too small", params={}, version=0,
     )  # fmt: skip
     assert source.sql(1, None) == (
