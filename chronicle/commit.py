@@ -115,12 +115,13 @@ def commit_change(
     version = commit_events(
         stream, change, read_version=read_version, metadata=metadata, transactions=transactions
     )
-    try:
-        commit_tree(stream, change.added)
-        commit_derived(stream, change.added)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the events are in
-        return Committed(version, derived_fault(error))
-    return Committed(version)
+    fault = None
+    for commit in (commit_tree, commit_derived):
+        try:
+            commit(stream, change.added)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the events are in
+            fault = fault or derived_fault(error)
+    return Committed(version, fault)
 
 
 def check_whole(committed: Committed, place: Path) -> None:
@@ -140,7 +141,7 @@ def check_whole(committed: Committed, place: Path) -> None:
 def derived_fault(error: Exception) -> str:
     """Return a sentence on what is derived and was not committed with its events. Pure."""
     return (
-        f"tree or index entries of these events are missing ({reason_of(error)}); answers stay "
+        f"tree or index entries of these events may be missing ({reason_of(error)}); answers stay "
         "right without them, 'chronicle repair' writes them"
     )
 

@@ -186,9 +186,11 @@ def commit_changes(
             commit_properties=properties,
             post_commithook_properties=_NOTHING_AFTERWARDS,
         )
-    except (DeltaError, OSError) as error:
+    except Exception as error:
         if read_version is not None and _has_landed(path, read_version + 1, name):
             return _after_commit(path, table.version(), read_version)
+        if not isinstance(error, DeltaError | OSError):
+            raise
         raise _commit_error(path, read_version, table.version(), error) from error
     return _after_commit(path, table.version(), read_version)
 
@@ -241,9 +243,11 @@ def add_columns(
             commit_properties=_properties({**metadata, **marks}, read_version, {}),
             post_commithook_properties=_NOTHING_AFTERWARDS,
         )
-    except (DeltaError, OSError) as error:
+    except Exception as error:
         if read_version is not None and _has_landed(path, read_version + 1, name):
             return _after_commit(path, table.version(), read_version)
+        if not isinstance(error, DeltaError | OSError):
+            raise
         raise _commit_error(path, read_version, table.version(), error) from error
     return _after_commit(path, table.version(), read_version)
 
