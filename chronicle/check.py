@@ -40,7 +40,7 @@ from chronicle.errors import (
     UnreadFileError,
 )
 from chronicle.finding import CheckedEvents, DerivedCheck, Finding, Findings, faults_of
-from chronicle.leftovers import foreign_files, unknown_files
+from chronicle.leftovers import foreign_files, is_draft, unknown_files
 from chronicle.log_audit import LogAudit, LogFault, audit_log
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.schema import check_settings, normalise_schema
@@ -154,13 +154,11 @@ def in_place(path: Path) -> Iterator[Callable[[], None]]:
     identity = _identity(path)
 
     def check() -> None:
-        if identity is None:
-            return
-        if not delta_log.table_exists(path / EVENTS_TABLE):
-            if not path.is_dir():
-                names = open_store(path.parent).stream_names()
-                raise StreamNotFoundError(path.name, candidates=names)
-        elif _identity(path) not in (None, identity):
+        if not path.is_dir():
+            names = open_store(path.parent).stream_names()
+            raise StreamNotFoundError(path.name, candidates=names)
+        now = _identity(path)
+        if now is not None and now != identity:
             raise StreamReplacedError(path.name)
 
     try:
@@ -241,7 +239,8 @@ def _check_logs(path: Path, findings: Findings) -> _Logs:
             continue
         if _is_unmade(path, table):
             what = "it has no commit: an operation that was killed or is at work makes this table"
-            findings.warn(LEFTOVERS, path / table, what, "run that operation again")
+            remedy = f"run that operation again, or {_REPAIR}, which removes it once it is old"
+            findings.warn(LEFTOVERS, path / table, what, remedy)
             audits[table] = LogAudit(0, (), frozenset())
             continue
         audits[table] = audit_log(path / table)
@@ -285,8 +284,7 @@ def _is_unmade(path: Path, table: str) -> bool:
 
 def _has_log(table: Path) -> bool:
     """Return whether a commit or a checkpoint lies in a table's log; drafts are neither."""
-    log = table / "_delta_log"
-    return any(log.glob("*.json")) or any(log.glob("*.parquet"))
+    return any(not is_draft(path.name) for path in (table / "_delta_log").glob("*.*"))
 
 
 def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedEvents:

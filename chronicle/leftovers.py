@@ -11,10 +11,15 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+_LOG = "_delta_log"
+
 _OWN_FILE = re.compile(
     r"_?(\d+-)*[0-9a-f]{32}(-[0-9a-f]+)*\.parquet(\.[0-9a-f]{32}\.draft)?", re.ASCII
 )
 """Data files and those named like them, merged runs, quarantine files, and drafts of them."""
+
+_DRAFT = re.compile(r".+#\d+|\..+\.draft")
+"""What a file of a log is called before it has its name: ``00000000000000000007.json#1``."""
 
 _HEX = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
@@ -46,6 +51,8 @@ def own_folders(parent: Path, prefix: str) -> list[Path]:
 def unknown_files(table: Path, known: Collection[str]) -> list[Path]:
     """Return the files of Chronicle's in a table's folder that no version names, sorted.
 
+    Drafts of commits and checkpoints are among them.
+
     Parameters
     ----------
     table
@@ -53,7 +60,8 @@ def unknown_files(table: Path, known: Collection[str]) -> list[Path]:
     known
         Names, relative to the folder, of all files that any version names.
     """
-    return [path for path in _entries(table) if path.name not in known and is_own_file(path)]
+    found = [path for path in _entries(table) if path.name not in known and is_own_file(path)]
+    return sorted([*found, *drafts(table)])
 
 
 def foreign_files(table: Path, known: Collection[str]) -> list[Path]:
@@ -75,7 +83,7 @@ def find_links(stream_dir: Path) -> list[Path]:
 def _entries(table: Path) -> list[Path]:
     if table.is_symlink() or not table.is_dir():
         return []
-    return sorted(path for path in table.iterdir() if path.name != "_delta_log")
+    return sorted(path for path in table.iterdir() if path.name != _LOG)
 
 
 def remove_table(folder: Path) -> bool:
@@ -83,10 +91,39 @@ def remove_table(folder: Path) -> bool:
 
     Its log and the files that Chronicle named go; what else is there stays, and the folder.
     """
-    shutil.rmtree(folder / "_delta_log", ignore_errors=True)
+    shutil.rmtree(folder / _LOG, ignore_errors=True)
     for path in filter(is_own_file, _entries(folder)):
         path.unlink(missing_ok=True)
     try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def drafts(table: Path) -> list[Path]:
+    """Return the files in a table's log that never got their names; none behind a link."""
+    log = table / _LOG
+    if table.is_symlink() or log.is_symlink() or not log.is_dir():
+        return []
+    return [path for path in log.iterdir() if is_draft(path.name) and not path.is_symlink()]
+
+
+def is_draft(name: str) -> bool:
+    """Return whether a file of a log has not got its name yet. Pure."""
+    return _DRAFT.fullmatch(name) is not None
+
+
+def remove_if_empty(folder: Path) -> bool:
+    """Remove a folder that holds nothing but empty folders; return whether it is gone.
+
+    Who puts a file into it meanwhile keeps it.
+    """
+    if folder.is_symlink():
+        return False
+    try:
+        for inner in sorted(folder.rglob("*"), reverse=True):
+            inner.rmdir()
         folder.rmdir()
     except OSError:
         return False

@@ -82,6 +82,23 @@ def drop_stream(store: Store, name: str) -> None:
         _move(store, name, staging / name)
 
 
+def drop_if_empty(store: Store, stream: Stream) -> None:
+    """Remove a stream that was made and not filled, unless somebody else has appended to it.
+
+    Raises
+    ------
+    StorageError
+        As ``drop_stream`` does; also if another one was made in its place.
+    """
+    with open_staging(store.path) as staging:
+        _move(
+            store,
+            stream.name,
+            staging / stream.name,
+            unless=lambda: stream.snapshot().n_events > 0,
+        )
+
+
 def rename_stream(store: Store, old: str, new: str) -> Stream:
     """Give a stream another name, at once and for all processes.
 
@@ -122,14 +139,21 @@ def rename_stream(store: Store, old: str, new: str) -> Stream:
     return store.stream(new)
 
 
-def _move(store: Store, name: str, target: Path) -> None:
-    """Move a stream's folder, which makes it known to nobody under its old name."""
+def _move(
+    store: Store, name: str, target: Path, *, unless: Callable[[], bool] = lambda: False
+) -> None:
+    """Move a stream's folder, which makes it known to nobody under its old name.
+
+    ``unless`` is asked when nobody can commit to it any more.
+    """
     if name not in store.stream_names():
         raise StreamNotFoundError(name, candidates=store.stream_names())
     folder = store.path / name
     try:
         # Who commits to it holds it in its place; who comes later finds it gone.
         with locked_folder(folder, alone=True):
+            if unless():
+                return
             folder.rename(target)
         flush([store.path])
     except FileNotFoundError as error:
@@ -144,8 +168,7 @@ def _move(store: Store, name: str, target: Path) -> None:
             f"folder '{store.path / name}' cannot be moved ({error.strerror}); check its "
             "permissions"
         ) from error
-    finally:
-        store.forget(name)
+    store.forget(name)
 
 
 @watched

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chronicle.delta_log.commit_marks import to_marks, why_foreign
 from chronicle.delta_log.torn import torn_files, torn_remedy
 from chronicle.disk_errors import reason_of, unread_remedy
 
@@ -61,11 +62,19 @@ def audit_log(table: Path) -> LogAudit:
     commits, checkpoints = _list_log(table / _LOG)
     faults: list[LogFault] = list(_gaps(table / _LOG, sorted(commits), sorted(checkpoints)))
     known: set[str] = set()
-    for path in (commits[version] for version in sorted(commits)):
+    identity: str | None = None
+    for version, path in sorted(commits.items()):
         try:
-            known.update(_commit_names(path))
+            text = path.read_text(encoding="utf-8")
+            known.update(_commit_names(text))
+            marks = to_marks(text)
         except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
             faults.append(_unreadable(path, error))
+            continue
+        identity = identity or marks.identity
+        reason = why_foreign(marks, version=version, identity=identity)
+        if reason is not None:
+            faults.append(LogFault(path, f"the commit was overwritten: {reason}"))
     for path in (path for version in sorted(checkpoints) for path in checkpoints[version]):
         try:
             known.update(_checkpoint_names(path))
@@ -125,8 +134,7 @@ def _gaps(log: Path, commits: list[int], checkpoints: list[int]) -> Iterator[Log
         yield LogFault(log / f"{missing:020d}.json", "the commit is missing")
 
 
-def _commit_names(path: Path) -> set[str]:
-    text = path.read_text(encoding="utf-8")
+def _commit_names(text: str) -> set[str]:
     if not text.strip():
         raise ValueError("the commit is empty")
     names = set()

@@ -15,7 +15,7 @@ from chronicle.lineage import Lineage
 from chronicle.settings import StreamSettings
 from chronicle.staging import open_staging
 from chronicle.store import Store, Stream, create_store
-from chronicle.stream_folder import check_stream_name, check_unclaimed
+from chronicle.stream_folder import check_stream_name, check_unclaimed, put_in_place
 
 
 def materialise(
@@ -84,7 +84,7 @@ def materialise(
             check_whole(committed, store.path / name)
         place = store.path / name
         try:
-            target.path.rename(place)
+            put_in_place(target.path, place)
         except OSError as error:
             if not place.exists():
                 raise unwritten(place, error) from error

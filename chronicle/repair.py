@@ -23,7 +23,7 @@ from chronicle.delta_log import put_aside, torn_files
 from chronicle.derived import DerivedWriter
 from chronicle.errors import StorageError
 from chronicle.finding import DerivedCheck, Finding, faults_of
-from chronicle.leftovers import own_folders, remove_table
+from chronicle.leftovers import own_folders, remove_if_empty, remove_table
 from chronicle.log_audit import audit_log, stale_hint
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.schema import normalise_schema
@@ -295,10 +295,14 @@ def _remove_leftovers(
     root = path.parent
     oldest = clock.time() - leftover_age.total_seconds()
     removed = []
-    for file in (finding.file for finding in findings if finding.invariant == LEFTOVERS):
+    found = (finding.file for finding in findings if finding.invariant == LEFTOVERS)
+    # What lies in a folder goes before the folder.
+    for file in sorted(found, reverse=True):
         leftover = root / file
         if leftover.is_file() and leftover.stat().st_mtime < oldest:
             leftover.unlink(missing_ok=True)
+            removed.append(file)
+        elif leftover.is_dir() and leftover.stat().st_mtime < oldest and remove_if_empty(leftover):
             removed.append(file)
     removed += [folder.name for folder in remove_abandoned(root)]
     for folder in own_folders(path, _DAMAGED_PREFIX):

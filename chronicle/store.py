@@ -19,7 +19,7 @@ from chronicle import config, delta_log
 from chronicle.arguments import check_name
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
-from chronicle.declared import ATTRIBUTES_FILE, Declared, FollowedDeclaration, write_declared
+from chronicle.declared import Declared, FollowedDeclaration, write_declared
 from chronicle.delta_log import Commit, FollowedTable, TableState
 from chronicle.derived_attributes import check_derived
 from chronicle.disk import discard, flush, writing
@@ -46,7 +46,13 @@ from chronicle.ordinal import parse_ordinal
 from chronicle.schema import check_extends, check_settings, normalise_schema
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
-from chronicle.stream_folder import check_stream_name, check_unclaimed, is_stream_name
+from chronicle.staging import open_staging
+from chronicle.stream_folder import (
+    check_stream_name,
+    check_unclaimed,
+    is_stream_name,
+    put_in_place,
+)
 from chronicle.time import TimeType, show_time, time_type
 from chronicle.tree_file import TREE_TABLE, tree_schema
 from chronicle.tree_log import TreeLog
@@ -226,18 +232,26 @@ class Store:
         check_settings(stored, settings)
         path = self.path / name
         check_unclaimed(path)
-        if not delta_log.table_exists(path / EVENTS_TABLE):
-            delta_log.create_table(path / TREE_TABLE, tree_schema(stored), {})
-            derived = check_derived(stored, settings.derived, key=settings.key)
-            if derived or (path / ATTRIBUTES_FILE).exists():  # a crash before may have left one
-                write_declared(path, Declared(tuple(attribute.name for attribute in derived)))
-        # The events table comes last: with it the stream exists.
+        derived = check_derived(stored, settings.derived, key=settings.key)
         properties = settings.to_properties()
         properties |= {} if lineage is None else lineage.to_properties()
-        if not delta_log.create_table(path / EVENTS_TABLE, stored, properties):
-            raise StreamExistsError(
-                f"stream '{name}' exists in store '{self.path}'; append to it or take another name"
-            )
+        # Made where nobody sees it: a kill leaves no half of a stream, nor does a drop meet one.
+        with open_staging(self.path) as staging:
+            made = staging / name
+            made.mkdir()
+            delta_log.create_table(made / TREE_TABLE, tree_schema(stored), {})
+            if derived:
+                write_declared(made, Declared(tuple(attribute.name for attribute in derived)))
+            delta_log.create_table(made / EVENTS_TABLE, stored, properties)
+            try:
+                put_in_place(made, path)
+            except OSError as error:
+                if not path.exists():
+                    raise
+                raise StreamExistsError(
+                    f"stream '{name}' exists in store '{self.path}'; append to it or take another "
+                    "name"
+                ) from error
         return self.stream(name)
 
 
@@ -508,10 +522,11 @@ class Stream:
             self._latest = None
             self._old.clear()
 
-    def _missing(self) -> StreamNotFoundError:
-        return StreamNotFoundError(
-            self.name, candidates=open_store(self.path.parent).stream_names()
-        )
+    def _missing(self) -> StreamNotFoundError | StreamReplacedError:
+        names = open_store(self.path.parent).stream_names()
+        if self.name in names:  # made again since it was missed
+            return StreamReplacedError(self.name)
+        return StreamNotFoundError(self.name, candidates=names)
 
     def _take_declared(self) -> None:
         """Follow what is declared as far as it fits the columns; the rest is a fault."""

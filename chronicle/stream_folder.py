@@ -11,8 +11,13 @@ from chronicle import delta_log
 from chronicle.arguments import check_name
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.errors import StorageError
+from chronicle.folder_lock import locked_folder
 
-_STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
+"""No longer than file systems take."""
+
+STREAM_NAME_MAX = 200
+"""Longest name of a new stream, so that there is room for what is written beside its folder."""
 
 
 def is_stream_name(name: str) -> bool:
@@ -29,6 +34,10 @@ def check_stream_name(name: str) -> None:
         If not.
     """
     check_name(name, "stream")
+    if len(name) > STREAM_NAME_MAX:
+        raise StorageError(
+            f"stream name '{name[:20]}…' has {len(name):,} letters; take {STREAM_NAME_MAX} at most"
+        )
     if not is_stream_name(name):
         raise StorageError(
             f"stream name '{name}' cannot be used; take letters, digits, '_' and '-'"
@@ -37,6 +46,28 @@ def check_stream_name(name: str) -> None:
         raise StorageError(
             "stream name '_delta_log' cannot be used: it is that of the log of a Delta table"
         )
+
+
+def put_in_place(made: Path, place: Path) -> None:
+    """Move the folder of a finished stream to its place; it appears whole.
+
+    What a killed process left there of a stream that never came to be goes.
+
+    Raises
+    ------
+    FileExistsError
+        If a stream is there.
+    """
+    try:
+        made.rename(place)
+    except OSError:
+        if not place.exists():
+            raise
+        with locked_folder(place, alone=True):
+            if delta_log.table_exists(place / EVENTS_TABLE) or unlogged_file(place) is not None:
+                raise FileExistsError(f"'{place}' is a stream") from None
+            place.rename(made.with_name(f"{made.name}.remains"))
+        made.rename(place)
 
 
 def unlogged_streams(store_path: Path) -> list[str]:

@@ -11,6 +11,7 @@ from chronicle.errors import CommitConflictError
 from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
 from chronicle.staging import move_files
 from chronicle.store import Stream
+from chronicle.stream_folder import put_in_place
 
 
 def publish_first(
@@ -85,7 +86,7 @@ def publish_append(
 def move_stream(staged: Path, place: Path) -> None:
     """Move a finished stream to its place in the store; it appears whole."""
     try:
-        staged.rename(place)
+        put_in_place(staged, place)
     except OSError as error:
         if not place.exists():
             raise unwritten(place, error) from error

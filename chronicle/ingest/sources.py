@@ -63,6 +63,10 @@ class SourceSet:
         return sum(self.sizes_bytes)
 
 
+_SHOWN_MAX = 100
+"""Characters of a name that an error shows."""
+
+
 def find_sources(sources: Sequence[str | Path], *, format_name: str | None) -> SourceSet:
     """Expand files, glob patterns and folders, in the order they are given.
 
@@ -105,11 +109,21 @@ def _to_format(name: str) -> SourceFormat:
     return SourceFormat(name)
 
 
+def _shortened(name: str) -> str:
+    return name if len(name) <= _SHOWN_MAX else f"{name[:_SHOWN_MAX]}…"
+
+
 def _expand(source: str, wanted: SourceFormat | None) -> list[Path]:
     if "://" in source:
         raise SourceError(f"'{source}' is no path; mount or download it, and name the file")
+    if not source.strip():
+        raise SourceError("a source without a name was given; name a file, a folder or a pattern")
     path = Path(source).absolute()
-    if path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:  # a name too long, a loop of links
+        raise SourceError(f"'{_shortened(source)}' is no path ({error.strerror})") from error
+    if is_folder:
         found = sorted(
             file for file in path.rglob("*") if file.is_file() and not _is_hidden(file, path)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -11,8 +12,8 @@ from typing import BinaryIO
 from chronicle.append import AppendReport, Late, append
 from chronicle.derived import DerivedWriter
 from chronicle.derived_attributes import canonical_names
-from chronicle.errors import SchemaError, SourceError
-from chronicle.lifecycle import drop_stream
+from chronicle.errors import SchemaError, SourceError, StorageError
+from chronicle.lifecycle import drop_if_empty
 from chronicle.local.reader import STDIN, LocalEvents, find_files, read_files
 from chronicle.settings import StreamSettings
 from chronicle.source_memory import Source, fingerprints, read_source, taken, to_transactions
@@ -138,8 +139,8 @@ def append_files(
             begin(stream)
         report = _append(stream, read, new, options, derived=derived)
     except BaseException:
-        if store.stream(stream_name).snapshot().n_events == 0:
-            drop_stream(store, stream_name)
+        with suppress(StorageError):  # it is gone, or another process has one of this name
+            drop_if_empty(store, stream)
         raise
     return AppendFilesReport(stream_name, store.path, len(skipped), report)
 

@@ -216,12 +216,13 @@ def check(
     """
     from chronicle.check import check_store, check_stream
     from chronicle.finding import faults_of
+    from chronicle.stream_folder import is_stream_name
     from indexing.check import check_runs
 
     if stream is None:
         findings = check_store(store, deep=deep, derived_checks=[check_runs])
     else:
-        if not (store / stream).is_dir():
+        if not is_stream_name(stream) or not (store / stream).is_dir():
             stream_of(store, stream)  # says which streams there are
         findings = check_stream(store / stream, deep=deep, derived_checks=[check_runs])
     if as_json:
@@ -263,7 +264,7 @@ def repair(
     Example: chronicle repair crimes --store data
     """
     from chronicle.repair import put_aside_torn, remove_stale_hints, repair_stream
-    from chronicle.stream_folder import check_unclaimed, with_unlogged
+    from chronicle.stream_folder import check_unclaimed, is_stream_name, with_unlogged
     from indexing.check import check_runs
     from indexing.stream_writer import writer_for
 
@@ -272,6 +273,8 @@ def repair(
     every = with_unlogged(opened.stream_names(), opened.path) if stream is None else [stream]
     for name in every:
         try:
+            if not is_stream_name(name):
+                raise StreamNotFoundError(name, candidates=opened.stream_names())
             check_unclaimed(opened.path / name)
             for place in put_aside_torn(opened.path / name):
                 say(f"a power failure had cut a file of a log: it is kept as '{place}'")
