@@ -229,6 +229,8 @@ def _history(path: Path) -> list[dict[str, Any]]:
     while True:
         table = open_table(path, None)
         entries, version = table.history(), table.version()
+        if not entries:
+            raise StorageError(f"the log of Delta table '{path}' has no commit; was it dropped?")
         if entries[0]["version"] == version and not version_exists_after(path, version):
             return entries
 
