@@ -30,6 +30,19 @@ def times(command: Commands, name: str = "s") -> list[int]:
     return [row["t"] for row in read_rows(open_store(command.store), name, ["t"])]
 
 
+def test_what_fails_once_the_events_are_in_is_a_warning_and_no_failure(
+    command: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("chronicle.commit.commit_tree", fail)
+    done = command("append", write(tmp_path / "new.csv", HEADER + "41,1,,,,\n"), "--stream", "s")
+    assert done.code == 0
+    assert "warning: the events are in the stream, do not add them again" in done.err
+    assert times(command)[-1] == 41
+
+
 def test_append_adds_a_file_once(command: Commands, tmp_path: Path) -> None:
     path = write(tmp_path / "new.csv", HEADER + "41,1,,,,\n40,1,,,,\n")
     done = command("append", path, "--stream", "s")

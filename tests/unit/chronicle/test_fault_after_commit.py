@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 
+import chronicle.commit as commit_module
 from chronicle import Store, Stream, StreamSettings, create_store, open_store
 from chronicle.append import append
 from chronicle.check import check_stream
@@ -23,6 +24,7 @@ from chronicle.repair import repair_stream
 from indexing.check import check_runs
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
+from replay import query
 from tests.crash_points import dying_at
 from tests.store_model import rows_of
 
@@ -150,3 +152,21 @@ def test_a_checkpoint_that_cannot_be_written_does_not_fail_the_append_that_is_in
     for t in range(45):
         append(stream, table(t), tidy=False)
         assert times_of(stream) == list(range(t + 1))
+
+
+def test_a_stream_made_of_a_query_whose_tree_cannot_be_committed_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = create_store(tmp_path / "store")
+    append(store.create_stream("s", SCHEMA, SETTINGS), table(1, 2))
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commit_module, "commit_tree", fail)
+        with pytest.raises(ChronicleError, match="was not made"):
+            query(store, "CREATE STREAM made AS SELECT t, x FROM s")
+    assert store.stream_names() == ("s",)
+    query(store, "CREATE STREAM made AS SELECT t, x FROM s")
+    assert times_of(store.stream("made")) == [1, 2]

@@ -25,6 +25,7 @@ from chronicle.errors import (
     StoreNotFoundError,
     StreamExistsError,
     StreamNotFoundError,
+    StreamReplacedError,
 )
 from chronicle.history import history
 from chronicle.lifecycle import delete_range, drop_stream, rename_stream
@@ -77,7 +78,7 @@ def test_a_dropped_stream_vanishes_and_its_name_is_free(tmp_path: Path):
         store.stream("ticks")
     again = store.create_stream("ticks", TICKS, held.settings)
     assert again.snapshot().n_events == 0
-    with pytest.raises(StreamNotFoundError):
+    with pytest.raises(StreamReplacedError):
         held.snapshot()
 
 
