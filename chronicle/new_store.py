@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chronicle import config
 from chronicle.errors import StoreExistsError
+from chronicle.paths import local_path
 from chronicle.store import Store, create_store, open_store
 
 
@@ -24,7 +25,7 @@ def open_or_create(path: str | Path) -> Iterator[Store]:
     StoreExistsError
         If something else lies there.
     """
-    folder = Path(path)
+    folder = local_path(path)
     if (folder / config.MARKER_FILE).exists():
         yield open_store(folder)
         return

@@ -43,6 +43,7 @@ from chronicle.frames import to_table
 from chronicle.history import parse_version, version_at
 from chronicle.lineage import Lineage
 from chronicle.ordinal import parse_ordinal
+from chronicle.paths import local_path
 from chronicle.schema import check_extends, check_settings, normalise_schema
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
@@ -81,8 +82,10 @@ def create_store(path: str | Path) -> Store:
     ------
     StoreExistsError
         If a store or anything else lies there.
+    StorageError
+        If ``path`` is a URL.
     """
-    folder = Path(path)
+    folder = local_path(path)
     if (folder / config.MARKER_FILE).exists():
         raise StoreExistsError(f"a store exists at '{folder}'; open it or choose another folder")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -109,8 +112,10 @@ def open_store(path: str | Path) -> Store:
         If there is none at ``path``.
     FormatVersionError
         If a newer Chronicle wrote it.
+    StorageError
+        If ``path`` is a URL.
     """
-    folder = Path(path)
+    folder = local_path(path)
     marker = folder / config.MARKER_FILE
     try:
         found = json.loads(marker.read_text(encoding="utf-8"))["format_version"]
@@ -134,7 +139,7 @@ def open_store(path: str | Path) -> Store:
 
 def ensure_store(path: str | Path) -> Store:
     """Open the store at ``path``, or create it where there is none."""
-    if (Path(path) / config.MARKER_FILE).exists():
+    if (local_path(path) / config.MARKER_FILE).exists():
         return open_store(path)
     return create_store(path)
 

@@ -26,6 +26,7 @@ from chronicle.ingest.report import FollowReport, IngestOptions
 from chronicle.ingest.session import open_spark, to_own_session
 from chronicle.ingest.sources import find_sources, tells_format
 from chronicle.ingest.spark_tools import first_line
+from chronicle.paths import local_path, url_scheme
 from chronicle.staging import open_staging
 from chronicle.store import Store
 
@@ -139,12 +140,12 @@ def follow(  # noqa: PLR0913 -- the options of a command
 
 
 def _check_folder(folder: str | Path) -> Path:
-    if str(folder).startswith("kafka:") or "://" in str(folder):
+    if str(folder).startswith("kafka:") or url_scheme(folder) not in (None, "file"):
         raise SourceError(
             f"'{folder}' is no folder, and nothing else can be followed, Kafka neither; have its "
             "records written to files, and follow their folder"
         )
-    watched = Path(folder).absolute()
+    watched = local_path(folder, what="folder").absolute()
     if not watched.is_dir():
         raise SourceError(f"no folder '{folder}' to follow; make it, or correct the path")
     return watched

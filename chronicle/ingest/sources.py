@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.columns import RESERVED_PREFIX
 from chronicle.ingest.quotes import is_open_after
+from chronicle.paths import local_path, url_scheme
 from chronicle.schema import normalise_schema
 
 _JSON_LINES_LOOKED_AT = 100
@@ -114,11 +115,11 @@ def _shortened(name: str) -> str:
 
 
 def _expand(source: str, wanted: SourceFormat | None) -> list[Path]:
-    if "://" in source:
+    if url_scheme(source) not in (None, "file"):
         raise SourceError(f"'{source}' is no path; mount or download it, and name the file")
     if not source.strip():
         raise SourceError("a source without a name was given; name a file, a folder or a pattern")
-    path = Path(source).absolute()
+    path = local_path(source, what="source").absolute()
     try:
         is_folder = path.is_dir()
     except OSError as error:  # a name too long, a loop of links
@@ -134,7 +135,7 @@ def _expand(source: str, wanted: SourceFormat | None) -> list[Path]:
         return found
     if path.exists() or not glob.has_magic(source):
         return [path]
-    matches = sorted(Path(match).absolute() for match in glob.glob(source, recursive=True))  # noqa: PTH207 -- patterns may be absolute
+    matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 -- absolute
     matches = [match for match in matches if match.is_file()]
     if not matches:
         raise SourceError(f"no file matches '{source}'; correct the pattern")

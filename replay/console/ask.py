@@ -24,6 +24,8 @@ from replay.console.options import (
     StreamArgument,
     TimeoutOption,
     limits,
+    out_path,
+    store_path,
     stream_of,
 )
 from replay.console.show import ROWS_SHOWN, own_name, print_result, print_table, say
@@ -68,7 +70,10 @@ def query(
         bool, typer.Option("-x", help="Short for --format expanded: one column a line.")
     ] = False,
     rows: RowsOption = ROWS_SHOWN,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the answer to a file.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the answer to a file.", callback=out_path),
+    ] = None,
     as_of: Annotated[
         str | None,
         typer.Option("--as-of", help="Version of the stream to answer on: its number or a time."),
@@ -148,7 +153,10 @@ def query(
 
 def demo(
     store: Annotated[
-        Path, typer.Option("--store", help="Folder for the demo's store; made new each time.")
+        Path,
+        typer.Option(
+            "--store", help="Folder for the demo's store; made new each time.", callback=store_path
+        ),
     ] = Path("demo-store"),
 ) -> None:
     """Ingest twelve years of real crime reports and ask three questions about them.

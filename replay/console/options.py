@@ -17,8 +17,26 @@ if TYPE_CHECKING:
     from chronicle import Store, Stream
     from replay.limits import Limits
 
+
+def store_path(given: Path) -> Path:
+    """Return the folder that ``--store`` names; a URL is refused."""
+    from chronicle.paths import local_path
+
+    return local_path(given)
+
+
+def out_path(given: Path | None) -> Path | None:
+    """Return the file that ``--out`` names; a URL is refused."""
+    from chronicle.paths import local_path
+
+    return None if given is None else local_path(given, what="file")
+
+
 StoreOption = Annotated[
-    Path, typer.Option("--store", envvar="CHRONICLE_STORE", help="Folder of the store.")
+    Path,
+    typer.Option(
+        "--store", envvar="CHRONICLE_STORE", help="Folder of the store.", callback=store_path
+    ),
 ]
 StreamArgument = Annotated[str, typer.Argument(help="Name of the stream.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="For machines.")]

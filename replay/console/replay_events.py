@@ -14,7 +14,7 @@ import typer
 
 from replay.console.answers import check_target
 from replay.console.ask import parameters
-from replay.console.options import StoreOption, StreamArgument, names, store_of
+from replay.console.options import StoreOption, StreamArgument, names, out_path, store_of
 from replay.console.show import INTERRUPTED, say
 from replay.console.startup import keep_heavy_libraries_out
 
@@ -59,7 +59,8 @@ def replay(
         typer.Option("--format", help="json (one object a line), csv or arrow."),
     ] = "json",
     out: Annotated[
-        Path, typer.Option("--out", help="File to write to; - is standard output.")
+        Path,
+        typer.Option("--out", help="File to write to; - is standard output.", callback=out_path),
     ] = STANDARD_OUTPUT,
     to_kafka: Annotated[
         str | None, typer.Option("--to-kafka", help="Topic to send each row to, as JSON.")
