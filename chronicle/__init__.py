@@ -6,6 +6,7 @@ offered here too, though the rooms above have them (``chronicle/door.py``).
 
 from typing import TYPE_CHECKING
 
+from chronicle.adopt import AdoptReport, adopt
 from chronicle.aggregate import Aggregate
 from chronicle.append import AppendReport
 from chronicle.check import check_store, check_stream
@@ -13,6 +14,8 @@ from chronicle.compaction import CompactionReport, compact_events
 from chronicle.describe import StreamDescription, describe_stream
 from chronicle.door import resolve as __getattr__  # noqa: F401 -- Python calls it
 from chronicle.errors import (
+    AdoptedStreamError,
+    ChangedFileError,
     ChronicleError,
     CommitConflictError,
     CorruptBlockError,
@@ -82,10 +85,13 @@ if TYPE_CHECKING:
     from replay.query import query
 
 __all__ = [
+    "AdoptReport",
+    "AdoptedStreamError",
     "Aggregate",
     "AppendReport",
     "AttributeBounds",
     "BindError",
+    "ChangedFileError",
     "ChronicleError",
     "CommitConflictError",
     "CompactionReport",
@@ -142,6 +148,7 @@ __all__ = [
     "__version__",
     "add_column",
     "add_derived",
+    "adopt",
     "batches",
     "check_store",
     "check_stream",

@@ -137,6 +137,7 @@ def append(  # noqa: PLR0913 -- one keyword for each thing that rides along
     StorageError
         If the store cannot be written; nothing was appended.
     """
+    stream.check_writable()
     policy = Late(late)
     table = conform(events, stream.schema, where=f"append to '{stream.name}'").combine_chunks()
     job = _Append(stream, policy, derived, dict(metadata or {}), dict(transactions or {}), guard)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -14,8 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from chronicle.adopted_file import (
+    Stamp,
+    check_footer,
+    check_unchanged,
+    is_adopted,
+    place_in_table,
+)
+from chronicle.config import TIME_UNIT
 from chronicle.errors import CorruptBlockError
 from chronicle.open_files import IDLE_FILES_MAX, OpenFiles
+from chronicle.partitions import repeated, to_constant, values_in
 from chronicle.sealed import Seal, check_chunks, parse_metadata, parse_seal, read_footer
 from chronicle.summary import Ints
 
@@ -48,6 +58,12 @@ class Footer:
 
     sizes: dict[str, Ints]
     """Bytes of a column in each block, once they were asked for."""
+
+    stamp: Stamp | None = None
+    """Of an adopted file, when its footer was found to be the one verified."""
+
+    constants: dict[str, pa.Scalar] = field(default_factory=dict)
+    """Values of partition columns, which an adopted file itself lacks."""
 
     @property
     def n_bytes(self) -> int:
@@ -114,7 +130,8 @@ class BlockReader:
         CorruptBlockError
             If the file is missing or its footer damaged.
         """
-        return column in self._footer(name).positions
+        footer = self._footer(name)
+        return column in footer.positions or column in footer.constants
 
     def read(self, name: str, row_groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Read blocks of one data file, in the order given, as one read.
@@ -138,7 +155,11 @@ class BlockReader:
             file = self._take(name, footer, verify=verify)
             table = file.reader.read_row_groups(groups, column_indices=positions, use_threads=False)
         except (OSError, ValueError, pa.ArrowException, LookupError) as error:
+            self._check_unchanged(name, footer)  # says more than the error does
             raise CorruptBlockError.of(self.path(name), error) from error
+        self._check_unchanged(name, footer)
+        if footer.stamp is not None:
+            table = self._in_stored_types(name, table)
         _note_verified(footer, unverified, positions)
         if name in self._footers:
             _open_files.keep((self._identity, name, verify), file)
@@ -146,9 +167,34 @@ class BlockReader:
             file.close()  # it holds the footer, which others took the room of
         for column in columns:
             if column not in footer.positions:
-                nulls = pa.nulls(table.num_rows, self._types[column])
-                table = table.append_column(column, nulls)
+                table = table.append_column(column, self._not_held(footer, column, table.num_rows))
         return table if table.column_names == list(columns) else table.select(list(columns))
+
+    def _check_unchanged(self, name: str, footer: Footer) -> None:
+        """Check that an adopted file stayed as it is while it was read."""
+        if footer.stamp is None:
+            return
+        try:
+            check_unchanged(self.path(name), footer.stamp)
+        except OSError as error:
+            raise CorruptBlockError.of(self.path(name), error) from error
+
+    def _in_stored_types(self, name: str, table: pa.Table) -> pa.Table:
+        """Return columns of an adopted file in the types that the stream has."""
+        try:
+            for i, column in enumerate(table.columns):
+                wanted = self._types[table.column_names[i]]
+                if column.type != wanted:
+                    table = table.set_column(i, table.column_names[i], _as_type(column, wanted))
+        except pa.ArrowException as error:
+            raise CorruptBlockError.of(self.path(name), error) from error
+        return table
+
+    def _not_held(self, footer: Footer, column: str, n_rows: int) -> pa.Array:
+        """Return the values of a column that a data file lacks."""
+        if column in footer.constants:
+            return repeated(footer.constants[column], n_rows, self._types[column])
+        return pa.nulls(n_rows, self._types[column])
 
     def verify(self, name: str, row_groups: Sequence[int]) -> None:
         """Compare the checksums of all columns of some blocks of a data file.
@@ -191,12 +237,18 @@ class BlockReader:
         try:
             with self.path(name).open("rb", buffering=0) as file:
                 text = read_footer(cast("BinaryIO", file))
-            seal = parse_seal(text, subject=name)
+            stamp = check_footer(self.path(name), text) if is_adopted(name) else None
+            seal = None if stamp is not None else parse_seal(text, subject=name)
             metadata = parse_metadata(text)
             schema = metadata.schema
             names = [schema.column(i).path for i in range(len(schema))]
         except (OSError, ValueError, pa.ArrowException) as error:
             raise CorruptBlockError.of(self.path(name), error) from error
+        if stamp is not None:
+            positions = {column: i for i, column in enumerate(names) if column in self._types}
+            constants = self._constants(name, positions)
+            footer = self._to_footer(name, metadata, positions, None, stamp, constants)
+            return self._keep(name, footer)
         # Columns are only ever added at the end. Any other difference is damage, and must not be
         # taken for a column that the file is too old to have.
         common = min(len(names), len(self._names))
@@ -204,10 +256,30 @@ class BlockReader:
             reason = f"its columns are {names}, the stream's {self._names}"
             raise CorruptBlockError(str(self.path(name)), reason)
         positions = {column: i for i, column in enumerate(names)}
+        return self._keep(name, self._to_footer(name, metadata, positions, seal, None, {}))
+
+    def _to_footer(
+        self,
+        name: str,
+        metadata: pq.FileMetaData,
+        positions: dict[str, int],
+        seal: Seal | None,
+        stamp: Stamp | None,
+        constants: dict[str, pa.Scalar],
+    ) -> Footer:
         with self._lock:
             # What was verified outlives the footer: to verify it again would cost a slower scan.
             verified = self._verified.setdefault(name, [0] * metadata.num_row_groups)
-        return self._keep(name, Footer(metadata, positions, verified, seal, {}))
+        return Footer(metadata, positions, verified, seal, {}, stamp, constants)
+
+    def _constants(self, name: str, held: Collection[str]) -> dict[str, pa.Scalar]:
+        """Return what the path of an adopted file says of columns that it does not hold."""
+        said = values_in(place_in_table(os.readlink(self.path(name))))  # noqa: PTH115
+        return {
+            column: to_constant(text, self.schema.field(column).type, column=column)
+            for column, text in said.items()
+            if column in self._types and column not in held
+        }
 
     def _keep(self, name: str, footer: Footer) -> Footer:
         """Keep a footer, and let go of others at random; return the one that is kept.
@@ -242,7 +314,15 @@ class BlockReader:
             read_dictionary=[name for name in self._strings if name in footer.positions],
             page_checksum_verification=verify,
             pre_buffer=False,
+            coerce_int96_timestamp_unit=TIME_UNIT,
         )
+
+
+def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Return a column of a file that another program wrote, in the type the stream has."""
+    if pat.is_dictionary(wanted):
+        return column.cast(wanted.value_type).dictionary_encode()
+    return column.cast(wanted)
 
 
 def _unverified(footer: Footer, groups: Sequence[int], positions: Sequence[int]) -> list[int]:

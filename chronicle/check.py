@@ -307,11 +307,14 @@ def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedE
     n_blocks = sum(len(found) for found in blocks.values())
     files = f"{len(live)} data files"
     compared = "all summaries compared" if deep else "counts and times compared"
+    n_bytes = f"{sum(file.size_bytes for file in live)} bytes"
+    if checker.settings.adopted_from is not None:
+        n_bytes += " as last verified, with such checksums of pages as their writers left"
     for invariant, what in (
         (NAMES, files),
         (FILES, f"{files}, {sum(counts.values())} events"),
-        (CHECKSUMS, f"{files}, {sum(file.size_bytes for file in live)} bytes"),
-        (BLOCKS, f"{n_blocks} blocks"),
+        (CHECKSUMS, f"{files}, {n_bytes}"),
+        *([] if checker.settings.adopted_from is not None else [(BLOCKS, f"{n_blocks} blocks")]),
         (TIMES, f"{sum(counts.values())} events"),
         (ORDER, files),
         (TREE, f"{len(live)} tree files, {compared}"),

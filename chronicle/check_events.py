@@ -17,6 +17,7 @@ from chronicle.derived_attributes import Declared, check_derived, columns_for
 from chronicle.derived_summaries import summarise_declared
 from chronicle.disk_errors import reason_of, unread_remedy
 from chronicle.errors import (
+    ChangedFileError,
     ChronicleError,
     CorruptBlockError,
     CorruptTreeError,
@@ -44,6 +45,10 @@ SQUARES = "tree entries hold second moments in twice a double's precision"
 _RESTORE = (
     "restore the file from a copy, or delete its stretch of time; until then queries answer "
     "without it under --skip-damaged"
+)
+_ADOPT_AGAIN = (
+    "run 'chronicle adopt' again, which verifies it anew, or take the table in with 'chronicle "
+    "ingest'"
 )
 _FOREIGN = (
     "restore the table to the last version before it (Delta RESTORE), or ingest its events into a "
@@ -100,7 +105,10 @@ class EventsChecker:
             times = self._times(file.name, path, len(counts))
         except CorruptBlockError as error:
             invariant = CHECKSUMS if path.exists() else FILES
-            self.findings.fault(invariant, path, error.reason + self._lost(file.name), _RESTORE)
+            what, remedy = error.reason + self._lost(file.name), _RESTORE
+            if isinstance(error, ChangedFileError):
+                what, remedy = f"of '{error.target}': {what}", _ADOPT_AGAIN
+            self.findings.fault(invariant, path, what, remedy)
             return None
         except UnreadFileError as error:
             self.findings.fault(CHECKSUMS, path, error.reason, "", unread=error.remedy)
@@ -137,6 +145,8 @@ class EventsChecker:
         if file.n_rows is not None and n_events != file.n_rows:
             what = f"it has {n_events} events, the log says {file.n_rows}"
             self.findings.fault(FILES, path, what, _RESTORE)
+        if self.settings.adopted_from is not None:
+            return counts  # blocks are the row groups of whoever wrote the file
         if n_events > self.settings.file_events:
             what = f"it has {n_events} events, at most {self.settings.file_events} were to be"
             self.findings.fault(BLOCKS, path, what, _FOREIGN)

@@ -31,6 +31,7 @@ OPERATION = "chronicle.operation"
 
 INGEST, APPEND, COMPACT, DELETE, ADD_COLUMN = "ingest", "append", "compact", "delete", "add column"
 MATERIALISE = "materialise"
+ADOPT = "adopt"
 
 _YEAR_1_US = -62_135_596_800_000_000
 _YEAR_10000_US = 253_402_300_800_000_000
@@ -158,7 +159,10 @@ def commit_events(
 
     Where others committed first, the change is based on what they left if it commutes with it.
     The disk holds the data files before the commit names them.
+    Whatever a command checks before it, here no event gets into an adopted stream but by adopting.
     """
+    if metadata.get(OPERATION) != ADOPT:
+        stream.check_writable()
     time = stream.settings.time
     data_type = stream.schema.field(time).type
     additions = [

@@ -303,6 +303,7 @@ def compact_events(
         If the store cannot be written. What was committed before stays.
     """
     check_type(stream, Stream)
+    stream.check_writable()
     merging = _Merging(stream, derived, runner, progress)
     before = stream.snapshot()
     n_rewritten, fault = 0, None

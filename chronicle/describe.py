@@ -78,6 +78,8 @@ class StreamDescription:
             ("blocks", f"{self.n_blocks:,} of up to {self.settings.block_events:,} events"),
             ("tree", f"{self.sizes(self.tree_bytes)}; entries of {levels or 'no level yet'}"),
         ]
+        if self.settings.adopted_from is not None:
+            lines.append(("adopted from", f"{self.settings.adopted_from}, read where it is"))
         if self.n_files_without_tree:
             without = f"{self.n_files_without_tree:,} data files, read in full"
             lines.append(("without tree", without))

@@ -17,6 +17,8 @@
     │   ├── UnreadFileError                     .path .reason .remedy
     │   │   └── ExhaustedError                  too many open files, no memory
     │   ├── CorruptBlockError                   .path .reason
+    │   │   └── ChangedFileError                .target: an adopted file is not the one verified
+    │   ├── AdoptedStreamError                  events of an adopted stream cannot be written
     │   ├── CorruptTreeError                    .path .reason .unread
     │   ├── ForeignFileError                    .path
     │   ├── UnflushedCommitError                .version; not to be run again
@@ -39,6 +41,8 @@ from typing import ClassVar, Self
 from chronicle.disk_errors import is_exhausted, reason_of, unread_remedy
 
 __all__ = [
+    "AdoptedStreamError",
+    "ChangedFileError",
     "ChronicleError",
     "CommitConflictError",
     "CorruptBlockError",
@@ -270,6 +274,49 @@ class CorruptBlockError(UnusableFileError, StorageError):
     def of(cls, path: Path, error: Exception) -> Self | UnreadFileError:
         """Return the error for what reading a file raised: only what is damaged may be left out."""
         return unread(path, error) or cls(str(path), reason_of(error))
+
+
+class ChangedFileError(CorruptBlockError):
+    """A file of an adopted table is not the one that was verified; it is never answered from.
+
+    Attributes
+    ----------
+    target
+        The file; ``path`` is the stream's link to it.
+    """
+
+    def __init__(self, path: str, target: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.target = target
+        said = (
+            f"adopted file '{target}' is not what it was when it was verified ({reason}); run "
+            "'chronicle adopt' again, which verifies it anew, or take the table in with "
+            "'chronicle ingest'"
+        )
+        self.args = (said,)
+
+    def __reduce__(self) -> tuple[type[ChangedFileError], tuple[str, str, str]]:
+        """Let the error cross processes."""
+        return type(self), (self.path, self.target, self.reason)
+
+
+class AdoptedStreamError(StorageError):
+    """The events of an adopted stream belong to another table, and are not written.
+
+    Attributes
+    ----------
+    name, table
+        Of the stream, and what it was adopted from.
+    """
+
+    def __init__(self, name: str, table: str) -> None:
+        self.name = name
+        self.table = table
+        super().__init__(
+            f"stream '{name}' was adopted from '{table}', whose files Chronicle never writes; "
+            "change that table and run 'chronicle adopt' again, or take it into a stream of its "
+            "own with 'chronicle ingest'"
+        )
 
 
 class CorruptTreeError(UnusableFileError, StorageError):

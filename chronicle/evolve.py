@@ -64,6 +64,7 @@ def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
     """
     check_type(stream, Stream)
     check_name(name, "column")
+    stream.check_writable()
     wanted = type_named(data_type) if isinstance(data_type, str) else data_type
     _check_not_derived(stream, name)
     attempt = 0

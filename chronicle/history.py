@@ -24,7 +24,7 @@ _CREATE = "create"
 
 _EVENTS_GAINED = {
     _CREATE: 0, "ingest": 1, "append": 1, "materialise": 1, "compact": 0, "delete": -1,
-    "add column": 0,
+    "add column": 0, "adopt": 1,
 }  # fmt: skip
 """What an operation does to the number of events, as a factor of its ``n_events``."""
 
@@ -41,7 +41,7 @@ class HistoryEntry:
 
     operation: str
     """``create``, ``ingest``, ``append``, ``materialise`` (the answer of a query), ``compact``,
-    ``delete``, ``add column``, or what a foreign writer called it."""
+    ``delete``, ``add column``, ``adopt``, or what a foreign writer called it."""
 
     n_events: int | None
     """Events it added, or took out; None if it does not say."""

@@ -11,6 +11,8 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from chronicle.adopted_file import is_adopted
+
 _LOG = "_delta_log"
 
 _OWN_FILE = re.compile(
@@ -25,8 +27,13 @@ _HEX = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 def is_own_file(path: Path) -> bool:
-    """Return whether a file in a table's folder has a name of Chronicle's and is no link."""
-    return _OWN_FILE.fullmatch(path.name) is not None and not path.is_symlink() and path.is_file()
+    """Return whether a file in a table's folder has a name of Chronicle's and is no link.
+
+    The link to a file that was adopted is Chronicle's own; what it leads to is not.
+    """
+    if path.is_symlink():
+        return is_adopted(path.name)
+    return _OWN_FILE.fullmatch(path.name) is not None and path.is_file()
 
 
 def own_folders(parent: Path, prefix: str) -> list[Path]:
@@ -71,13 +78,15 @@ def foreign_files(table: Path, known: Collection[str]) -> list[Path]:
     return [
         path
         for path in _entries(table)
-        if path.is_symlink() or not (path.is_dir() or path.name in known or is_own_file(path))
+        if not is_own_file(path)
+        and (path.is_symlink() or not (path.is_dir() or path.name in known))
     ]
 
 
 def find_links(stream_dir: Path) -> list[Path]:
-    """Return the links in a stream's folder, sorted; looks behind none of them."""
-    return sorted(path for path in stream_dir.rglob("*") if path.is_symlink())
+    """Return the links in a stream's folder that Chronicle did not make, sorted."""
+    found = (path for path in stream_dir.rglob("*") if path.is_symlink())
+    return sorted(path for path in found if not is_own_file(path))
 
 
 def _entries(table: Path) -> list[Path]:

@@ -9,7 +9,9 @@ from pathlib import Path
 from chronicle.errors import ForeignFileError
 
 _LEVEL = r"\d{6,}"
-_DATA_FILE = re.compile(rf"({_LEVEL}-{_LEVEL}-{_LEVEL}(?:-{_LEVEL})*)-[0-9a-f]{{32}}\.parquet")
+_DATA_FILE = re.compile(
+    rf"({_LEVEL}-{_LEVEL}-{_LEVEL}(?:-{_LEVEL})*)-[0-9a-f]{{32}}(?:\.adopted)?\.parquet"
+)
 
 
 def parse_ordinal(name: str, *, events_dir: Path) -> tuple[int, ...]:

@@ -176,12 +176,18 @@ def conform(batch: pa.RecordBatch | pa.Table, schema: pa.Schema, *, where: str) 
             table = table.select(schema.names).cast(schema).replace_schema_metadata(None)
         except pa.ArrowInvalid as error:
             raise SchemaError(f"an event does not fit the stream ({where}): {error}") from error
-    _check_texts(table, where=where)
+    check_texts(table, where=where)
     return table
 
 
-def _check_texts(table: pa.Table, *, where: str) -> None:
-    """Refuse texts that are not UTF-8, as Parquet files of careless writers hold them."""
+def check_texts(table: pa.Table, *, where: str) -> None:
+    """Refuse texts that are not UTF-8, as Parquet files of careless writers hold them.
+
+    Raises
+    ------
+    SchemaError
+        If there is one.
+    """
     for field, column in zip(table.schema, table.columns, strict=True):
         if pat.is_string(field.type):
             try:

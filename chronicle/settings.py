@@ -39,6 +39,10 @@ class StreamSettings:
     format_version: int = config.FORMAT_VERSION
     """Layout the stream is written in."""
 
+    adopted_from: str | None = None
+    """Table whose files the stream reads where they are, and never writes; None for a stream of
+    its own files."""
+
     derived: tuple[str, ...] = ()
     """Names of derived attributes. They may be added to, so they are no property of the table."""
 
@@ -56,6 +60,8 @@ class StreamSettings:
         }
         if self.key is not None:
             properties[f"{_PREFIX}key"] = self.key
+        if self.adopted_from is not None:
+            properties[f"{_PREFIX}adopted_from"] = self.adopted_from
         return properties
 
     @classmethod
@@ -75,6 +81,7 @@ class StreamSettings:
                 fan_out=int(properties[f"{_PREFIX}fan_out"]),
                 key=properties.get(f"{_PREFIX}key"),
                 format_version=int(properties[f"{_PREFIX}format_version"]),
+                adopted_from=properties.get(f"{_PREFIX}adopted_from"),
             )
         except (KeyError, ValueError) as error:
             raise StorageError(

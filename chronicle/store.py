@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import config, delta_log
+from chronicle.adopted_file import check_stamps
 from chronicle.arguments import check_name
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
@@ -24,6 +25,7 @@ from chronicle.delta_log import Commit, FollowedTable, TableState
 from chronicle.derived_attributes import check_derived
 from chronicle.disk import discard, flush, writing
 from chronicle.errors import (
+    AdoptedStreamError,
     ChronicleError,
     FormatVersionError,
     SchemaError,
@@ -352,6 +354,17 @@ class Stream:
         table = to_table(events, what="the first argument")
         return append(self, table, late=late, derived=derived)
 
+    def check_writable(self) -> None:
+        """Check that events of the stream may be written; only its own files are.
+
+        Raises
+        ------
+        AdoptedStreamError
+            If they are files of a table that it was adopted from.
+        """
+        if self.settings.adopted_from is not None:
+            raise AdoptedStreamError(self.name, self.settings.adopted_from)
+
     def retire(self) -> None:
         """Answer no more: the stream was dropped or renamed."""
         with self._lock:
@@ -447,7 +460,8 @@ class Stream:
     ) -> Snapshot:
         """Return the stream at a version, the latest if none is named.
 
-        Costs four ``stat`` calls while nothing was committed since the last call.
+        Costs four ``stat`` calls while nothing was committed since the last call, and one for
+        each file of an adopted stream.
 
         Parameters
         ----------
@@ -469,22 +483,26 @@ class Stream:
             If the events table holds a file Chronicle did not write.
         CorruptBlockError
             If a data file without tree entries cannot be read.
+        ChangedFileError
+            If a file of an adopted stream is not the one that was verified.
         """
         with self._lock:
             self._refresh()
             latest = self._events_log.state
             number = self._number_of(version)
             if number == latest.version and not without:
+                self._check_adopted(latest, without)
                 if self._latest is None:
                     self._latest = self._take(latest, without)
                     self._drop_unused()
                 return self._latest
             kept = (number, without)
+            state = latest
+            if number != latest.version and (kept not in self._old or self._is_adopted):
+                state = delta_log.load_table(self.path / EVENTS_TABLE, number)
+                self._check_not_vacuumed(state, latest)
+            self._check_adopted(state, without)
             if kept not in self._old:
-                state = latest
-                if number != latest.version:
-                    state = delta_log.load_table(self.path / EVENTS_TABLE, number)
-                    self._check_not_vacuumed(state, latest)
                 while len(self._old) >= _OLD_SNAPSHOTS_MAX:
                     del self._old[next(iter(self._old))]
                 self._old[kept] = self._take(state, without)
@@ -577,6 +595,16 @@ class Stream:
         for file in old.files:
             if file.name not in live and not self._reader.path(file.name).exists():
                 raise VacuumedVersionError(old.version, str(self._reader.path(file.name)))
+
+    @property
+    def _is_adopted(self) -> bool:
+        return self.settings.adopted_from is not None
+
+    def _check_adopted(self, events: TableState, without: frozenset[str]) -> None:
+        """Refuse files of an adopted stream that are not the ones that were verified."""
+        if self._is_adopted:
+            files = (file for file in events.files if file.name not in without)
+            check_stamps(self.path / EVENTS_TABLE, files)
 
     def _take(self, events: TableState, without: frozenset[str]) -> Snapshot:
         stored = self._tree_log.names

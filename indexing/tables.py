@@ -23,7 +23,7 @@ a dot."""
 FOLDER_BYTES_MAX = 200
 """Longest name of an index folder; file systems take no more than 255."""
 
-_DATA_FILE = re.compile(r"\d+(?:-\d+){2,}-[0-9a-f]{32}\.parquet")
+_DATA_FILE = re.compile(r"\d+(?:-\d+){2,}-[0-9a-f]{32}(?:\.adopted)?\.parquet")
 
 
 def index_table(attribute: str) -> str:

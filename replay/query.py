@@ -154,12 +154,8 @@ def answer_in_pieces(
     be found at its end; and so is a stream that is created.
     """
     bounds = limits or Limits()
-    watch = LimitWatch(bounds)
-    asked = Asked(sql, params or {}, plan, perf_counter())
-    catalog = open_catalog(store, sql, as_of)
-    with watch:
-        run = open_run(catalog, asked)
-    if skip_damaged or run.create is not None:
+
+    def at_once() -> Answer:
         result = query(
             store,
             sql,
@@ -170,6 +166,16 @@ def answer_in_pieces(
             **asdict(bounds),
         )
         return Answer(iter([result.table]), lambda: result)
+
+    if skip_damaged:
+        return at_once()
+    watch = LimitWatch(bounds)
+    asked = Asked(sql, params or {}, plan, perf_counter())
+    catalog = open_catalog(store, sql, as_of)
+    with watch:
+        run = open_run(catalog, asked)
+    if run.create is not None:
+        return at_once()
     done: list[Result] = []
 
     def tables() -> Iterator[pa.Table]:

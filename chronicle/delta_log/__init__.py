@@ -6,6 +6,12 @@ from chronicle.delta_log.files import (
     table_exists,
     version_exists_after,
 )
+from chronicle.delta_log.foreign import (
+    ForeignFile,
+    ForeignTable,
+    files_added_since,
+    load_foreign,
+)
 from chronicle.delta_log.reading import (
     Commit,
     FollowedTable,
@@ -33,6 +39,8 @@ __all__ = [
     "ASIDE_FOLDER",
     "Commit",
     "FollowedTable",
+    "ForeignFile",
+    "ForeignTable",
     "LiveFile",
     "LoggedChange",
     "NewFile",
@@ -43,7 +51,9 @@ __all__ = [
     "commit_stamp",
     "commits",
     "create_table",
+    "files_added_since",
     "live_files",
+    "load_foreign",
     "load_table",
     "new_files",
     "put_aside",

@@ -40,6 +40,9 @@ class LiveFile:
     n_rows: int | None
     """None if the writer did not say."""
 
+    modified_ms: int
+    """When it was last changed before it was committed, in milliseconds since 1970."""
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -167,6 +170,7 @@ def _to_state(table: deltalake.DeltaTable) -> TableState:
     actions = pa.table(table.get_add_actions())
     names = actions.column("path").to_pylist()
     sizes = actions.column("size_bytes").to_pylist()
+    times = actions.column("modification_time").to_pylist()
     counts = (
         actions.column("num_records").to_pylist()
         if "num_records" in actions.column_names
@@ -177,8 +181,7 @@ def _to_state(table: deltalake.DeltaTable) -> TableState:
         schema=pa.schema(table.schema().to_arrow()),
         properties=dict(table.metadata().configuration),
         files=tuple(
-            LiveFile(name, size, count)
-            for name, size, count in zip(names, sizes, counts, strict=True)
+            LiveFile(*of_file) for of_file in zip(names, sizes, counts, times, strict=True)
         ),
         statistics=actions,
         identity=str(table.metadata().id),

@@ -152,6 +152,7 @@ def prepare(request: Request, sources: SourceSet, checksums: Checksums) -> Job:
             settings = replace(settings, file_events=options.file_events)
         return Job(request, None, 0, (), settings, options.index, late, sources, 0)
     stream = request.store.stream(request.stream_name)
+    stream.check_writable()
     _check_settings(request.stream_name, stream.settings, options)
     snapshot = stream.snapshot()  # before the sources are looked up, see ``fingerprints``
     left = _left_to_take(request, stream, sources, checksums)

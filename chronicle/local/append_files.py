@@ -110,6 +110,8 @@ def append_files(
     """
     check_stream_name(stream_name)
     stream = store.stream(stream_name) if stream_name in store.stream_names() else None
+    if stream is not None:
+        stream.check_writable()
     time = _time_column(stream_name, stream, options.time)
     derived_names = _derived_names(stream_name, stream, options.derive)
     _check_new(stream_name, stream, options, begin)

@@ -45,6 +45,7 @@ _SECTIONS = {
     "Take events in": (
         ("append", take.append),
         ("ingest", take.ingest),
+        ("adopt", take.adopt),
         ("quarantine", quarantine.quarantine),
     ),
     "Keep streams whole and tidy": (

@@ -1,9 +1,10 @@
-"""Commands that take events in: ingest, append."""
+"""Commands that take events in, or read them where they are: ingest, append, adopt."""
 
 from __future__ import annotations
 
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -172,3 +173,51 @@ def append(
         )
         say(str(report))
         warn(None if report.appended is None else report.appended.fault)
+
+
+def adopt(
+    table: Annotated[
+        Path, typer.Argument(help="Folder of a Delta table or of Parquet files, or one file.")
+    ],
+    store: StoreOption,
+    stream: Annotated[
+        str | None, typer.Option("--stream", help="Name of the stream; else that of the folder.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", help="Time column of a stream that is new.")
+    ] = None,
+    index: Annotated[
+        list[str] | None,
+        typer.Option("--index", help="Attributes to index in a new stream, as A,B; together, A+B."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Column that tells a new stream's objects apart.")
+    ] = None,
+    derive: DeriveOption = None,
+) -> None:
+    """Make a stream of a table where it is, without copying it; again, to take what is new.
+
+    The table must be in order of time, file by file. It is read and never written.
+
+    Example: chronicle adopt /lake/trades --store data --time ts --index price
+    """
+    keep_heavy_libraries_out()
+    from chronicle.adopt import adopt as run
+    from chronicle.new_store import open_or_create
+    from indexing.lifecycle import create_index
+    from indexing.stream_writer import writer_for
+
+    indexed = names(index)
+    with open_or_create(store) as opened:
+        report = run(
+            opened,
+            table.absolute().stem if stream is None else stream,
+            table,
+            time=time,
+            key=key,
+            derive=names(derive),
+            derived=writer_for,
+            begin=partial(create_index, attributes=indexed) if indexed else None,
+            progress=say,
+        )
+        say(str(report))

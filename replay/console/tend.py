@@ -108,7 +108,7 @@ def vacuum(
 
 
 def drop(stream: StreamArgument, store: StoreOption, yes: YesOption = False) -> None:
-    """Remove a stream with all its versions and indexes.
+    """Remove a stream with all its versions and indexes; an adopted table stays as it is.
 
     Example: chronicle drop crimes --store data
     """
@@ -124,7 +124,10 @@ def drop(stream: StreamArgument, store: StoreOption, yes: YesOption = False) -> 
 def _held(store: Store, name: str) -> str:
     """Return what a stream holds, in words; one too damaged to be opened can be dropped as well."""
     try:
-        return f"{store.stream(name).snapshot().n_events:,} events"
+        found = store.stream(name)
+        if found.settings.adopted_from is not None:
+            return f"tree and indexes of '{found.settings.adopted_from}', which stays as it is"
+        return f"{found.snapshot().n_events:,} events"
     except StreamNotFoundError:
         raise
     except StorageError:
