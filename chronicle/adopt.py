@@ -105,7 +105,7 @@ def adopt(  # noqa: PLR0913 -- the options of a command
     derived
         Makes the writer of the stream's runs.
     begin
-        Told of a stream that was created, before it holds events; for new streams only.
+        Told of a stream that holds no events yet; for new streams only.
     progress
         Told what is being done, in words.
 
@@ -125,11 +125,10 @@ def adopt(  # noqa: PLR0913 -- the options of a command
     check_stream_name(stream_name)
     found = find_table(table)
     stream = store.stream(stream_name) if stream_name in store.stream_names() else None
-    is_new = stream is None
     if stream is None:
         stream = _create(store, stream_name, found, time, key, derive)
-    else:
-        _check_same(stream, found, time, key, derive, begin)
+    is_new = stream.version_of(None) == 0  # or was killed before it held events
+    _check_same(stream, found, time, key, derive, None if is_new else begin)
     try:
         if is_new and begin is not None:
             begin(stream)

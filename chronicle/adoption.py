@@ -81,7 +81,7 @@ def find_table(path: str | Path) -> AdoptableTable:
     SchemaError
         If the files are of different columns, or of types that a stream cannot have.
     """
-    place = local_path(path, what="table").absolute()
+    place = local_path(path, what="table").resolve()
     if not place.exists():
         raise SourceError(f"no table at '{place}'; correct the path")
     if delta_log.table_exists(place):

@@ -12,6 +12,7 @@ from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.delta_log import TableState
 from chronicle.errors import (
+    ChangedFileError,
     CorruptBlockError,
     CorruptTreeError,
     SchemaError,
@@ -64,7 +65,8 @@ def lost_file(stream: Stream, version: int, error: CorruptBlockError) -> LostFil
         times: tuple[int | None, int | None] = int(leaves.t_min[0]), int(leaves.t_max[-1])
     except CorruptTreeError:
         times = _committed_times(state, name, stream.settings.time)
-    return LostFile(error.path, error.reason, stream.time_type, n_events, *times)
+    path = error.target if isinstance(error, ChangedFileError) else error.path
+    return LostFile(path, error.reason, stream.time_type, n_events, *times)
 
 
 def _committed_times(state: TableState, name: str, time: str) -> tuple[int | None, int | None]:

@@ -22,6 +22,7 @@ WRITES: tuple[tuple[Any, str], ...] = (
     (pq.ParquetWriter, "write_table"),
     (pq.ParquetWriter, "close"),
     (Path, "rename"),
+    (Path, "symlink_to"),
     (Path, "replace"),
     (Path, "unlink"),
     (shutil, "rmtree"),

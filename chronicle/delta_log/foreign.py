@@ -43,6 +43,9 @@ class ForeignTable:
     """A version of a table that another program writes."""
 
     path: Path
+    id: str
+    """Names the table for ever; another one at the same place has another."""
+
     version: int
     schema: pa.Schema
     partition_columns: tuple[str, ...]
@@ -78,6 +81,7 @@ def load_foreign(path: Path) -> ForeignTable:
     ]
     return ForeignTable(
         path,
+        str(metadata.id),
         version,
         pa.schema(table.schema().to_arrow()),
         columns,
@@ -105,7 +109,7 @@ def files_added_since(table: ForeignTable, version: int) -> tuple[ForeignFile, .
                 "whole into a new stream"
             )
         for action in _actions(commit_path(table.path, number)):
-            _check_added(action, table, number, version)
+            _check_kept(action, table, number, version)
             if "add" in action and action["add"].get("dataChange", True):
                 inside = _inside(action["add"]["path"], table.path)
                 values = action["add"].get("partitionValues") or {}
@@ -113,16 +117,14 @@ def files_added_since(table: ForeignTable, version: int) -> tuple[ForeignFile, .
     return tuple(found.values())
 
 
-def _check_added(action: Mapping[str, Any], table: ForeignTable, number: int, since: int) -> None:
-    """Refuse what adding files cannot follow."""
+def _check_kept(action: Mapping[str, Any], table: ForeignTable, number: int, since: int) -> None:
+    """Refuse a commit that took rows away, or changed them, which is the same to Delta."""
     if action.get("remove", {}).get("dataChange", False):
         raise SourceError(
-            f"version {number} of Delta table '{table.path}' deleted or changed rows that were "
-            f"taken at version {since}, and a stream only takes what is added; take the table "
-            "whole into a new stream"
+            f"version {number} of Delta table '{table.path}' deleted or changed rows, after the "
+            f"table was taken at version {since}, and a stream only takes what is added; take the "
+            "table whole into a new stream"
         )
-    if action.get("add", {}).get("deletionVector"):
-        raise _has_deletion_vectors(table.path)
 
 
 def _actions(commit: Path) -> list[dict[str, Any]]:
@@ -159,15 +161,11 @@ def _check_features(table: deltalake.DeltaTable, path: Path) -> None:
             "write its rows to a table without, and name that"
         ) from error
     if n_vectors:
-        raise _has_deletion_vectors(path)
-
-
-def _has_deletion_vectors(path: Path) -> SourceError:
-    return SourceError(
-        f"rows of Delta table '{path}' are deleted by deletion vectors, which Chronicle does not "
-        "apply; have the table rewritten without them (REORG TABLE … APPLY (PURGE)), and run it "
-        "again"
-    )
+        raise SourceError(
+            f"rows of Delta table '{path}' are deleted by deletion vectors, which Chronicle does "
+            "not apply; have the table rewritten without them (REORG TABLE … APPLY (PURGE)), and "
+            "run it again"
+        )
 
 
 def _inside(logged: str, path: Path) -> str:

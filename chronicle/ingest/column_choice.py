@@ -40,6 +40,9 @@ class FoundColumns:
     by_rows: bool = False
     """Whether Spark is to read Parquet by rows, see ``needs_row_reader``."""
 
+    is_uniform: bool = True
+    """Whether all files hold all columns, in the types that are read."""
+
     copies: tuple[Path, ...] | None = None
     """What is read in the place of the files of ``sources``; None if these are."""
 
@@ -65,15 +68,29 @@ def inspect_sources(sources: SourceSet, options: IngestOptions) -> FoundColumns:
     if sources.format is SourceFormat.PARQUET:
         if options.schema is not None:
             raise SourceError("Parquet files state their own schema; leave --schema out")
-        schema = inspect_parquet(sources.files)
+        schema, is_uniform = _parquet_columns(sources)
         check_column_names(schema.names, time=options.time, where=f"'{sources.files[0]}'")
-        return FoundColumns(sources, schema, None, needs_row_reader(sources.files))
+        return FoundColumns(sources, schema, None, needs_row_reader(sources.files), is_uniform)
     if sources.format is SourceFormat.CSV:
         header = inspect_csv(sources.files)
         check_column_names(header, time=options.time, where=f"'{sources.files[0]}'")
         return FoundColumns(sources, None, header)
     inspect_json(sources.files, None)
     return FoundColumns(sources, None, None)
+
+
+def _parquet_columns(sources: SourceSet) -> tuple[pa.Schema, bool]:
+    """Return the columns of Parquet files, and whether each file has them just so.
+
+    Those of a Delta table need not: some were added after a file was written.
+    """
+    if sources.schema is None:
+        return inspect_parquet(sources.files), True
+    try:
+        found = inspect_parquet(sources.files)
+    except SourceError:
+        return sources.schema, False
+    return sources.schema, sorted(map(str, found)) == sorted(map(str, sources.schema))
 
 
 def with_quotes_closed(found: FoundColumns, folder: Path) -> FoundColumns:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chronicle import delta_log
 from chronicle.commit import INGEST, OPERATION, Change, commit_change
 from chronicle.errors import CommitConflictError, SourceError, StorageError
 from chronicle.ingest.checkpoint import Checkpoint, default_place, last_committed, open_checkpoint
@@ -148,6 +149,11 @@ def _check_folder(folder: str | Path) -> Path:
     watched = local_path(folder, what="folder").absolute()
     if not watched.is_dir():
         raise SourceError(f"no folder '{folder}' to follow; make it, or correct the path")
+    if delta_log.table_exists(watched):
+        raise SourceError(
+            f"'{folder}' is a Delta table, whose files come and go by its log; run 'chronicle "
+            "append' or 'chronicle ingest' of it again and again, which take what was added"
+        )
     return watched
 
 
@@ -275,7 +281,8 @@ class _Batches:
         numbered = request.with_transactions({self.checkpoint.application_id: batch})
         files = self._files(frame)
         if files:
-            sources = find_sources(files, format_name=request.options.format)
+            wanted = request.options.format
+            sources = find_sources(files, format_name=wanted, base=self.folder)
             with open_staging(request.store.path) as staging:
                 outcome = take(numbered, sources, self.spark, staging, Checksums(self.pool))
             self.outcomes.append(outcome)

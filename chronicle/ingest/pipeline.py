@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile
 from chronicle.commit import INGEST, OPERATION, Change, Committed, complete_derived
 from chronicle.compaction import tidy_after
+from chronicle.delta_log import ForeignTable
 from chronicle.disk_errors import reason_of
 from chronicle.errors import ChronicleError, CommitConflictError
 from chronicle.ingest.checks import check_complete, check_survey
 from chronicle.ingest.column_choice import inspect_sources, with_quotes_closed
+from chronicle.ingest.folders import Since
 from chronicle.ingest.jobs import spark_runner
 from chronicle.ingest.late import LateFile, LateMerge, from_job_results, plan_late
 from chronicle.ingest.preparation import (
@@ -37,11 +39,11 @@ from chronicle.ingest.publish import publish_append, publish_first
 from chronicle.ingest.reader import Reading, read_sources
 from chronicle.ingest.report import IngestOptions, IngestReport
 from chronicle.ingest.session import open_spark
-from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources
+from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, table_id
 from chronicle.ingest.survey import Survey
 from chronicle.ingest.tasks import run_survey, run_write, to_late_route, to_write_task
 from chronicle.ingest.write import TaskOutputs, WriteTask
-from chronicle.source_memory import to_transactions
+from chronicle.source_memory import to_transactions, version_taken
 from chronicle.staging import open_staging
 from chronicle.store import Store, create_store
 
@@ -110,7 +112,7 @@ def ingest(
     begin = clock.monotonic()
     request = Request(store, stream_name, options, derived, progress)
     check_options(request)
-    found = find_sources(sources, format_name=options.format)
+    found = find_sources(sources, format_name=options.format, since=_since(request))
     with ThreadPoolExecutor(max_workers=1) as pool:
         checksums = Checksums(pool)
         job = prepare(request, found, checksums)
@@ -126,6 +128,17 @@ def ingest(
             outcome = take(request, found, lease.spark, staging, checksums)
     seconds = clock.monotonic() - begin
     return outcome.to_report(request, seconds=seconds, log_file=lease.log_file)
+
+
+def _since(request: Request) -> Since:
+    """Return what tells up to which version the stream has taken a Delta table."""
+
+    def since(table: ForeignTable) -> int | None:
+        if request.options.again or request.stream_name not in request.store.stream_names():
+            return None
+        return version_taken(request.store.stream(request.stream_name), table_id(table))
+
+    return since
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +231,8 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     """Read, survey, write and commit."""
     progress, stream = job.request.progress, job.stream
     progress(f"reading {_sized(job.sources)}")
+    for column in job.sources.folder_columns:
+        progress(f"column from names of folders: {column}")
     checksums.begin(job.sources.files)
     found = inspect_sources(job.sources, job.request.options)
     found = with_quotes_closed(found, staging / "closed")
@@ -312,7 +327,8 @@ def _to_commit(
     }
     if outputs.quarantine:
         metadata["quarantine_batch"] = task.batch_id
-    return metadata, {**to_transactions(sources), **job.request.transactions}
+    taken = {**to_transactions(sources), **job.sources.tables}
+    return metadata, {**taken, **job.request.transactions}
 
 
 def _to_outcome(

@@ -165,7 +165,7 @@ def prepare(request: Request, sources: SourceSet, checksums: Checksums) -> Job:
         to_attributes(stream, options),
         late,
         left,
-        len(sources.files) - len(left.files),
+        len(sources.files) - len(left.files) + sources.n_taken,
     )
 
 
@@ -203,19 +203,12 @@ def _left_to_take(
     """Return the sources the stream has not taken; reads those it may have."""
     done = delta_log.transaction_versions(stream.path / EVENTS_TABLE, list(request.transactions))
     if any(done.get(name, -1) >= number for name, number in request.transactions.items()):
-        return replace(sources, files=(), sizes_bytes=())
+        return sources.only(())
     if request.options.again:
         return sources
     known = fingerprints(stream, sources.files)
     had = taken(stream, checksums.of([path for path in sources.files if str(path) in known]))
-    left = [
-        (path, size)
-        for path, size in zip(sources.files, sources.sizes_bytes, strict=True)
-        if str(path) not in had
-    ]
-    return replace(
-        sources, files=tuple(path for path, _ in left), sizes_bytes=tuple(size for _, size in left)
-    )
+    return sources.only({path for path in sources.files if str(path) not in had})
 
 
 def _check_settings(name: str, settings: StreamSettings, options: IngestOptions) -> None:

@@ -26,6 +26,7 @@ from chronicle.ingest.columns import (
     ROW_ID,
     TIME,
 )
+from chronicle.ingest.constants import schema_in_files, with_constants
 from chronicle.ingest.direct import (
     DirectSplit,
     needs_no_conversion,
@@ -110,7 +111,7 @@ def read_sources(
         If options do not apply, or columns are missing or cannot be stored.
     """
     sources = found.sources
-    columns = choose_columns(spark, found, options, stream_schema)
+    columns = choose_columns(spark, found, options, schema_in_files(stream_schema, sources))
     check_column_names(columns.names, time=options.time, where=f"'{sources.files[0]}'")
     to_arrow_schema(columns)  # refuses columns a stream cannot store
     if sources.format is SourceFormat.JSON:
@@ -126,6 +127,7 @@ def read_sources(
     frame = _load(spark, found, raw)
     reading = _choose_time(frame, raw, options, declared)
     frame, schema = _to_events(spark, frame, raw, options, reading, found)
+    frame, schema = with_constants(frame, schema, sources, stream_schema)
     if stream_schema is not None:
         check_same_schema(schema, stream_schema, where=str(sources.files[0]))
     stored = normalise_schema(schema)
@@ -133,6 +135,7 @@ def read_sources(
     # A test that sets the size of Spark's splits wants Spark's splits.
     if (
         alone
+        and found.is_uniform
         and options.split_bytes is None
         and needs_no_conversion(found.parquet_schema, stored, reading)
     ):

@@ -6,8 +6,9 @@ import csv
 import glob
 import io
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -15,11 +16,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chronicle.delta_log import ForeignTable
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.columns import RESERVED_PREFIX
+from chronicle.ingest.folders import Folder, Since, files_of
 from chronicle.ingest.quotes import is_open_after
+from chronicle.partitions import infer_type, to_constant, values_in
 from chronicle.paths import local_path, url_scheme
 from chronicle.schema import normalise_schema
+from chronicle.source_memory import to_application_id
 
 _JSON_LINES_LOOKED_AT = 100
 
@@ -58,6 +63,61 @@ class SourceSet:
 
     sizes_bytes: tuple[int, ...]
 
+    values: Mapping[Path, Mapping[str, str | None]] = field(default_factory=dict)
+    """By file, what its path or its table says of columns that it lacks, as text."""
+
+    partitions: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """Those columns, typed."""
+
+    schema: pa.Schema | None = None
+    """Of a Delta table, without ``partitions``; its files may lack columns. None for others."""
+
+    tables: Mapping[str, int] = field(default_factory=dict)
+    """What stands for Delta tables in a commit, and the versions whose files these are."""
+
+    n_taken: int = 0
+    """Files of Delta tables that are not among these since an earlier version was taken."""
+
+    def constants(self, path: Path, schema: pa.Schema) -> dict[str, pa.Scalar]:
+        """Return the values that events of a file have in ``partitions``, in types of a schema.
+
+        Raises
+        ------
+        SchemaError
+            If the schema lacks such a column, or a value is none of its type.
+        """
+        if not self.partitions.names:
+            return {}
+        said = self.values[path]
+        for name in self.partitions.names:
+            if name not in schema.names:
+                raise SchemaError(
+                    f"folders of the sources are named after a column '{name}' that the stream "
+                    "lacks; add it with 'chronicle add-column', or name the files themselves"
+                )
+        return {
+            name: to_constant(said.get(name), schema.field(name).type, column=name)
+            for name in self.partitions.names
+        }
+
+    @property
+    def folder_columns(self) -> tuple[str, ...]:
+        """Names and types of ``partitions``, for people."""
+        return tuple(f"{one.name} {one.type}" for one in self.partitions)
+
+    def only(self, paths: Collection[Path]) -> SourceSet:
+        """Return these of the files."""
+        kept = [
+            (path, size)
+            for path, size in zip(self.files, self.sizes_bytes, strict=True)
+            if path in paths
+        ]
+        return replace(
+            self,
+            files=tuple(path for path, _ in kept),
+            sizes_bytes=tuple(size for _, size in kept),
+        )
+
     @property
     def size_bytes(self) -> int:
         """Bytes of all files."""
@@ -68,11 +128,19 @@ _SHOWN_MAX = 100
 """Characters of a name that an error shows."""
 
 
-def find_sources(sources: Sequence[str | Path], *, format_name: str | None) -> SourceSet:
+def find_sources(
+    sources: Sequence[str | Path],
+    *,
+    format_name: str | None,
+    since: Since = lambda _: None,
+    base: Path | None = None,
+) -> SourceSet:
     """Expand files, glob patterns and folders, in the order they are given.
 
     A folder stands for its files at any depth, a pattern for what it matches, both by name.
-    Hidden files (a leading ``.`` or ``_``) in folders are not taken, as Spark has it.
+    Hidden files (a leading ``.`` or ``_``) in folders are not taken, as Spark has it. A folder
+    with the log of a Delta table stands for the files of its newest version. Folders
+    ``column=value`` below a folder that is named give columns.
 
     Parameters
     ----------
@@ -81,24 +149,98 @@ def find_sources(sources: Sequence[str | Path], *, format_name: str | None) -> S
     format_name
         ``parquet``, ``csv``, ``json`` (one object per line) or ``arrow``; by the files' endings
         if None.
+    since
+        Tells up to which version a Delta table was taken; only what was added after it is found.
+    base
+        Folder that files named one by one were found in: folders below it give columns too.
 
     Raises
     ------
     SourceError
         If nothing is named, a file is missing, empty or named twice, or the format is unknown
-        or not one for all.
+        or not one for all; or a Delta table cannot be read file by file.
     """
     if not sources:
         raise SourceError("no source was named; give at least one file")
     wanted = None if format_name is None else _to_format(format_name)
-    files = [path for source in sources for path in _expand(str(source), wanted)]
+    folders = [_expand(str(source), wanted, since) for source in sources]
+    files = [path for folder in folders for path in folder.files]
     seen: set[Path] = set()
     for path in files:
         if path in seen:
             raise SourceError(f"'{path}' is named twice; name each file once")
         seen.add(path)
     sizes = tuple(_check_file(path) for path in files)
-    return SourceSet(wanted or _common_format(files), tuple(files), sizes)
+    tables = [folder.table for folder in folders if folder.table is not None]
+    format = wanted or (_common_format(files) if files else SourceFormat.PARQUET)  # noqa: A001
+    values = {path: said for folder in folders for path, said in folder.values.items()}
+    if base is not None:
+        said_by = {path: values_in(path.relative_to(base).as_posix()) for path in files}
+        values |= {path: said for path, said in said_by.items() if said}
+    if values:
+        values = {path: values.get(path, {}) for path in files}
+    own = _own_columns(files[0], format) if values else ()
+    partitions = _partitions(folders, values, own)
+    return SourceSet(
+        format,
+        tuple(files),
+        sizes,
+        values,
+        partitions,
+        _schema_in_files(tables, len(folders), partitions),
+        {table_id(table): table.version for table in tables},
+        sum(folder.n_taken for folder in folders),
+    )
+
+
+def table_id(table: ForeignTable) -> str:
+    """Return what stands for a Delta table in a commit that takes a version of it."""
+    return to_application_id(f"{table.path}#{table.id}")
+
+
+def _schema_in_files(
+    tables: Sequence[ForeignTable], n_folders: int, partitions: pa.Schema
+) -> pa.Schema | None:
+    """Return the columns that the files of a table are to be read with."""
+    if not tables:
+        return None
+    if n_folders > 1:
+        raise SourceError(
+            f"'{tables[0].path}' is a Delta table, and is taken alone; name other sources in a "
+            "call of their own"
+        )
+    schema = normalise_schema(tables[0].schema)
+    return pa.schema([one for one in schema if one.name not in partitions.names])
+
+
+def _partitions(
+    folders: Sequence[Folder], values: Mapping[Path, Mapping[str, str | None]], own: Sequence[str]
+) -> pa.Schema:
+    """Return the columns that paths and tables tell of; what files hold themselves counts more."""
+    stated = {name: kind for folder in folders for name, kind in folder.partitions.items()}
+    names = dict.fromkeys(name for said in values.values() for name in said if name not in own)
+    return pa.schema(
+        [
+            (name, stated.get(name) or infer_type(said.get(name) for said in values.values()))
+            for name in names
+        ]
+    )
+
+
+def _own_columns(path: Path, format: SourceFormat) -> Sequence[str]:  # noqa: A002
+    """Return the names of the columns that a file holds itself."""
+    if format is SourceFormat.PARQUET:
+        return list(_parquet_schema(path).names)
+    if format is SourceFormat.CSV:
+        return _first_record(path)
+    if format is SourceFormat.ARROW:
+        return ()
+    for line in _read_text(path, lambda text: list(islice(text, _JSON_LINES_LOOKED_AT))):
+        with suppress(ValueError):
+            record = json.loads(line)
+            if isinstance(record, dict):
+                return list(record)
+    return ()
 
 
 def _to_format(name: str) -> SourceFormat:
@@ -114,7 +256,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _SHOWN_MAX else f"{name[:_SHOWN_MAX]}…"
 
 
-def _expand(source: str, wanted: SourceFormat | None) -> list[Path]:
+def _expand(source: str, wanted: SourceFormat | None, since: Since) -> Folder:
     if url_scheme(source) not in (None, "file"):
         raise SourceError(f"'{source}' is no path; mount or download it, and name the file")
     if not source.strip():
@@ -125,25 +267,21 @@ def _expand(source: str, wanted: SourceFormat | None) -> list[Path]:
     except OSError as error:  # a name too long, a loop of links
         raise SourceError(f"'{_shortened(source)}' is no path ({error.strerror})") from error
     if is_folder:
-        found = sorted(
-            file for file in path.rglob("*") if file.is_file() and not _is_hidden(file, path)
-        )
-        if wanted is None:
-            found = [file for file in found if _format_of(file) is not None]
-        if not found:
+        found = files_of(path, lambda f: wanted is not None or _format_of(f) is not None, since)
+        if found.table is not None and wanted not in (None, SourceFormat.PARQUET):
+            raise SourceError(
+                f"'{source}' is a Delta table, whose files are Parquet; leave --format out"
+            )
+        if not found.files and not found.n_taken:
             raise SourceError(f"folder '{source}' holds no file to ingest; name another")
         return found
     if path.exists() or not glob.has_magic(source):
-        return [path]
+        return Folder((path,), {})
     matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 -- absolute
     matches = [match for match in matches if match.is_file()]
     if not matches:
         raise SourceError(f"no file matches '{source}'; correct the pattern")
-    return matches
-
-
-def _is_hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    return Folder(tuple(matches), {})
 
 
 def _check_file(path: Path) -> int:
@@ -284,12 +422,12 @@ def needs_row_reader(files: Sequence[Path]) -> bool:
 
 def _difference(first: pa.Schema, other: pa.Schema) -> str:
     """Return in words how ``other`` differs, an empty string if only in order."""
-    for field in first:
-        if field.name not in other.names:
-            return f"it lacks column '{field.name}'"
-        found = other.field(field.name).type
-        if found != field.type:
-            return f"column '{field.name}' is {found}, not {field.type}"
+    for column in first:
+        if column.name not in other.names:
+            return f"it lacks column '{column.name}'"
+        found = other.field(column.name).type
+        if found != column.type:
+            return f"column '{column.name}' is {found}, not {column.type}"
     for name in other.names:
         if name not in first.names:
             return f"it has a column '{name}' more"

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from chronicle.append import AppendReport, Late, append
+from chronicle.delta_log import ForeignTable
 from chronicle.derived import DerivedWriter
 from chronicle.derived_attributes import canonical_names
 from chronicle.errors import SchemaError, SourceError, StorageError
+from chronicle.ingest.sources import SourceSet, table_id
 from chronicle.lifecycle import drop_if_empty
 from chronicle.local.reader import STDIN, LocalEvents, find_files, read_files
 from chronicle.settings import StreamSettings
-from chronicle.source_memory import Source, fingerprints, read_source, taken, to_transactions
+from chronicle.source_memory import (
+    Source,
+    fingerprints,
+    read_source,
+    taken,
+    to_transactions,
+    version_taken,
+)
 from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name
 
@@ -57,10 +66,14 @@ class AppendFilesReport:
     appended: AppendReport | None
     """None where every file was skipped."""
 
+    folder_columns: tuple[str, ...] = ()
+    """Names and types of columns whose values are those in names of folders."""
+
     def __str__(self) -> str:
         lines = []
         if self.appended is not None:
             lines += [f"stream '{self.stream}': {self.appended}"]
+            lines += [f"column from names of folders: {column}" for column in self.folder_columns]
         if self.n_skipped:
             files = "1 file was" if self.n_skipped == 1 else f"{self.n_skipped:,} files were"
             lines += [f"{files} taken before and skipped (--again takes them once more)"]
@@ -116,15 +129,18 @@ def append_files(
     derived_names = _derived_names(stream_name, stream, options.derive)
     _check_new(stream_name, stream, options, begin)
     paths = list(sources)
-    known: list[Source] = []
-    if STDIN not in paths:
-        known = [read_source(path) for path in find_files(paths, format_name=options.format).files]
+    found = None if STDIN in paths else _find(paths, stream, options)
+    known = [] if found is None else [read_source(path) for path in found.files]
     skipped = frozenset[str]() if options.again else taken(stream, known)
     new = [source for source in known if source.path not in skipped]
-    if known and not new:
-        return AppendFilesReport(stream_name, store.path, len(skipped), None)
+    n_skipped = len(skipped) + (0 if found is None else found.n_taken)
+    if found is not None and not new:
+        return AppendFilesReport(stream_name, store.path, n_skipped, None)
+    found = None if found is None else found.only({Path(source.path) for source in new})
+    columns = () if found is None else found.folder_columns
+    tables = {} if found is None else found.tables
     read = read_files(
-        [source.path for source in new] or paths,
+        paths if found is None else found,
         time=time,
         schema=None if stream is None else stream.schema,
         format_name=options.format,
@@ -132,19 +148,28 @@ def append_files(
         stdin=stdin,
     )
     if stream is not None:
-        report = _append(stream, read, new, options, derived=derived)
-        return AppendFilesReport(stream_name, store.path, len(skipped), report)
+        report = _append(stream, read, new, tables, options, derived=derived)
+        return AppendFilesReport(stream_name, store.path, n_skipped, report, columns)
     settings = StreamSettings(time=time, key=options.key, derived=derived_names)
     stream = store.create_stream(stream_name, read.events.schema, settings)
     try:
         if begin is not None:
             begin(stream)
-        report = _append(stream, read, new, options, derived=derived)
+        report = _append(stream, read, new, tables, options, derived=derived)
     except BaseException:
         with suppress(StorageError):  # it is gone, or another process has one of this name
             drop_if_empty(store, stream)
         raise
-    return AppendFilesReport(stream_name, store.path, len(skipped), report)
+    return AppendFilesReport(stream_name, store.path, n_skipped, report, columns)
+
+
+def _find(paths: Sequence[str | Path], stream: Stream | None, options: AppendOptions) -> SourceSet:
+    """Find the files of sources; of Delta tables what was added since they were taken."""
+
+    def since(table: ForeignTable) -> int | None:
+        return None if options.again else version_taken(stream, table_id(table))
+
+    return find_files(paths, format_name=options.format, since=since)
 
 
 def _time_column(stream_name: str, stream: Stream | None, time: str | None) -> str:
@@ -202,6 +227,7 @@ def _append(
     stream: Stream,
     read: LocalEvents,
     sources: Sequence[Source],
+    tables: Mapping[str, int],
     options: AppendOptions,
     *,
     derived: Callable[[Stream], DerivedWriter] | None,
@@ -224,7 +250,7 @@ def _append(
         late=options.late,
         derived=None if derived is None else derived(stream),
         metadata={"sources": json.dumps([source.to_dict() for source in sources])},
-        transactions=to_transactions(sources),
+        transactions={**to_transactions(sources), **tables},
         put_aside=read.put_aside if read.put_aside.num_rows else None,
         guard=guard,
     )

@@ -17,6 +17,7 @@ import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.columns import FAULT, POSITION, RAW_RECORD, RAW_TIME
+from chronicle.ingest.folders import Since
 from chronicle.ingest.quarantine import csv_cells, json_cells, split_faults, to_quarantine
 from chronicle.ingest.sources import (
     SourceFormat,
@@ -40,6 +41,7 @@ from chronicle.local.times import (
     stored_type,
     time_source,
 )
+from chronicle.partitions import repeated
 from chronicle.quarantine import QUARANTINE_SCHEMA
 from chronicle.schema import check_same_schema, normalise_schema
 from chronicle.time import time_type
@@ -62,7 +64,9 @@ class LocalEvents:
     """Rows of the quarantine table, their batch not named yet: records that are no events."""
 
 
-def find_files(sources: Sequence[str | Path], *, format_name: str | None) -> SourceSet:
+def find_files(
+    sources: Sequence[str | Path], *, format_name: str | None, since: Since = lambda _: None
+) -> SourceSet:
     """Find files that can be read into memory, see ``find_sources``.
 
     Raises
@@ -70,7 +74,7 @@ def find_files(sources: Sequence[str | Path], *, format_name: str | None) -> Sou
     SourceError
         If one cannot be taken, or they are too large.
     """
-    found = find_sources(sources, format_name=format_name)
+    found = find_sources(sources, format_name=format_name, since=since)
     if found.size_bytes > BYTES_MAX:
         raise SourceError(
             f"the files hold {found.size_bytes / 1e9:.1f} GB, and an append takes at most "
@@ -80,7 +84,7 @@ def find_files(sources: Sequence[str | Path], *, format_name: str | None) -> Sou
 
 
 def read_files(
-    sources: Sequence[str | Path],
+    sources: Sequence[str | Path] | SourceSet,
     *,
     time: str,
     schema: pa.Schema | None,
@@ -99,7 +103,8 @@ def read_files(
     Parameters
     ----------
     sources
-        Files, patterns or folders in the order of arrival, or only ``"-"`` for ``stdin``.
+        Files, patterns or folders in the order of arrival, or only ``"-"`` for ``stdin``; or what
+        was found of them.
     time
         Name of the time column.
     schema
@@ -118,14 +123,20 @@ def read_files(
     SchemaError
         If columns are missing, cannot be stored, or are not those of the stream.
     """
-    with _spooled(sources, format_name, stdin) as paths:
-        found = find_files(paths, format_name=format_name)
-        named = tuple("standard input" if STDIN in sources else str(f) for f in found.files)
+    given: Sequence[str | Path] = sources.files if isinstance(sources, SourceSet) else sources
+    with _spooled(given, format_name, stdin) as paths:
+        if isinstance(sources, SourceSet):
+            found = sources
+        else:
+            found = find_files(paths, format_name=format_name)
+        named = tuple("standard input" if STDIN in given else str(f) for f in found.files)
         files = _Files(found, named, time, schema, time_zone)
         read = _read_typed if found.format in _TYPED else _read_text
         events, put_aside = read(files)
     if events.num_rows == 0:
         raise _nothing(files, put_aside.num_rows)
+    if schema is not None:
+        events = events.select(schema.names)
     return LocalEvents(events, put_aside)
 
 
@@ -163,8 +174,16 @@ class _Files:
     """Of the files, for people."""
 
     time: str
-    schema: pa.Schema | None
+    stream_schema: pa.Schema | None
     time_zone: str | None
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Columns of the stream that the files hold themselves; None for a new stream."""
+        if self.stream_schema is None or not self.found.partitions.names:
+            return self.stream_schema
+        apart = self.found.partitions.names
+        return pa.schema([one for one in self.stream_schema if one.name not in apart])
 
     @property
     def declared(self) -> Any:
@@ -193,8 +212,11 @@ _TYPED = (SourceFormat.PARQUET, SourceFormat.ARROW)
 
 def _read_typed(files: _Files) -> tuple[pa.Table, pa.Table]:
     """Read Parquet or Arrow files."""
-    load = _load_parquet if files.found.format is SourceFormat.PARQUET else _load_arrow
-    tables = load(files.found.files)
+    if files.found.schema is not None:
+        tables = _load_delta(files.found.files, files.found.schema)
+    else:
+        load = _load_parquet if files.found.format is SourceFormat.PARQUET else _load_arrow
+        tables = load(files.found.files)
     first = tables[0].schema
     check_column_names(first.names, time=files.time, where=f"'{files.names[0]}'")
     raw = tables[0].column(files.time)
@@ -208,7 +230,7 @@ def _read_typed(files: _Files) -> tuple[pa.Table, pa.Table]:
         _split_typed(files, position, table, reading, target)
         for position, table in enumerate(tables)
     ]
-    return _joined(parts, target)
+    return _joined(files, parts, target)
 
 
 def _load_parquet(paths: Sequence[Path]) -> list[pa.Table]:
@@ -217,6 +239,23 @@ def _load_parquet(paths: Sequence[Path]) -> list[pa.Table]:
         return [pq.ParquetFile(path).read().select(schema.names).cast(schema) for path in paths]
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(f"'{paths[0]}' … cannot be read ({error}); check the files") from error
+
+
+def _load_delta(paths: Sequence[Path], schema: pa.Schema) -> list[pa.Table]:
+    """Read files of a Delta table; those written before a column was added lack it."""
+    tables = []
+    for path in paths:
+        try:
+            # What other folders are called is no column of this file.
+            table = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
+            for column in schema:
+                if column.name not in table.column_names:
+                    nulls = pa.nulls(table.num_rows, column.type)
+                    table = table.append_column(column.name, nulls)
+            tables.append(table.select(schema.names).cast(schema))
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"'{path}' cannot be read ({error}); check the file") from error
+    return tables
 
 
 def _load_arrow(paths: Sequence[Path]) -> list[pa.Table]:
@@ -295,7 +334,7 @@ def _read_text(files: _Files) -> tuple[pa.Table, pa.Table]:
         faulty = _Faulty(values[files.time], faults, lines, read_record)
         values = values | {files.time: times}
         parts.append(_split(files, position, values, target, faulty))
-    return _joined(parts, target)
+    return _joined(files, parts, target)
 
 
 def _content(path: Path) -> bytes:
@@ -417,10 +456,18 @@ def _split(
 
 
 def _joined(
-    parts: Sequence[tuple[pa.Table, pa.Table]], target: pa.Schema
+    files: _Files, parts: Sequence[tuple[pa.Table, pa.Table]], target: pa.Schema
 ) -> tuple[pa.Table, pa.Table]:
-    events = pa.concat_tables([events.cast(target) for events, _ in parts])
-    return events, pa.concat_tables([aside for _, aside in parts])
+    """Put the files together, each with the values that its path or its table says."""
+    tables = []
+    for path, (events, _) in zip(files.found.files, parts, strict=True):
+        events = events.cast(target)
+        schema = files.stream_schema or files.found.partitions
+        for name, value in files.found.constants(path, schema).items():
+            column = repeated(value, events.num_rows, schema.field(name).type)
+            events = events.append_column(name, column)
+        tables.append(events)
+    return pa.concat_tables(tables), pa.concat_tables([aside for _, aside in parts])
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
