@@ -449,3 +449,19 @@ def test_a_failure_before_the_commit_leaves_nothing_and_adopting_again_does_it(
     assert n_events(store) == 300
     assert len(list((store.path / "s" / "events").glob("*.parquet"))) == 3
     assert adopt(store, lake).n_events == 310
+
+
+def test_derived_attributes_and_summaries_by_key_are_kept_beside(store: Store, lake: Path) -> None:
+    adopt(store, lake, time="t", key="s", derive=["delta(a)", "by(a)"])
+    pq.write_table(rows(300, 400), lake / "3.parquet")
+    adopt(store, lake)
+    create_index(store.stream("s"), ["delta(a)"], least_events=0)
+    sql = (
+        "SELECT n FROM s MATCH_RECOGNIZE (PARTITION BY s ORDER BY t MEASURES B.t AS n "
+        "PATTERN (A B) DEFINE B AS B.a > PREV(B.a) + 2)"
+    )
+    expected = replay.query({"s": rows(0, 400)}, sql).table.to_pylist()
+    assert len(expected) > 10
+    for plan in ("full", "all", "auto"):
+        assert replay.query(store, sql, plan=plan).table.to_pylist() == expected
+    assert faults(store) == []
