@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from replay.console.answers import FORMATS, read_target, write_to
-from replay.console.options import RowsOption, StoreOption, StreamArgument, stream_of
+from replay.console.options import RowsOption, StoreOption, StreamArgument, out_path, stream_of
 from replay.console.show import print_table, say
 from replay.console.startup import keep_heavy_libraries_out
 
@@ -32,7 +32,10 @@ def quarantine(
     ] = False,
     rows: RowsOption = FEW,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write all rows to a file, to mend them there.")
+        Path | None,
+        typer.Option(
+            "--out", help="Write all rows to a file, to mend them there.", callback=out_path
+        ),
     ] = None,
 ) -> None:
     """Show the records that could not be taken, and why; or put mended ones back in.
