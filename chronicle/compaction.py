@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle import config
-from chronicle.arguments import check_type
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile
 from chronicle.commit import (
     COMPACT,
@@ -302,7 +301,6 @@ def compact_events(
     StorageError
         If the store cannot be written. What was committed before stays.
     """
-    check_type(stream, Stream)
     stream.check_writable()
     merging = _Merging(stream, derived, runner, progress)
     before = stream.snapshot()

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from chronicle import delta_log
-from chronicle.arguments import check_name, check_names, check_type
+from chronicle.arguments import check_name, check_names
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.commit import ADD_COLUMN, OPERATION
 from chronicle.composite_names import composite_parts
@@ -62,7 +62,6 @@ def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
     CommitConflictError
         If others kept committing; run it again.
     """
-    check_type(stream, Stream)
     check_name(name, "column")
     stream.check_writable()
     wanted = type_named(data_type) if isinstance(data_type, str) else data_type
@@ -134,7 +133,6 @@ def add_derived(stream: Stream, names: Sequence[str]) -> tuple[str, ...]:
     StorageError
         If the file that names a stream's derived attributes is damaged.
     """
-    check_type(stream, Stream)
     check_names(names, "derived attribute")
     stream.refresh()
     found = tuple(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from chronicle.disk import unwritten
 from chronicle.errors import StorageError
 
 
@@ -64,5 +65,10 @@ def make_table_folder(stream_dir: Path, table: str) -> Path:
     folder = stream_dir
     for part in PurePosixPath(table).parts:
         folder /= part
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise unwritten(folder, error) from error
     return folder

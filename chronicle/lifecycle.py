@@ -206,7 +206,6 @@ def delete_range(
     StorageError
         If the store cannot be written; nothing was deleted.
     """
-    check_type(stream, Stream)
     stream.check_writable()
     total = DeleteReport(0, 0, 0, stream.refresh())
     for attempt in range(1, _ATTEMPTS_MAX + 1):

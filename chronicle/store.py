@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from chronicle import config, delta_log
 from chronicle.adopted_file import check_stamps
-from chronicle.arguments import check_name
+from chronicle.arguments import check_name, check_type
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
 from chronicle.declared import Declared, FollowedDeclaration, write_declared
@@ -644,11 +644,12 @@ def watched(
     """Have a function on a stream say that the stream is gone, see ``Stream.watched``."""
 
     @wraps(call)
-    def watching(stream: Stream, /, *args: P.args, **options: P.kwargs) -> R:
+    def watching(stream: Stream, *args: P.args, **options: P.kwargs) -> R:
+        check_type(stream, Stream)
         with stream.watched():
             return call(stream, *args, **options)
 
-    return watching
+    return watching  # type: ignore[return-value] -- a keyword will do for the stream, too
 
 
 def _stream_order(tree: FileTree) -> tuple[int, int, tuple[int, ...], str]:

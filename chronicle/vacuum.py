@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle import config, delta_log
-from chronicle.arguments import check_type
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.commit import OPERATION
 from chronicle.delta_log import Commit
@@ -162,7 +161,6 @@ def vacuum(
         If a log cannot be read, or a file cannot be deleted. What a vacuum left undone the next
         one does.
     """
-    check_type(stream, Stream)
     if retention < dt.timedelta(0):
         raise ValueError(f"retention is {retention}; give a time span of zero or more")
     cutoff = (now or dt.datetime.now(dt.UTC)) - retention

@@ -142,7 +142,6 @@ def create_index(
     CorruptBlockError
         If a data file cannot be read.
     """
-    check_type(stream, Stream)
     check_names(attributes, "attribute")
     names = _declare(stream, attributes)
     time, key = stream.settings.time, stream.settings.key
@@ -253,7 +252,6 @@ def drop_index(stream: Stream, attribute: str) -> int:
     StorageError
         If its files cannot be deleted.
     """
-    check_type(stream, Stream)
     check_name(attribute, "attribute")
     folder = stream.path / INDEX_FOLDER
     gone = folder / f"{DROPPED_PREFIX}{uuid.uuid4().hex}"
@@ -337,7 +335,6 @@ def compact_index(
     UnknownIndexError
         If there is none on ``attribute``.
     """
-    check_type(stream, Stream)
     snapshot = stream.snapshot()
     before = {described.attribute: described for described in list_indexes(snapshot)}
     if attribute is not None and attribute not in before:

@@ -117,9 +117,13 @@ def commit_stamp(path: Path | str, version: int) -> Stamp | None:
     Why: a table that was dropped and made again can have the same number of versions. One
     ``stat``.
     """
+    commit = f"{path}/{LOG_FOLDER}/{version:020d}.json"
     try:
-        found = os.stat(f"{path}/{LOG_FOLDER}/{version:020d}.json")  # noqa: PTH116 - hot path
-    except (FileNotFoundError, NotADirectoryError):
+        found = os.stat(commit)  # noqa: PTH116 - hot path
+    except OSError as error:
+        missed = unread(commit, error)
+        if missed is not None:
+            raise missed from error
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
 

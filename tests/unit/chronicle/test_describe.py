@@ -52,7 +52,7 @@ def test_bytes_are_told_per_event(tmp_path: Path):
         "events": round(found.event_bytes / 32, 3),
         "tree": round(found.tree_bytes / 32, 3),
     }
-    assert found.sizes(1000) == "1,000 bytes, 31.25 per event"
+    assert found.sizes(1000) == "0.001 MB, 31.25 bytes per event"
     lines = dict(found.lines())
     assert lines["data files"] == f"2, {found.sizes(found.event_bytes)}"
     assert lines["tree"].startswith(found.sizes(found.tree_bytes))
