@@ -649,7 +649,7 @@ def watched(
         with stream.watched():
             return call(stream, *args, **options)
 
-    return watching  # type: ignore[return-value] -- a keyword will do for the stream, too
+    return watching  # type: ignore[return-value]  # by keyword, too
 
 
 def _stream_order(tree: FileTree) -> tuple[int, int, tuple[int, ...], str]:
