@@ -4,6 +4,8 @@ import contextlib
 import io
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import replay
 from chronicle import Store, StreamSettings, create_store, open_store
@@ -22,7 +23,6 @@ from chronicle.schema import normalise_schema
 from datasets import crimes, synthetic
 from datasets.tour import INDEXES, ROBBERY_TO_CAR_THEFT
 from indexing import RunWriter
-from replay.console.app import app
 from replay.language import bind_query, parse_query
 from replay.language.bound import BoundPatternQuery
 from replay.language.select_syntax import streams_of
@@ -158,7 +158,10 @@ def check_with_oracle(sql: str, found: list[str]) -> None:
         assert shown(match_rows(table.to_pylist(), bound), names) == found
 
 
-@pytest.mark.parametrize("fence", of("sh"))
+README = ROOT / "README.md"
+
+
+@pytest.mark.parametrize("fence", [f for f in of("sh") if f.values[0].page != README])
 def test_commands_of_an_example_exist(fence):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for line in fence.code.replace("\\\n", " ").splitlines():
@@ -189,14 +192,24 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("fence", [f for f in of("sh") if f.values[0].prints is not None])
-def test_command_of_an_example_prints_what_it_says(fence, demo_store, monkeypatch):
-    monkeypatch.chdir(demo_store.parent)
-    words = shlex.split(fence.code.replace("\\\n", " "))
-    done = CliRunner().invoke(app, words[1:])
-    assert (done.exit_code, done.stderr) == (0, "")
-    printed = [line.rstrip() for line in done.stdout.splitlines()]
-    assert printed == fence.prints.splitlines()
+def test_readme_runs_from_top_to_bottom_as_it_is_pasted(demo_store, tmp_path):
+    """The set-up is left out: the store of ``make demo`` is there, and so is the command."""
+    (tmp_path / "demo-store").symlink_to(demo_store)
+    activate = tmp_path / ".venv" / "bin" / "activate"
+    activate.parent.mkdir(parents=True)
+    activate.write_text(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH\n")
+    blocks = [fence.values[0] for fence in of("sh") if fence.values[0].page == README]
+    assert [line for line in blocks[0].code.splitlines() if not line.startswith("make ")] == []
+    mark = "----- end of block"
+    script = "".join(f"{fence.code}\necho '{mark}'\n" for fence in blocks[1:])
+    done = subprocess.run(
+        ["bash", "-eu", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    printed = [text.strip("\n") for text in done.stdout.split(mark)]
+    for fence, text in zip(blocks[1:], printed, strict=False):
+        if fence.prints is not None:
+            assert text.splitlines() == fence.prints.splitlines(), fence.line
 
 
 def keys(stats: object) -> Iterator[str]:
