@@ -250,6 +250,7 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     if stream is not None:
         complete_derived(stream, writer)
         target, stream_dir = stream, staging / "files"
+        stream_dir.mkdir()  # tasks make folders in it, and never the folder of a stream itself
     else:
         name = job.request.stream_name
         target = create_store(staging / "store").create_stream(name, schema, job.settings)
