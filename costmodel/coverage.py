@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costmodel.arrays import BoolArray, FloatArray
+from costmodel.arrays import BoolArray, FloatArray, IntArray
 from costmodel.features import PlanFeatures
 from costmodel.waiting import POINTS, WEIGHTS
 
@@ -58,23 +58,75 @@ def estimate_coverage(features: PlanFeatures, selected: BoolArray) -> Coverage:
     """
     from costmodel.kernels import DENSITY_MAX, DENSITY_MIN, cover
 
-    n_basic = len(features.block_lengths)
+    n_plans, n_basic, n_segments = len(selected), len(features.block_lengths), len(features.density)
     lifts = features.lifts or (np.empty(0),) * n_basic
-    found = cover(
-        selected,
+    codes, _ = condition_sets(features, selected)
+    n_members = np.bincount(features.basic_block, minlength=n_basic)
+    n_sets = np.int64(1) << np.minimum(n_members, 62)
+    by_set = np.where(n_sets <= n_plans, n_sets, 0)
+    offset = np.cumsum([0, *features.block_lengths.tolist()])
+    events = np.maximum(features.segment_events, 1.0)
+    window = np.clip(features.window_events - offset[-1], 0.0, events) + 1.0
+    # A gap is a geometric number of events from 0 on, taken as an exponential time less half a
+    # step; less where a window is but a few events.
+    half = np.minimum(0.5 / window, 1.0 / 16.0)
+    steps = np.multiply.outer(half, POINTS)
+    # All is summed up to the window's end, 1 / z, which lies half a step further than whole
+    # steps do; and one block is taken out, 1 + z / x, with its half step.
+    lag = np.exp(-2.0 * steps)
+    found = np.empty((7, n_plans, n_segments))
+    cover(
+        codes,
+        by_set,
         features.basic_block,
-        np.log(np.clip(features.density, DENSITY_MIN, DENSITY_MAX)),
+        np.ascontiguousarray(np.log(np.clip(features.density, DENSITY_MIN, DENSITY_MAX))),
         np.concatenate((np.empty(0), *lifts)),
         np.cumsum([0, *map(len, lifts)]),
         features.block_lengths,
+        offset,
         (features.starts_exact, features.ends_exact),
         features.n_keys,
-        features.window_events,
+        window,
+        half,
         features.segment_events,
         features.segment_blocks,
         features.segment_stretches,
         features.bridge_blocks,
         POINTS,
         WEIGHTS,
+        lag / POINTS,
+        lag,
+        np.exp(steps),
+        np.empty((2, n_basic, n_plans)),
+        np.empty((3, n_basic, n_plans, len(POINTS)), np.complex128),
+        np.empty((5, len(POINTS)), np.complex128),
+        found,
     )
     return Coverage(*found)
+
+
+def condition_sets(features: PlanFeatures, selected: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return the set of conditions each plan uses of each basic block, and the bit of each.
+
+    Parameters
+    ----------
+    features
+        The query.
+    selected
+        Conditions each plan uses, shape (n_plans, n_conditions).
+
+    Returns
+    -------
+    tuple of ndarray of int64
+        The sets, shape (n_basic, n_plans); the bit of a set that stands for a condition, counted
+        from 0 within its block, shape (n_conditions,).
+    """
+    n_basic = len(features.block_lengths)
+    codes = np.zeros((n_basic, len(selected)), np.int64)
+    bit = np.zeros(len(features.basic_block), np.int64)
+    n_members = [0] * n_basic
+    for c, b in enumerate(features.basic_block.tolist()):
+        bit[c] = n_members[b]
+        codes[b] |= selected[:, c].astype(np.int64) << n_members[b]
+        n_members[b] += 1
+    return codes, bit

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 DENSITY_MIN = 1e-15
 DENSITY_MAX = 1.0 - 1e-12
@@ -20,12 +21,12 @@ ENTRIES, COMPARED, DECODED, ASKED = range(4)
 """Rows of what `ask` returns."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _rate(density):  # type: ignore[no-untyped-def]
     return -math.log1p(-min(density, DENSITY_MAX))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _inverse(x, z):  # type: ignore[no-untyped-def]
     """Return ``1 / (x + z)``, which never overflows here: x is not negative, z of a few tens."""
     real = x + z.real
@@ -33,24 +34,7 @@ def _inverse(x, z):  # type: ignore[no-untyped-def]
     return complex(real / size, -z.imag / size)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sets(selected, basic_block, n_basic):  # type: ignore[no-untyped-def]
-    """Return for each basic block the number of conditions, and the set each plan uses of them.
-
-    Bit j of a set stands for the block's j-th condition.
-    """
-    n_members = np.zeros(n_basic, np.int64)
-    codes = np.zeros((n_basic, len(selected)), np.int64)
-    for c in range(len(basic_block)):
-        b = basic_block[c]
-        for p in range(len(selected)):
-            if selected[p, c]:
-                codes[b, p] |= np.int64(1) << n_members[b]
-        n_members[b] += 1
-    return n_members, codes
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _together(code, b, basic_block, logs):  # type: ignore[no-untyped-def]
     """Return the logarithm of the density of a set of a block's conditions, were they independent.
 
@@ -65,7 +49,7 @@ def _together(code, b, basic_block, logs):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _invert(a, b, weights):  # type: ignore[no-untyped-def]
     """Return the function at 1 whose transform is the product of two (`costmodel.waiting`)."""
     total = 0.0
@@ -74,7 +58,7 @@ def _invert(a, b, weights):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _read(clumps, length, n, events, pieces, bridge):  # type: ignore[no-untyped-def]
     """Return blocks touched, blocks read and stretches of a segment of ``n`` blocks.
 
@@ -94,23 +78,33 @@ def _read(clumps, length, n, events, pieces, bridge):  # type: ignore[no-untyped
     return touched, min(read, n), min(stretches, read)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def cover(  # type: ignore[no-untyped-def]
-    selected,
+    codes,
+    by_set,
     basic_block,
     logs,
     lifts,
     lift_start,
     lengths,
+    offset,
     exact,
     n_keys,
-    window_events,
+    window,
+    half,
     segment_events,
     segment_blocks,
     segment_stretches,
     bridge,
     points,
     weights,
+    summed,
+    lag,
+    shift,
+    reals,
+    terms,
+    work,
+    out,
 ):
     """Return candidates, length, share, blocks touched and read, stretches, and searches.
 
@@ -118,64 +112,54 @@ def cover(  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    selected, basic_block, lengths
-        As in `PlanFeatures`, shapes (P, C), (C,), (B,).
+    codes
+        The set each plan uses of each block's conditions, shape (B, P): bit j stands for the j-th.
+    by_set
+        For each block its sets if all of them are worked out, 0 if plans are; shape (B,).
+    basic_block, lengths, offset
+        Of the conditions, shape (C,); of the blocks, shape (B,), and summed up, shape (B + 1,).
     logs
         Logarithms of densities, shape (S, C).
     lifts, lift_start
         ``PlanFeatures.lifts`` one behind the other, and where each block's begin, shape (B + 1,).
     exact
         ``starts_exact`` and ``ends_exact``.
-    n_keys, window_events, segment_events, segment_blocks, segment_stretches, bridge
+    n_keys, segment_events, segment_blocks, segment_stretches, bridge
         As in `PlanFeatures`.
+    window, half
+        Events of a window, and half a step of them; shape (S,).
     points, weights
         Of the contour, shape (Z,).
-
-    Returns
-    -------
-    ndarray of float64, shape (7, P, S)
+    summed, lag, shift
+        What they are multiplied with in each segment, shape (S, Z); see `costmodel.coverage`.
+    reals, terms, work
+        Room to work in, of shapes (2, B, P), (3, B, P, Z) of complex numbers, and (5, Z) of them.
+    out
+        Receives the result, shape (7, P, S).
     """
-    n_plans, n_segments, n_basic = len(selected), len(logs), len(lengths)
-    n_members, codes = _sets(selected, basic_block, n_basic)
-    out = np.empty((7, n_plans, n_segments))
-    offset = np.zeros(n_basic + 1, np.int64)
-    offset[1:] = np.cumsum(lengths)
+    n_plans, n_segments, n_basic = codes.shape[1], len(logs), len(lengths)
     # Of each block under each set of its conditions, or under each plan if these are fewer.
-    density = np.empty((n_basic, n_plans))
-    rate = np.empty((n_basic, n_plans))
-    term = np.empty((n_basic, n_plans, len(points)), np.complex128)
+    density, rate = reals[0], reals[1]
     # What the transform of all has of a block, and what takes the block out of it again.
-    factor, taken_out = np.empty_like(term), np.empty_like(term)
-    by_set = np.array([n < 62 and (1 << n) <= n_plans for n in n_members])
-    transform, others = np.empty((2, len(points)), np.complex128)
-    spent = np.empty((2, len(points)), np.complex128)
-    n_spent = np.empty(2)
-    near = np.empty(len(points), np.complex128)
+    term, factor, taken_out = terms[0], terms[1], terms[2]
+    transform, others, near, spent = work[0], work[1], work[2], work[3:]
     for s in range(n_segments):
         events = max(segment_events[s], 1.0)
-        window = min(max(window_events[s] - offset[n_basic], 0.0), events) + 1.0
-        # A gap is a geometric number of events from 0 on, taken as an exponential time less half a
-        # step; less where a window is but a few events.
-        half = min(0.5 / window, 1.0 / 16.0)
-        shift = np.exp(half * points)
-        # All is summed up to the window's end, 1 / z, which lies half a step further than whole
-        # steps do; and one block is taken out, 1 + z / x, with its half step.
-        lag = np.exp(-2.0 * half * points)
-        summed = lag / points
         for b in range(n_basic):
-            for row in range(1 << n_members[b] if by_set[b] else n_plans):
+            for row in range(by_set[b] or n_plans):
                 code = row if by_set[b] else codes[b, row]
                 together = _together(code, b, basic_block, logs[s])
                 if lift_start[b] < lift_start[b + 1]:
                     together += lifts[lift_start[b] + code]
                 known = min(max(math.exp(together), DENSITY_MIN), DENSITY_MAX)
                 density[b, row] = known if code else _UNUSED
-                rate[b, row] = _rate(known / n_keys) * window
+                rate[b, row] = _rate(known / n_keys) * window[s]
                 x = rate[b, row]
                 for z in range(len(points)):
                     term[b, row, z] = _inverse(x, points[z])
-                    factor[b, row, z] = x * term[b, row, z] * shift[z]
-                    taken_out[b, row, z] = summed[z] + complex(lag[z].real / x, lag[z].imag / x)
+                    factor[b, row, z] = x * term[b, row, z] * shift[s, z]
+                    apart = lag[s, z]
+                    taken_out[b, row, z] = summed[s, z] + complex(apart.real / x, apart.imag / x)
         for p in range(n_plans):
             first = rarest = second = -1
             least = next_least = _UNUSED
@@ -198,9 +182,11 @@ def cover(  # type: ignore[no-untyped-def]
                 out[STRETCHES, p, s] = pieces
                 out[SEARCHES, p, s] = 1.0
                 continue
-            transform[:] = 1.0
-            spent[:] = 0.0
-            n_spent[:] = 0.0
+            for z in range(len(points)):  # assigning a slice takes seconds to compile
+                transform[z] = 1.0
+                spent[0, z] = 0.0
+                spent[1, z] = 0.0
+            spent_left = spent_right = 0.0
             for b in range(n_basic):
                 row = codes[b, p] if by_set[b] else p
                 if density[b, row] == _UNUSED:
@@ -210,8 +196,8 @@ def cover(  # type: ignore[no-untyped-def]
                 if rarest != b:
                     left += 1.0 if b == 0 and exact[0] else 0.0
                     right += 1.0 if b == n_basic - 1 and exact[1] else 0.0
-                n_spent[0] += left
-                n_spent[1] += right
+                spent_left += left
+                spent_right += right
                 for z in range(len(points)):
                     transform[z] *= factor[b, row, z]
                 if left > 0.0:
@@ -227,7 +213,8 @@ def cover(  # type: ignore[no-untyped-def]
             begins = _invert(transform, taken_out[first, of_first], weights)
             for z in range(len(points)):
                 others[z] = transform[z] * taken_out[rarest, of_rarest, z]
-            near[:] = 1.0
+            for z in range(len(points)):
+                near[z] = 1.0
             fits = max(_invert(others, near, weights), _PROBABILITY_MIN)
             begins = min(max(begins, 0.0), 1.0)
             distinct = 1.0
@@ -249,9 +236,9 @@ def cover(  # type: ignore[no-untyped-def]
                 positions = offset[rarest]
                 if side == 1:
                     positions = offset[n_basic] - 1 - offset[rarest]
-                lost = min(max(_invert(others, spent[side], weights) / fits, 0.0), 2.0) * window
-                lost -= n_spent[side] * half * window
-                length += max(positions + (window - 1.0) - lost, 0.0)
+                lost = min(max(_invert(others, spent[side], weights) / fits, 0.0), 2.0) * window[s]
+                lost -= (spent_left if side == 0 else spent_right) * half[s] * window[s]
+                length += max(positions + (window[s] - 1.0) - lost, 0.0)
             length = min(length, events)
             clumps = -math.log1p(-min(least * distinct, DENSITY_MAX))
             touched, read, pieces = _read(
@@ -269,16 +256,17 @@ def cover(  # type: ignore[no-untyped-def]
             out[BLOCKS, p, s] = read
             out[STRETCHES, p, s] = pieces
             out[SEARCHES, p, s] = begins if first == 0 else 0.0
-    return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _turns(used, rarity, basic_block, lookup, entries, by_entries, wider_share):  # type: ignore[no-untyped-def]
-    """Return a plan's lookups in the order they are asked (`replay.planning.lookup_order`).
+@njit(error_model="numpy")
+def _turns(used, rarity, basic_block, lookup, entries, by_entries, wider_share, places, turns):  # type: ignore[no-untyped-def]
+    """Write a plan's lookups in the order they are asked (`replay.planning.lookup_order`).
 
     ``used`` are its conditions, ``rarity`` logarithms of the density of each basic block.
+    ``places`` receives how many conditions ask each lookup. Returns how many lookups there are.
     """
-    places = np.zeros(len(entries), np.int64)
+    for x in range(len(entries)):
+        places[x] = 0
     first = -1
     for c in range(len(used)):
         if not used[c]:
@@ -289,10 +277,9 @@ def _turns(used, rarity, basic_block, lookup, entries, by_entries, wider_share):
             if here > there or (here == there and entries[lookup[c]] >= entries[lookup[first]]):
                 continue
         first = c
-    turns = np.empty(np.count_nonzero(places), np.int64)
-    n = 0
     if first < 0:
-        return turns
+        return 0
+    n = 0
     rarest = lookup[first]
     for x in by_entries:
         if places[x] > places[rarest] and entries[x] * wider_share < entries[rarest]:
@@ -304,13 +291,15 @@ def _turns(used, rarity, basic_block, lookup, entries, by_entries, wider_share):
         if places[x] and x != rarest and x != turns[0]:
             turns[n] = x
             n += 1
-    return turns
+    return n
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def ask(  # type: ignore[no-untyped-def]
     selected,
+    codes,
     basic_block,
+    bit,
     lookup,
     logs,
     lifts,
@@ -319,9 +308,13 @@ def ask(  # type: ignore[no-untyped-def]
     entries,
     in_order,
     group_entries,
+    by_entries,
     n_events,
     window,
     limits,
+    reals,
+    whole,
+    out,
 ):
     """Return what the lookups of plans take, one asked after the other.
 
@@ -331,6 +324,11 @@ def ask(  # type: ignore[no-untyped-def]
     ----------
     selected, basic_block, lookup, entries, in_order, group_entries
         As in `PlanFeatures`; ``in_order`` of shape (L,).
+    codes, bit
+        The set each plan uses of each block's conditions, shape (B, P), and the bit of it that
+        stands for each condition, shape (C,).
+    by_entries
+        Lookups, those of fewest entries first.
     logs
         Logarithms of the density of each condition in all that remains, shape (C,).
     lifts, lift_start, exact
@@ -339,30 +337,34 @@ def ask(  # type: ignore[no-untyped-def]
         Events that remain, and of a window on average.
     limits
         Of `costmodel.lookups.LIMITS`.
-
-    Returns
-    -------
-    ndarray of float64, shape (4, P)
+    reals, whole
+        Room to work in, of shapes (2, B) and (3, max(B, L)).
+    out
+        Receives the result: zeros, shape (4, P).
     """
     entries_min, hits_max, given_max, cover_max, saturated, rows_max, within_share = limits
     n_plans, n_basic = len(selected), len(lift_start) - 1
-    _, codes = _sets(selected, basic_block, n_basic)
-    bit = np.zeros(len(basic_block), np.int64)
-    for c in range(len(basic_block)):
-        bit[c] = np.count_nonzero(basic_block[:c] == basic_block[c])
-    by_entries = np.argsort(entries)
-    rarity = np.empty(n_basic)
-    known = np.empty(n_basic, np.int64)
-    density = np.empty(n_basic)
-    out = np.zeros((4, n_plans))
+    rarity, density = reals[0], reals[1]
+    known, places, turns = whole[0], whole[1], whole[2]
     for p in range(n_plans):
         for b in range(n_basic):
             rarity[b] = _together(codes[b, p], b, basic_block, logs)
-        turns = _turns(selected[p], rarity, basic_block, lookup, entries, by_entries, hits_max)
-        known[:] = 0
-        density[:] = 1.0
+        n_turns = _turns(
+            selected[p],
+            rarity,
+            basic_block,
+            lookup,
+            entries,
+            by_entries,
+            hits_max,
+            places,
+            turns,
+        )
+        for b in range(n_basic):
+            known[b] = 0
+            density[b] = 1.0
         given = 0.0
-        for place in range(len(turns)):
+        for place in range(n_turns):
             here = turns[place]
             n = entries[here]
             read, joined, spans = n, n, -1.0
@@ -418,4 +420,3 @@ def ask(  # type: ignore[no-untyped-def]
                     if lift_start[b] < lift_start[b + 1]:
                         together += lifts[lift_start[b] + known[b]]
                     density[b] = min(max(math.exp(together), DENSITY_MIN), 1.0)
-    return out

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from costmodel.arrays import BoolArray, FloatArray
+from costmodel.coverage import condition_sets
 from costmodel.features import PlanFeatures
 from costmodel.parameters import CostParameters
 
@@ -102,9 +103,13 @@ def estimate_lookups(features: PlanFeatures, selected: BoolArray) -> LookupWork:
     lifts = features.lifts or (np.empty(0),) * n_basic
     n_events = max(features.remaining_events, 1.0)
     density = features.segment_events @ features.density / n_events
-    found = ask(
-        selected,
+    codes, bit = condition_sets(features, selected)
+    found = np.zeros((4, len(selected)))
+    ask(
+        np.ascontiguousarray(selected),
+        codes,
         features.basic_block,
+        bit,
         features.lookup,
         np.log(np.clip(density, DENSITY_MIN, DENSITY_MAX)),
         np.concatenate((np.empty(0), *lifts)),
@@ -113,9 +118,13 @@ def estimate_lookups(features: PlanFeatures, selected: BoolArray) -> LookupWork:
         features.lookup_entries,
         features.is_in_order,
         features.group_entries,
+        np.argsort(features.lookup_entries),
         n_events,
         features.mean_window,
         LIMITS,
+        np.empty((2, n_basic)),
+        np.empty((3, max(n_basic, len(features.lookup_entries))), np.int64),
+        found,
     )
     outside = _outside(features, selected)
     entries = found[ENTRIES] + WITHIN_SHARE * outside

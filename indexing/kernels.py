@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 _WORD_BITS = 57
 """Widest number that eight bytes hold wherever it starts in the first of them."""
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def lay_out(groups, with_keys, places, skipped_min, stretches, laid):  # type: ignore[no-untyped-def]
     """Find out which stretches of a run are read for row groups, and where things are in them.
 
@@ -58,7 +59,7 @@ def lay_out(groups, with_keys, places, skipped_min, stretches, laid):  # type: i
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def decode_groups(  # type: ignore[no-untyped-def]
     data, words, pages, counts, rim, admitted, shift, offset, divisor, position, t, cuts
 ):
@@ -109,7 +110,7 @@ def decode_groups(  # type: ignore[no-untyped-def]
         cuts[g + 1] = at
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def decode_page(data, words, at, shift, scale, out):  # type: ignore[no-untyped-def]
     """Decode a Parquet page of DELTA_BINARY_PACKED 64-bit integers.
 
@@ -162,7 +163,7 @@ def decode_page(data, words, at, shift, scale, out):  # type: ignore[no-untyped-
             at += (width * mini_values) >> 3
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _unpack(words, at, width, least, scale, value, out):  # type: ignore[no-untyped-def]
     """Add up differences of ``width`` bits from byte ``at`` on, and return the last sum.
 
@@ -194,7 +195,7 @@ def _unpack(words, at, width, least, scale, value, out):  # type: ignore[no-unty
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _read_wide(data, words, bit, width):  # type: ignore[no-untyped-def]
     """Return the number of ``width`` bits, 58 to 64, that starts at ``bit``."""
     number = words[bit >> 3]
@@ -207,7 +208,7 @@ def _read_wide(data, words, bit, width):  # type: ignore[no-untyped-def]
     return number
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def decode_codes(data, words, at, out):  # type: ignore[no-untyped-def]
     """Decode a Parquet page of dictionary codes.
 
@@ -223,7 +224,7 @@ def decode_codes(data, words, at, out):  # type: ignore[no-untyped-def]
     _decode_hybrid(data, words, at + 1, np.int64(data[at]), out)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def decode_optional(data, words, at, is_coded, out, valid):  # type: ignore[no-untyped-def]
     """Decode a Parquet page whose values may be null, and return how many are not.
 
@@ -263,7 +264,7 @@ def decode_optional(data, words, at, is_coded, out, valid):  # type: ignore[no-u
     return n_valid
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _decode_hybrid(data, words, at, width, out):  # type: ignore[no-untyped-def]
     """Decode numbers of ``width`` bits, RLE and bit packing in turns."""
     mask = (np.int64(1) << width) - 1
@@ -286,7 +287,7 @@ def _decode_hybrid(data, words, at, width, out):  # type: ignore[no-untyped-def]
         i += n_values
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def split_strings(data, at, end, offsets, chars):  # type: ignore[no-untyped-def]
     """Copy the strings of a Parquet dictionary page, and return how many there are.
 
@@ -316,7 +317,7 @@ def split_strings(data, at, end, offsets, chars):  # type: ignore[no-untyped-def
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def read_varint(data, at):  # type: ignore[no-untyped-def]
     """Return an unsigned number of seven bits a byte, and where the next one starts."""
     number = np.int64(0)
@@ -330,13 +331,13 @@ def read_varint(data, at):  # type: ignore[no-untyped-def]
         shift += 7
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def to_signed(zigzag):  # type: ignore[no-untyped-def]
     """Return the signed number that Parquet writes as an unsigned one, small where it is small."""
     return ((zigzag >> 1) & np.int64(0x7FFF_FFFF_FFFF_FFFF)) ^ -(zigzag & 1)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def place_positions(position, ends, shifts, live):  # type: ignore[no-untyped-def]
     """Turn positions within a run into sequence numbers, in place.
 
@@ -361,7 +362,7 @@ def place_positions(position, ends, shifts, live):  # type: ignore[no-untyped-de
         position[i] = p + shifts[segment] if live[segment] else -1
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def order_by_seq(seq, t, first, marks, below, seq_out, t_out):  # type: ignore[no-untyped-def]
     """Copy ``seq`` and ``t`` in order of ``seq``, in time linear in their length and its span.
 
@@ -396,7 +397,7 @@ def order_by_seq(seq, t, first, marks, below, seq_out, t_out):  # type: ignore[n
         t_out[at] = t[i]
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _count_ones(word):  # type: ignore[no-untyped-def]
     """Return how many bits of a uint64 are set; compiled to one instruction where there is one."""
     pairs = word - ((word >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
@@ -410,7 +411,7 @@ _DIGIT_BITS = 11
 """Bits sorted at once: 2,048 counters stay in the processor's first cache."""
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def stable_order(numbers):  # type: ignore[no-untyped-def]
     """Return the places of ``numbers`` (int64) in ascending order, equal ones as they came.
 
@@ -450,7 +451,7 @@ def stable_order(numbers):  # type: ignore[no-untyped-def]
     return order
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def order_groups(order, position, cuts):  # type: ignore[no-untyped-def]
     """Sort ``order``, in place, by position within each group ``cuts[g]:cuts[g + 1]``.
 

@@ -6,12 +6,12 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
-from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 
 from chronicle import Store
+from chronicle.compiled import clock
 from chronicle.errors import CorruptBlockError
 from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
@@ -85,7 +85,7 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     """
     check_engine(engine)
     with LimitWatch(Limits.of(timeout, max_rows, memory)):
-        asked = Asked(sql, params or {}, plan, perf_counter())
+        asked = Asked(sql, params or {}, plan, clock())
         catalog = open_catalog(source, sql, as_of)
         while True:
             try:
@@ -125,7 +125,7 @@ def batches(  # noqa: PLR0913 -- as above
     """
     check_engine(engine)
     watch = LimitWatch(Limits.of(timeout, max_rows, memory))
-    asked = Asked(sql, params or {}, plan, perf_counter(), told_max=None)
+    asked = Asked(sql, params or {}, plan, clock(), told_max=None)
     catalog = open_catalog(source, sql, as_of)
     with watch:
         run = open_run(catalog, asked)
@@ -170,7 +170,7 @@ def answer_in_pieces(
     if skip_damaged:
         return at_once()
     watch = LimitWatch(bounds)
-    asked = Asked(sql, params or {}, plan, perf_counter())
+    asked = Asked(sql, params or {}, plan, clock())
     catalog = open_catalog(store, sql, as_of)
     with watch:
         run = open_run(catalog, asked)
@@ -237,7 +237,7 @@ def explain(
     what it will read; the query, which is to be answered at once, chooses without them.
     Parameters, plans and errors are those of :func:`query`.
     """
-    asked = Asked(sql, params or {}, plan, perf_counter())
+    asked = Asked(sql, params or {}, plan, clock())
     catalog = open_catalog(store, sql, as_of)
     with catalog.watched():
         run = open_run(catalog, asked)

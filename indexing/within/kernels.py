@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from chronicle.compiled import njit
 from indexing.kernels import decode_page, place_positions, read_varint, to_signed
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def mark_rows(rows, shift, marks):  # type: ignore[no-untyped-def]
     """Set in ``marks`` (uint64 array) the bits ``seq >> shift`` of some rows (int64 array)."""
     step = np.uint64(shift)
@@ -18,7 +18,7 @@ def mark_rows(rows, shift, marks):  # type: ignore[no-untyped-def]
         marks[bit >> six] |= one << (bit & low)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def mark_spans(first, stop, shift, marks):  # type: ignore[no-untyped-def]
     """Set the bits of all rows from ``first`` to ``stop`` (int64 arrays), none of them empty."""
     every = ~np.uint64(0)
@@ -36,7 +36,7 @@ def mark_spans(first, stop, shift, marks):  # type: ignore[no-untyped-def]
             marks[end] |= tail
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_touched(marks, shift, spans):  # type: ignore[no-untyped-def]
     """Return which half-open spans (int64, shape (n, 2), none empty) have a bit set."""
     touched = np.empty(len(spans), dtype=np.bool_)
@@ -45,7 +45,7 @@ def find_touched(marks, shift, spans):  # type: ignore[no-untyped-def]
     return touched
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_within(  # type: ignore[no-untyped-def]
     data, words, pages, counts, follows, segments, mask, places, seq, cuts
 ):
@@ -104,7 +104,7 @@ def find_within(  # type: ignore[no-untyped-def]
     return n_read
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _keep_marked(rows, marks, shift, kept, places, seq):  # type: ignore[no-untyped-def]
     """Append the rows that a mask leaves, with their places, and return where the next one goes.
 
@@ -123,7 +123,7 @@ def _keep_marked(rows, marks, shift, kept, places, seq):  # type: ignore[no-unty
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def times_within(data, words, pages, counts, scale, places, cuts, t):  # type: ignore[no-untyped-def]
     """Decode the times of some entries of row groups.
 
@@ -151,7 +151,7 @@ def times_within(data, words, pages, counts, scale, places, cuts, t):  # type: i
                 t[i] = decoded[places[i]]
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _first_of_page(data, at):  # type: ignore[no-untyped-def]
     """Return the first number of a page of DELTA_BINARY_PACKED integers."""
     for _ in range(3):
@@ -160,7 +160,7 @@ def _first_of_page(data, at):  # type: ignore[no-untyped-def]
     return to_signed(first)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _has_mark(marks, first, last):  # type: ignore[no-untyped-def]
     """Return whether a bit from ``first`` to ``last``, both included, is set."""
     every = ~np.uint64(0)

@@ -1,7 +1,8 @@
-"""Keep commands quick to start."""
+"""Keep commands quick to start, and say what the first of them wait for."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib.abc import MetaPathFinder
 from types import ModuleType
@@ -35,3 +36,24 @@ def keep_heavy_libraries_out() -> None:
         pa.array([0])
     finally:
         sys.meta_path.remove(blind)
+
+
+class _Compiling(logging.Handler):
+    """Says on stderr that code is compiled: one line, and in a terminal each step below it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno > logging.DEBUG:
+            print(record.getMessage(), file=sys.stderr, flush=True)
+        elif sys.stderr.isatty():
+            step = getattr(record, "step", None)
+            text = "" if step is None else f"  {step}"
+            print(f"\r\033[2K{text}", end="", file=sys.stderr, flush=True)
+
+
+def tell_compiling() -> None:
+    """Let a person know why the first query of its kind takes longer."""
+    log = logging.getLogger("chronicle.machine_code")
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    if not log.handlers:
+        log.addHandler(_Compiling())

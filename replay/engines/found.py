@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from time import perf_counter
 
 from chronicle import Snapshot
+from chronicle.compiled import clock
 from replay.engines.lookups import Lookups
 from replay.engines.scan import blocks_of
 from replay.engines.statistics import SnapshotStatistics
@@ -43,7 +43,7 @@ def look_up(
     is_adaptive
         Whether the plan may be left where lookups find it wrong, see `find_stretches`.
     """
-    began = perf_counter()
+    began = clock()
     lookups = Lookups(plan, statistics)
     settled = find_stretches(plan, query, statistics, lookups, is_adaptive=is_adaptive)
     work = Work(
@@ -51,7 +51,7 @@ def look_up(
         n_candidates=settled.stretches.n_candidates,
         n_intervals=settled.stretches.n_intervals,
         switched=settled.switched,
-        index_s=perf_counter() - began,
+        index_s=clock() - began,
         byte_counters=(lambda: lookups.n_bytes_read,),
     )
     return Found(settled.stretches, lookups, work)

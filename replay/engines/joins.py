@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from time import perf_counter
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle import Snapshot
+from chronicle.compiled import clock
 from chronicle.time import to_int64
 from replay.engines.found import look_up
 from replay.engines.latest import Sought, stretches_back
@@ -295,11 +295,11 @@ class JoinRun:
         condition = self._conditions.right_partners
         sought = Sought(join.right_time, keys, condition, join.asof_strict)
         most = int(BACK_MAX * len(blocks)) if self.plan.is_adaptive else None
-        began = perf_counter()
+        began = clock()
         back, n_read = stretches_back(
             snapshot, sought, (times, codes), self._numbers, blocks, n_blocks_max=most
         )
-        self._looked_up += Work(index_s=perf_counter() - began)
+        self._looked_up += Work(index_s=clock() - began)
         self._n_blocks_back += n_read
         if back is None:
             self._switch(f"not all keys were found in {n_read:,} blocks on the way back: reads all")

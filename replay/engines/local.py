@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from chronicle.compiled import clock
 from replay.engines.ahead import read_ahead
 from replay.engines.kept import KeptRows
 from replay.engines.key_filter import KeyFilter
@@ -230,14 +230,14 @@ class Replay:
     def _pushed_into(self, matcher: Matcher | MatchCounter) -> Iterator[None]:
         """Push all rows; pause wherever matches may be taken."""
         self._n_faults = lambda: matcher.n_faults
-        mark = perf_counter()
+        mark = clock()
         for unit, prepared in self._reader.read_all(self._units, in_threads=self._in_threads):
-            self.seconds_read += perf_counter() - mark
+            self.seconds_read += clock() - mark
             self.n_blocks += sum(piece.last_block - piece.first_block for piece in unit)
             for n_rows in _push(matcher, unit, prepared, self._bases):
                 self.n_rows += n_rows
                 yield
-            mark = perf_counter()
+            mark = clock()
 
 
 def _push(

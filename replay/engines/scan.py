@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from chronicle.compiled import clock
 from chronicle.time import to_int64
 from replay.engines.ahead import read_ahead
 from replay.engines.local import INLINE_EVENTS, UNIT_EVENTS
@@ -124,17 +124,17 @@ class Scan:
         yield from _latest_first(found, self._reading) if self._reading.backward else found
 
     def _read_all(self) -> Iterator[tuple[int, pa.Table]]:
-        mark = perf_counter()
+        mark = clock()
         for unit, done in read_ahead(
             self._units, self._read, in_threads=self._in_threads and len(self._units) > 1
         ):
-            self.seconds_read += perf_counter() - mark
+            self.seconds_read += clock() - mark
             self.n_blocks += len(unit)
             self.n_rows += done.n_rows
             self.n_faults += done.n_faults
             if done.table.num_rows:
                 yield int(self._source.bases[unit[0]]), done.table
-            mark = perf_counter()
+            mark = clock()
 
     def _count(self, unit: IntArray) -> int:
         bases = self._source.bases

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle import Snapshot
+from chronicle.compiled import clock
 from chronicle.time import to_int64
 from replay.engines.ahead import read_ahead
 from replay.engines.local import UNIT_EVENTS
@@ -67,14 +67,14 @@ class SpanReader:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield all events of the spans, in order; pieces may be empty."""
-        mark = perf_counter()
+        mark = clock()
         for (_, unit), piece in read_ahead(self._units(), self._read, in_threads=True):
-            self.seconds_read += perf_counter() - mark
+            self.seconds_read += clock() - mark
             self.n_blocks += len(unit)
             bases = self._snapshot.bases
             self.n_rows += int((bases[unit + 1] - bases[unit]).sum())
             yield piece
-            mark = perf_counter()
+            mark = clock()
 
     def _units(self) -> Iterator[tuple[int, IntArray]]:
         for span, (first, last) in enumerate(self.blocks.tolist()):

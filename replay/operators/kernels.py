@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from chronicle.compiled import njit
 from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS
 from replay.operators.conditions.totals.kernels import SYMBOL_MASK
 from replay.operators.machine.ends.kernels import NO_MATCH, UNDECIDED
@@ -20,14 +20,6 @@ from replay.operators.machine.kernels import (
     share_match,
 )
 from replay.operators.states.kernels import forget, is_half_full
-
-CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
-TOTALS_DIGEST = "5f68ccd3712b69148b20bc89482dea418e3afa1c0adb2773fafa2a06fc3c6bc8"
-STATES_DIGEST = "dcfecb85c933c68c8fbb8611912b86d1cedb8af58bb04beb62f24a3061ccfbfd"
-ENDS_DIGEST = "74bf9d385c3f18cc293473aba738cd9ba0c8d09bef5f46ede8c45f354eb797bb"
-MACHINE_DIGEST = "2fb228a160411e90a3eb17d80627d90888be5c9b8b30bbb1eb722c28cd70ae56"
-"""SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
-their digests here is what makes a change there take effect; a test holds them up to date."""
 
 STATUS_DONE = 0
 STATUS_FULL = 1
@@ -65,7 +57,7 @@ _ONE = np.uint64(1)
 _INT64_MAX = np.iinfo(np.int64).max
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _accepts(word, prefix, identity):  # type: ignore[no-untyped-def]
     """Bit k: the row can stand at position k of a match."""
     if identity:
@@ -76,7 +68,7 @@ def _accepts(word, prefix, identity):  # type: ignore[no-untyped-def]
     return bits
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _next_complete(words, prefix, identity, bits, row, hi):  # type: ignore[no-untyped-def]
     """Next row from ``row`` on that ends a prefix, ``hi`` if none, and the bits there.
 
@@ -99,7 +91,7 @@ def _next_complete(words, prefix, identity, bits, row, hi):  # type: ignore[no-u
     return row, bits
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _is_identity(prefix):  # type: ignore[no-untyped-def]
     """Whether position k accepts just the symbol k, so that words need no translation."""
     for k in range(prefix.size):  # noqa: SIM110 - Numba compiles no generator
@@ -108,7 +100,7 @@ def _is_identity(prefix):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _is_after(later, earlier, within):  # type: ignore[no-untyped-def]
     """Whether ``later - earlier > within``, without overflow."""
     if within < 0:
@@ -116,7 +108,7 @@ def _is_after(later, earlier, within):  # type: ignore[no-untyped-def]
     return earlier <= _INT64_MAX - within and later > earlier + within
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _window_end(t, row, hi, earlier, within):  # type: ignore[no-untyped-def]
     """First row from ``row`` on that is outside the window, ``hi`` if none."""
     if within < 0:
@@ -127,7 +119,7 @@ def _window_end(t, row, hi, earlier, within):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _window_closed(settings, t, start):  # type: ignore[no-untyped-def]
     """Whether no event still to come can lie in the window of ``start``."""
     if settings[FINAL]:
@@ -135,7 +127,7 @@ def _window_closed(settings, t, start):  # type: ignore[no-untyped-def]
     return settings[HAS_WITHIN] and _is_after(settings[NEWEST], t[start], settings[WITHIN])
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _first_open(bits, n_prefix, begin, hi, settings, t):  # type: ignore[no-untyped-def]
     """First start whose rows so far fit the prefix and that waits for more; ``hi`` if none."""
     if settings[FINAL]:
@@ -147,7 +139,7 @@ def _first_open(bits, n_prefix, begin, hi, settings, t):  # type: ignore[no-unty
     return hi
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def find_fixed(prefix, settings, words, t, ends, nexts, out_first, out_segment, progress):  # type: ignore[no-untyped-def]
     """Match patterns that are one fixed sequence of symbols, by shift-and over the words.
 
@@ -186,7 +178,7 @@ def find_fixed(prefix, settings, words, t, ends, nexts, out_first, out_segment, 
     return STATUS_DONE
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _anchor_rows(start, end, path, shown, anchors, out):  # type: ignore[no-untyped-def]
     """Write the row of each anchor of the match, -1 for one that has no row.
 
@@ -207,7 +199,7 @@ def _anchor_rows(start, end, path, shown, anchors, out):  # type: ignore[no-unty
                 break
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _skip_row(start, end, path, shown, settings):  # type: ignore[no-untyped-def]
     """Row of the match that SKIP TO goes to, -1 if it has none."""
     symbols = np.uint64(settings[SKIP_SYMBOLS])
@@ -218,7 +210,7 @@ def _skip_row(start, end, path, shown, settings):  # type: ignore[no-untyped-def
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _grown(array):  # type: ignore[no-untyped-def]
     bigger = np.empty((array.shape[0] * 2, array.shape[1]), array.dtype)
     for i in range(array.shape[0]):  # assigning a slice takes seconds to compile
@@ -227,7 +219,7 @@ def _grown(array):  # type: ignore[no-untyped-def]
     return bigger
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _may_match(required, seen, start, limit, words):  # type: ignore[no-untyped-def]
     """Whether there are rows from ``start`` on, before ``limit``, that any match must have.
 
@@ -246,7 +238,7 @@ def _may_match(required, seen, start, limit, words):  # type: ignore[no-untyped-
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_matches(machine, across, prefix, required, settings, t, ends, nexts, firsts, lasts, numbers, failures, shown, anchors, out_first, out_last, out_class, out_segment, out_anchors, out_path, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Match any pattern: one match per start row by SQL's preferment.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 _NEAR = 8
 """Values looked at one by one before larger steps are taken."""
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def sweep_lower_bounds(values, wanted):  # type: ignore[no-untyped-def]
     """Return for each of ``wanted`` how many ``values`` are smaller; both int64, ascending.
 
@@ -28,7 +29,7 @@ def sweep_lower_bounds(values, wanted):  # type: ignore[no-untyped-def]
     return places
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def rank_lower_bounds(values, wanted, first, n_words):  # type: ignore[no-untyped-def]
     """Return the same by a bit map over the span of ``values``, no two of which are equal.
 
@@ -54,7 +55,7 @@ def rank_lower_bounds(values, wanted, first, n_words):  # type: ignore[no-untype
     return places
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _count_ones(word):  # type: ignore[no-untyped-def]
     """Return how many bits of a uint64 are set; compiled to one instruction where there is one."""
     pairs = word - ((word >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
@@ -64,7 +65,7 @@ def _count_ones(word):  # type: ignore[no-untyped-def]
     return np.int64((bytes_ * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56))
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_members(wanted, present, first, n_words):  # type: ignore[no-untyped-def]
     """Return which of ``wanted`` are among ``present``, by a bit map over their span.
 
@@ -83,7 +84,7 @@ def find_members(wanted, present, first, n_words):  # type: ignore[no-untyped-de
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def order_by_key(keys, kept, n_keys):  # type: ignore[no-untyped-def]
     """Return ``kept`` in order of ``keys[kept]``, all below ``n_keys``: a counting sort, stable."""
     cursor = np.zeros(n_keys + 1, np.int64)
@@ -99,7 +100,7 @@ def order_by_key(keys, kept, n_keys):  # type: ignore[no-untyped-def]
     return places
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_in_spans(key, at, offsets, low, high):  # type: ignore[no-untyped-def]
     """Return which events lie in a span of their key; see ``key_spans.KeySpans.contain``.
 
@@ -130,7 +131,7 @@ def find_in_spans(key, at, offsets, low, high):  # type: ignore[no-untyped-def]
     return inside
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def cut_to_intervals(seq_low, t_low, seq_high, t_high, n, starts, n_rows, first_seqs, times):  # type: ignore[no-untyped-def]
     """Return the rows in one of ``n`` intervals as runs; see ``row_spans.RowSpans.cut``.
 
@@ -175,7 +176,7 @@ def cut_to_intervals(seq_low, t_low, seq_high, t_high, n, starts, n_rows, first_
     return begins[:n_runs], ends[:n_runs], stretch[:n_runs]
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _first_from(values, at, stop, least):  # type: ignore[no-untyped-def]
     """Return the first place from ``at`` on of a value that is no less, ``stop`` if there is none.
 
@@ -195,7 +196,7 @@ def _first_from(values, at, stop, least):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def lay_over(low, high, span, step, first, last, mean, second):  # type: ignore[no-untyped-def]
     """Return where a range begins in each block, its part of even values, and of those tilted.
 
@@ -227,7 +228,7 @@ def lay_over(low, high, span, step, first, last, mean, second):  # type: ignore[
     return start, even, part
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def add_parts(inside, part, even, least):  # type: ignore[no-untyped-def]
     """Add to ``inside`` each part, at least ``least`` times what it is of even values.
 

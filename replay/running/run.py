@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from time import perf_counter
 
 import pyarrow as pa
 
 from chronicle import Store
+from chronicle.compiled import clock
 from chronicle.frames import to_table
 from replay.engines.lookups import Lookups
 from replay.engines.work import Work
@@ -77,7 +77,7 @@ def open_run(catalog: Catalog, asked: Asked) -> Run:
 
 
 def _started(flow: Flow, catalog: Catalog, asked: Asked, create: BoundCreate | None = None) -> Run:
-    return Run(flow, catalog.warnings, asked.started, perf_counter(), create)
+    return Run(flow, catalog.warnings, asked.started, clock(), create)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Run:
     def to_result(self, table: pa.Table) -> Result:
         """Return a result that says what was done until now."""
         work = Work(warnings=self.warnings) + self.flow.work()
-        ended = perf_counter()
+        ended = clock()
         actual = Actual(
             blocks_read=work.n_blocks,
             blocks_total=work.n_blocks_total,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
 
+from chronicle.compiled import clock
 from chronicle.summary import AttributeSummary, Ints, Kind, all_null, counted
 from replay.engines.ahead import read_ahead
 from replay.engines.local import INLINE_EVENTS
@@ -139,12 +139,12 @@ class EntryMaker:
         units = cut_units(read, counts, border_block, borders)
         threads = in_threads and int(counts.sum()) > INLINE_EVENTS
         pieces: list[Pieces] = []
-        mark = perf_counter()
+        mark = clock()
         for unit, found in read_ahead(units, self._reader.read, in_threads=threads):
             work.read(unit.blocks, unit.n_events, found.columns)
             work.n_faults += found.n_faults
             pieces.append(found)
-        work.seconds_read += perf_counter() - mark
+        work.seconds_read += clock() - mark
         return pieces
 
     def _blocks_to_read(self, first: int, stop: int, cut: Ints) -> Ints:

@@ -1,13 +1,9 @@
 """Compiled machine for conditions that look across the rows of a match.
 
-Kernels that compile this in hold its digest, see ``CONDITIONS_DIGEST`` in
-``replay/operators/machine/kernels.py`` and the test that keeps such digests up to date.
-
 How to call it
 --------------
 All state is plain arrays, handed on one by one: a tuple of arrays costs a call several times the
-work of a comparison, and a class of this project in the signature of a cached kernel would break
-that cache whenever the class moves. `to_conditions` and `new_mapped` in ``conditions/state.py``
+work of a comparison. `to_conditions` and `new_mapped` in ``conditions/state.py``
 return the arrays as plain tuples, in this order.
 
 ``_nrt=False`` keeps Numba from counting references: to every array of every call, each in a locked
@@ -52,14 +48,10 @@ rows and running totals of a slot stand by how many rows it has.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from chronicle.compiled import njit
 from replay.operators.conditions.totals.kernels import SYMBOL_MASK, add_row, push_total
 from replay.operators.functions.kernels import apply_function
-
-FUNCTIONS_DIGEST = "6814182e2ab2c1fbde603b9b7275663b31c474f1243f89fe5d00bfa36429bb04"
-TOTALS_DIGEST = "5f68ccd3712b69148b20bc89482dea418e3afa1c0adb2773fafa2a06fc3c6bc8"
-"""SHA-256 of functions/kernels.py and totals/kernels.py, which are compiled in here."""
 
 N_FAULTS = 2
 """Field of the search's `progress` that counts faults."""
@@ -119,7 +111,7 @@ INT64_MAX = np.iinfo(np.int64).max
 TWO_63 = 9223372036854775808.0
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _product_fits(a, b):  # type: ignore[no-untyped-def]
     """Whether int64 holds the product."""
     if a == 0 or b == 0:
@@ -133,7 +125,7 @@ def _product_fits(a, b):  # type: ignore[no-untyped-def]
     return a <= quotient if a > 0 else a >= quotient
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def integer_arithmetic(op, a, b):  # type: ignore[no-untyped-def]
     """Integer arithmetic: (value, whether it exists)."""
     if op == 0:
@@ -157,7 +149,7 @@ def integer_arithmetic(op, a, b):  # type: ignore[no-untyped-def]
     return (remainder - b if remainder != 0 and (remainder < 0) != (a < 0) else remainder), True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def double_arithmetic(op, a, b):  # type: ignore[no-untyped-def]
     """Double arithmetic: (value, whether it exists)."""
     if op == 0:
@@ -171,7 +163,7 @@ def double_arithmetic(op, a, b):  # type: ignore[no-untyped-def]
     return (a / b, True) if op == 3 else (np.fmod(a, b), True)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _compare(op, a, b):  # type: ignore[no-untyped-def]
     if op == 0:
         return a == b
@@ -186,7 +178,7 @@ def _compare(op, a, b):  # type: ignore[no-untyped-def]
     return a >= b
 
 
-@njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, counts, rows, totals_i, totals_f, path):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Map a row, after all rows mapped so far, to a symbol."""
     path[row] = symbol
@@ -199,14 +191,14 @@ def bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, count
             add_row(total, count, row, totals, leaf_i, leaf_f, leaf_ok, rows[slot], totals_i, totals_f, path)  # fmt: skip  # noqa: E501
 
 
-@njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def unbind_row(symbol, symbols, slots, counts):  # type: ignore[no-untyped-def]
     """Take back the row bound last, which was mapped to the symbol."""
     for k in range(symbols[symbol, SLOTS_BEGIN], symbols[symbol, SLOTS_END]):
         counts[slots[k, 0]] -= 1
 
 
-@njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def anchor_row(kind, slot, offset, start, row, counts, rows):  # type: ignore[no-untyped-def]
     """Row of an anchor, -1 if it has none. Slot -1 are all rows of a match of adjacent rows."""
     if kind == ANCHOR_CURRENT:
@@ -220,7 +212,7 @@ def anchor_row(kind, slot, offset, start, row, counts, rows):  # type: ignore[no
     return rows[slot, offset if kind == ANCHOR_FIRST else count - 1 - offset]
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _merge_truths(op, i, valid, a, b):  # type: ignore[no-untyped-def]
     """Three-valued AND / OR of stack entries into a."""
     decisive = 0 if op == X_AND else 1
@@ -232,7 +224,7 @@ def _merge_truths(op, i, valid, a, b):  # type: ignore[no-untyped-def]
         valid[a] = valid[a] and valid[b]
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _unary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
     """One operand in place; returns whether a fault occurred."""
     if op == X_NOT:
@@ -264,7 +256,7 @@ def _unary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _binary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
     """Two operands, the result in place of the first; returns whether a fault occurred."""
     q = p + 1
@@ -295,7 +287,7 @@ def _binary(op, i, f, valid, p):  # type: ignore[no-untyped-def]
     return not exists
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _is_among(row, rows, count):  # type: ignore[no-untyped-def]
     """Whether a row is one of the first ``count`` of ascending rows."""
     lo = 0
@@ -309,7 +301,7 @@ def _is_among(row, rows, count):  # type: ignore[no-untyped-def]
     return lo < count and rows[lo] == row
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, totals_f, path, i, f, valid, p):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Push what an instruction reads of the match; returns whether a fault occurred."""
     op = code[x, 0]
@@ -335,7 +327,7 @@ def _read(x, start, row, number, code, totals, const_i, counts, rows, totals_i, 
     return False
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def run_condition(begin, end, start, row, number, code, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, i, f, valid, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Run a stack program on the stack ``i, f, valid``: whether it leaves TRUE."""
     p = -1
@@ -379,12 +371,12 @@ def run_condition(begin, end, start, row, number, code, totals, const_i, const_f
     return valid[p] and i[p] == 1
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _leaf_exists(x, at, code, leaf_ok):  # type: ignore[no-untyped-def]
     return leaf_ok[code[x, 1], at] if at >= 0 else code[x, 5] >= 0
 
 
-@njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def holds(symbol, start, row, number, code, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Whether the symbol's condition is true at ``row``, which was bound last."""
     shape = symbols[symbol, SHAPE]

@@ -2,8 +2,7 @@
 
 Transcendental functions are those of the C library, which Python's ``math`` calls too (that is
 what the binder computes constants with). NumPy has faster ones of its own with other last bits,
-so they are not used. ``replay/operators/conditions/kernels.py`` compiles this in; see
-``FUNCTIONS_DIGEST`` there, which a test holds up to date.
+so they are not used. ``replay/operators/conditions/kernels.py`` compiles this in.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 # Functions of doubles.
 SQRT = 0
@@ -76,7 +76,7 @@ DEGREES_PER_RADIAN = 180.0 / math.pi
 RADIANS_PER_DEGREE = math.pi / 180.0
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _half_away(value):  # type: ignore[no-untyped-def]
     whole = np.trunc(value)
     if abs(value - whole) >= 0.5:
@@ -84,7 +84,7 @@ def _half_away(value):  # type: ignore[no-untyped-def]
     return whole
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _round(value, digits):  # type: ignore[no-untyped-def]
     """Round half away from zero at a decimal place."""
     power = 1.0
@@ -98,7 +98,7 @@ def _round(value, digits):  # type: ignore[no-untyped-def]
     return rounded if math.isfinite(rounded) else value
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _cube_root(value):  # type: ignore[no-untyped-def]
     """Return that of the C library, which has some last bits wrong, after a step of Newton's."""
     root = np.cbrt(value)
@@ -107,7 +107,7 @@ def _cube_root(value):  # type: ignore[no-untyped-def]
     return root - (root * root * root - value) / (3.0 * root * root)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _power(base, exponent):  # type: ignore[no-untyped-def]
     if base == 0.0 and exponent < 0.0:
         return 0.0, False
@@ -117,7 +117,7 @@ def _power(base, exponent):  # type: ignore[no-untyped-def]
     return math.pow(base, exponent), True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _distance(latitude_a, longitude_a, latitude_b, longitude_b):  # type: ignore[no-untyped-def]
     """Great-circle distance in metres by the haversine formula."""
     if abs(latitude_a) > 90.0 or abs(latitude_b) > 90.0:
@@ -133,7 +133,7 @@ def _distance(latitude_a, longitude_a, latitude_b, longitude_b):  # type: ignore
     return 2.0 * EARTH_RADIUS_M * math.asin(math.sqrt(haversine)), True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _of_two(function, a, b):  # type: ignore[no-untyped-def]
     if function == POWER:
         return _power(a, b)
@@ -146,7 +146,7 @@ def _of_two(function, a, b):  # type: ignore[no-untyped-def]
     return math.log(b) / math.log(a), True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _trigonometric(function, a):  # type: ignore[no-untyped-def]
     if function in (ASIN, ACOS):
         if abs(a) > 1.0:
@@ -161,7 +161,7 @@ def _trigonometric(function, a):  # type: ignore[no-untyped-def]
     return (math.cos(a) if function == COS else math.tan(a)), True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _logarithm(function, a):  # type: ignore[no-untyped-def]
     if a <= 0.0:
         return 0.0, False
@@ -170,7 +170,7 @@ def _logarithm(function, a):  # type: ignore[no-untyped-def]
     return (math.log10(a) if function == LOG10 else math.log2(a)), True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def double_function(function, a, b, c, d):  # type: ignore[no-untyped-def]
     """Value of a function of doubles, and whether it exists; unused arguments are ignored."""
     if function == DISTANCE:
@@ -205,7 +205,7 @@ def double_function(function, a, b, c, d):  # type: ignore[no-untyped-def]
 # (https://howardhinnant.github.io/date_algorithms.html, days_from_civil and civil_from_days).
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _civil(days):  # type: ignore[no-untyped-def]
     """Year, month and day of a number of days since the epoch."""
     shifted = days + 719_468
@@ -219,7 +219,7 @@ def _civil(days):  # type: ignore[no-untyped-def]
     return year + era * 400 + (1 if month <= 2 else 0), month, day
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _days(year, month, day):  # type: ignore[no-untyped-def]
     """Days since the epoch of a date."""
     year = year - 1 if month <= 2 else year
@@ -229,14 +229,14 @@ def _days(year, month, day):  # type: ignore[no-untyped-def]
     return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _month_length(year, month):  # type: ignore[no-untyped-def]
     if month == 2:
         return 29 if (year % 4 == 0 and year % 100 != 0) or year % 400 == 0 else 28
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _moment(days, time):  # type: ignore[no-untyped-def]
     """Microseconds since the epoch of a day and a time of day, and whether int64 holds them."""
     if days < DAYS_MIN or days > DAYS_MAX:
@@ -248,7 +248,7 @@ def _moment(days, time):  # type: ignore[no-untyped-def]
     return (end + (time - DAY_US), True) if time - DAY_US >= INT64_MIN - end else (0, False)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _add_months(moment, months):  # type: ignore[no-untyped-def]
     """Return the same day and time some months on, or the month's last day where it is shorter."""
     if months > MONTHS_MAX or months < -MONTHS_MAX:
@@ -262,7 +262,7 @@ def _add_months(moment, months):  # type: ignore[no-untyped-def]
     return _moment(_days(year, month, min(day, _month_length(year, month))), time)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _months_between(a, b):  # type: ignore[no-untyped-def]
     """Return the most whole months that can be added to the earlier without passing the later."""
     sign = 1
@@ -277,7 +277,7 @@ def _months_between(a, b):  # type: ignore[no-untyped-def]
     return sign * months
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _date_part(function, days):  # type: ignore[no-untyped-def]
     day_of_week = (days + 3) % 7 + 1  # 1970-01-01 is a Thursday
     if function == DAY_OF_WEEK:
@@ -297,7 +297,7 @@ def _date_part(function, days):  # type: ignore[no-untyped-def]
     return day_of_year + 1 if function == DAY_OF_YEAR else day_of_year // 7 + 1
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _round_integer(value, digits):  # type: ignore[no-untyped-def]
     """Round half away from zero at a power of ten, and whether int64 holds the result."""
     if digits >= 0:
@@ -317,7 +317,7 @@ def _round_integer(value, digits):  # type: ignore[no-untyped-def]
     return (value + more, True) if value <= INT64_MAX - more else (0, False)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def integer_function(function, a, b, c):  # type: ignore[no-untyped-def]
     """Value of a function of int64, and whether it exists; unused arguments are ignored."""
     if YEAR <= function <= YEAR_OF_WEEK:
@@ -347,7 +347,7 @@ def integer_function(function, a, b, c):  # type: ignore[no-untyped-def]
     return (1 if a > 0 else -1 if a < 0 else 0), True  # SIGN_I
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def double_column(function, a, b, c, d, steps, out, exists):  # type: ignore[no-untyped-def]
     """``double_function`` of every row; arguments with step 0 have one value for all of them."""
     for row in range(len(out)):
@@ -356,7 +356,7 @@ def double_column(function, a, b, c, d, steps, out, exists):  # type: ignore[no-
         )
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def integer_column(function, a, b, c, steps, out, exists):  # type: ignore[no-untyped-def]
     """``integer_function`` of every row; arguments with step 0 have one value for all of them."""
     for row in range(len(out)):
@@ -365,7 +365,7 @@ def integer_column(function, a, b, c, steps, out, exists):  # type: ignore[no-un
         )
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _is_distinct(of_doubles, i, f, valid, p):  # type: ignore[no-untyped-def]
     """Whether two operands differ, NULL being like NULL and NaN like NaN."""
     q = p + 1
@@ -378,7 +378,7 @@ def _is_distinct(of_doubles, i, f, valid, p):  # type: ignore[no-untyped-def]
     return f[p] != f[q]
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def apply_function(of_doubles, function, n_args, i, f, valid, p):  # type: ignore[no-untyped-def]
     """Put the value of a function in place of its operands, which begin at ``p`` of a stack.
 

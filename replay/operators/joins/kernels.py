@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from chronicle.compiled import njit
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -52,9 +53,6 @@ BETWEEN, RIGHT_COMES, LEFT_COMES = range(3)
 """Phases of one time: rows of the right meet earlier ones of the left, then rows of the left meet
 all of the right."""
 
-uncached = njit(nogil=True)
-"""For what takes a `Side`: Numba's cache would raise instead of being renewed if it moved."""
-
 
 class Side(NamedTuple):
     """Rows of one side, shape (n,), and their chains; slot 0 is row ``first``."""
@@ -72,7 +70,7 @@ class Side(NamedTuple):
     tails: IntArray
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def number_values(values, exists, slots, keys, numbers, n_known, out):  # type: ignore[no-untyped-def]
     """Give every value a number, a new one if it has none, and return how many there are.
 
@@ -97,7 +95,7 @@ def number_values(values, exists, slots, keys, numbers, n_known, out):  # type: 
     return n_known
 
 
-@uncached
+@njit()
 def _link(side, begin, end):  # type: ignore[no-untyped-def]
     """Chain rows ``begin`` to ``end`` behind those of their keys."""
     for row in range(begin, end):
@@ -114,7 +112,7 @@ def _link(side, begin, end):  # type: ignore[no-untyped-def]
         side.tails[code] = row
 
 
-@uncached
+@njit()
 def _end_of_time(side, row, time):  # type: ignore[no-untyped-def]
     """Return the first row from ``row`` on that is later."""
     while row - side.first < side.times.size and side.times[row - side.first] == time:
@@ -122,7 +120,7 @@ def _end_of_time(side, row, time):  # type: ignore[no-untyped-def]
     return row
 
 
-@uncached
+@njit()
 def _active(side, window, end, n_rows, time, low, high):  # type: ignore[no-untyped-def]
     """Return the rows of the active window at ``time``, by which rows before ``end`` have come.
 
@@ -147,7 +145,7 @@ def _active(side, window, end, n_rows, time, low, high):  # type: ignore[no-unty
     return low, high
 
 
-@uncached
+@njit()
 def _oldest(side, code, low):  # type: ignore[no-untyped-def]
     """Return the oldest row of a key from ``low`` on, and forget those before."""
     row = side.heads[code]
@@ -159,7 +157,7 @@ def _oldest(side, code, low):  # type: ignore[no-untyped-def]
     return row
 
 
-@uncached
+@njit()
 def _next_time(left, right, state, until):  # type: ignore[no-untyped-def]
     """Return whether there is a further time not after ``until``, and which."""
     time = until
@@ -175,7 +173,7 @@ def _next_time(left, right, state, until):  # type: ignore[no-untyped-def]
     return there, time
 
 
-@uncached
+@njit()
 def _begin_time(left, right, windows, state, time):  # type: ignore[no-untyped-def]
     """Chain the rows of a time and move the windows to it."""
     state[LEFT_FIRST] = state[LEFT_NEXT]
@@ -201,18 +199,18 @@ def _begin_time(left, right, windows, state, time):  # type: ignore[no-untyped-d
     state[WALK] = START
 
 
-@uncached
+@njit()
 def _to_side(parts):  # type: ignore[no-untyped-def]
     return Side(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6])
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def link_rows(parts, begin, end):  # type: ignore[no-untyped-def]
     """Chain rows of a side, given by the fields of `Side`, behind those of their keys."""
     _link(_to_side(parts), begin, end)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_pairs(left_parts, right_parts, windows, state, until, alone, out):  # type: ignore[no-untyped-def]
     """Write the pairs of all times not after ``until``, as far as there is room.
 
@@ -299,7 +297,7 @@ def find_pairs(left_parts, right_parts, windows, state, until, alone, out):  # t
         state[PHASE] = BETWEEN
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def note_latest(right, state, latest, until):  # type: ignore[no-untyped-def]
     """Note the rows of the right up to a time, ``state[0]`` the first, as the latest of their keys.
 
@@ -313,7 +311,7 @@ def note_latest(right, state, latest, until):  # type: ignore[no-untyped-def]
     state[0] = at
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_latest(left, begin, right, state, latest, until, bound, out):  # type: ignore[no-untyped-def]
     """Find for rows of the left the latest row of the right with their key.
 

@@ -1,7 +1,6 @@
 """Compiled pattern machine: runs a pattern program from one start row by preferment.
 
-``machine`` is what a search of it reads and writes, a plain tuple for the reason that
-``conditions/kernels.py`` gives:
+``machine`` is what a search of it reads and writes, a plain tuple:
 
 - ``code``: the program, shape (n, `CODE_WIDTH`).
 - ``words``: symbol bits of the rows.
@@ -22,7 +21,7 @@
 on their own; else the tuples ``conds`` and ``mapped`` of ``conditions/kernels.py``, whose path is
 the machine's, and the arrays of ``states/kernels.py``.
 
-Op codes stand here, not in a module of their own, for the reason ``CONDITIONS_DIGEST`` gives.
+Op codes stand here: the folder of machine code is named by the sources of kernels alone.
 """
 
 # A kernel is one loop over state that would be copied at every call if it were cut in two,
@@ -31,8 +30,8 @@ Op codes stand here, not in a module of their own, for the reason ``CONDITIONS_D
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from chronicle.compiled import njit
 from replay.operators.conditions.kernels import bind_row, holds, unbind_row
 from replay.operators.machine.ends.kernels import (
     MEMO,
@@ -42,6 +41,7 @@ from replay.operators.machine.ends.kernels import (
     fill,
     longer,
     run_up,
+    set_all,
     shorter,
 )
 from replay.operators.states.kernels import (
@@ -52,12 +52,6 @@ from replay.operators.states.kernels import (
     find_state,
     is_guarded,
 )
-
-CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
-ENDS_DIGEST = "74bf9d385c3f18cc293473aba738cd9ba0c8d09bef5f46ede8c45f354eb797bb"
-STATES_DIGEST = "dcfecb85c933c68c8fbb8611912b86d1cedb8af58bb04beb62f24a3061ccfbfd"
-"""SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
-their digests here is what makes a change there take effect; a test holds them up to date."""
 
 CHAR = 0  # symbol, whether its rows are bound; path byte
 SPLIT = 1  # preferred pc, other pc, memo; key
@@ -96,7 +90,7 @@ PLACE = 5
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _run_end(row, symbol, limit, words, ends, key):  # type: ignore[no-untyped-def]
     """End of a run without end: the first row from ``row`` on that is no symbol's.
 
@@ -122,7 +116,7 @@ def _run_end(row, symbol, limit, words, ends, key):  # type: ignore[no-untyped-d
     return end, seen
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def run_program(start, limit, hard, first, end, final, number, stamp, step_limit, machine, across, trail, stack, place, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Run the pattern program from one start row.
 
@@ -148,9 +142,9 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
     shares = owners.size > 0
     if place[AT_PC] < 0:
         pc, row, depth, undo, steps = 0, start, 0, 0, 0
-        registers[:] = -1
+        set_all(registers, -1)
         if across is not None:
-            counts[:] = 0
+            set_all(counts, 0)
     else:
         pc, row, depth = place[AT_PC], place[AT_ROW], place[AT_DEPTH]
         undo, steps = place[AT_UNDO], place[AT_STEPS]
@@ -354,7 +348,7 @@ def run_program(start, limit, hard, first, end, final, number, stamp, step_limit
             failed = False
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def share_match(start, end, joined, win, depth, stack, machine):  # type: ignore[no-untyped-def]
     """Let later starts that come to a memo point of this match end as it ends.
 

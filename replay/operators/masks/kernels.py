@@ -5,25 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit, types, uint64, void
+
+from chronicle.compiled import njit
 
 _CHUNK = 2048
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-def _read(dtype: Any) -> Any:
-    """Type of an array the kernel only reads; Arrow's memory comes read-only."""
-    return types.Array(dtype, 1, "C", readonly=True)
+# Arrow's memory comes read-only: types are given, so that nothing is compiled twice for it.
 
 
-@njit(
-    [
-        void(_read(float64), _read(float64), _read(float64), _read(uint64), uint64[::1]),
-        void(_read(int64), _read(int64), _read(int64), _read(uint64), uint64[::1]),
-    ],
-    cache=True,
-    nogil=True,
-)
+def _ranges_signatures() -> list[Any]:
+    from numba.core.types import Array, float64, int64, uint64, void
+
+    bits, words = Array(uint64, 1, "C", readonly=True), Array(uint64, 1, "C")
+    numbers = [Array(dtype, 1, "C", readonly=True) for dtype in (float64, int64)]
+    return [void(values, values, values, bits, words) for values in numbers]
+
+
+def _code_signatures() -> list[Any]:
+    from numba.core.types import Array, int32, uint64, void
+
+    codes, table = Array(int32, 1, "C", readonly=True), Array(uint64, 1, "C", readonly=True)
+    return [void(codes, table, Array(uint64, 1, "C"))]
+
+
+def _where_signatures() -> list[Any]:
+    from numba.core.types import Array, boolean, uint64, void
+
+    return [void(Array(boolean, 1, "C", readonly=True), uint64, Array(uint64, 1, "C"))]
+
+
+@njit(signatures=_ranges_signatures)
 def keep_in_ranges(values, lows, highs, bits, words):  # type: ignore[no-untyped-def]
     """Clear ``bits[k]`` of a row's word unless ``lows[k] <= value <= highs[k]``.
 
@@ -43,14 +56,14 @@ def keep_in_ranges(values, lows, highs, bits, words):  # type: ignore[no-untyped
                 out[i] &= _ALL if inside else others
 
 
-@njit([void(_read(int32), _read(uint64), uint64[::1])], cache=True, nogil=True)
+@njit(signatures=_code_signatures)
 def keep_by_code(codes, table, words):  # type: ignore[no-untyped-def]
     """AND each row's word with the table's entry for its code."""
     for i in range(codes.size):
         words[i] &= table[codes[i]]
 
 
-@njit([void(_read(boolean), uint64, uint64[::1])], cache=True, nogil=True)
+@njit(signatures=_where_signatures)
 def keep_where(holds, bits, words):  # type: ignore[no-untyped-def]
     """Clear ``bits`` in the words of rows where the predicate does not hold."""
     others = ~bits
@@ -58,7 +71,7 @@ def keep_where(holds, bits, words):  # type: ignore[no-untyped-def]
         words[i] &= _ALL if holds[i] else others
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def group_rows(codes, n_codes):  # type: ignore[no-untyped-def]
     """Stable counting sort: rows in order of their code, and where each code's rows begin."""
     begins = np.zeros(n_codes + 1, np.int64)

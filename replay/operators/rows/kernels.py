@@ -6,10 +6,11 @@ Rows stand in segments (matches, or groups), which a running value never crosses
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def running_sum(values, segments):  # type: ignore[no-untyped-def]
     """Sum of the segment's values up to each row: from 0.0, left to right."""
     sums = np.empty(values.size, np.float64)
@@ -22,7 +23,7 @@ def running_sum(values, segments):  # type: ignore[no-untyped-def]
     return sums
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def running_best(values, segments, greatest):  # type: ignore[no-untyped-def]
     """Row of the segment's least (or greatest) value up to each row; the first of equal ones."""
     bests = np.empty(values.size, np.int64)
@@ -39,7 +40,7 @@ def running_best(values, segments, greatest):  # type: ignore[no-untyped-def]
     return bests
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def running_squares(values, segments):  # type: ignore[no-untyped-def]
     """Sum of squared differences from the mean, of the segment's values up to each row.
 
@@ -62,7 +63,7 @@ def running_squares(values, segments):  # type: ignore[no-untyped-def]
     return squares
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_rows(seq, begins, ends, wanted):  # type: ignore[no-untyped-def]
     """Row of ``begins[i] : ends[i]``, where ``seq`` ascends, with ``wanted[i]``; -1 for none."""
     found = np.full(wanted.size, -1, np.int64)

@@ -18,7 +18,8 @@ later row, so one number tells which rows of it are known.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 # Items of a key: kind, slot or total or register, how many rows.
 KEY_FIRST = 0  # first rows of a slot, -1 where there are fewer
@@ -48,20 +49,20 @@ _ENTRY_BITS = 24
 _ENTRY_MASK = (1 << _ENTRY_BITS) - 1
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def forget(info):  # type: ignore[no-untyped-def]
     """Start afresh."""
     info[N_STATES] = 0
     info[STAMP] += 1
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def is_half_full(info, entries):  # type: ignore[no-untyped-def]
     """Whether forgetting would help a new start more than remembering."""
     return 2 * info[N_STATES] > entries.shape[0]
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def is_guarded(point, row, registers, slices, items):  # type: ignore[no-untyped-def]
     """Whether an iteration that the future depends on began at the row."""
     for k in range(slices[point, 0], slices[point, 1]):
@@ -70,7 +71,7 @@ def is_guarded(point, row, registers, slices, items):  # type: ignore[no-untyped
     return False
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _write_key(point, place, row, registers, counts, rows, totals_i, totals_f, path, slices, items, key):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write the key of the present state at ``row``, entered at ``place``; returns its width."""
     key[0] = point
@@ -107,7 +108,7 @@ def _write_key(point, place, row, registers, counts, rows, totals_i, totals_f, p
     return width
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _hash(key, width):  # type: ignore[no-untyped-def]
     h = np.uint64(0x9E3779B97F4A7C15)
     for k in range(width):  # xorshift: without products, which would warn when not compiled
@@ -118,7 +119,7 @@ def _hash(key, width):  # type: ignore[no-untyped-def]
     return h ^ (h >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def find_state(point, place, row, registers, counts, rows, totals_i, totals_f, path, slices, items, table, entries, failed, scratch, info):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Look the present state up, and enter it if it is new.
 

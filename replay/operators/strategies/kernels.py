@@ -18,9 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from chronicle.compiled import njit
 from replay.operators.conditions.kernels import N_FAULTS
+from replay.operators.machine.ends.kernels import set_all
 from replay.operators.strategies.across.kernels import clear, follow_runs, release, witness
 from replay.operators.strategies.across.kernels import emit as emit_across
 from replay.operators.strategies.runs.kernels import (
@@ -48,19 +49,10 @@ from replay.operators.strategies.runs.kernels import (
     passed,
     seen_after,
     seen_before,
-    uncached,
-    uncounted,
     verdict,
     window_end,
     write,
 )
-
-CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
-RUNS_DIGEST = "a7a46e534c0b707e967c3e606c4866813cfa351e12fdf4353ed09e6cce99d35f"
-ACROSS_DIGEST = "23637bb2142b5c58ea9a7630ea6c94dec70c2c81f4c315b0a866ea5d2d0b698f"
-"""SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
-the digests here is what makes a change there take effect."""
-
 
 # Fields of `settings`.
 SEMANTICS = 0
@@ -124,7 +116,7 @@ class Scratch(NamedTuple):
     """By row: the last start of which some run may be told there. Empty likewise."""
 
 
-@uncounted
+@njit(_nrt=False)
 def _emit(depth, span, resumed, path, data, tables, out, progress):  # type: ignore[no-untyped-def]
     """Write every mapping of the rows of the path, symbols in order; after ``resumed``, if any.
 
@@ -181,7 +173,7 @@ def _emit(depth, span, resumed, path, data, tables, out, progress):  # type: ign
             rest = _later(i, span, path, data, tables)
 
 
-@uncounted
+@njit(_nrt=False)
 def _later(i, span, path, data, tables):  # type: ignore[no-untyped-def]
     """Symbols not yet tried at depth ``i``, where some were."""
     state = span.begin if i == 0 else path.now[i - 1, path.exact[i - 1]]
@@ -189,22 +181,22 @@ def _later(i, span, path, data, tables):  # type: ignore[no-untyped-def]
     return data.words[path.rows[i]] & tables.ways[state] & ~tried
 
 
-@uncounted
+@njit(_nrt=False)
 def _is_known_dead(memo, key, stamp):  # type: ignore[no-untyped-def]
     place = key & (memo.keys.size - 1)
     return memo.stamps[place] == stamp and memo.keys[place] == key
 
 
-@uncounted
+@njit(_nrt=False)
 def _reach(span, semantics, finals, reach, data, tables):  # type: ignore[no-untyped-def]
     """By state, the last row that a run in it can map on its way to the last row; -1: none.
 
     Rows that only may be mapped count, and none is taken for one that must.
     """
     if semantics == CONTIGUOUS:
-        reach[:] = span.last
+        set_all(reach, span.last)
         return
-    reach[:] = -1
+    set_all(reach, -1)
     waiting = 0
     for state in range(2, reach.size):
         waiting += 1 if tables.ways[state] else 0
@@ -224,7 +216,7 @@ def _reach(span, semantics, finals, reach, data, tables):  # type: ignore[no-unt
         row -= 1
 
 
-@uncounted
+@njit(_nrt=False)
 def _enter(depth, row, span, finals, reach, memo, stamp, path, data, tables):  # type: ignore[no-untyped-def]  # fmt: skip
     """Put a row on the path: the states of its mappings from which the end may be reached.
 
@@ -257,7 +249,7 @@ def _enter(depth, row, span, finals, reach, memo, stamp, path, data, tables):  #
     return count > 0
 
 
-@uncounted
+@njit(_nrt=False)
 def _leave(depth, keep_dead, memo, stamp, path):  # type: ignore[no-untyped-def]
     """Take the last row off the path; nothing was found from a state that is kept as dead."""
     n_states = path.places.shape[1]
@@ -270,7 +262,7 @@ def _leave(depth, keep_dead, memo, stamp, path):  # type: ignore[no-untyped-def]
             memo.stamps[key & (memo.keys.size - 1)] = stamp
 
 
-@uncounted
+@njit(_nrt=False)
 def _next_row(depth, last, semantics, taken, path, data, tables):  # type: ignore[no-untyped-def]
     """Next row that may be mapped after those of the path, or that changes a state; -1: none."""
     row = path.ahead[depth]
@@ -294,7 +286,7 @@ def _next_row(depth, last, semantics, taken, path, data, tables):  # type: ignor
     return row
 
 
-@uncached
+@njit()
 def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, taken, memo, stamp, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write the matches from the first to the last row of the span, in order.
 
@@ -362,7 +354,7 @@ def _search(span, settings, resumed_rows, resumed_symbols, finals, reach, taken,
         fresh = False
 
 
-@uncounted
+@njit(_nrt=False)
 def _pass_row(depth, row, semantics, sure, path, data, tables):  # type: ignore[no-untyped-def]
     """Leave a row unmapped after those of the path."""
     for k in range(path.counts[depth]):
@@ -371,7 +363,7 @@ def _pass_row(depth, row, semantics, sure, path, data, tables):  # type: ignore[
     path.ahead[depth] = row + 1
 
 
-@uncached
+@njit()
 def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write the matches that begin with a row and end after ``progress[DONE_ROW]``, in order.
 
@@ -390,7 +382,7 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
         return STATUS_OPEN, path
     begin = 0 if data.opens[first] else 1
     span = Span(first, first, begin, limit, _NONE, _NONE, False, False)
-    scratch.nearest[:] = 0
+    set_all(scratch.nearest, 0)
     if settings[LOOKS_BEFORE]:
         find_latest(first, settings[WITHIN], scratch.latest, data, tables)
     stop = limit
@@ -414,7 +406,7 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
             at_end = data.closes[row]
             timed = expired and settings[TIMEOUTS] != 0
             span = Span(first, row, begin, limit, before, after, at_end, timed)
-            scratch.finals[:] = NO
+            set_all(scratch.finals, NO)
             fruitful = False
             for k in range(n_found):
                 state = scratch.found[k]
@@ -452,7 +444,7 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
     return STATUS_DONE if closed else STATUS_OPEN, path
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def find_all(order, settings, resumed_rows, resumed_symbols, scratch, memo, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write matches in canonical order until there is no room or no more is certain.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 # ---------------------------------------------------------------------------------------------
 # Windows of consecutive entries by two stacks: the front holds, for every entry up to `middle`,
@@ -13,7 +14,7 @@ from numba import njit
 # time" (2017), where it is called Two-Stacks; the front takes the place of the entries.
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def slide_extremes(least, most, begins, ends, out_least, out_most):  # type: ignore[no-untyped-def]
     """Write least and greatest of windows that are not empty, at least one of any kind.
 
@@ -56,7 +57,7 @@ def slide_extremes(least, most, begins, ends, out_least, out_most):  # type: ign
 # Entries: the events of one pane and key, which stand together.
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def order_rows(codes, n_codes):  # type: ignore[no-untyped-def]
     """Return the rows by code, those of one code in their order."""
     place = np.zeros(n_codes + 1, np.int64)
@@ -71,7 +72,7 @@ def order_rows(codes, n_codes):  # type: ignore[no-untyped-def]
     return order
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def cut_entries(codes, positions, origin, width, rest):  # type: ignore[no-untyped-def]
     """Return the first row of each entry, and the number of rows behind the last.
 
@@ -97,7 +98,7 @@ def cut_entries(codes, positions, origin, width, rest):  # type: ignore[no-untyp
     return begins[: n_entries + 1].copy()
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def locate(positions, entry_begins, row_begins, lows, highs, begins, ends):  # type: ignore[no-untyped-def]  # fmt: skip
     """Write which entries each window holds: those with ``lows <= position < highs``.
 
@@ -121,7 +122,7 @@ def locate(positions, entry_begins, row_begins, lows, highs, begins, ends):  # t
 # Windows that the rows themselves make.
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def number_sessions(partitions, times, gap, current, starts, lasts, base, n_sessions):  # type: ignore[no-untyped-def]  # fmt: skip
     """Return the session of each row, and how many there are now.
 
@@ -142,7 +143,7 @@ def number_sessions(partitions, times, gap, current, starts, lasts, base, n_sess
     return sessions, n_sessions
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def number_rows(partitions, n_rows):  # type: ignore[no-untyped-def]
     """Return the number of each row within its partition, and count it there."""
     numbers = np.empty(partitions.size, np.int64)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -23,10 +21,8 @@ from replay.language.bound import (
     Literal,
 )
 from replay.operators.columns import Columns, Values
-from replay.operators.conditions import kernels as conditions_kernels
 from replay.operators.conditions.across import AcrossCompiler
 from replay.operators.evaluate import evaluate
-from replay.operators.functions import kernels as functions
 from replay.operators.measures import to_arrow
 from replay.operators.scalars import Faults
 from tests.oracles.scalar_functions import apply_function
@@ -134,11 +130,3 @@ def test_clocks_of_a_zone_are_those_of_python(zone, moments) -> None:
         call = Call(op, (Attribute("ts", of), Literal(zone, T.STRING)), result)
         found = to_arrow(evaluate(call, Columns(table), Faults()), T.INTEGER).to_pylist()
         assert found == [apply_function(op, [moment, zone]) for moment in moments]
-
-
-def test_functions_compiled_into_conditions_are_the_present_ones() -> None:
-    source = Path(str(functions.__file__)).read_bytes()
-    assert hashlib.sha256(source).hexdigest() == conditions_kernels.FUNCTIONS_DIGEST, (
-        "functions/kernels.py changed: write its SHA-256 into FUNCTIONS_DIGEST of "
-        "replay/operators/conditions/kernels.py, and that file's into those that compile it in"
-    )

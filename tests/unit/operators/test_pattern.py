@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import math
-import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from numba.core.caching import NullCache
-from numba.core.dispatcher import Dispatcher
-from numba.core.types import Array, BaseNamedTuple, BaseTuple, Type
+from numba.core.types import Array, BaseTuple, Type
 
 import replay
+from chronicle.compiled import Kernel
 from replay.language.bound import (
     Alternate,
     Concat,
@@ -35,19 +33,6 @@ ROOT = Path(replay.__file__).parent.parent
 KERNELS = sorted((ROOT / "replay" / "operators").rglob("kernels.py"))
 
 A, B, C, Z = Symbol(0), Symbol(1), Symbol(2), Symbol(3)
-
-
-@pytest.mark.parametrize("path", KERNELS, ids=lambda path: str(path.parent.name))
-def test_kernels_are_renewed_when_kernels_they_compile_in_change(path: Path) -> None:
-    text = path.read_text()
-    for module in re.findall(r"^from (replay\.\S+\.kernels) import", text, re.MULTILINE):
-        folder = module.split(".")[-2]
-        source = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_bytes()
-        digest = hashlib.sha256(source).hexdigest()
-        assert f'{folder.upper()}_DIGEST = "{digest}"' in text, (
-            f"{module} changed: write its SHA-256 ({digest}) into {folder.upper()}_DIGEST of "
-            f"{path.relative_to(ROOT)}, or Numba's disk cache keeps running the old code"
-        )
 
 
 def test_fixed_sequence_unfolds_groups_and_exact_counts() -> None:
@@ -133,46 +118,29 @@ def test_pattern_is_described_as_it_would_be_written() -> None:
     assert describe(pattern, ("A", "B", "C")) == "A ((B | A C)){2,}?"
 
 
-@only_compiled("there is nothing to cache where nothing is compiled")
-def test_classes_stay_out_of_what_numba_caches() -> None:
-    """A class that has moved since would make the old cache raise instead of being renewed."""
-    table = pa.table({"t": [1, 2, 3], "x": [1.0, 3.0, 2.0]})
-    for semantics in ("", "SEMANTICS SKIP TILL NEXT"):
-        for b in ("x > 2", "x > A.x"):
-            found = replay.query(
-                {"s": table},
-                f"SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a {semantics} "
-                f"PATTERN (A B) DEFINE A AS x < 2, B AS {b})",
-            )
-            assert len(found) == 1
-    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in KERNELS]
-    found = [value for name in names for value in vars(importlib.import_module(name)).values()]
-    cached = [k for k in found if isinstance(k, Dispatcher) and not isinstance(k._cache, NullCache)]
-    compiled = [(k, own) for k in cached for own in k.overloads.values()]
-    assert compiled
-    for kernel, overload in compiled:
-        parts = (*overload.signature.args, overload.signature.return_type)
-        named = [of for part in parts for of in flat(part) if isinstance(of, BaseNamedTuple)]
-        assert not named, f"{kernel.__name__} is cached and takes or returns {named[0]}"
-
-
 @only_compiled("references are counted only where something is compiled")
 def test_what_counts_no_references_returns_nothing_that_is_counted() -> None:
     """Its caller would give back a reference that was never taken."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in KERNELS]
     found = [value for name in names for value in vars(importlib.import_module(name)).values()]
-    kernels = [kernel for kernel in found if isinstance(kernel, Dispatcher)]
-    uncounted = [kernel for kernel in kernels if kernel.targetoptions.get("_nrt") is False]
+    uncounted = [
+        k for k in found if isinstance(k, Kernel) and k.entry.targetoptions.get("_nrt") is False
+    ]
     replay.query(
         {"s": pa.table({"t": [1, 2, 3], "x": [1.0, 3.0, 2.0]})},
         "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a PATTERN (A Z* B C*) "
         "DEFINE A AS x < 2, B AS x > A.x, C AS x > SUM(B.x))",
     )
-    own = [overload for kernel in uncounted for overload in kernel.overloads.values()]
+    own = [overload for k in uncounted for overload in compiled_of(k)]
     assert own
     for overload in own:
         returned = flat(overload.signature.return_type)
         assert not any(isinstance(part, Array) for part in returned), overload.signature
+
+
+def compiled_of(kernel: Kernel) -> list[Any]:
+    """Return what was compiled of a kernel, for Python and for compiled callers."""
+    return [own for made in (kernel.entry, kernel.inner) for own in made.overloads.values()]
 
 
 def flat(of: Type) -> list[Type]:

@@ -1,6 +1,6 @@
 """Compiled running totals of the rows of a slot: what aggregates in conditions ask for.
 
-Kernels that compile this in hold its digest. The arrays are those of ``conditions/kernels.py``:
+The arrays are those of ``conditions/kernels.py``:
 ``totals`` says what each total keeps up, ``totals_i`` and ``totals_f`` hold it by how many rows
 the slot has.
 """
@@ -8,7 +8,8 @@ the slot has.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 # What a total keeps up as rows are bound.
 TOTAL_COUNT = 0
@@ -33,14 +34,14 @@ INT64_MIN = np.iinfo(np.int64).min
 INT64_MAX = np.iinfo(np.int64).max
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _leaf_of(total, row, totals, path):  # type: ignore[no-untyped-def]
     """Leaf that a total reads of a mapped row."""
     leaf = totals[total, 1]
     return leaf + (np.int64(path[row]) & SYMBOL_MASK) if totals[total, 4] != 0 else leaf
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _is_repeated(total, count, row, totals, leaf_i, leaf_f, leaf_ok, rows, path):  # type: ignore[no-untyped-def]  # fmt: skip
     """Whether one of the first ``count`` rows has the value of ``row``; the last is asked first."""
     real = totals[total, 2] != 0
@@ -58,7 +59,7 @@ def _is_repeated(total, count, row, totals, leaf_i, leaf_f, leaf_ok, rows, path)
     return False
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def add_row(total, count, row, totals, leaf_i, leaf_f, leaf_ok, rows, totals_i, totals_f, path):  # type: ignore[no-untyped-def]  # fmt: skip
     """Carry a total on from ``count`` rows of its slot, which are ``rows``, to one more."""
     keeps = totals[total, 0]
@@ -108,7 +109,7 @@ def add_row(total, count, row, totals, leaf_i, leaf_f, leaf_ok, rows, totals_i, 
             whole[count + 1, 1] = sum_ + value_i
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def push_total(total, function, count, real, totals_i, totals_f, i, f, valid, p):  # type: ignore[no-untyped-def]  # fmt: skip
     """Push the function of a total after ``count`` rows; returns whether a fault occurred."""
     n = totals_i[total, count, 0]

@@ -8,7 +8,8 @@ has found out of the rows, whatever its window, the next need not look at again.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 # Fields of an instruction that a RUN has.
 MEMO = 3  # place in `memo` of what follows from here, -1: none
@@ -24,7 +25,7 @@ LINK_MAX = np.iinfo(np.uint16).max
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _follows(row, follow, limit, hard, words):  # type: ignore[no-untyped-def]
     """Whether the CHARs after a RUN may accept from ``row`` on, or have to be asked."""
     while follow != 0:
@@ -37,7 +38,7 @@ def _follows(row, follow, limit, hard, words):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _n_symbols(follow):  # type: ignore[no-untyped-def]
     n = 0
     while follow != 0:
@@ -46,7 +47,7 @@ def _n_symbols(follow):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _last_end(row, least, follow, limit, hard, words, links, number):  # type: ignore[no-untyped-def]
     """Last row from ``row`` down to ``least`` at which a run may end; below it if there is none.
 
@@ -72,7 +73,7 @@ def _last_end(row, least, follow, limit, hard, words, links, number):  # type: i
     return max(row, least - 1)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _first_end(row, most, follow, limit, hard, words, links, number):  # type: ignore[no-untyped-def]
     """First row from ``row`` up to ``most`` at which a run may end; above it if there is none.
 
@@ -99,7 +100,7 @@ def _first_end(row, most, follow, limit, hard, words, links, number):  # type: i
     return min(row, most + 1)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _first_known(row, end, memo, point, lowest, stamp):  # type: ignore[no-untyped-def]
     """First row from ``row`` on, before ``end``, that all is known to fail from; else ``end``."""
     if lowest[point, 0] != stamp:
@@ -110,7 +111,7 @@ def _first_known(row, end, memo, point, lowest, stamp):  # type: ignore[no-untyp
     return min(row, end)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def _run_to(row, limit, symbol, words, spans, number):  # type: ignore[no-untyped-def]
     """Row, at most ``limit``, that a run from ``row`` comes to: starts nearby run the same way."""
     known, known_end = spans[number, 0], spans[number, 1]
@@ -129,7 +130,7 @@ def _run_to(row, limit, symbol, words, spans, number):  # type: ignore[no-untype
     return min(end, limit)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def fill(path, begin, end, symbol):  # type: ignore[no-untyped-def]
     """Map rows to a symbol."""
     value = np.uint8(symbol)  # read once, and rows that cannot be negative: many at a time
@@ -137,7 +138,7 @@ def fill(path, begin, end, symbol):  # type: ignore[no-untyped-def]
         path[row] = value
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def run_up(row, most, at, limit, stamp, code, words, memo, path, lowest, spans):  # type: ignore[no-untyped-def]
     """Extend a greedy run: (end, whether a row already known to fail stopped it)."""
     end = _run_to(row, min(limit, most), code[at, 1], words, spans, code[at, NUMBER])
@@ -148,7 +149,7 @@ def run_up(row, most, at, limit, stamp, code, words, memo, path, lowest, spans):
     return stop, stop < end
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def shorter(row, least, at, limit, hard, stamp, code, words, memo, links):  # type: ignore[no-untyped-def]
     """Next end of a greedy run worth trying, from ``row`` down; below ``least`` if none is."""
     point = code[at, MEMO]
@@ -161,7 +162,7 @@ def shorter(row, least, at, limit, hard, stamp, code, words, memo, links):  # ty
     return row
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def longer(row, tried, most, least, at, limit, hard, stamp, code, words, memo, path, lowest, spans, links):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Next longer end of a reluctant run worth trying, ``NO_MATCH`` or ``UNDECIDED``.
 
@@ -189,3 +190,10 @@ def longer(row, tried, most, least, at, limit, hard, stamp, code, words, memo, p
     if reached == limit and not hard and limit < most and limit < least:
         return UNDECIDED, reached
     return NO_MATCH, reached
+
+
+@njit(_nrt=False)
+def set_all(array, value):  # type: ignore[no-untyped-def]
+    """Set all elements; a slice that is assigned to takes seconds to compile, for its errors."""
+    for k in range(array.size):
+        array[k] = value

@@ -1,14 +1,12 @@
-"""Compiled enumeration of mappings of given rows, where conditions look across rows.
-
-Kernels that compile this in hold its digest, see ``ACROSS_DIGEST`` there.
-"""
+"""Compiled enumeration of mappings of given rows, where conditions look across rows."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from chronicle.compiled import njit
 from replay.operators.conditions.kernels import bind_row, holds, unbind_row
+from replay.operators.machine.ends.kernels import set_all
 from replay.operators.strategies.runs.kernels import (
     ANY,
     CONTIGUOUS,
@@ -20,15 +18,8 @@ from replay.operators.strategies.runs.kernels import (
     deeper,
     is_match,
     lowest,
-    uncached,
-    uncounted,
     write,
 )
-
-CONDITIONS_DIGEST = "c5c1f23132030f78376f858b5c0832dd1db3df980744ffc80eb993aba0e22c56"
-RUNS_DIGEST = "a7a46e534c0b707e967c3e606c4866813cfa351e12fdf4353ed09e6cce99d35f"
-"""SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
-the digests here is what makes a change there take effect."""
 
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
@@ -37,13 +28,13 @@ _NONE = np.uint64(0)
 # Each is compiled once, not at every call: handing tuples on takes less than compiling them in.
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def clear(across):  # type: ignore[no-untyped-def]
     """Forget all rows bound."""
-    across[1][0][:] = 0
+    set_all(across[1][0], 0)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def bind(symbol, row, across):  # type: ignore[no-untyped-def]
     """Map a row to a symbol."""
     conds, mapped = across
@@ -52,14 +43,14 @@ def bind(symbol, row, across):  # type: ignore[no-untyped-def]
     bind_row(symbol, row, symbols, slots, totals, leaf_i, leaf_f, leaf_ok, counts, rows, totals_i, totals_f, path)  # fmt: skip  # noqa: E501
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def unbind(symbol, across):  # type: ignore[no-untyped-def]
     """Take back the row bound last, which was mapped to the symbol."""
     conds, mapped = across
     unbind_row(symbol, conds[1], conds[2], mapped[0])
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def is_true(symbol, first, row, across, progress):  # type: ignore[no-untyped-def]
     """Whether the condition of a symbol holds at the row bound last."""
     conds, mapped = across
@@ -68,7 +59,7 @@ def is_true(symbol, first, row, across, progress):  # type: ignore[no-untyped-de
     return holds(symbol, first, row, 0, code, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, rows, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress)  # fmt: skip  # noqa: E501
 
 
-@uncounted
+@njit(_nrt=False)
 def _would_hold(symbol, row, first, across, tables, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Whether the row, whose bit is set, satisfies the symbol given the rows bound."""
     if (tables.asks >> np.uint64(symbol)) & _ONE == 0:
@@ -79,7 +70,7 @@ def _would_hold(symbol, row, first, across, tables, progress):  # type: ignore[n
     return found
 
 
-@uncounted
+@njit(_nrt=False)
 def gap(state, low, high, first, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """State of the run bound after rows ``low:high`` are left unmapped; -1 as in `passed`."""
     if semantics == CONTIGUOUS:
@@ -107,7 +98,7 @@ def gap(state, low, high, first, semantics, data, tables, across, progress):  # 
     return state
 
 
-@uncounted
+@njit(_nrt=False)
 def verdict(state, span, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """As `runs.kernels.verdict`, of the mapping bound."""
     after = _NONE
@@ -127,14 +118,14 @@ def verdict(state, span, semantics, data, tables, across, progress):  # type: ig
     return NO if state < 0 else TIMED_OUT
 
 
-@uncounted
+@njit(_nrt=False)
 def later(i, path, data, tables):  # type: ignore[no-untyped-def]
     """Symbols not yet tried at depth ``i``, where some were."""
     last = _ONE << np.uint64(path.symbols[i])
     return data.words[path.rows[i]] & tables.ways[path.bases[i]] & ~(last | (last - _ONE))
 
 
-@uncounted
+@njit(_nrt=False)
 def next_mapping(depth, onward, floor, i, rest, first, semantics, limit, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Bind the next mapping of the rows of the path, symbols in order.
 
@@ -175,14 +166,14 @@ def next_mapping(depth, onward, floor, i, rest, first, semantics, limit, path, d
         unbind(path.symbols[i], across)
 
 
-@uncounted
+@njit(_nrt=False)
 def release(low, high, path, across):  # type: ignore[no-untyped-def]
     """Free the rows at depths ``low:high``, the last first."""
     for i in range(high - 1, low - 1, -1):
         unbind(path.symbols[i], across)
 
 
-@uncounted
+@njit(_nrt=False)
 def _restore(symbols, exact, bases, path, across):  # type: ignore[no-untyped-def]
     """Bind a mapping again that was bound before."""
     for i in range(symbols.size):
@@ -192,21 +183,21 @@ def _restore(symbols, exact, bases, path, across):  # type: ignore[no-untyped-de
         bind(symbols[i], path.rows[i], across)
 
 
-@uncounted
+@njit(_nrt=False)
 def _count_choices(depth, has_choice, path):  # type: ignore[no-untyped-def]
     """Keep up how many rows could be mapped to several symbols and be followed by others."""
     above = path.choices[depth - 1] if depth > 0 else 0
     path.choices[depth] = above + (1 if has_choice else 0)
 
 
-@uncounted
+@njit(_nrt=False)
 def _may_choose(i, path, data, tables):  # type: ignore[no-untyped-def]
     """Whether the row at depth ``i`` has several symbols if all that look across rows hold."""
     inner = data.words[path.rows[i]] & tables.inner[path.bases[i]]
     return inner & (inner - _ONE) != 0
 
 
-@uncounted
+@njit(_nrt=False)
 def _chooses(i, first, path, data, tables, across, progress):  # type: ignore[no-untyped-def]
     """Whether a symbol after that of the row bound last, at depth ``i``, holds there as well."""
     row, symbol = path.rows[i], path.symbols[i]
@@ -222,7 +213,7 @@ def _chooses(i, first, path, data, tables, across, progress):  # type: ignore[no
     return found
 
 
-@uncached
+@njit()
 def witness(depth, span, semantics, limit, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Bind a mapping of the rows down to ``depth``, of which those above are bound.
 
@@ -258,7 +249,7 @@ def witness(depth, span, semantics, limit, path, data, tables, across, progress)
     return False
 
 
-@uncached
+@njit()
 def emit(depth, span, semantics, limit, resumed, path, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Write every mapping of the rows of the path that is one to be had, symbols in order.
 
@@ -292,7 +283,7 @@ def emit(depth, span, semantics, limit, resumed, path, data, tables, across, out
     return True
 
 
-@uncounted
+@njit(_nrt=False)
 def _next_row(state, row, end, first, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
     """Next row that the run bound may map, ``end`` if none has come, and its state before it.
 
@@ -318,7 +309,7 @@ def _next_row(state, row, end, first, semantics, data, tables, across, progress)
     return row, state
 
 
-@uncached
+@njit()
 def follow_runs(first, begin, end, semantics, limit, taken, ends, path, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Follow the runs of a start over the rows before ``end``.
 

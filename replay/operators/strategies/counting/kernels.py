@@ -7,21 +7,17 @@ up, so a look at the highest word tells in time when they need another.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from chronicle.compiled import njit
+from replay.operators.machine.ends.kernels import set_all
 from replay.operators.strategies.runs.kernels import (
     Data,
     Tables,
     is_after,
     lowest,
     passed,
-    uncached,
     window_end,
 )
-
-RUNS_DIGEST = "a7a46e534c0b707e967c3e606c4866813cfa351e12fdf4353ed09e6cce99d35f"
-"""SHA-256 of the kernels compiled in here. Numba's disk cache watches this file only, so writing
-the digest here is what makes a change there take effect."""
 
 STATUS_DONE = 0
 STATUS_OPEN = 1
@@ -34,7 +30,7 @@ _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _add(total, more):  # type: ignore[no-untyped-def]
     """Add a number to another."""
     carry = _NONE
@@ -45,7 +41,7 @@ def _add(total, more):  # type: ignore[no-untyped-def]
         carry = _ONE if over or total[w] < carry else _NONE
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _is_zero(number):  # type: ignore[no-untyped-def]
     for w in range(number.size):  # noqa: SIM110 - Numba compiles no generator
         if number[w] != 0:
@@ -53,7 +49,7 @@ def _is_zero(number):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _is_full(runs, total):  # type: ignore[no-untyped-def]
     """Whether a number may need another word after the next row."""
     top = total.size - 1
@@ -65,14 +61,21 @@ def _is_full(runs, total):  # type: ignore[no-untyped-def]
     return False
 
 
-@uncached
+@njit(_nrt=False)
+def _clear(runs):  # type: ignore[no-untyped-def]
+    """Set all runs of all states to none."""
+    for state in range(runs.shape[0]):
+        set_all(runs[state], _NONE)
+
+
+@njit()
 def _see(word, begin, semantics, runs, moved, waiting, tables, total):  # type: ignore[no-untyped-def]
     """Let all runs see a row, begin one if ``begin`` is a state, and add the matches to the total.
 
     Returns whether any run is left.
     """
-    moved[:] = _NONE
-    waiting[:] = _NONE
+    _clear(moved)
+    _clear(waiting)
     for state in range(2, runs.shape[0]):
         if _is_zero(runs[state]):
             continue
@@ -103,7 +106,7 @@ def _see(word, begin, semantics, runs, moved, waiting, tables, total):  # type: 
     return alive
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def count_rows(order, at, semantics, data, tables, group, runs, moved, waiting, total):  # type: ignore[no-untyped-def]  # fmt: skip
     """Count without a window: add the matches that end with each row, in order from ``at`` on.
 
@@ -122,7 +125,7 @@ def count_rows(order, at, semantics, data, tables, group, runs, moved, waiting, 
     return order.size
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def count_windows(order, at, semantics, within, final, newest, data, tables, runs, moved, waiting, own, total):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Count the matches of each start whose window has closed, in order from ``at`` on.
 
@@ -137,8 +140,8 @@ def count_windows(order, at, semantics, within, final, newest, data, tables, run
             continue
         if not final and not is_after(newest, data.times[first], within):
             return STATUS_OPEN, place
-        runs[:] = _NONE
-        own[:] = _NONE
+        _clear(runs)
+        set_all(own, _NONE)
         for row in range(first, window_end(data.times, first, data.ends[first], within)):
             if _is_full(runs, own):
                 return STATUS_WIDE, place

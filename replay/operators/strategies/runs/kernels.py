@@ -1,7 +1,4 @@
-"""Compiled leaves of the strategies: states of runs, windows, and the path under search.
-
-Kernels that compile this in hold its digest, see ``RUNS_DIGEST`` there.
-"""
+"""Compiled leaves of the strategies: states of runs, windows, and the path under search."""
 
 from __future__ import annotations
 
@@ -9,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from chronicle.compiled import njit
+from replay.operators.machine.ends.kernels import set_all
 
 IntArray = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -125,15 +124,7 @@ class Out(NamedTuple):
     symbols: Bytes
 
 
-uncached = njit(nogil=True)
-"""For what takes or returns a class of this project: in the index of Numba's disk cache it would
-break all of that index once the class moved. What calls it is cached, with this compiled in."""
-
-uncounted = njit(nogil=True, _nrt=False)
-"""The same for what neither makes nor returns an array; see ``conditions/kernels.py``."""
-
-
-@uncached
+@njit()
 def new_path(depth, n_states):  # type: ignore[no-untyped-def]
     """Return an empty path."""
     return Path(
@@ -152,7 +143,7 @@ def new_path(depth, n_states):  # type: ignore[no-untyped-def]
     )
 
 
-@uncached
+@njit()
 def deeper(path):  # type: ignore[no-untyped-def]
     """Return the path with room for twice the depth."""
     n = path.rows.size
@@ -174,7 +165,7 @@ def deeper(path):  # type: ignore[no-untyped-def]
     return bigger
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def is_after(later, earlier, within):  # type: ignore[no-untyped-def]
     """Whether ``later - earlier > within``, without overflow."""
     if within < 0:
@@ -182,7 +173,7 @@ def is_after(later, earlier, within):  # type: ignore[no-untyped-def]
     return earlier <= _INT64_MAX - within and later > earlier + within
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def window_end(times, first, end, within):  # type: ignore[no-untyped-def]
     """First row of the partition that lies beyond the window of ``first``."""
     low, high = first, end
@@ -195,7 +186,7 @@ def window_end(times, first, end, within):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(_nrt=False)
 def lowest(bits):  # type: ignore[no-untyped-def]
     """Return the number of the lowest bit set; there is one."""
     symbol = 0
@@ -208,7 +199,7 @@ def lowest(bits):  # type: ignore[no-untyped-def]
     return symbol
 
 
-@uncounted
+@njit(_nrt=False)
 def skipped(state, word, tables):  # type: ignore[no-untyped-def]
     """State after a row is skipped; -1 if no row can be mapped any more."""
     if word & tables.watched == 0:
@@ -221,7 +212,7 @@ def skipped(state, word, tables):  # type: ignore[no-untyped-def]
     return state
 
 
-@uncounted
+@njit(_nrt=False)
 def violated(word, tables):  # type: ignore[no-untyped-def]
     """Negations that the row satisfies, as bits."""
     bits = _NONE
@@ -232,7 +223,7 @@ def violated(word, tables):  # type: ignore[no-untyped-def]
     return bits
 
 
-@uncounted
+@njit(_nrt=False)
 def passed(state, word, semantics, tables, sure):  # type: ignore[no-untyped-def]
     """State of a run that leaves a row unmapped, -1 if it may not or can do no more.
 
@@ -246,7 +237,7 @@ def passed(state, word, semantics, tables, sure):  # type: ignore[no-untyped-def
     return skipped(state, word & sure, tables)
 
 
-@uncounted
+@njit(_nrt=False)
 def advance(row, span, semantics, sure, waiting, n_waiting, found, marks, data, tables):  # type: ignore[no-untyped-def]  # fmt: skip
     """Let all runs of a start see a row: states of those that map it, then of those that wait.
 
@@ -283,7 +274,7 @@ def advance(row, span, semantics, sure, waiting, n_waiting, found, marks, data, 
     return n_found, n_kept
 
 
-@uncounted
+@njit(_nrt=False)
 def is_match(state, before, after, at_end, tables):  # type: ignore[no-untyped-def]
     """Whether a mapping that ends in the state is a match, given what surrounds it."""
     for c in range(tables.accepts[state], tables.accepts[state + 1]):
@@ -293,7 +284,7 @@ def is_match(state, before, after, at_end, tables):  # type: ignore[no-untyped-d
     return False
 
 
-@uncounted
+@njit(_nrt=False)
 def verdict(state, span, semantics, sure, data, tables):  # type: ignore[no-untyped-def]
     """Tell what a mapping that ends in the state is: ``MATCH``, ``TIMED_OUT`` or ``NO``.
 
@@ -310,7 +301,7 @@ def verdict(state, span, semantics, sure, data, tables):  # type: ignore[no-unty
     return TIMED_OUT
 
 
-@uncounted
+@njit(_nrt=False)
 def write(depth, timed, path, out, progress):  # type: ignore[no-untyped-def]
     """Write the mapping under way; returns whether there was room."""
     k = progress[N_OUT]
@@ -330,7 +321,7 @@ def write(depth, timed, path, out, progress):  # type: ignore[no-untyped-def]
     return True
 
 
-@uncounted
+@njit(_nrt=False)
 def seen_before(last, within, latest, data):  # type: ignore[no-untyped-def]
     """Negations that rows before the first satisfy, in the window that ends at the last row.
 
@@ -344,10 +335,10 @@ def seen_before(last, within, latest, data):  # type: ignore[no-untyped-def]
     return bits
 
 
-@uncounted
+@njit(_nrt=False)
 def find_latest(first, within, latest, data, tables):  # type: ignore[no-untyped-def]
     """Find the latest row before the first that satisfies each negation, within the window."""
-    latest[:] = -1
+    set_all(latest, -1)
     missing = latest.size
     row = first - 1
     while missing and row >= data.begins[first]:
@@ -361,7 +352,7 @@ def find_latest(first, within, latest, data, tables):  # type: ignore[no-untyped
         row -= 1
 
 
-@uncounted
+@njit(_nrt=False)
 def seen_after(last, limit, sure, nearest, data, tables):  # type: ignore[no-untyped-def]
     """Negations that rows after the last satisfy; ``nearest`` keeps the next such row of each."""
     bits = _NONE

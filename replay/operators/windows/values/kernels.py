@@ -6,10 +6,11 @@ Windows take in rows at one end and drop them at the other.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from chronicle.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def slide_distinct(codes, n_codes, begins, ends):  # type: ignore[no-untyped-def]
     """Return how many different codes the rows of each window have."""
     held = np.zeros(n_codes, np.int64)
@@ -33,7 +34,7 @@ def slide_distinct(codes, n_codes, begins, ends):  # type: ignore[no-untyped-def
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def distinct_ranks(ranks, begins, ends):  # type: ignore[no-untyped-def]
     """Return the different ranks of each window's rows, ascending, and how many there are."""
     out = np.empty((ends - begins).sum(), np.int64)
@@ -49,7 +50,7 @@ def distinct_ranks(ranks, begins, ends):  # type: ignore[no-untyped-def]
     return out[:n].copy(), counts
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _change(tree, rank, by):  # type: ignore[no-untyped-def]
     """Add to the count of a rank in a Fenwick tree."""
     at = rank + 1
@@ -58,7 +59,7 @@ def _change(tree, rank, by):  # type: ignore[no-untyped-def]
         at += at & -at
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _find(tree, half, place):  # type: ignore[no-untyped-def]
     """Return the rank of the value at a place, from 0, of the values in a Fenwick tree."""
     at = np.int64(0)
@@ -72,7 +73,7 @@ def _find(tree, half, place):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def slide_percentile(ranks, n_ranks, begins, ends, fraction):  # type: ignore[no-untyped-def]
     """Return the ranks around a fraction of the values of each window, and the way between them.
 

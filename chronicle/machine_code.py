@@ -1,0 +1,300 @@
+"""Machine code of compiled functions: where it is kept on disk, and what is said of compiling.
+
+It is kept in a folder of the user's cache that is named by a hash of all compiled sources. Whoever
+changes a function, or a constant it reads, gets another folder: code is never run that was compiled
+from older sources, and compiled functions may call those of other files. Losing what is kept costs
+time, never an answer: whatever cannot be read is compiled anew, what cannot be written is not kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import hashlib
+import logging
+import os
+import pickle
+import shutil
+import stat
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import llvmlite
+import numba
+from numba.core import config, event
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.core.types import Dispatcher
+from numba.core.types.misc import unliteral
+from numba.misc.appdirs import user_cache_dir
+
+from chronicle.compiled import compiling
+
+LOG = logging.getLogger(__name__)
+"""INFO: compiling begins. DEBUG: a function is compiled, by name in `STEP` of the record. WARNING:
+nothing can be kept."""
+
+STEP: Final = "step"
+"""Attribute of each DEBUG record: the name of a function, None once all it calls is compiled."""
+
+UNUSED_S: Final = 30 * 86_400
+"""A folder not used for so long is deleted when another is made."""
+
+_ROOT: Final = Path(__file__).parent.parent
+_ROOMS: Final = ("costmodel", "indexing", "replay")
+_FOLDERS: Final = "compiled-"
+_DIGEST_BYTES: Final = 32
+_DAY_S: Final = 86_400
+
+
+def dispatcher(
+    python: Callable[..., Any], options: dict[str, Any], signatures: list[Any]
+) -> Callable[..., Any]:
+    """Return what compiles a function for the types of its arguments, keeping it on disk.
+
+    Parameters
+    ----------
+    python
+        A function of a ``kernels.py``.
+    options
+        Of Numba's ``njit``.
+    signatures
+        Types to compile it for at once; if there are any, it is compiled for no others.
+    """
+    made = numba.njit(**options, no_cfunc_wrapper=True)(python)
+    if config.DISABLE_JIT:
+        return python
+    _listen()
+    folder = code_folder()
+    if folder is not None:
+        made._cache = _KeptCode(python, options, folder)
+    for signature in signatures:
+        made.compile(signature)
+    if signatures:
+        made.disable_compile()
+    return made  # type: ignore[no-any-return]
+
+
+def type_of(inner: Any) -> Any:
+    """Return Numba's type of a dispatcher that compiled code calls.
+
+    Numba would compile it once more for each constant that it is called with.
+    """
+    template_for = type(inner).get_call_template
+
+    def without_constants(args: Any, kws: Any) -> Any:
+        return template_for(inner, tuple(map(unliteral, args)), kws)
+
+    inner.get_call_template = without_constants
+    return Dispatcher(inner)
+
+
+def sources(root: Path = _ROOT) -> list[Path]:
+    """Return the files whose functions are compiled, and this one, which says how."""
+    found = [Path(__file__)]
+    for room in _ROOMS:
+        for folder, below, files in os.walk(root / room):
+            below[:] = [name for name in below if not name.startswith(("_", "."))]
+            found += [Path(folder, name) for name in files if name == "kernels.py"]
+    return sorted(found)
+
+
+def fingerprint(root: Path = _ROOT) -> str:
+    """Return the hash of all compiled sources and of what compiles them."""
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
+    for path in sources(root):
+        text = path.read_bytes()
+        digest.update(f"\n{os.path.relpath(path, root)} {len(text)}\n".encode())
+        digest.update(text)
+    return digest.hexdigest()[:32]
+
+
+@functools.cache
+def code_folder() -> Path | None:
+    """Return the folder of this process' machine code, made if need be; None if there is none."""
+    try:
+        name = _FOLDERS + fingerprint()
+    except OSError as error:  # the sources are not files: an archive, or they cannot be read
+        LOG.warning("compiled code is not kept, and made anew each time: %s", error)
+        return None
+    why = []
+    for n, parent in enumerate(_parents()):
+        try:
+            folder = _private(parent / name)
+        except OSError as error:
+            why.append(f"'{parent}': {error.strerror or error}")
+            continue
+        if n > 0:
+            LOG.warning("compiled code is kept in '%s' only (%s)", parent, "; ".join(why))
+        return folder
+    LOG.warning(
+        "compiled code is not kept, and made anew each time (%s); set NUMBA_CACHE_DIR to a folder "
+        "of your own that can be written to",
+        "; ".join(why),
+    )
+    return None
+
+
+def _parents() -> Iterator[Path]:
+    """Yield where the folder may be, the best place first."""
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR) / "chronicle"
+        return
+    yield Path(user_cache_dir("chronicle", appauthor=False))
+    owner = os.getuid() if hasattr(os, "getuid") else "user"
+    yield Path(tempfile.gettempdir()) / f"chronicle-{owner}"
+
+
+def _private(folder: Path) -> Path:
+    """Make a folder, and its parent, that nobody else can write to: what is in it is run.
+
+    Raises
+    ------
+    OSError
+        If there is none and it cannot be made, or others could write to it.
+    """
+    if not folder.is_absolute():
+        raise NotADirectoryError(None, "no absolute path")  # the user has no home
+    is_new = not folder.is_dir()
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for part in (folder.parent, folder):
+        found = part.lstat()
+        others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if hasattr(os, "getuid") and (found.st_uid != os.getuid() or others):
+            raise PermissionError(None, "somebody else can write to it")
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise PermissionError(None, "it cannot be written to")
+    if is_new:
+        _forget(path for path in folder.parent.glob(f"{_FOLDERS}*") if path != folder)
+    if time.time() - folder.stat().st_mtime > _DAY_S:
+        os.utime(folder)
+    return folder
+
+
+def _forget(folders: Iterable[Path]) -> None:
+    """Delete those of the folders that no process has used for long."""
+    for folder in folders:
+        try:
+            if time.time() - folder.stat().st_mtime > UNUSED_S:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # somebody else has
+
+
+class _KeptCode(_Cache):  # type: ignore[misc]
+    """The machine code of one function on disk, a file for each signature.
+
+    A file holds the SHA-256 of what follows it, which is run as it is.
+    """
+
+    def __init__(self, python: Callable[..., Any], options: dict[str, Any], folder: Path) -> None:
+        wrapped = "" if "no_cpython_wrapper" in options else "-entry"
+        self._name = f"{python.__module__}.{python.__name__}{wrapped}"
+        self._folder = folder
+
+    @property
+    def cache_path(self) -> str:
+        """Folder of the files."""
+        return str(self._folder)
+
+    def _path(self, signature: object, codegen: Any) -> Path:
+        """Return the file of a signature on this processor."""
+        key = f"{signature} {codegen.magic_tuple()}"
+        return self._folder / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+
+    def load_overload(self, sig: object, target_context: Any) -> Any:
+        """Return what was compiled for a signature; None if it is to be compiled."""
+        target_context.refresh()
+        path = self._path(sig, target_context.codegen())
+        with compiling():
+            try:
+                data = path.read_bytes()
+            except OSError:
+                return None
+            digest, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+            if hashlib.sha256(code).digest() != digest:
+                return None  # cut short or damaged: it is written anew
+            return CompileResult._rebuild(target_context, *pickle.loads(code))  # noqa: S301 - ours
+
+    def save_overload(self, sig: object, data: Any) -> None:
+        """Keep what was compiled for a signature, if there is room."""
+        if data.library.has_dynamic_globals:
+            return
+        path = self._path(sig, data.codegen)
+        code = dumps(data._reduce())
+        unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}")
+        try:
+            unfinished.write_bytes(hashlib.sha256(code).digest() + code)
+            unfinished.replace(path)
+        except OSError as error:
+            _say_not_kept(str(self._folder), error.strerror or str(error))
+            with suppress(OSError):
+                unfinished.unlink()
+
+    def enable(self) -> None:
+        """Do nothing: there is a cache, or none is given."""
+
+    def disable(self) -> None:
+        """Do nothing, as above."""
+
+    def flush(self) -> None:
+        """Do nothing: another hash is another folder."""
+
+
+@functools.cache
+def _say_not_kept(folder: str, why: str) -> None:
+    LOG.warning("compiled code could not be kept in '%s' (%s)", folder, why)
+
+
+class _Listener(event.Listener):  # type: ignore[misc]
+    """Tells what is compiled, and lets nothing else slow it down."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._depth = 0
+        self._collects = False
+
+    def on_start(self, event: Any) -> None:
+        """Say it; Numba compiles one function at a time, and within it those it calls."""
+        name = event.data["dispatcher"].py_func
+        if self._depth == 0 and name.__module__.partition(".")[0] not in _ROOMS:
+            return
+        if self._depth == 0:
+            _say_once()
+            self._open.enter_context(compiling())
+            # Millions of objects are made, hardly any garbage: looking for it takes a tenth.
+            self._collects = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+        LOG.debug("compiling %s", name.__qualname__, extra={STEP: name.__qualname__})
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002 - Numba names it
+        """Go on as before."""
+        if self._depth == 0:
+            return
+        self._depth -= 1
+        if self._depth == 0:
+            if self._collects:
+                gc.enable()
+            self._open.close()
+            LOG.debug("compiled", extra={STEP: None})
+
+
+@functools.cache
+def _listen() -> None:
+    event.register("numba:compile", _Listener())
+
+
+@functools.cache
+def _say_once() -> None:
+    LOG.info(
+        "compiling what this query needs; it takes some seconds, once for each version of Chronicle"
+    )
