@@ -28,11 +28,8 @@ from typing import Any, Final
 import llvmlite
 import numba
 from numba.core import config, event
-from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
-from numba.core.types import Dispatcher
-from numba.core.types.misc import unliteral
 from numba.misc.appdirs import user_cache_dir
 
 from chronicle.compiled import compiling
@@ -68,10 +65,10 @@ def dispatcher(
     signatures
         Types to compile it for at once; if there are any, it is compiled for no others.
     """
-    made = numba.njit(**options, no_cfunc_wrapper=True)(python)
     if config.DISABLE_JIT:
         return python
     _listen()
+    made = numba.njit(**options, no_cfunc_wrapper=True)(python)
     folder = code_folder()
     if folder is not None:
         made._cache = _KeptCode(python, options, folder)
@@ -83,17 +80,8 @@ def dispatcher(
 
 
 def type_of(inner: Any) -> Any:
-    """Return Numba's type of a dispatcher that compiled code calls.
-
-    Numba would compile it once more for each constant that it is called with.
-    """
-    template_for = type(inner).get_call_template
-
-    def without_constants(args: Any, kws: Any) -> Any:
-        return template_for(inner, tuple(map(unliteral, args)), kws)
-
-    inner.get_call_template = without_constants
-    return Dispatcher(inner)
+    """Return Numba's type of a dispatcher that compiled code calls."""
+    return numba.typeof(inner)
 
 
 def sources(root: Path = _ROOT) -> list[Path]:
@@ -189,10 +177,11 @@ def _forget(folders: Iterable[Path]) -> None:
             continue  # somebody else has
 
 
-class _KeptCode(_Cache):  # type: ignore[misc]
+class _KeptCode:
     """The machine code of one function on disk, a file for each signature.
 
-    A file holds the SHA-256 of what follows it, which is run as it is.
+    A file holds the SHA-256 of what follows it, which is run as it is. Methods are those that a
+    dispatcher of Numba's calls.
     """
 
     def __init__(self, python: Callable[..., Any], options: dict[str, Any], folder: Path) -> None:
@@ -222,7 +211,11 @@ class _KeptCode(_Cache):  # type: ignore[misc]
             digest, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
             if hashlib.sha256(code).digest() != digest:
                 return None  # cut short or damaged: it is written anew
-            return CompileResult._rebuild(target_context, *pickle.loads(code))  # noqa: S301 - ours
+            try:
+                parts = pickle.loads(code)  # noqa: S301 - ours
+            except (AttributeError, ImportError):
+                return None  # names a class that stands elsewhere by now
+            return CompileResult._rebuild(target_context, *parts)
 
     def save_overload(self, sig: object, data: Any) -> None:
         """Keep what was compiled for a signature, if there is room."""
@@ -238,15 +231,6 @@ class _KeptCode(_Cache):  # type: ignore[misc]
             _say_not_kept(str(self._folder), error.strerror or str(error))
             with suppress(OSError):
                 unfinished.unlink()
-
-    def enable(self) -> None:
-        """Do nothing: there is a cache, or none is given."""
-
-    def disable(self) -> None:
-        """Do nothing, as above."""
-
-    def flush(self) -> None:
-        """Do nothing: another hash is another folder."""
 
 
 @functools.cache
@@ -264,8 +248,9 @@ class _Listener(event.Listener):  # type: ignore[misc]
 
     def on_start(self, event: Any) -> None:
         """Say it; Numba compiles one function at a time, and within it those it calls."""
-        name = event.data["dispatcher"].py_func
-        if self._depth == 0 and name.__module__.partition(".")[0] not in _ROOMS:
+        function = event.data["dispatcher"].py_func
+        is_ours = function.__module__.partition(".")[0] in _ROOMS
+        if self._depth == 0 and not is_ours:
             return
         if self._depth == 0:
             _say_once()
@@ -274,7 +259,8 @@ class _Listener(event.Listener):  # type: ignore[misc]
             self._collects = gc.isenabled()
             gc.disable()
         self._depth += 1
-        LOG.debug("compiling %s", name.__qualname__, extra={STEP: name.__qualname__})
+        if is_ours:
+            LOG.debug("compiling %s", function.__name__, extra={STEP: function.__name__})
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 - Numba names it
         """Go on as before."""
