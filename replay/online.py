@@ -15,7 +15,7 @@ from replay.language.bound import Outer
 from replay.language.bound_select import BoundCreate, BoundQuery
 from replay.language.select_syntax import StreamName, streams_of
 from replay.language.syntax import PatternQuery
-from replay.operators.packing import State
+from replay.operators.packing import State, stated
 from replay.running.arguments import Moment, check_query, to_internal
 from replay.running.binding import bind_over
 from replay.running.catalog import Described
@@ -274,10 +274,11 @@ class OnlineFlow:
             If these bytes are no snapshot, or one of another query or another version.
         """
         state = from_snapshot(self._digest, data)
-        for name, stream in self._streams.items():
-            stream.last_time = state["last_times"][name]
-        self._is_finished = state["is_finished"]
-        self._inlet.take_over(state["inlet"])
+        with stated():
+            for name, stream in self._streams.items():
+                stream.last_time = state["last_times"][name]
+            self._is_finished = state["is_finished"]
+            self._inlet.take_over(state["inlet"])
 
     def _name(self, stream: str | None) -> str:
         names = tuple(self._streams)

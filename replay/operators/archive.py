@@ -13,6 +13,10 @@ import pyarrow as pa
 
 from replay.operators.prepared import Key, Prepared
 from replay.operators.program import MatchProgram, deferred
+from replay.operators.search import Rows
+
+ROWS = ("words", "times", "leaves", "known", "seq", "group")
+"""Fields of the rows of a snapshot."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 Header = dict[str, Any]
@@ -92,6 +96,48 @@ def take_fields(name: str, arrays: Arrays, fields: tuple[str, ...]) -> dict[str,
     return {f: arrays[f"{name}.{f}"] for f in fields if f"{name}.{f}" in arrays}
 
 
+def take_rows(name: str, arrays: Arrays, program: MatchProgram, n_partitions: int) -> Rows:
+    """Return rows to be searched, checked: compiled loops follow their partitions and lengths.
+
+    Raises
+    ------
+    ValueError
+        If they are not such as a matcher of this program has.
+    """
+    found = take_fields(name, arrays, ROWS)
+    rows = Rows(**found)
+    n, n_leaves = len(rows.words), len(program.across.leaves)
+    expected = {
+        "words": (np.uint64, (n,)),
+        "times": (np.int64, (n if program.within is not None else 0,)),
+        "leaves": (np.int64, (n_leaves, n)),
+        "known": (np.bool_, (n_leaves, n)),
+        "seq": (np.int64, (n,)),
+        "group": (np.int64, (n,)),
+    }
+    if any((of.dtype, of.shape) != expected[field] for field, of in found.items()):
+        raise ValueError("the rows of the snapshot are of other lengths or types")
+    group = rows.group
+    most = max(1, n_partitions) - 1  # a stream without PARTITION BY is of one partition
+    if group is not None and len(group) and not 0 <= group.min() <= group.max() <= most:
+        raise ValueError("the rows of the snapshot are of partitions it does not have")
+    return rows
+
+
+def take_partitions(arrays: Arrays, keys: list[Any]) -> npt.NDArray[np.int64]:
+    """Return what is known of partitions.
+
+    Raises
+    ------
+    ValueError
+        If it is not what is known of so many.
+    """
+    known = arrays["partitions"]
+    if known.dtype != np.int64 or known.shape != (3, len(keys)):
+        raise ValueError("the snapshot knows of other partitions than it names")
+    return known
+
+
 def to_keys(listed: list[list[Any]]) -> tuple[Key, ...]:
     """Return keys of PARTITION BY; JSON made lists of their tuples."""
     return tuple(
@@ -108,4 +154,6 @@ def _to_ipc(table: pa.Table) -> npt.NDArray[np.uint8]:
 
 def _from_ipc(data: npt.NDArray[np.uint8]) -> pa.Table:
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        return reader.read_all()
+        table = reader.read_all()
+    table.validate(full=True)  # lengths, offsets and codes are followed without a look
+    return table

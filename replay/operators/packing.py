@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,16 @@ NumPy arrays of numbers, and Arrow arrays and tables, in dicts and lists."""
 MAGIC = b"chronicle-online"
 _HEAD = struct.Struct("<IQ")
 """Checksum of all that follows, and the length of the JSON."""
+
+_MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,  # Arrow's errors among them
+    pa.ArrowException,
+)
 
 _PART = "part"
 """Key of what stands in the JSON for a part; no state has it."""
@@ -49,13 +61,32 @@ def unpack(data: bytes) -> State:
     body = data[start:]
     if zlib.crc32(body) != checksum:
         raise QueryError("the snapshot is damaged: its checksum does not fit")
-    head = json.loads(body[:n_head])
-    parts, at = [], n_head
-    for length in head["lengths"]:
-        parts.append(body[at : at + length])
-        at += length
-    state: State = _from_plain(head["state"], parts)
+    with stated():
+        head = json.loads(body[:n_head])
+        parts, at = [], n_head
+        for length in head["lengths"]:
+            parts.append(body[at : at + length])
+            at += length
+        state = _from_plain(head["state"], parts)
+        if type(state) is not dict:
+            raise ValueError("a state has names")
     return state
+
+
+@contextmanager
+def stated() -> Iterator[None]:
+    """Turn what goes wrong while a snapshot is taken over into one error.
+
+    A snapshot of right checksum may still hold anything: what is missing, of another type or of
+    another length is not foreseen piece by piece.
+    """
+    try:
+        yield
+    except _MALFORMED as error:
+        raise QueryError(
+            "the snapshot does not hold the state of this query; go on from another one, in an "
+            f"operator made anew ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _to_plain(value: Any, parts: list[bytes]) -> Any:
@@ -101,7 +132,10 @@ def _from_plain(value: Any, parts: list[bytes]) -> Any:
 
 
 def _to_numbers(part: bytes, kind: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    return np.frombuffer(part, np.dtype(kind)).reshape(shape).copy()
+    dtype = np.dtype(kind)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"numbers cannot be of type {dtype}")
+    return np.frombuffer(part, dtype).reshape(shape).copy()
 
 
 def _to_ipc(table: pa.Table) -> bytes:
@@ -112,4 +146,6 @@ def _to_ipc(table: pa.Table) -> bytes:
 
 
 def _from_ipc(part: bytes) -> pa.Table:
-    return pa.ipc.open_stream(part).read_all()
+    table = pa.ipc.open_stream(part).read_all()
+    table.validate(full=True)  # lengths, offsets and codes are followed without a look
+    return table

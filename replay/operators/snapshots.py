@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.operators.archive import (
+    ROWS,
     Arrays,
     Waiting,
     fields_of,
     pack,
     take_fields,
+    take_partitions,
+    take_rows,
     to_keys,
     unpack,
 )
@@ -26,7 +29,6 @@ IntArray = npt.NDArray[np.int64]
 KIND = "matcher"
 VERSION = 1
 
-ROWS = ("words", "times", "leaves", "known", "seq", "group")
 _MATCHES = ("first_seq", "last_seq", "number", "classifier", "anchors")
 _MATCH_ROWS = ("offsets", "seq", "symbol", "excluded", "moved")
 
@@ -79,21 +81,49 @@ def from_bytes(snapshot: bytes, program: MatchProgram) -> MatcherState:
     """
     header, arrays, waiting = unpack(snapshot, KIND, VERSION, program)
     rows = matches = None
+    partitions = take_partitions(arrays, header["partition_keys"])
     if "rows.words" in arrays:
-        rows = Rows(**take_fields("rows", arrays, ROWS))
+        rows = take_rows("rows", arrays, program, partitions.shape[1])
+    n_inbox = header["n_inbox"]
+    if type(n_inbox) is not int or not 0 <= n_inbox <= (0 if rows is None else len(rows)):
+        raise ValueError("the snapshot has other rows than it says")
     if "matches.number" in arrays:
         match_rows = None
         if "match_rows.seq" in arrays:
             match_rows = MatchRows(**take_fields("match_rows", arrays, _MATCH_ROWS))
         matches = Matches(**take_fields("matches", arrays, _MATCHES), rows=match_rows)
+        _check_matches(matches, program)
     return MatcherState(
         rows=rows,
-        n_inbox=header["n_inbox"],
+        n_inbox=n_inbox,
         deferred=waiting,
         matches=matches,
         strings=tuple(header["strings"]),
         partition_keys=to_keys(header["partition_keys"]),
-        partitions=arrays["partitions"],
+        partitions=partitions,
         numbers=header["numbers"],
         failure=None if header["failure"] is None else tuple(header["failure"]),
     )
+
+
+def _check_matches(matches: Matches, program: MatchProgram) -> None:
+    """Check the lengths of matches, and where their rows begin.
+
+    Raises
+    ------
+    ValueError
+        If they are not such as a matcher of this program has.
+    """
+    n = len(matches)
+    columns = (matches.last_seq, matches.number, matches.classifier)
+    is_right = all(column.shape == (n,) for column in columns)
+    is_right &= matches.anchors.shape == (n, len(program.anchors))
+    if matches.rows is not None:
+        offsets, n_rows = matches.rows.offsets, len(matches.rows)
+        is_right &= offsets.shape == (n + 1,) and offsets.dtype == np.int64
+        is_right = is_right and bool((np.diff(offsets) >= 0).all())
+        is_right = is_right and (int(offsets[0]), int(offsets[-1])) == (0, n_rows)
+        is_right &= matches.rows.symbol.shape == matches.rows.excluded.shape == (n_rows,)
+        is_right &= len(matches.rows.moved) == n_rows
+    if not is_right:
+        raise ValueError("the matches of the snapshot are of other lengths")

@@ -22,7 +22,7 @@ from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
 from replay.operators.matchers import certain_matches, new_matcher
 from replay.operators.matches import Matches
 from replay.operators.measures import answer_parts
-from replay.operators.packing import State
+from replay.operators.packing import State, stated
 from replay.operators.scalars import Faults
 from replay.planning.reads import columns_of_pattern
 from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
@@ -208,7 +208,9 @@ class OnlineQuery:
         QueryError
             If these bytes are no snapshot, or one of another query or another version.
         """
-        self.take_over(from_snapshot(self._digest, data))
+        state = from_snapshot(self._digest, data)
+        with stated():
+            self.take_over(state)
 
     def state(self) -> State:
         """Return all state, for `take_over` of an operator made for the same query."""

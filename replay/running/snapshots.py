@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from replay.errors import QueryError
-from replay.operators.packing import State, pack, unpack
+from replay.operators.packing import State, pack, stated, unpack
 
 SNAPSHOT_FORMAT = 2
 """Changes whenever a snapshot of an older version could be read wrongly."""
@@ -32,7 +32,8 @@ def from_snapshot(digest: str, data: bytes) -> State:
     found = unpack(data)
     if found.get("format") != SNAPSHOT_FORMAT:
         raise QueryError("the snapshot was written by another version of Chronicle")
-    if found["query"] != digest:
+    if found.get("query") != digest:
         raise QueryError("the snapshot is one of another query or of other columns")
-    state: State = found["operator"]
+    with stated():
+        state: State = found["operator"]
     return state

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.operators.archive import (
+    ROWS,
     Arrays,
     Waiting,
     fields_of,
     pack,
-    take_fields,
+    take_partitions,
+    take_rows,
     to_keys,
     unpack,
 )
@@ -20,7 +22,6 @@ from replay.operators.prepared import Key
 from replay.operators.program import MatchProgram
 from replay.operators.rims import Rims
 from replay.operators.search import Rows
-from replay.operators.snapshots import ROWS
 from replay.operators.strategies.enumeration import Cursor
 from replay.operators.strategies.searches import Search, to_search
 
@@ -77,24 +78,28 @@ def from_bytes(snapshot: bytes, program: MatchProgram) -> StrategyState:
     """
     header, arrays, waiting = unpack(snapshot, KIND, VERSION, program)
     firsts = arrays["firsts"]
+    partitions = take_partitions(arrays, header["partition_keys"])
     asked = firsts if program.strategy is not None and program.strategy.asks_for_start else None
     searches = []
     for k, (newest, at, done, final) in enumerate(header["searches"]):
-        rows = Rows(**take_fields(f"search.{k}", arrays, ROWS))
+        rows = take_rows(f"search.{k}", arrays, program, partitions.shape[1])
         search = to_search(rows, Rims.of(program, None), asked, newest=newest)
         symbols = arrays[f"cursor.{k}.symbols"]
         search.cursor = Cursor(at, done, arrays[f"cursor.{k}.rows"], symbols)
         search.final = final
         searches.append(search)
-    inbox = (take_fields(f"inbox.{k}", arrays, ROWS) for k in range(header["n_inbox"]))
+    inbox = [
+        take_rows(f"inbox.{k}", arrays, program, partitions.shape[1])
+        for k in range(header["n_inbox"])
+    ]
     return StrategyState(
         searches=tuple(searches),
         has_open=header["has_open"],
-        inbox=tuple(Rows(**rows) for rows in inbox),
+        inbox=tuple(inbox),
         deferred=waiting,
         strings=tuple(header["strings"]),
         partition_keys=to_keys(header["partition_keys"]),
-        partitions=arrays["partitions"],
+        partitions=partitions,
         firsts=firsts,
         numbers=header["numbers"],
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import struct
+import zlib
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +13,7 @@ import pytest
 import replay
 from chronicle.errors import SchemaError
 from replay.errors import NotSupportedError, QueryError, SkipError
+from replay.operators.packing import MAGIC, pack, unpack
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int32()), ("s", pa.string())])
 
@@ -152,3 +156,40 @@ def test_snapshot_of_another_query_is_refused() -> None:
         query(tail="LIMIT 3").restore(query().snapshot())
     with pytest.raises(QueryError, match="no snapshot"):
         query().restore(b"something else")
+
+
+def places_in(node: Any) -> list[tuple[Any, Any]]:
+    """Return all (container, key) of a state."""
+    found: list[tuple[Any, Any]] = []
+    keys = list(node) if isinstance(node, dict) else range(len(node))
+    for key in keys:
+        found.append((node, key))
+        if isinstance(node[key], dict | list):
+            found += places_in(node[key])
+    return found
+
+
+@pytest.mark.parametrize("wrong", [None, -1, 10**30, "x", [], {}, b"x", [[[]]], {"part": 7}])
+def test_a_snapshot_that_holds_no_state_is_one_stated_error_or_taken(wrong: Any) -> None:
+    pair = query(tail="LIMIT 3")
+    pair.push(events((1, 1), (2, 2), (3, 1)))
+    n_places = len(places_in(unpack(pair.snapshot())))
+    n_refused = 0
+    for place in range(n_places):
+        state = unpack(pair.snapshot())
+        container, key = places_in(state)[place]
+        container[key] = wrong
+        # Packed with a right checksum.
+        crafted = pack(state) if wrong != {"part": 7} else _repacked(state)
+        try:
+            query(tail="LIMIT 3").restore(crafted)
+        except QueryError:
+            n_refused += 1
+    assert n_refused > n_places // 4
+
+
+def _repacked(state: Any) -> bytes:
+    """Pack a state that names a part which is not there."""
+    body = json.dumps({"state": {"format": 2, "operator": str(state)}, "lengths": [1 << 60]})
+    head = body.replace('"operator": ', '"operator": {"part": 9, "as": "bytes"}, "o": ').encode()
+    return MAGIC + struct.pack("<IQ", zlib.crc32(head), len(head)) + head
