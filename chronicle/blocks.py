@@ -23,7 +23,7 @@ from chronicle.adopted_file import (
     place_in_table,
 )
 from chronicle.config import TIME_UNIT
-from chronicle.errors import CorruptBlockError
+from chronicle.errors import CorruptBlockError, CorruptTreeError
 from chronicle.open_files import IDLE_FILES_MAX, OpenFiles
 from chronicle.partitions import repeated, to_constant, values_in
 from chronicle.sealed import Seal, check_chunks, parse_metadata, parse_seal, read_footer
@@ -100,6 +100,7 @@ class BlockReader:
         }
         self._lock = threading.Lock()
         self._footers: dict[str, Footer] = {}
+        self._expected: dict[str, tuple[Path, list[int]]] = {}
         self._footers_bytes = 0
         self._random = random.Random(0)  # noqa: S311 - which footer goes is no secret
         self._verified: dict[str, list[int]] = {}
@@ -111,8 +112,25 @@ class BlockReader:
 
     def block_counts(self, name: str) -> list[int]:
         """Return the events of each block of a data file, from its footer."""
-        metadata = self._footer(name).metadata
-        return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        return _block_counts(self._footer(name).metadata)
+
+    def expect_blocks(self, name: str, tree_path: Path, counts: list[int]) -> None:
+        """Have the footer of a data file compared with the blocks its tree file says it has.
+
+        Why: what is read is placed by these counts, and a query that reads nothing of a file
+        should not open it either.
+
+        Raises
+        ------
+        CorruptTreeError
+            If the footer is known and says otherwise; reading the file raises it later.
+        """
+        with self._lock:
+            footer = self._footers.get(name)
+            if footer is None:
+                self._expected[name] = tree_path, counts
+        if footer is not None:
+            _check_blocks(footer.metadata, tree_path, counts)
 
     def column_bytes(self, name: str, column: str) -> Ints:
         """Return the compressed bytes of one column in each block of a data file."""
@@ -244,6 +262,8 @@ class BlockReader:
             names = [schema.column(i).path for i in range(len(schema))]
         except (OSError, ValueError, pa.ArrowException) as error:
             raise CorruptBlockError.of(self.path(name), error) from error
+        if name in self._expected:
+            _check_blocks(metadata, *self._expected[name])
         if stamp is not None:
             positions = {column: i for i, column in enumerate(names) if column in self._types}
             constants = self._constants(name, positions)
@@ -316,6 +336,15 @@ class BlockReader:
             pre_buffer=False,
             coerce_int96_timestamp_unit=TIME_UNIT,
         )
+
+
+def _block_counts(metadata: pq.FileMetaData) -> list[int]:
+    return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+
+def _check_blocks(metadata: pq.FileMetaData, tree_path: Path, counts: list[int]) -> None:
+    if counts != _block_counts(metadata):
+        raise CorruptTreeError(str(tree_path), "the data file has blocks of other sizes")
 
 
 def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

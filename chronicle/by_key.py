@@ -54,9 +54,10 @@ class ByKey:
         if not name.startswith(prefix):
             return None
         try:
-            return (json.loads(name.removeprefix(prefix)),)
-        except ValueError:
+            key = json.loads(name.removeprefix(prefix))
+        except (ValueError, RecursionError):
             return None
+        return (key,) if key is None or isinstance(key, str | int) else None
 
     def check(self, schema: pa.Schema, key: str | None) -> None:
         """Check that a stream can have it.

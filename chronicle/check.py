@@ -19,7 +19,6 @@ from chronicle.check_events import (
     FILES,
     NAMES,
     ORDER,
-    SQUARES,
     TIMES,
     TREE,
     EventsChecker,
@@ -30,9 +29,9 @@ from chronicle.check_quarantine import check_quarantine
 from chronicle.declared import ATTRIBUTES_FILE, declared_tables, read_declared
 from chronicle.delta_log import TableState
 from chronicle.derived_attributes import check_derived
-from chronicle.disk_errors import reason_of, unread_remedy
 from chronicle.errors import (
     ChronicleError,
+    CorruptTreeError,
     FormatVersionError,
     StorageError,
     StreamNotFoundError,
@@ -44,12 +43,11 @@ from chronicle.leftovers import foreign_files, is_draft, unknown_files
 from chronicle.log_audit import LogAudit, LogFault, audit_log
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.schema import check_settings, normalise_schema
-from chronicle.sealed import check_file
 from chronicle.settings import StreamSettings
 from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
 from chronicle.stream_folder import with_unlogged
-from chronicle.tree_file import TREE_TABLE
+from chronicle.tree_file import TREE_TABLE, TreeFile
 
 MARKER = "the store's marker names a format this Chronicle reads"
 SETTINGS = "the stream's settings can be read and name a known format"
@@ -318,7 +316,6 @@ def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedE
         (TIMES, f"{sum(counts.values())} events"),
         (ORDER, files),
         (TREE, f"{len(live)} tree files, {compared}"),
-        (SQUARES, f"{len(live)} tree files"),
     ):
         findings.conclude(invariant, path, what)
     rest = sorted(counts.keys() - set(ordered))
@@ -378,10 +375,11 @@ def _check_old_trees(path: Path, logs: _Logs, checked: CheckedEvents, findings: 
         if not (path / EVENTS_TABLE / name).exists():
             continue  # vacuumed with its data file, or about to be
         try:
-            check_file(tree, subject=name)
-        except (OSError, ValueError) as error:
-            unread = unread_remedy(error)
-            findings.fault(OLD_TREE, tree, reason_of(error), _REPAIR, unread=unread)
+            TreeFile(tree).check()
+        except CorruptTreeError as error:
+            findings.fault(OLD_TREE, tree, error.reason, _REPAIR, unread=error.unread)
+        except UnreadFileError as error:
+            findings.fault(OLD_TREE, tree, error.reason, "", unread=error.remedy)
     findings.conclude(OLD_TREE, path, f"{len(old)} tree files")
 
 

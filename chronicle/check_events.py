@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,10 +26,9 @@ from chronicle.errors import (
 )
 from chronicle.finding import Findings
 from chronicle.ordinal import parse_ordinal
-from chronicle.sealed import check_file
 from chronicle.settings import StreamSettings
 from chronicle.summarise import summarise, summarise_times
-from chronicle.summary import AttributeSummary, Ints, Kind, TimeSummary, kind_of
+from chronicle.summary import AttributeSummary, Ints, TimeSummary, kind_of
 from chronicle.time import is_ascending, show_time, time_type, to_int64
 from chronicle.tree_file import TREE_TABLE, TreeFile, build_levels
 
@@ -40,7 +39,6 @@ BLOCKS = "blocks are full but for the last of a file"
 TIMES = "time ascends within a data file and is never null"
 ORDER = "data files do not overlap in time"
 TREE = "each data file has tree entries, equal to those its events give"
-SQUARES = "tree entries hold second moments in twice a double's precision"
 
 _RESTORE = (
     "restore the file from a copy, or delete its stretch of time; until then queries answer "
@@ -185,7 +183,7 @@ class EventsChecker:
             return
         stored, unread = TreeFile(path), None
         try:
-            check_file(path, subject=name)
+            stored.check()
             expected = build_levels(summarise_times(times, counts), self.settings.fan_out)
             wrong = _different(stored.times(), expected)
             for column in self.schema.names if deep and not wrong else ():
@@ -196,12 +194,6 @@ class EventsChecker:
             wrong, unread = _reason(error), _unread(error)
         if wrong:
             self.findings.fault(TREE, path, wrong, _REPAIR, unread=unread)
-        elif stored.rounds_squares():
-            what = (
-                "an older version wrote its second moments as doubles: plans may give variances "
-                "of which the last digits differ"
-            )
-            self.findings.warn(SQUARES, path, what, _REPAIR)
 
     def _check_attribute(
         self, stored: TreeFile, name: str, column: str, counts: list[int]
@@ -215,7 +207,7 @@ class EventsChecker:
         if pa.types.is_dictionary(values.type):
             values = values.cast(pa.string())
         expected = build_levels(summarise(values, counts), self.settings.fan_out)
-        wrong = _different_summaries(stored, found, expected)
+        wrong = _different(found, expected)
         return f"'{column}': {wrong}" if wrong else None
 
     def _declared(self) -> tuple[Declared, ...]:
@@ -238,7 +230,7 @@ class EventsChecker:
             if found is None:
                 return f"it has no entries of '{attribute}'"
             expected = build_levels(leaves, self.settings.fan_out)
-            wrong = _different_summaries(stored, found, expected)
+            wrong = _different(found, expected)
             if wrong:
                 return f"'{attribute}': {wrong}"
         return None
@@ -261,33 +253,6 @@ def check_order(
         if furthest is None or span.t_max > furthest.t_max:
             furthest = span
     return ordered
-
-
-def _different_summaries(
-    stored: TreeFile, found: list[AttributeSummary], expected: list[AttributeSummary]
-) -> str | None:
-    """Return where stored summaries differ; sums of older versions may by their roundings."""
-    if stored.rounds_squares() and [len(s) for s in found] == [len(s) for s in expected]:
-        found = [_forgiven(a, b) for a, b in zip(found, expected, strict=True)]
-    return _different(found, expected)
-
-
-def _forgiven(found: AttributeSummary, expected: AttributeSummary) -> AttributeSummary:
-    """Return summaries with the expected moments in the place of those that are close to them."""
-    if not expected.kind.has_sum:
-        return found
-    sizes = (np.asarray(side, np.float64) for side in (expected.minimum, expected.maximum))
-    with np.errstate(invalid="ignore", over="ignore"):
-        most = np.maximum(*map(np.abs, sizes))
-        bound = 2.0**-40 * expected.n_values * most
-        are_close = ~(np.abs(found.m2 - expected.m2) > bound * most)
-        m2 = np.where(are_close, expected.m2, found.m2)
-        found = replace(found, m2=m2, m2_low=expected.m2_low)
-        if expected.kind is Kind.FLOAT:
-            are_close = ~(np.abs(found.sum_high - expected.sum_high) > bound)
-            high = np.where(are_close, expected.sum_high, found.sum_high)
-            found = replace(found, sum_high=high, sum_low=expected.sum_low)
-    return found
 
 
 def _different(found: list[_Summary], expected: list[_Summary]) -> str | None:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from chronicle import delta_log
 from chronicle.block_writer import EVENTS_TABLE, WrittenFile, remove_written, write_tree
 from chronicle.blocks import BlockReader
 from chronicle.declared import add_declared
 from chronicle.delta_log import LoggedChange, NewFile, new_files
-from chronicle.derived import DerivedChange, DerivedFile, DerivedWriter
+from chronicle.derived import DERIVED_SCHEMA, DerivedChange, DerivedFile, DerivedWriter
 from chronicle.derived_attributes import extend
 from chronicle.disk import flush
 from chronicle.disk_errors import reason_of
@@ -24,7 +23,7 @@ from chronicle.errors import CommitConflictError, CorruptTreeError, StorageError
 from chronicle.layout import DataFile
 from chronicle.store import Stream
 from chronicle.time import to_int64
-from chronicle.tree_file import TREE_TABLE, TreeFile, tree_schema
+from chronicle.tree_file import TREE_TABLE, TreeFile
 
 OPERATION = "chronicle.operation"
 """Name, in a commit's metadata, of what it did."""
@@ -351,7 +350,7 @@ def time_statistics(time: str, data_type: pa.DataType, t_min: int, t_max: int) -
 
 def commit_tree(stream: Stream, files: Sequence[WrittenFile]) -> None:
     """Commit the files' tree entries."""
-    _commit_derived_files(stream, [file.tree for file in files], tree_schema(stream.schema))
+    _commit_derived_files(stream, [file.tree for file in files])
 
 
 def commit_derived(stream: Stream, files: Sequence[WrittenFile]) -> None:
@@ -361,7 +360,7 @@ def commit_derived(stream: Stream, files: Sequence[WrittenFile]) -> None:
         for derived in file.derived:
             by_table.setdefault(derived.table, []).append(derived)
     for table in sorted(by_table):
-        _commit_derived_files(stream, by_table[table], None)
+        _commit_derived_files(stream, by_table[table])
 
 
 def commit_tidy(stream: Stream, changes: Sequence[DerivedChange]) -> None:
@@ -385,11 +384,10 @@ def commit_tidy(stream: Stream, changes: Sequence[DerivedChange]) -> None:
 def _commit_derived_files(
     stream: Stream,
     files: Sequence[DerivedFile],
-    schema: pa.Schema | None,
     *,
     stale: Collection[str] = (),
 ) -> None:
-    """Add derived files to their one table; creates it, by a file's schema if none is given.
+    """Add derived files to their one table; creates it if need be.
 
     ``stale`` names files to take out. One that was written anew under its name stays listed.
     """
@@ -399,8 +397,9 @@ def _commit_derived_files(
     path = stream.path / files[0].table
     try:
         if not delta_log.table_exists(path):
-            found = schema if schema is not None else pq.read_schema(path / files[0].name)
-            make_tables(stream, {files[0].table: found.remove_metadata()})
+            if not all((path / file.name).exists() for file in files):
+                return  # dropped meanwhile, see below
+            make_tables(stream, [files[0].table])
         additions = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
         with stream.held():
             delta_log.commit_changes(
@@ -413,16 +412,16 @@ def _commit_derived_files(
             raise
 
 
-def make_tables(stream: Stream, schemas: Mapping[str, pa.Schema]) -> list[str]:
+def make_tables(stream: Stream, tables: Iterable[str]) -> list[str]:
     """Make the derived tables that are not there; return which.
 
     They are declared, so that their loss is noticed; each stream has a tree.
     """
     with stream.held():
-        made = [t for t, s in schemas.items() if delta_log.create_table(stream.path / t, s, {})]
-    tables = [table for table in made if table != TREE_TABLE]
-    if tables:
-        add_declared(stream.path, tables=tables)
+        made = [t for t in tables if delta_log.create_table(stream.path / t, DERIVED_SCHEMA, {})]
+    to_declare = [table for table in made if table != TREE_TABLE]
+    if to_declare:
+        add_declared(stream.path, tables=to_declare)
     return made
 
 
@@ -457,9 +456,7 @@ def complete_derived(
         for file in state.files
         if file.name not in skip
     }
-    tables = {TREE_TABLE: tree_schema(stream.schema)}
-    if derived is not None:
-        tables |= derived.tables(stream.schema)
+    tables = [TREE_TABLE, *([] if derived is None else derived.tables(stream.schema))]
     make_tables(stream, tables)
     lacking = {TREE_TABLE: _without_tree(stream, counts)}
     damaged: dict[str, set[str]] = {}
@@ -473,7 +470,7 @@ def complete_derived(
             for file in _derive(stream, reader, name, derived, wanted):
                 written[file.table].append(file)
     for table, files in written.items():
-        _commit_derived_files(stream, files, tables[table], stale=damaged.get(table, ()))
+        _commit_derived_files(stream, files, stale=damaged.get(table, ()))
     return sum(len(files) for files in written.values())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Layout of a store; a store with a larger number is refused, one with a smaller is read: version
 1 has shorter ordinals, and runs and tree files that ``repair`` writes anew."""
 

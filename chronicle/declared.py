@@ -45,7 +45,7 @@ def read_declared(stream_dir: Path) -> Declared:
         names, tables = found["derived"], found.get("tables", [])
     except FileNotFoundError:
         return Declared()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise unread(path, error) or _damaged(path, reason_of(error)) from error
     for listed, what in ((names, "attributes"), (tables, "tables")):
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):

@@ -13,10 +13,14 @@ from typing import Protocol
 
 import pyarrow as pa
 
+DERIVED_SCHEMA = pa.schema([pa.field("columns", pa.binary())])
+"""Schema of the Delta tables whose logs list derived files. A log needs one; the files are column
+files, which name their columns themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class DerivedFile:
-    """A Parquet file derived from one data file, written but not yet committed."""
+    """A column file derived from one data file, written but not yet committed."""
 
     table: str
     """Delta table it belongs to, relative to the stream's folder, such as ``index/price``."""
@@ -43,8 +47,8 @@ class DerivedChange:
 class DerivedWriter(Protocol):
     """Derives files from the events of data files, and keeps their number small."""
 
-    def tables(self, schema: pa.Schema) -> dict[str, pa.Schema]:
-        """Return the Delta tables it writes to and their schemas, for events of ``schema``."""
+    def tables(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Return the Delta tables it writes to, for events of ``schema``."""
         ...
 
     def write(

@@ -34,7 +34,7 @@ Each message says what happened, where, and what to do next.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -52,6 +52,7 @@ __all__ = [
     "ForeignFileError",
     "FormatVersionError",
     "LateEventError",
+    "OlderFormatError",
     "SchemaError",
     "SourceError",
     "StorageError",
@@ -67,6 +68,7 @@ __all__ = [
     "VersionNotFoundError",
     "did_you_mean",
     "nearest",
+    "sentences_on",
     "unread",
 ]
 
@@ -85,6 +87,10 @@ def nearest(name: str, candidates: Iterable[str], *, n: int, cutoff: float) -> l
     by_folded = {candidate.casefold(): candidate for candidate in candidates}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=n, cutoff=cutoff)
     return [by_folded[each] for each in close]
+
+
+class OlderFormatError(ValueError):
+    """A derived file is of a format that older versions wrote; whoever opens it states that."""
 
 
 class ChronicleError(Exception):
@@ -236,16 +242,21 @@ class UnusableFileError(ChronicleError):
         Which file, and what is wrong with it.
     unread
         What to do where the system only did not hand out its bytes; None where they are wrong.
+    older
+        Whether it is only that an older version wrote it.
     """
 
     _kind: ClassVar[str]
     _trouble: ClassVar[str] = "cannot be used"
     _remedy: ClassVar[str] = "answers stay right without it, 'chronicle repair' writes it anew"
 
-    def __init__(self, path: str, reason: str, *, unread: str | None = None) -> None:
+    def __init__(
+        self, path: str, reason: str, *, unread: str | None = None, older: bool = False
+    ) -> None:
         self.path = path
         self.reason = reason
         self.unread = unread
+        self.older = older
         trouble = self._trouble if unread is None else "could not be read"
         remedy = self._remedy if unread is None else f"answers stay right without it; {unread}"
         super().__init__(f"{self._kind} '{path}' {trouble} ({reason}); {remedy}")
@@ -256,7 +267,25 @@ class UnusableFileError(ChronicleError):
         missed = unread(path, error)
         if isinstance(missed, ExhaustedError):
             return missed
-        return cls(str(path), reason_of(error), unread=None if missed is None else missed.remedy)
+        return cls(
+            str(path),
+            reason_of(error),
+            unread=None if missed is None else missed.remedy,
+            older=isinstance(error, OlderFormatError),
+        )
+
+
+def sentences_on(errors: Sequence[UnusableFileError]) -> tuple[str, ...]:
+    """Return what is said of derived files of one kind: of all that are merely old one sentence."""
+    older = [error for error in errors if error.older]
+    said = [str(error) for error in errors if not error.older]
+    if older:
+        said.append(
+            f"an older Chronicle wrote {len(older)} {older[0]._kind}{'s' if older[1:] else ''} in "
+            f"'{Path(older[0].path).parent}', which this one does not read; answers stay right "
+            "without, 'chronicle repair' writes them anew"
+        )
+    return tuple(said)
 
 
 class CorruptBlockError(UnusableFileError, StorageError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 import pyarrow as pa
 
@@ -14,10 +13,9 @@ from chronicle.commit import ADD_COLUMN, OPERATION
 from chronicle.composite_names import composite_parts
 from chronicle.declared import add_declared
 from chronicle.derived_attributes import Delta, check_derived, parse_declared
-from chronicle.errors import CommitConflictError, SchemaError, StorageError
+from chronicle.errors import CommitConflictError, SchemaError
 from chronicle.schema import normalise_schema
 from chronicle.store import Stream, watched
-from chronicle.tree_file import TREE_TABLE, tree_schema
 
 _ATTEMPTS = 8
 """Tries to commit a column while others commit; each loses only to a commit that landed."""
@@ -83,15 +81,6 @@ def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
             attempt += 1
             if attempt == _ATTEMPTS:
                 raise
-    # The tree files written from now on have its entries. Where a crash or a fault keeps their
-    # table from being told, only foreign readers of that table miss them; the column is there.
-    with suppress(StorageError), stream.held():
-        delta_log.add_columns(
-            stream.path / TREE_TABLE,
-            tree_schema(pa.schema([field])),
-            read_version=None,
-            metadata={},
-        )
     stream.refresh()
     return version
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from chronicle.adopted_file import is_adopted
+from chronicle.block_writer import block_counts
 from chronicle.blocks import BlockReader
 from chronicle.by_key import (
     ByKey,
@@ -25,6 +27,7 @@ from chronicle.derived_attributes import Delta
 from chronicle.derived_summaries import summarise_derived
 from chronicle.errors import CorruptBlockError, CorruptTreeError
 from chronicle.ordinal import ordinal_of, parse_ordinal
+from chronicle.settings import StreamSettings
 from chronicle.summarise import summarise, summarise_times
 from chronicle.summary import AttributeSummary, Ints, Kind, TimeSummary, all_null, kind_of
 from chronicle.time import to_int64
@@ -45,10 +48,8 @@ class FileTree:
         Its tree file; None if none is committed.
     reader
         Reads the stream's data files.
-    time
-        Name of the time column.
-    fan_out
-        Entries aggregated by one entry of the next level.
+    settings
+        The stream's settings: which entries a tree file of so many events has.
     """
 
     def __init__(
@@ -57,19 +58,19 @@ class FileTree:
         tree_path: Path | None,
         *,
         reader: BlockReader,
-        time: str,
-        fan_out: int,
+        settings: StreamSettings,
     ) -> None:
         self.name = file.name
         self.size_bytes = file.size_bytes
         self.key = parse_ordinal(file.name, events_dir=reader.path(file.name).parent)
         self._reader = reader
-        self._time = time
-        self._fan_out = fan_out
+        self._time = settings.time
+        self._fan_out = settings.fan_out
+        self._block_events = settings.block_events
         self._lock = threading.Lock()
         self._made: dict[str, list[AttributeSummary]] = {}
         self._by_key: dict[str, KeySummaries | None] = {}
-        self._fault: str | None = None
+        self._fault: CorruptTreeError | None = None
         self._stored, self._times = self._open(tree_path, file.n_rows)
 
     @property
@@ -83,7 +84,7 @@ class FileTree:
         return self._stored is not None and self._fault is None
 
     @property
-    def fault(self) -> str | None:
+    def fault(self) -> CorruptTreeError | None:
         """What was found wrong with the tree file so far; answers are right without it."""
         return self._fault
 
@@ -232,18 +233,44 @@ class FileTree:
             stored = TreeFile(tree_path)
             try:
                 levels = stored.times()
-                n_found = int(levels[0].count.sum())
-                if n_found == n_events or n_events is None:
-                    return stored, levels
-                raise CorruptTreeError(
-                    str(tree_path), f"it has {n_found} events, the data file {n_events}"
-                )
+                self._check_sizes(levels, n_events, tree_path)
+                return stored, levels
             except CorruptTreeError as error:
-                self._fault = str(error)
+                self._fault = error
         counts = self._reader.block_counts(self.name)
         table = self._reader.read(self.name, range(len(counts)), [self._time])
         times = to_int64(table.column(self._time), name=self._time).to_numpy()
         return None, build_levels(summarise_times(np.asarray(times), counts), self._fan_out)
+
+    def _check_sizes(
+        self, levels: Sequence[TimeSummary], n_events: int | None, tree_path: Path
+    ) -> None:
+        """Check that a tree file has the entries that a data file of so many events has.
+
+        Why: positions of events and of entries are counted with them. Chronicle's own blocks are
+        full but for the last; those of an adopted file have any size, which is compared once its
+        footer is read.
+
+        Raises
+        ------
+        CorruptTreeError
+            If it has others.
+        """
+        if n_events is None:
+            n_events = sum(self._reader.block_counts(self.name))
+        found = levels[0].count.tolist()
+        sizes = [len(found)]
+        adopted = is_adopted(self.name)
+        expected = found if adopted else block_counts(n_events, self._block_events)
+        if found != expected or sum(found) != n_events:
+            reason = f"it has {sum(found)} events in {len(found)} blocks, the data file {n_events}"
+            raise CorruptTreeError(str(tree_path), f"{reason} in {len(expected)}")
+        while sizes[-1] > 1:
+            sizes.append(-(-sizes[-1] // self._fan_out))
+        if [len(level) for level in levels] != sizes:
+            raise CorruptTreeError(str(tree_path), f"its levels do not have {sizes} entries")
+        if adopted:
+            self._reader.expect_blocks(self.name, tree_path, found)
 
     def _stored_attribute(self, name: str, kind: Kind) -> list[AttributeSummary] | None:
         if self._stored is None or self._fault is not None:
@@ -251,7 +278,7 @@ class FileTree:
         try:
             return self._stored.attribute(name, kind)
         except CorruptTreeError as error:
-            self._fault = str(error)
+            self._fault = error
             return None
 
     def _summarise(self, name: str) -> AttributeSummary:

@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
 
-import pyarrow as pa
-
 from chronicle import config, delta_log
 from chronicle.arguments import check_type
 from chronicle.block_writer import EVENTS_TABLE
 from chronicle.check import COMMITTED, DECLARED, LEFTOVERS, LOGS, MARKER, check_stream, in_place
-from chronicle.check_events import SQUARES
 from chronicle.commit import OPERATION, complete_derived
 from chronicle.declared import add_declared
 from chronicle.delta_log import put_aside, torn_files
-from chronicle.derived import DerivedWriter
+from chronicle.derived import DERIVED_SCHEMA, DerivedWriter
 from chronicle.errors import StorageError
 from chronicle.finding import DerivedCheck, Finding, faults_of
 from chronicle.leftovers import own_folders, remove_if_empty, remove_table
@@ -30,7 +27,7 @@ from chronicle.schema import normalise_schema
 from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
 from chronicle.stream_folder import with_unlogged
-from chronicle.tree_file import TREE_TABLE, tree_schema
+from chronicle.tree_file import TREE_TABLE
 
 REPAIR = "repair"
 """What commits that take damaged derived files out call their operation."""
@@ -134,8 +131,7 @@ def _repair_stream(
     hints = remove_stale_hints(path)
     findings = check_stream(path, deep=deep, derived_checks=derived_checks)
     faults = faults_of(findings)
-    rounded = [finding for finding in findings if finding.invariant == SQUARES]
-    damaged = _damaged_files(path, [*faults, *rounded])
+    damaged = _damaged_files(path, faults)
     left = tuple(fault for fault in faults if fault.file not in damaged)
     if any(_forbids_repair(fault, path) for fault in left):
         return RepairReport((), 0, hints, left, aside)
@@ -256,14 +252,12 @@ def _replace_tables(
 ) -> list[str]:
     """Put an empty table in the place of each derived table whose log is broken."""
     schema = normalise_schema(delta_log.load_table(path / EVENTS_TABLE).schema)
-    schemas: dict[str, pa.Schema] = {TREE_TABLE: tree_schema(schema)}
-    if derived is not None:
-        schemas |= derived.tables(schema)
-    broken = sorted({table for table in (_table_of(path, f) for f in faults) if table in schemas})
+    tables = {TREE_TABLE, *([] if derived is None else derived.tables(schema))}
+    broken = sorted({table for table in (_table_of(path, f) for f in faults) if table in tables})
     for table in (name for name in broken if not (path / name).is_symlink()):
         aside = path / f"{_DAMAGED_PREFIX}{uuid.uuid4().hex}"
         fresh = path / f"{_DAMAGED_PREFIX}{uuid.uuid4().hex}"
-        delta_log.create_table(fresh, schemas[table], {})
+        delta_log.create_table(fresh, DERIVED_SCHEMA, {})
         if (path / table).exists():
             (path / table).rename(aside)
         (path / table).parent.mkdir(exist_ok=True)  # it may be gone with all indexes

@@ -16,7 +16,7 @@ from chronicle.aggregate import Aggregate, to_aggregate
 from chronicle.blocks import BlockReader
 from chronicle.by_key import ByKey, KeySummaries
 from chronicle.derived_attributes import Delta, parse_derived
-from chronicle.errors import SchemaError, did_you_mean
+from chronicle.errors import SchemaError, did_you_mean, sentences_on
 from chronicle.file_tree import FileTree
 from chronicle.layout import AttributeBounds, to_data_file, to_leaves
 from chronicle.settings import StreamSettings
@@ -108,8 +108,8 @@ class Snapshot:
     @property
     def faults(self) -> tuple[str, ...]:
         """Sentences on tree files found missing or damaged so far; answers are right without."""
-        faults = (*self._faults, *(tree.fault for tree in self._trees))
-        return tuple(fault for fault in faults if fault is not None)
+        found = [tree.fault for tree in self._trees if tree.fault is not None]
+        return (*(fault for fault in self._faults if fault is not None), *sentences_on(found))
 
     def file_blocks(self, name: str) -> tuple[int, int]:
         """Return the first block and the number of blocks of a live data file.

@@ -22,6 +22,7 @@ from chronicle.block_writer import EVENTS_TABLE
 from chronicle.blocks import BlockReader
 from chronicle.declared import Declared, FollowedDeclaration, write_declared
 from chronicle.delta_log import Commit, FollowedTable, TableState
+from chronicle.derived import DERIVED_SCHEMA
 from chronicle.derived_attributes import check_derived
 from chronicle.disk import discard, flush, writing
 from chronicle.errors import (
@@ -57,7 +58,7 @@ from chronicle.stream_folder import (
     put_in_place,
 )
 from chronicle.time import TimeType, show_time, time_type
-from chronicle.tree_file import TREE_TABLE, tree_schema
+from chronicle.tree_file import TREE_TABLE
 from chronicle.tree_log import TreeLog
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ class Store:
         with open_staging(self.path) as staging:
             made = staging / name
             made.mkdir()
-            delta_log.create_table(made / TREE_TABLE, tree_schema(stored), {})
+            delta_log.create_table(made / TREE_TABLE, DERIVED_SCHEMA, {})
             if derived:
                 write_declared(made, Declared(tuple(attribute.name for attribute in derived)))
             delta_log.create_table(made / EVENTS_TABLE, stored, properties)
@@ -613,9 +614,8 @@ class Stream:
             if file.name not in self._trees:
                 tree_path = self.path / TREE_TABLE / file.name if file.name in stored else None
                 self._trees[file.name] = FileTree(
-                    file, tree_path, reader=self._reader, time=self.settings.time,
-                    fan_out=self.settings.fan_out,
-                )  # fmt: skip
+                    file, tree_path, reader=self._reader, settings=self.settings
+                )
         trees = sorted((self._trees[file.name] for file in files), key=_stream_order)
         _check_disjoint(trees, self.path)
         return Snapshot(

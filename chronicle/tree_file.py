@@ -1,63 +1,59 @@
-"""TAB+-tree levels within one data file, as a Parquet file that is read by column."""
+"""TAB+-tree levels within one data file, as a column file of which a query reads what it needs."""
 
 from __future__ import annotations
 
-import os
 import threading
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
+from chronicle.column_file import ColumnFile, ColumnWriter, ReplacedError, open_columns
 from chronicle.derived import DerivedFile
-from chronicle.disk import discard, writing
+from chronicle.disk import writing
 from chronicle.errors import CorruptTreeError
 from chronicle.folder_lock import make_table_folder
-from chronicle.plain_pages import (
-    CODEC,
-    decimals_of,
-    filled_numbers,
-    numbers_of,
-    page_body,
-    strings_of,
-)
-from chronicle.sealed import (
-    SEAL_KEY,
-    Seal,
-    parse_seal,
-    read_footer,
-    seal,
-    seal_room,
-)
-from chronicle.summary import (
-    INT_MAX,
-    INT_MIN,
-    AttributeSummary,
-    Ints,
-    Kind,
-    TimeSummary,
-    kind_of,
-)
+from chronicle.summary import AttributeSummary, Ints, Kind, TimeSummary
 
 TREE_TABLE = "tree"
 """Delta table of a stream that holds the tree files, named as their data files."""
 
+_FILE_KIND = "tree"
 _TIMES = ("count", "t_min", "t_max", "gap_min", "gap_max")
-_SUM_TYPE = pa.decimal128(38, 0)
+_STRINGS = "string"
 
-_LATER = "m2_rest"
-"""Statistic that files of older versions do not have; it is 0 there."""
+_COUNTS = {"nulls": "i8"}
+_SQUARES = {"m2": "f8", "m2_rest": "f8"}
+_STATISTICS: dict[Kind, dict[str, str]] = {
+    Kind.INTEGER: {**_COUNTS, "min": "i8", "max": "i8", "sum": "i8", "sum_rest": "i8", **_SQUARES},
+    Kind.FLOAT: {
+        **_COUNTS, "nans": "i8", "min": "f8", "max": "f8", "sum": "f8", "sum_rest": "f8", **_SQUARES
+    },
+    Kind.ORDINAL: {**_COUNTS, "min": "i8", "max": "i8"},
+    Kind.STRING: {**_COUNTS, "min": _STRINGS, "max": _STRINGS},
+    Kind.OPAQUE: _COUNTS,
+}  # fmt: skip
+"""What is stored of an attribute, and the types of the columns: the fields of `AttributeSummary`,
+whose ``sum_high`` and ``sum_low`` are ``sum`` and ``sum_rest``."""
 
-_PAGE_MAX = 1 << 30  # bytes and rows: one page per column
+_FIELDS = {
+    "nulls": "null_count",
+    "nans": "nan_count",
+    "min": "minimum",
+    "max": "maximum",
+    "sum": "sum_high",
+    "sum_rest": "sum_low",
+    "m2": "m2",
+    "m2_rest": "m2_low",
+}
 
 _Summary = TypeVar("_Summary", TimeSummary, AttributeSummary)
+_Read = TypeVar("_Read")
 
 
 def build_levels(leaves: _Summary, fan_out: int) -> list[_Summary]:
@@ -74,35 +70,6 @@ def build_levels(leaves: _Summary, fan_out: int) -> list[_Summary]:
         starts = np.arange(0, len(levels[-1]), fan_out, dtype=np.int64)
         levels.append(levels[-1].merge(starts))
     return levels
-
-
-def tree_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of the tree table for events of a normalised schema.
-
-    Column ``a__s`` holds statistic ``s`` of attribute ``a``: ``nulls``, ``nans`` (floats),
-    ``min``, ``max``, ``sum`` (numbers), ``sum_rest`` (floats: what the sum lost to rounding),
-    ``m2`` and ``m2_rest`` (numbers: second moment, and what it lost).
-    """
-    fields = [pa.field("level", pa.int32()), *(pa.field(name, pa.int64()) for name in _TIMES)]
-    for field in schema:
-        for statistic, data_type in _statistics(kind_of(field.type)).items():
-            fields.append(pa.field(f"{field.name}__{statistic}", data_type))
-    return pa.schema(fields)
-
-
-def _statistics(kind: Kind) -> dict[str, pa.DataType]:
-    value: pa.DataType = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}.get(kind, pa.int64())
-    statistics = {"nulls": pa.int64()}
-    if kind is Kind.FLOAT:
-        statistics["nans"] = pa.int64()
-    if kind.has_extremes:
-        statistics |= {"min": value, "max": value}
-    if kind.has_sum:
-        statistics["sum"] = _SUM_TYPE if kind is Kind.INTEGER else pa.float64()
-        if kind is Kind.FLOAT:
-            statistics["sum_rest"] = pa.float64()
-        statistics["m2"] = statistics["m2_rest"] = pa.float64()
-    return statistics
 
 
 def write_tree_file(
@@ -130,70 +97,30 @@ def write_tree_file(
     """
     levels = build_levels(times, fan_out)
     sizes = [len(level) for level in levels]
-    columns: dict[str, pa.Array] = {
-        "level": pa.array(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
-    }
-    for name, column in zip(_TIMES, TimeSummary.concat(levels).columns(), strict=True):
-        columns[name] = pa.array(column)
-    for attribute, leaves in attributes.items():
-        entries = AttributeSummary.concat(build_levels(leaves, fan_out))
-        for statistic, column in _to_columns(entries).items():
-            columns[f"{attribute}__{statistic}"] = column
     path = make_table_folder(stream_dir, TREE_TABLE) / data_file
-    _write_sealed(path, columns)
-    return DerivedFile(TREE_TABLE, data_file, path.stat().st_size, sum(sizes))
+    writer = ColumnWriter(path, kind=_FILE_KIND, subject=data_file)
+    with writing(path), closing(writer):
+        for name, column in zip(_TIMES, TimeSummary.concat(levels).columns(), strict=True):
+            writer.add(name, "i8")
+            writer.append(name, column)
+        for attribute, leaves in attributes.items():
+            entries = AttributeSummary.concat(build_levels(leaves, fan_out))
+            for statistic, dtype in _STATISTICS[entries.kind].items():
+                _write_statistic(writer, f"{attribute}__{statistic}", dtype, entries)
+        size_bytes = writer.finish({"levels": sizes})
+    return DerivedFile(TREE_TABLE, data_file, size_bytes, sum(sizes))
 
 
-def _write_sealed(path: Path, columns: Mapping[str, pa.Array]) -> None:
-    """Write a tree file whole and sealed: it appears under its name complete or not at all."""
-    # Without nulls and compression the values of these columns are the bytes of the file, so
-    # that opening a tree file parses nothing.
-    plain = ("level", *_TIMES)
-    fields = [
-        pa.field(name, column.type, nullable=name.endswith(("__min", "__max")))
-        for name, column in columns.items()
-    ]
-    table = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
-    room = seal_room(path.name, n_rows=len(table), n_groups=1, names=list(columns))
-    draft = _draft(path)
-    try:
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with pq.ParquetWriter(
-                draft, table.schema, use_dictionary=False, write_statistics=False,
-                compression={n: "none" if n in plain else CODEC for n in columns},
-                write_page_checksum=True, store_schema=False, data_page_version="1.0",
-                data_page_size=_PAGE_MAX, max_rows_per_page=_PAGE_MAX,
-            ) as writer:  # fmt: skip
-                writer.write_table(table, row_group_size=len(table))
-                writer.add_key_value_metadata({SEAL_KEY: room})
-            seal(draft)
-            draft.replace(path)
-    finally:
-        discard([draft])
-
-
-def _draft(path: Path) -> Path:
-    return path.with_name(f"_{path.name}.{uuid.uuid4().hex}.draft")
-
-
-def _to_columns(entries: AttributeSummary) -> dict[str, pa.Array]:
-    kind = entries.kind
-    columns = {"nulls": pa.array(entries.null_count)}
-    if kind is Kind.FLOAT:
-        columns["nans"] = pa.array(entries.nan_count)
-    if kind.has_extremes:
-        columns["min"] = extremes_to_arrow(entries.minimum, entries.n_values)
-        columns["max"] = extremes_to_arrow(entries.maximum, entries.n_values)
-    if kind is Kind.INTEGER:
-        columns["sum"] = _to_decimal(entries.sum_high, entries.sum_low)
-    elif kind is Kind.FLOAT:
-        columns["sum"] = pa.array(entries.sum_high)
-        columns["sum_rest"] = pa.array(entries.sum_low)
-    if kind.has_sum:
-        columns["m2"] = pa.array(entries.m2)
-        columns["m2_rest"] = pa.array(entries.m2_low)
-    return columns
+def _write_statistic(
+    writer: ColumnWriter, name: str, dtype: str, entries: AttributeSummary
+) -> None:
+    values = getattr(entries, _FIELDS[name.rpartition("__")[2]])
+    if dtype is _STRINGS:
+        writer.add_strings(name)
+        writer.append_strings(name, values.fill_null(""))
+    else:
+        writer.add(name, dtype)
+        writer.append(name, values)
 
 
 def extremes_to_arrow(column: Any, n_values: Ints) -> pa.Array:
@@ -201,18 +128,11 @@ def extremes_to_arrow(column: Any, n_values: Ints) -> pa.Array:
     return pa.array(column, mask=n_values == 0) if isinstance(column, np.ndarray) else column
 
 
-def _to_decimal(high: Ints, low: Ints) -> pa.Array:
-    """Pack ``high * 2**32 + low`` as decimals of scale 0 (128 bits, two's complement)."""
-    words = np.empty((len(high), 2), np.int64)
-    words[:, 0] = (high << 32) | low
-    words[:, 1] = high >> 32
-    return pa.Array.from_buffers(_SUM_TYPE, len(high), [None, pa.py_buffer(words)])
-
-
 class TreeFile:
     """Reads one tree file by column; keeps what it has read. Thread-safe.
 
-    Every byte that is read is compared with its checksum first.
+    Every byte that is read is compared with its checksum first, and what the entries say is
+    checked as far as it can be without the events: a tree file that passes leads nobody astray.
 
     Parameters
     ----------
@@ -223,10 +143,7 @@ class TreeFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._seal: Seal | None = None
-        self._positions: dict[str, int] = {}
-        self._offsets: list[int] = []
-        self._identity: tuple[int, int] | None = None
+        self._file: ColumnFile | None = None
         self._times: list[TimeSummary] | None = None
         self._attributes: dict[str, list[AttributeSummary]] = {}
 
@@ -236,12 +153,12 @@ class TreeFile:
         Raises
         ------
         CorruptTreeError
-            If the file is missing, damaged, another data file's or of an older format.
+            If the file is missing, damaged, another data file's or of another format.
         """
         with self._lock:
             if self._times is None:
-                with self._open() as file:
-                    self._times = self._read_times(file)
+                self._stated(self._open)
+            assert self._times is not None
             return self._times
 
     def attribute(self, name: str, kind: Kind) -> list[AttributeSummary] | None:
@@ -254,11 +171,10 @@ class TreeFile:
         CorruptTreeError
             As for ``times``.
         """
-        times = self.times()
+        self.times()
         with self._lock:
             if name not in self._attributes:
-                count = TimeSummary.concat(times).count
-                whole = self._read_attribute(name, kind, count)
+                whole = self._stated(lambda: self._read_attribute(name, kind))
                 if whole is None:
                     return None
                 self._attributes[name] = [whole.slice(a, b) for a, b in self._bounds()]
@@ -272,8 +188,7 @@ class TreeFile:
         CorruptTreeError
             As for ``times``.
         """
-        self.times()
-        return all(f"{name}__nulls" in self._positions for name in attributes)
+        return set(attributes) <= set(self.attributes())
 
     def attributes(self) -> list[str]:
         """Return the names of what the file has entries of.
@@ -284,11 +199,12 @@ class TreeFile:
             As for ``times``.
         """
         self.times()
+        assert self._file is not None
         end = "__nulls"
-        return [name.removesuffix(end) for name in self._positions if name.endswith(end)]
+        return [name.removesuffix(end) for name in self._file.columns if name.endswith(end)]
 
-    def rounds_squares(self) -> bool:
-        """Return whether an older version wrote it, which kept second moments as doubles.
+    def check(self) -> None:
+        """Compare all bytes with their checksums.
 
         Raises
         ------
@@ -296,109 +212,128 @@ class TreeFile:
             As for ``times``.
         """
         self.times()
-        return any(
-            name.endswith("__m2") and f"{name.removesuffix('m2')}{_LATER}" not in self._positions
-            for name in self._positions
-        )
+        assert self._file is not None
+        self._stated(self._file.check)
 
-    @contextmanager
-    def _open(self) -> Iterator[BinaryIO]:
-        """Open the file; what goes wrong with it becomes one error."""
+    def _stated(self, read: Callable[[], _Read]) -> _Read:
+        """Read; what goes wrong with the file becomes one error."""
         try:
-            with self._path.open("rb", buffering=0) as file:
-                yield cast("BinaryIO", file)
+            return read()
         except FileNotFoundError as error:
             raise CorruptTreeError(str(self._path), "the file is missing") from error
-        except (OSError, ValueError, LookupError, pa.ArrowException) as error:
+        except (OSError, ValueError) as error:
             raise CorruptTreeError.of(self._path, error) from error
 
-    def _read_times(self, file: BinaryIO) -> list[TimeSummary]:
-        footer = read_footer(file)
-        found = parse_seal(footer, subject=self._path.name)
-        if found is None:
-            raise ValueError("it has no seal, as an older Chronicle wrote it or one byte is wrong")
-        n, n_chunks = found.n_rows, 1 + len(_TIMES)
-        if n == 0 or found.crc.shape[1] < n_chunks:
-            raise ValueError("it has no entries")
-        end = int(found.starts[n_chunks])
-        data = os.pread(file.fileno(), end, 0)
-        first = int(found.starts[0])
-        found.check_bytes(memoryview(data)[first:], 0, n_chunks)
-        # The values are the last bytes of their column chunk, in front of them is a page header.
-        ends = found.starts[1 : n_chunks + 1].tolist()
-        level = np.frombuffer(data, np.int32, n, ends[0] - 4 * n)
-        whole = TimeSummary(*(np.frombuffer(data, np.int64, n, e - 8 * n) for e in ends[1:]))
-        self._offsets = [0, *np.cumsum(np.bincount(level)).tolist()]
-        self._seal = found
-        self._identity = _identity(file)
-        self._positions = {name: i for i, name in enumerate(found.names)}
-        return [whole.slice(a, b) for a, b in self._bounds()]
+    def _open(self) -> None:
+        file = open_columns(self._path, kind=_FILE_KIND, subject=self._path.name)
+        sizes = file.about.get("levels")
+        if type(sizes) is not list or any(type(n) is not int or n < 1 for n in sizes):
+            raise ValueError("it does not say how many entries its levels have")
+        if not sizes or any(file.n_rows(name, "i8") != sum(sizes) for name in _TIMES):
+            raise ValueError("its levels have other numbers of entries")
+        whole = TimeSummary(*file.read_all(*_TIMES))
+        cuts = np.cumsum([0, *sizes]).tolist()
+        times = [whole.slice(a, b) for a, b in pairwise(cuts)]
+        _check_times(times)
+        self._file, self._times = file, times
 
     def _bounds(self) -> list[tuple[int, int]]:
-        return list(zip(self._offsets[:-1], self._offsets[1:], strict=True))
+        assert self._times is not None
+        return list(pairwise(np.cumsum([0, *map(len, self._times)]).tolist()))
 
-    def _read_attribute(self, name: str, kind: Kind, count: Ints) -> AttributeSummary | None:
-        statistics = self._stored(name, kind)
-        first = self._positions.get(f"{name}__nulls")
-        if first is None:
+    def _read_attribute(self, name: str, kind: Kind) -> AttributeSummary | None:
+        assert self._file is not None
+        assert self._times is not None
+        if f"{name}__nulls" not in self._file.columns:
             return None
-        with self._open() as file:
-            if _identity(file) != self._identity:  # replaced since by one of more attributes
-                self._times = self._read_times(file)
-                first = self._positions[f"{name}__nulls"]
-            stop = first + len(statistics)
-            places = [self._positions.get(f"{name}__{statistic}") for statistic in statistics]
-            if places != list(range(first, stop)):
-                raise ValueError(f"its entries of '{name}' are of another type")
-            pages = self._read(file, first, stop)
-            return _to_summary(dict(zip(statistics, pages, strict=True)), kind, count)
-
-    def _stored(self, name: str, kind: Kind) -> tuple[str, ...]:
-        """Return the statistics of an attribute; older versions did not write the last."""
-        statistics = tuple(_statistics(kind))
-        is_old = f"{name}__{_LATER}" not in self._positions
-        return tuple(s for s in statistics if s != _LATER) if is_old else statistics
-
-    def _read(self, file: BinaryIO, first: int, stop: int) -> list[bytes]:
-        """Read the pages of columns that follow each other in the file."""
-        found = self._seal
-        assert found is not None
-        borders = (found.starts[first : stop + 1] - found.starts[first]).tolist()
-        data = memoryview(os.pread(file.fileno(), borders[-1], int(found.starts[first])))
-        found.check_bytes(data, first, stop)
-        return [page_body(data[start:end]) for start, end in pairwise(borders)]
+        count = TimeSummary.concat(self._times).count
+        try:
+            return _read_summary(self._file, name, kind, count)
+        except ReplacedError:  # by one of more attributes, perhaps
+            self._open()
+            if not np.array_equal(TimeSummary.concat(self._times).count, count):
+                raise
+            return _read_summary(self._file, name, kind, count)
 
 
-def _identity(file: BinaryIO) -> tuple[int, int]:
-    found = os.fstat(file.fileno())
-    return found.st_ino, found.st_mtime_ns
+def _check_times(levels: Sequence[TimeSummary]) -> None:
+    """Check what binary search and the numbering of events rely on.
+
+    Raises
+    ------
+    ValueError
+        If entries are empty, of other numbers of events than the level below, or not in order.
+    """
+    leaves = levels[0]
+    n_events = sum(leaves.count.tolist())  # exactly, whatever is claimed
+    for level in levels:
+        if (level.count < 1).any() or sum(level.count.tolist()) != n_events:
+            raise ValueError("its numbers of events do not add up")
+        if (level.t_min > level.t_max).any() or (level.t_max[:-1] > level.t_min[1:]).any():
+            raise ValueError("its times do not ascend")
+        if (level.gap_min < -1).any() or (level.gap_min > level.gap_max).any():
+            raise ValueError("its gaps are no gaps")
+    if len(levels[-1]) != 1:
+        raise ValueError("its highest level has more than one entry")
 
 
-def _to_summary(found: Mapping[str, bytes], kind: Kind, count: Ints) -> AttributeSummary:
+def _read_summary(file: ColumnFile, name: str, kind: Kind, count: Ints) -> AttributeSummary:
+    """Read and check the entries of one attribute.
+
+    Raises
+    ------
+    ValueError
+        If they are of another type or number, or say what no events can.
+    """
+    found: dict[str, Any] = {}
     n = len(count)
-    nulls = numbers_of(found["nulls"], n, np.int64)
-    nans = numbers_of(found["nans"], n, np.int64) if "nans" in found else np.zeros(n, np.int64)
+    statistics = _STATISTICS[kind]
+    numbers = [statistic for statistic, dtype in statistics.items() if dtype is not _STRINGS]
+    if any(file.n_rows(f"{name}__{s}", statistics[s]) != n for s in numbers):
+        raise ValueError(f"its entries of '{name}' are of another number")
+    values = file.read_all(*(f"{name}__{s}" for s in numbers))
+    found = {_FIELDS[s]: v for s, v in zip(numbers, values, strict=True)}
+    nulls, nans = found["null_count"], found.setdefault("nan_count", np.zeros(n, np.int64))
+    in_range = (nulls >= 0) & (nulls <= count) & (nans >= 0) & (nans <= count)
     n_values = count - nulls - nans
-    nothing = np.zeros(0)
-    minimum: Any = nothing
-    maximum: Any = nothing
-    if kind is Kind.STRING:
-        minimum, maximum = (strings_of(found[name], n_values > 0) for name in ("min", "max"))
-    elif kind.has_extremes:
-        data_type = np.float64 if kind is Kind.FLOAT else np.int64
-        low, high = (np.inf, -np.inf) if kind is Kind.FLOAT else (INT_MAX, INT_MIN)
-        minimum = filled_numbers(found["min"], n_values > 0, low, data_type)
-        maximum = filled_numbers(found["max"], n_values > 0, high, data_type)
-    sums: tuple[npt.NDArray[Any], npt.NDArray[Any]] = (nothing, nothing)
-    if kind is Kind.INTEGER:
-        sums = decimals_of(found["sum"], n)
-    elif kind is Kind.FLOAT:
-        sums = (
-            numbers_of(found["sum"], n, np.float64),
-            numbers_of(found["sum_rest"], n, np.float64),
-        )
-    m2 = m2_low = nothing
-    if kind.has_sum:
-        m2 = numbers_of(found["m2"], n, np.float64)
-        m2_low = numbers_of(found[_LATER], n, np.float64) if _LATER in found else np.zeros(n)
-    return AttributeSummary(kind, n_values, nulls, nans, minimum, maximum, *sums, m2, m2_low)
+    if not in_range.all() or (n_values < 0).any():
+        raise ValueError(f"its entries of '{name}' count more events than there are")
+    for statistic in statistics.keys() - set(numbers):
+        found[_FIELDS[statistic]] = _read_strings(file, f"{name}__{statistic}", n_values)
+    for absent in ("minimum", "maximum", "sum_high", "sum_low", "m2", "m2_low"):
+        found.setdefault(absent, np.zeros(0))
+    summary = AttributeSummary(kind, n_values, **found)
+    _check_summary(summary, name)
+    return summary
+
+
+def _read_strings(file: ColumnFile, name: str, n_values: Ints) -> pa.StringArray:
+    """Return extremes, null where there is no value."""
+    if file.n_strings(name) != len(n_values):
+        raise ValueError(f"its entries '{name}' are of another number")
+    strings = file.read_strings(name, 0, len(n_values))
+    present = n_values > 0
+    if present.all():
+        return strings
+    validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.StringArray.from_buffers(len(strings), *strings.buffers()[1:], validity)
+
+
+def _check_summary(summary: AttributeSummary, name: str) -> None:
+    """Check that extremes are in order, and integer sums as `carry` leaves them.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    if summary.kind.has_extremes:
+        low, high, present = summary.minimum, summary.maximum, summary.n_values > 0
+        if summary.kind is Kind.STRING:
+            ordered = pc.less_equal(low, high).fill_null(True).to_numpy(zero_copy_only=False)
+        else:
+            ordered = (low <= high) | ~present  # which NaN is not
+        if not ordered.all():
+            raise ValueError(f"its entries of '{name}' have a minimum above the maximum")
+    if summary.kind is Kind.INTEGER and (summary.sum_low >> 32).any():
+        raise ValueError(f"its sums of '{name}' are of another form")

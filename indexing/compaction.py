@@ -250,7 +250,7 @@ def merge_indexes(
     keyed
         Whether the stream has a key column, see ``list_runs``.
     fence_entries
-        Most entries of a row group.
+        Most entries of a group.
 
     Returns
     -------

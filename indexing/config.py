@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 FENCE_ENTRIES = 4096
-"""Most entries of a row group of a run. A group of 4,096 reads in about 40 µs where 8,192 take
+"""Most entries of a group of a run. A group of 4,096 reads in about 40 µs where 8,192 take
 60, and whole runs cost the same per entry, so the smaller one makes narrow lookups cheaper."""
 
 FENCE_KEY_CHARS = 256
 """Longest string a fence holds; longer keys are bounded by their prefix."""
-
-DICTIONARY_SHARE_MAX = 0.5
-"""Doubles get a dictionary per row group if at most this part of a group's keys differ: at half, an
-entry takes 5.4 bytes where it took 8. Above, less is saved than decoding codes costs."""
 
 MEMTABLE_EVENTS = 1 << 16
 """Largest data file of the tail, in events, whose entries are sorted and kept in memory."""
@@ -43,19 +39,15 @@ ROW_MASK_BITS_MAX = 25
 """Binary logarithm of the bits of a mask of rows: 4 MiB, a row each up to 33 million events,
 several rows a bit beyond. It is cleared once a lookup, at some 10 GB/s."""
 
-SKIPPED_BYTES_MIN = 1 << 13
-"""Bytes of keys from which they are left out where a row group is read again for its times and
-rows: to ask for another stretch takes as long as to copy so many."""
-
 MERGE_GROUPS = 16
-"""Row groups of each run held in memory while runs are merged."""
+"""Groups of each run held in memory while runs are merged."""
 
 RUN_FAN_IN = 4
 """Runs of like size that are merged into one: a lookup then touches at most three per power of four
 of the entries, and an entry is written once per power of four."""
 
 RUN_MERGE_WIDTH = 64
-"""Most runs merged at once: each holds ``MERGE_GROUPS`` row groups in memory, about 2 MB."""
+"""Most runs merged at once: each holds ``MERGE_GROUPS`` groups in memory, about 2 MB."""
 
 TAIL_FILE_EVENTS = 1 << 15
 """Smaller data files get no run at an append and are answered from memtables."""

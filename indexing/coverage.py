@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chronicle import delta_log
+from chronicle.block_writer import EVENTS_TABLE
+from chronicle.schema import normalise_schema
+from indexing.attributes import indexed_field
 from indexing.errors import CorruptRunError
-from indexing.run import FileRun, open_run
+from indexing.keys import KeyKind, key_kind
+from indexing.run import Run, open_run
 from indexing.tables import index_table, is_of_one_file
 
 
@@ -16,7 +20,7 @@ from indexing.tables import index_table, is_of_one_file
 class RunListing:
     """The runs one version of an index table lists, as they are found on disk."""
 
-    whole: Mapping[str, FileRun]
+    whole: Mapping[str, Run]
     """By name, footers checked, and entries where that was asked for."""
 
     damaged: Mapping[str, CorruptRunError]
@@ -70,17 +74,18 @@ def list_runs(
         If the log of the index table cannot be read.
     """
     folder = stream_dir / index_table(attribute)
-    whole: dict[str, FileRun] = {}
+    whole: dict[str, Run] = {}
     damaged: dict[str, CorruptRunError] = {}
     if not delta_log.table_exists(folder):
         return RunListing(whole, damaged)
     state = delta_log.load_table(folder)
-    key_type = str(state.schema.field("key").type)
+    schema = normalise_schema(delta_log.load_table(stream_dir / EVENTS_TABLE).schema)
+    kind = key_kind(indexed_field(schema, attribute).type, attribute)
     for name in sorted(file.name for file in state.files):
         if is_of_one_file(name) and name not in live:
             continue
         try:
-            run = _open(folder / name, attribute, key_type, keyed=keyed)
+            run = _open(folder / name, attribute, kind, keyed=keyed)
             if deep:
                 run.check()
             whole[name] = run
@@ -91,11 +96,11 @@ def list_runs(
     return RunListing(whole, damaged)
 
 
-def _open(path: Path, attribute: str, key_type: str, *, keyed: bool) -> FileRun:
+def _open(path: Path, attribute: str, kind: KeyKind, *, keyed: bool) -> Run:
     run = open_run(path)
     if keyed and run.object_kind is None:
         raise CorruptRunError(str(path), "it lacks the values of the key column")
-    if run.head.attribute != attribute or run.kind.value != key_type:
+    if run.head.attribute != attribute or run.kind is not kind:
         found = f"it holds {run.kind.value} keys of '{run.head.attribute}'"
         raise CorruptRunError(str(path), found)
     return run

@@ -1,4 +1,4 @@
-"""Entries of a run in order, and where its row groups are cut."""
+"""Entries of a run in order, and where its groups are cut."""
 
 from __future__ import annotations
 
@@ -9,43 +9,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indexing.encoding import Repetition
-from indexing.fences import Fences
+from indexing.group_words import (
+    GroupWords,
+    code_by_group,
+    code_keys,
+    find_words,
+    number_keys,
+)
 from indexing.keys import Keys, to_comparable
-from indexing.objects import repetition_of
 
 _RADIX_RANGE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Entries of a run: row groups ascend in key, and each lies in order of ``seq``.
+    """Entries of a run: groups ascend in key, and each lies in order of ``seq``.
 
     Attributes
     ----------
     keys
-        Array of ``int64``, ``double`` or ``string``.
+        The words of each group ascend.
     t
         int64 array: times in the stream's unit.
     position
         int64 array: row of the event, counted over the files the run covers.
-    cuts
-        int64 array, one more than there are groups: group g is ``cuts[g]:cuts[g + 1]``.
-    fences
-        Key range and count per group; keys are not cut here, however long.
-    repetition
-        How much repeats in the groups.
     objects
-        Array of ``int64`` or ``string``, if the stream has a key column.
+        Values of the key column, if the stream has one.
     """
 
-    keys: pa.Array
+    keys: GroupWords
     t: np.ndarray
     position: np.ndarray
-    cuts: np.ndarray
-    fences: Fences
-    repetition: Repetition
-    objects: pa.Array | None = None
+    objects: GroupWords | None = None
 
 
 def sort_entries(
@@ -71,25 +66,16 @@ def sort_entries(
     in_order = sortable[order]
     changes = np.flatnonzero(in_order[1:] != in_order[:-1]) + 1
     cuts = choose_cuts(changes, len(order), fence_entries=fence_entries)
-    bounds_low, bounds_high = order[cuts[:-1]], order[cuts[1:] - 1]
-    fences = Fences(
-        to_comparable(keys.values.take(pa.array(bounds_low))),
-        to_comparable(keys.values.take(pa.array(bounds_high))),
-        np.diff(cuts),
-    )
+    numbers = number_keys(changes, order)
+    places, word_cuts = find_words(changes, cuts)
+    words = keys.values.take(pa.array(order[places]))
     _restore_row_order(order, in_order, changes, cuts)
     rows = keys.rows[order]
-    if objects is not None:
-        objects = objects.take(pa.array(rows))
-    n_differ = count_keys(changes, cuts)
     return Entries(
-        keys=keys.values.take(pa.array(order)),
+        keys=code_keys(numbers[order], words, word_cuts, cuts),
         t=time[rows],
         position=rows,
-        cuts=cuts,
-        fences=fences,
-        repetition=repetition_of(n_differ, objects, cuts),
-        objects=objects,
+        objects=None if objects is None else code_by_group(objects.take(pa.array(rows)), cuts),
     )
 
 
@@ -127,24 +113,6 @@ def choose_cuts(
     if cuts[-1] < n and not open_end:
         cuts.append(n)
     return np.array(cuts, dtype=np.int64)
-
-
-def count_keys(changes: np.ndarray, cuts: np.ndarray) -> int:
-    """Return how many different keys there are, counted within each group.
-
-    Parameters
-    ----------
-    changes
-        int64 array, ascending: places whose key differs from that of the place before.
-    cuts
-        int64 array: group g is ``cuts[g]:cuts[g + 1]``.
-    """
-    places = np.searchsorted(changes, cuts)
-    inside = int(places[-1])
-    # Each group starts with a key; a change adds one, unless it is where a group starts.
-    starts = cuts[1:-1]
-    at_cut = changes[np.minimum(places[1:-1], len(changes) - 1)] == starts if inside else False
-    return len(cuts) - 1 + inside - int(np.count_nonzero(at_cut))
 
 
 def _ranks(values: pa.Array) -> np.ndarray:

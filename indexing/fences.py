@@ -1,4 +1,4 @@
-"""Fences: key range and count of every row group of a run, and what they tell of key ranges."""
+"""Fences: key range and count of every group of a run, and what they tell of key ranges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIKELY_REPEATED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The row groups of a run that hold keys of some ranges.
+    """The groups of a run that hold keys of some ranges.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Selection:
 
 @dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class Fences:
-    """Row groups of a run in the order of their keys.
+    """Groups of a run in the order of their keys.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Fences:
         return len(self.count)
 
     def select(self, bounds: Bounds) -> Selection:
-        """Return the row groups that may hold keys of ``bounds``.
+        """Return the groups that may hold keys of ``bounds``.
 
         For each range at most two of them are at the rim, however many there are (while keys
         are no longer than a fence holds).
@@ -102,25 +102,6 @@ class Fences:
             return first, len(lows), first_whole, len(lows)
         bisect_high = bisect_left if bounds.high_open.item(0) else bisect_right
         return first, bisect_high(lows, high), first_whole, bisect_high(highs, high)
-
-    def precede_next(self, groups: np.ndarray) -> np.ndarray:
-        """Return which of some groups hold only entries that come before all of the next of them.
-
-        So it is of groups that have but one key, the same: its entries ascend from group to group.
-
-        Parameters
-        ----------
-        groups
-            Ascending, at least one.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_groups,)
-            False for the last.
-        """
-        low, high = self.low[groups], self.high[groups]
-        of_one = np.append(np.asarray(low == high, dtype=np.bool_), False)
-        return np.asarray(of_one[:-1] & of_one[1:] & (low == np.append(low[1:], high[-1:])))
 
     def count_between(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most entries there are in the ranges."""
@@ -184,7 +165,7 @@ def _covered(first: np.ndarray, end: np.ndarray, n: int) -> np.ndarray:
 def expect_entries(runs: Sequence[Fences], bounds: Bounds) -> list[float]:
     """Return about how many entries of each run lie in the ranges, between least and most.
 
-    Keys of a row group at the rim are taken to be spread evenly between its least and its
+    Keys of a group at the rim are taken to be spread evenly between its least and its
     greatest one, and a closed bound to be one of them (`_shares_of_one_key`); of strings, which
     have no distances, half of them count.
 

@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 
 from chronicle import delta_log
-from chronicle.errors import ExhaustedError, StorageError, UnreadFileError
+from chronicle.errors import ExhaustedError, StorageError, UnreadFileError, sentences_on
 from chronicle.snapshot import Snapshot
 from indexing.cache import BoundedCache
 from indexing.config import ANSWER_CACHE_BYTES, INDEX_SETS_KEPT, RUN_CACHE_BYTES
@@ -22,7 +22,7 @@ from indexing.keys import KeyKind
 from indexing.lookup import Lookup, PlacedRun, look_up, look_up_within
 from indexing.objects import object_kind
 from indexing.open_events import KeySpace
-from indexing.run import FileRun, open_run
+from indexing.run import Run, open_run
 from indexing.tables import INDEX_FOLDER, index_folders, indexed_attributes, is_of_one_file
 from indexing.tail import TailFile, clear_memtables
 from indexing.within.row_mask import Kept, RowMask
@@ -40,7 +40,7 @@ class RunTable:
 class _Placement:
     """Where the entries of each file of a snapshot come from."""
 
-    opened: tuple[FileRun, ...]
+    opened: tuple[Run, ...]
     runs: tuple[PlacedRun, ...]
     tail: tuple[TailFile, ...]
     parts: tuple[PlacedRun | TailFile, ...]
@@ -78,7 +78,7 @@ def _answer_bytes(found: Lookup) -> int:
 
 # Runs and listings are immutable once committed and cost a file system call to recognise, so a
 # process keeps them across snapshots, which come and go with every ingest.
-_runs: BoundedCache[tuple[str, int, int], FileRun] = BoundedCache(
+_runs: BoundedCache[tuple[str, int, int], Run] = BoundedCache(
     RUN_CACHE_BYTES, lambda run: run.memory_bytes
 )
 # An answer belongs to one index of one snapshot, which never changes. A run found damaged later
@@ -98,7 +98,7 @@ class Index:
 
     def __init__(self, snapshot: Snapshot, attribute: str, table: RunTable) -> None:
         self.attribute = attribute
-        self.faults: tuple[str, ...] = ()
+        self._damage: tuple[CorruptRunError, ...] = ()
         self._identity = object()
         self._snapshot = snapshot
         self._keys = KeySpace.of(snapshot.schema, attribute)
@@ -106,6 +106,11 @@ class Index:
         self._names = list(table.names)
         self._placements: dict[bool, _Placement] = {}
         self._lock = Lock()
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Sentences on runs found missing or damaged so far; answers are right without them."""
+        return sentences_on(self._damage)
 
     @property
     def n_entries(self) -> int:
@@ -140,7 +145,7 @@ class Index:
     ) -> tuple[int, int]:
         """Return the least and the most events with keys in ``ranges``.
 
-        Read from fences alone: the two differ by at most two row groups per run and range, and
+        Read from fences alone: the two differ by at most two groups per run and range, and
         by the events of large files of the tail. Of a derived attribute, also by the events whose
         value is not known, which ``lookup`` returns besides.
 
@@ -195,7 +200,7 @@ class Index:
         """Return the events with keys in ``ranges``, in stream order.
 
         Of a derived attribute also those whose value is not known from their data file alone.
-        Time is proportional to the entries returned, plus two row groups per run and range.
+        Time is proportional to the entries returned, plus two groups per run and range.
         Answers are kept while memory for them lasts. Their arrays cannot be written to.
 
         Parameters
@@ -247,7 +252,7 @@ class Index:
     ) -> Kept:
         """Return the events with keys in ``ranges`` that a mask of rows leaves, in stream order.
 
-        Row groups that have none are not decoded where that can be told. An answer of
+        Groups that have none are not decoded where that can be told. An answer of
         :meth:`lookup` that is kept is used; what is found here is not kept.
 
         Parameters
@@ -298,7 +303,7 @@ class Index:
             name = Path(error.path).name
             if name in self._names:  # else another thread met it first
                 self._names.remove(name)
-                self.faults = (*self.faults, str(error))
+                self._damage = (*self._damage, error)
                 self._placements.clear()
 
     def _place(self, *, with_objects: bool) -> _Placement:
@@ -334,9 +339,9 @@ class Index:
             identity=object(),
         )
 
-    def _open_runs(self) -> list[FileRun]:
+    def _open_runs(self) -> list[Run]:
         folder = Path(self._snapshot.stream_dir) / INDEX_FOLDER / self.attribute
-        opened: list[FileRun] = []
+        opened: list[Run] = []
         live = {file.name for file in self._snapshot.files}
         for name in tuple(self._names):
             if is_of_one_file(name) and name not in live:
@@ -345,10 +350,10 @@ class Index:
                 opened.append(_cached_run(folder / name, self.attribute, self._kind))
             except CorruptRunError as error:
                 self._names.remove(name)
-                self.faults = (*self.faults, str(error))
+                self._damage = (*self._damage, error)
         return opened
 
-    def _to_placed(self, run: FileRun, taken: frozenset[str]) -> PlacedRun:
+    def _to_placed(self, run: Run, taken: frozenset[str]) -> PlacedRun:
         """Return the run with what its positions are in the snapshot."""
         base = self._snapshot.leaves.base
         first_seq = {name: int(base[self._snapshot.file_blocks(name)[0]]) for name in taken}
@@ -452,7 +457,7 @@ def clear_caches() -> None:
     clear_memtables()
 
 
-def _cached_run(path: Path, attribute: str, kind: KeyKind) -> FileRun:
+def _cached_run(path: Path, attribute: str, kind: KeyKind) -> Run:
     """Open a run, or return it opened before; a file that was replaced is opened anew."""
     try:
         stat = path.stat()

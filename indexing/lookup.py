@@ -122,7 +122,7 @@ class Reading(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
-    """What is to be read of a placed run: row groups that may hold keys of ``bounds``."""
+    """What is to be read of a placed run: groups that may hold keys of ``bounds``."""
 
     placed: PlacedRun
     bounds: Bounds
@@ -130,7 +130,7 @@ class RunReading:
 
     @property
     def n_most(self) -> int:
-        """Entries of the row groups."""
+        """Entries of the groups."""
         return int(self.placed.run.fences.count[self.selection.groups].sum())
 
     def read(self, room: Room, *, with_objects: bool = False) -> Taken:
@@ -160,7 +160,8 @@ class RunReading:
         if not ascend(seq, cuts):
             if is_placed:  # where they go in order
                 seq, t = seq.copy(), t.copy()
-            objects = order(seq, t, cuts, objects, room.free(len(seq)))
+            with run.stated():
+                objects = order(seq, t, cuts, objects, room.free(len(seq)))
             room.keep(len(seq))
         elif is_placed:
             room.keep(len(seq))
@@ -182,9 +183,17 @@ class RunReading:
             with_times=with_times,
             with_objects=with_objects,
         )
-        if placed.segments.ascends:
+        if not placed.segments.ascends:
+            found = replace(found, cuts=np.arange(len(found.seq) + 1))
+        if ascend(found.seq, found.cuts):
             return found
-        return replace(found, cuts=np.arange(len(found.seq) + 1))
+        seq, t = np.empty((2, len(found.seq)), np.int64)
+        with placed.run.stated():
+            objects = order(
+                found.seq, seq if found.t is None else found.t, found.cuts, found.objects, (seq, t)
+            )
+        cuts = np.array([0, len(seq)])
+        return replace(found, seq=seq, t=None if found.t is None else t, cuts=cuts, objects=objects)
 
 
 def look_up(readings: Sequence[Reading], object_kind: KeyKind | None) -> Lookup:
@@ -289,13 +298,18 @@ def order(
     Parameters
     ----------
     seq, t
-        int64 arrays of equal length, at least one; no ``seq`` twice.
+        int64 arrays of equal length, at least one.
     cuts
         int64 array: ``seq`` ascends in each piece ``cuts[i]:cuts[i + 1]``.
     objects
         Of the entries, if they have any.
     into
         Two arrays like ``seq`` and ``t`` that share no memory with them.
+
+    Raises
+    ------
+    ValueError
+        If a ``seq`` comes twice.
     """
     from indexing.kernels import order_by_seq, stable_order
 
@@ -305,14 +319,19 @@ def order(
     if last - first >= len(seq) * SCATTER_SPAN_MAX:
         places = stable_order(seq)
         seq_out[:], t_out[:] = seq[places], t[places]
+        n_different = 1 + np.count_nonzero(seq_out[1:] > seq_out[:-1])
     else:
         n_words = ((last - first) >> 6) + 1
         memory = _counters.borrow(12 * n_words)
         marks, below = memory[: 8 * n_words].view(np.uint64), memory[8 * n_words :].view(np.int32)
         if objects is None:
-            order_by_seq(seq, t, first, marks, below, seq_out, t_out)
-            return None
-        places = np.empty(len(seq), dtype=np.int64)
-        order_by_seq(seq, np.arange(len(seq)), first, marks, below, seq_out, places)
-        t_out[:] = t[places]
+            n_different = order_by_seq(seq, t, first, marks, below, seq_out, t_out)
+        else:
+            places = np.zeros(len(seq), dtype=np.int64)
+            n_different = order_by_seq(
+                seq, np.arange(len(seq)), first, marks, below, seq_out, places
+            )
+            t_out[:] = t[places]
+    if n_different < len(seq):
+        raise ValueError("it has two entries of one event")
     return None if objects is None else objects.take(pa.array(places))

@@ -1,10 +1,9 @@
-"""Merges runs into one, in memory bounded by the row groups in hand."""
+"""Merges runs into one, in memory bounded by the groups in hand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,27 +12,29 @@ from chronicle.derived import DerivedFile
 from chronicle.disk import writing
 from indexing.config import FENCE_ENTRIES, MERGE_GROUPS
 from indexing.cover import Segments, choose_runs
-from indexing.encoding import Layout, Repetition, TimeScale, choose_layout
-from indexing.entries import choose_cuts, count_keys
+from indexing.entries import choose_cuts
 from indexing.errors import IndexingError
+from indexing.group_words import code_by_group, code_keys, find_words, number_keys
 from indexing.ranked import Ranked, align, join
-from indexing.run import FileRun, open_run
+from indexing.run import Run, open_run
 from indexing.run_file import RunFileWriter
-from indexing.run_format import CoveredFile
+from indexing.run_format import CoveredFile, RunHead, TimeScale
 from indexing.tables import index_table
 
 
 class _RunStream:
-    """Entries of a run that go into the merged one, some row groups at a time.
+    """Entries of a run that go into the merged one, some groups at a time.
 
     ``segments`` says where positions of the run lie in the merged one.
     """
 
-    def __init__(self, run: FileRun, segments: Segments, *, with_objects: bool) -> None:
+    def __init__(self, run: Run, segments: Segments, *, with_objects: bool) -> None:
         self._run = run
         self._segments = segments
         self._with_objects = with_objects
         self._next_group = 0
+        self._left = np.array([c.n_entries for c in run.cover], dtype=np.int64)
+        self._ends = np.cumsum([c.n_events for c in run.cover], dtype=np.int64)
         self.ready: Ranked | None = None
 
     @property
@@ -46,11 +47,26 @@ class _RunStream:
             end = min(self._next_group + MERGE_GROUPS, len(self._run.fences))
             read = self._run.read(np.arange(self._next_group, end))
             self._next_group = end
+            with self._run.stated():
+                self._count(read.position)
             self._segments.place(read.position)
             live = np.flatnonzero(read.position >= 0)
             if len(live):
                 part = Ranked.of(read, self._run.kind, with_objects=self._with_objects)
                 self.ready = part if len(live) == len(part) else part.take(live)
+
+    def _count(self, position: np.ndarray) -> None:
+        """Check that the files covered have the entries they should: the merged run says so too.
+
+        Raises
+        ------
+        ValueError
+            If they have others.
+        """
+        of_file = np.searchsorted(self._ends, position, side="right")
+        self._left -= np.bincount(of_file, minlength=len(self._left))
+        if (self._left < 0).any() or (not self.has_more and self._left.any()):
+            raise ValueError("its files have other numbers of entries than it says")
 
 
 def merge_runs(
@@ -92,23 +108,18 @@ def merge_runs(
     folder = stream_dir / index_table(attribute)
     runs = [open_run(folder / name) for name in names]
     with_objects = all(run.object_kind is not None for run in runs)
-    layout, repetition = _choose_layout(attribute, runs, with_objects=with_objects)
     cover, streams = _plan_streams(runs, live, with_objects=with_objects)
     path = folder / target
-    with writing(path):
-        writer = _GroupWriter(path, layout, repetition, fence_entries)
-        try:
-            _merge(streams, writer)
-            size_bytes, n_rows = writer.finish(cover), sum(c.n_entries for c in cover)
-        except BaseException:
-            writer.abandon()
-            raise
-    return DerivedFile(index_table(attribute), target, size_bytes, n_rows)
+    head = _choose_head(attribute, runs, cover, with_objects=with_objects)
+    with writing(path), closing(_GroupWriter(path, head, fence_entries)) as writer:
+        _merge(streams, writer)
+        size_bytes = writer.finish()
+    return DerivedFile(index_table(attribute), target, size_bytes, head.n_entries)
 
 
-def _choose_layout(
-    attribute: str, runs: Sequence[FileRun], *, with_objects: bool
-) -> tuple[Layout, Repetition]:
+def _choose_head(
+    attribute: str, runs: Sequence[Run], cover: Sequence[CoveredFile], *, with_objects: bool
+) -> RunHead:
     kinds = {run.kind for run in runs}
     if len(kinds) != 1:
         raise IndexingError(f"runs of '{attribute}' to merge hold keys of {len(kinds)} types")
@@ -117,23 +128,12 @@ def _choose_layout(
         raise IndexingError(
             f"runs of '{attribute}' to merge hold objects of {len(object_kinds)} types"
         )
-    n_entries = [int(run.fences.count.sum()) for run in runs]
-    repetition = Repetition.merged(
-        [(run.head.repetition, n) for run, n in zip(runs, n_entries, strict=True)]
-    )
-    scales = [run.head.layout.scale for run, n in zip(runs, n_entries, strict=True) if n]
-    layout = choose_layout(
-        attribute,
-        kinds.pop(),
-        object_kind=object_kinds.pop(),
-        scale=TimeScale.merged(scales),
-        repetition=repetition,
-    )
-    return layout, repetition
+    scale = TimeScale.merged([run.head.scale for run in runs if run.head.n_entries])
+    return RunHead(attribute, kinds.pop(), object_kinds.pop(), scale, tuple(cover))
 
 
 def _plan_streams(
-    runs: Sequence[FileRun], live: Sequence[str], *, with_objects: bool
+    runs: Sequence[Run], live: Sequence[str], *, with_objects: bool
 ) -> tuple[list[CoveredFile], list[_RunStream]]:
     """Return the cover of the merged run, in stream order, and what to read."""
     order = {name: i for i, name in enumerate(live)}
@@ -186,7 +186,7 @@ def _merge(streams: Sequence[_RunStream], writer: _GroupWriter) -> None:
 
 
 class _GroupWriter:
-    """Cuts merged entries into row groups, as a run built at once would be cut.
+    """Cuts merged entries into groups, as a run built at once would be cut.
 
     Attributes
     ----------
@@ -194,31 +194,23 @@ class _GroupWriter:
         Entries taken and not yet written, in order of (key, position).
     """
 
-    def __init__(
-        self, path: Path, layout: Layout, repetition: Repetition, fence_entries: int
-    ) -> None:
-        self._path = path
-        self._layout = layout
-        self._repetition = repetition
+    def __init__(self, path: Path, head: RunHead, fence_entries: int) -> None:
         self._fence_entries = fence_entries
-        self._n_entries = 0
-        self._n_differ = 0
-        self._file = RunFileWriter(path, layout)
-        self.pending = Ranked.nothing(layout)
+        self._file = RunFileWriter(path, head)
+        self.pending = Ranked.nothing(head)
 
     def append(self, parts: Sequence[Ranked]) -> None:
         """Take entries that come after all taken before; all parts are aligned."""
         self._write_groups(join([self.pending, *parts]), open_end=True)
 
-    def finish(self, cover: Sequence[CoveredFile]) -> int:
-        """Write the rest and the footer; return the size of the file in bytes."""
+    def finish(self) -> int:
+        """Write the rest; return the size of the file in bytes."""
         self._write_groups(self.pending, open_end=False)
-        share = self._n_differ / max(1, self._n_entries)
-        self._file.finish(cover, replace(self._repetition, key_share=share))
-        return self._path.stat().st_size
+        return self._file.finish()
 
-    def abandon(self) -> None:
-        self._file.abandon()
+    def close(self) -> None:
+        """Let go of what was written."""
+        self._file.close()
 
     def _write_groups(self, entries: Ranked, *, open_end: bool) -> None:
         from indexing.kernels import order_groups
@@ -228,12 +220,12 @@ class _GroupWriter:
         changes = np.flatnonzero(rank[1:] != rank[:-1]) + 1
         cuts = choose_cuts(changes, len(rank), fence_entries=self._fence_entries, open_end=open_end)
         n = int(cuts[-1])
-        fences = entries.keys(np.concatenate((rank[cuts[:-1]], rank[cuts[1:] - 1])))
+        numbers = number_keys(changes, order)
+        places, word_cuts = find_words(changes, cuts)
+        words = entries.key_words(rank[places])
         order_groups(order, entries.position, cuts)
-        table = entries.take(order[:n]).to_table(self._layout)
-        for group, (first, end) in enumerate(pairwise(cuts.tolist())):
-            low, high = fences[group], fences[len(cuts) - 1 + group]
-            self._file.write_group(table.slice(first, end - first), low, high)
-        self._n_entries += n
-        self._n_differ += count_keys(changes, cuts)
+        keys = code_keys(numbers[order[:n]], words, word_cuts, cuts)
+        written = entries.take(order[:n])
+        objects = None if written.objects is None else code_by_group(written.objects, cuts)
+        self._file.append(keys, written.t, written.position, objects)
         self.pending = entries.take(order[n:]).plain()

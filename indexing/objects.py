@@ -6,13 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from indexing.encoding import Repetition
 from indexing.errors import IndexingError
 from indexing.keys import KeyKind, as_int64, decoded, key_kind
-
-_SAMPLED_GROUPS = 8
 
 
 def object_kind(data_type: pa.DataType, column: str) -> KeyKind:
@@ -97,31 +93,3 @@ def code_objects(
 def to_codes(objects: pa.Array) -> pa.Array:
     """Return strings as a dictionary array; integers, and what is one already, as they are."""
     return objects.dictionary_encode() if pa.types.is_string(objects.type) else objects
-
-
-def repetition_of(keys_differ: int, objects: pa.Array | None, cuts: np.ndarray) -> Repetition:
-    """Return how much repeats in row groups, of objects by a look at a few groups.
-
-    Parameters
-    ----------
-    keys_differ
-        Different keys, counted within each group.
-    objects
-        Objects of the entries, if the stream has a key column.
-    cuts
-        int64 array: group g is ``cuts[g]:cuts[g + 1]``.
-    """
-    n = max(1, int(cuts[-1]))
-    if objects is None or not len(objects):
-        return Repetition(key_share=keys_differ / n)
-    step = max(1, (len(cuts) - 1) // _SAMPLED_GROUPS)
-    sampled = [
-        objects.slice(int(cuts[g]), int(cuts[g + 1] - cuts[g]))
-        for g in range(0, len(cuts) - 1, step)
-    ]
-    differ = sum(pc.count_distinct(part, mode="all").as_py() for part in sampled)
-    share = differ / sum(map(len, sampled))
-    if not pa.types.is_int64(objects.type) or objects.null_count == len(objects):
-        return Repetition(keys_differ / n, share)
-    extremes = pc.min_max(objects)
-    return Repetition(keys_differ / n, share, extremes["min"].as_py(), extremes["max"].as_py())

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indexing.encoding import Layout
-from indexing.keys import KeyKind, to_comparable
+from indexing.keys import KeyKind
 from indexing.objects import join_objects
 from indexing.run import GroupEntries
+from indexing.run_format import RunHead
 
 _ALL_BUT_SIGN = np.int64((1 << 63) - 1)
 
@@ -54,12 +54,12 @@ class Ranked:
         return cls(kind, rank, read.words, read.position, read.t, objects)
 
     @classmethod
-    def nothing(cls, layout: Layout) -> Ranked:
+    def nothing(cls, head: RunHead) -> Ranked:
         """Return no entries of a run."""
         none = np.empty(0, dtype=np.int64)
-        words = pa.array([], pa.string()) if layout.kind is KeyKind.STRING else None
-        objects = layout.objects and pa.array([], layout.objects.kind.arrow_type)
-        return cls(layout.kind, none, words, none, none, objects)
+        words = pa.array([], pa.string()) if head.kind is KeyKind.STRING else None
+        objects = head.object_kind and pa.array([], head.object_kind.arrow_type)
+        return cls(head.kind, none, words, none, none, objects)
 
     def take(self, places: np.ndarray) -> Ranked:
         """Return the entries at ``places``, in that order."""
@@ -94,29 +94,17 @@ class Ranked:
             return self, None
         return self.take(np.flatnonzero(early)), self.take(np.flatnonzero(~early))
 
-    def keys(self, rank: np.ndarray) -> np.ndarray:
-        """Return the keys that ranks stand for: int64, float64 or object (str) array."""
+    def key_words(self, rank: np.ndarray) -> pa.Array:
+        """Return the keys that ranks stand for: int64, double or string array."""
         if self.words is not None:
-            return to_comparable(self.words.take(pa.array(rank)))
-        return _from_rank(rank) if self.kind is KeyKind.DOUBLE else rank
+            return self.words.take(pa.array(rank))
+        return pa.array(_from_rank(rank) if self.kind is KeyKind.DOUBLE else rank)
 
     def plain(self) -> Ranked:
         """Return the same entries, whose objects share no dictionary with others."""
         if self.objects is None or not pa.types.is_dictionary(self.objects.type):
             return self
         return replace(self, objects=self.objects.cast(self.objects.type.value_type))
-
-    def to_table(self, layout: Layout) -> pa.Table:
-        """Return the entries in the columns of a run."""
-        if self.words is not None:
-            keys = self.words.take(pa.array(self.rank))
-        else:
-            keys = pa.array(self.keys(self.rank))
-        columns = [keys, pa.array(layout.scale.to_steps(self.t)), pa.array(self.position)]
-        if layout.objects is not None:
-            assert self.objects is not None, "entries of runs with objects have one each"
-            columns.append(self.objects.cast(layout.objects.kind.arrow_type))
-        return pa.Table.from_arrays(columns, schema=layout.schema)
 
 
 def align(parts: Sequence[Ranked]) -> list[Ranked]:

@@ -1,34 +1,77 @@
-"""One sorted run of entries, in a file or in memory, read by row group."""
+"""One sorted run of entries, in a file or in memory, read by group.
+
+Nothing that is read is believed because its checksum is right: what a loop uses as a number of an
+event, of a key or of an object is compared, each time, with how many there are.
+"""
 
 from __future__ import annotations
 
-import os
-import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from chronicle.column_file import ColumnFile, open_columns, stretches_of
 from indexing.bounds import Bounds
-from indexing.config import MERGE_GROUPS, SKIPPED_BYTES_MIN
+from indexing.config import MERGE_GROUPS
 from indexing.cover import Segments
 from indexing.entries import Entries
 from indexing.errors import CorruptRunError
 from indexing.fences import Fences, Selection
+from indexing.group_words import spread
 from indexing.keys import KeyKind, to_comparable
-from indexing.pages import PADDING, Pages
-from indexing.run_format import CoveredFile, Places, RunHead, parse_footer, read_footer
+from indexing.objects import code_objects
+from indexing.run_format import FILE_KIND, GROUP_ENTRIES_MAX, CoveredFile, RunHead
 from indexing.scratch import Room, Scratch
 from indexing.within.row_mask import Kept, RowMask
 
-# What is decoded at once never outlives the lookup, so it may be overwritten by the next.
-_raw, _decoded = Scratch(), Scratch()
+# What is read and decoded at once never outlives the lookup, so the next may overwrite it.
+_raw, _decoded, _places = Scratch(), Scratch(), Scratch()
 
-_ROOMY_GROUPS = 5  # so many that two rims with nothing admitted waste less than half
-_NONE_ADMITTED = np.empty(0, dtype=bool)
+_MEMORY = Path("memory")  # of runs that have no file
+
+_UNSIGNED = (1 << 64) - 1
+_NONE_ADMITTED = np.empty(0, np.bool_)
+_NO_STRINGS = pa.array([], pa.string())
+_NUMBERS = {KeyKind.INTEGER: "i8", KeyKind.DOUBLE: "f8"}
+
+
+class Columns(Protocol):
+    """Where the columns of a run are read from."""
+
+    def read(
+        self,
+        *wanted: tuple[str, int, int],
+        borrow: Callable[[int], np.ndarray] | None = None,
+    ) -> list[np.ndarray]:
+        """Return rows of columns, see `ColumnFile.read`."""
+        ...
+
+    def read_strings(self, name: str, start: int, stop: int) -> pa.StringArray:
+        """Return strings of a column, see `ColumnFile.read_strings`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _MemoryColumns:
+    """Columns in memory."""
+
+    numbers: Mapping[str, np.ndarray]
+    strings: Mapping[str, pa.StringArray]
+
+    def read(
+        self,
+        *wanted: tuple[str, int, int],
+        borrow: Callable[[int], np.ndarray] | None = None,  # noqa: ARG002
+    ) -> list[np.ndarray]:
+        return [self.numbers[name][start:stop] for name, start, stop in wanted]
+
+    def read_strings(self, name: str, start: int, stop: int) -> pa.StringArray:
+        return self.strings[name].slice(start, stop - start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +90,7 @@ class Found:
         Whether position and t lie where the room given is free; else they are overwritten when
         the thread reads the next run.
     objects
-        Their objects, if asked for: int64, string or dictionary array.
+        Their objects, if asked for: int64 or dictionary array.
     """
 
     position: np.ndarray
@@ -61,7 +104,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class GroupEntries:
-    """Entries of some row groups, one group after the other.
+    """Entries of some groups, one group after the other.
 
     Attributes
     ----------
@@ -88,153 +131,55 @@ class GroupEntries:
         return self.numbers if self.words is None else to_comparable(self.words)[self.numbers]
 
 
-class Run(Protocol):
-    """What a lookup needs of a run, on disk or in memory."""
-
-    @property
-    def kind(self) -> KeyKind:
-        """How its keys are held."""
-        ...
-
-    @property
-    def object_kind(self) -> KeyKind | None:
-        """How the objects are held, if its entries carry any."""
-        ...
-
-    @property
-    def fences(self) -> Fences:
-        """Key range and count of its row groups."""
-        ...
-
-    @property
-    def cover(self) -> tuple[CoveredFile, ...]:
-        """Data files whose entries it holds."""
-        ...
-
-    def find(
-        self,
-        selection: Selection,
-        bounds: Bounds,
-        *,
-        shift: int,
-        room: Room,
-        with_objects: bool = False,
-    ) -> Found:
-        """Return the entries of the selected groups with keys in ``bounds``.
-
-        ``shift`` is added to every position. ``room`` has place for all entries of the groups;
-        what may be final is written to where it is free, and is not yet kept.
-        """
-        ...
-
-    def find_within(
-        self,
-        selection: Selection,
-        bounds: Bounds,
-        segments: Segments,
-        rows: RowMask,
-        *,
-        with_times: bool,
-        with_objects: bool,
-    ) -> Kept:
-        """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
-
-        ``segments`` say where the run's positions lie in the stream; at least one group is
-        selected.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class MemoryRun:
-    """A run in memory: the memtable of one data file of the tail."""
-
-    kind: KeyKind
-    cover: tuple[CoveredFile, ...]
-    entries: Entries
-    object_kind: KeyKind | None = None
-
-    @property
-    def fences(self) -> Fences:
-        """Key range and count of the row groups."""
-        return self.entries.fences
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory the entries take."""
-        e = self.entries
-        objects = 0 if e.objects is None else e.objects.nbytes
-        return int(e.keys.nbytes + e.t.nbytes + e.position.nbytes + objects)
-
-    def find(
-        self,
-        selection: Selection,
-        bounds: Bounds,
-        *,
-        shift: int,
-        room: Room,
-        with_objects: bool = False,
-    ) -> Found:
-        """Return the entries of the selected groups with keys in ``bounds``."""
-        e = self.entries
-        pieces, n_read = [np.empty(0, dtype=np.int64)], 0
-        for group, rim in zip(selection.groups.tolist(), selection.rim.tolist(), strict=True):
-            first, end = int(e.cuts[group]), int(e.cuts[group + 1])
-            n_read += end - first
-            if rim:
-                admitted = bounds.contains(e.keys.slice(first, end - first))
-                pieces.append(first + np.flatnonzero(admitted))
-            else:
-                pieces.append(np.arange(first, end))
-        at = np.concatenate(pieces)
-        position, t = room.free(len(at))
-        np.add(e.position[at], shift, out=position)
-        t[:] = e.t[at]
-        cuts = np.cumsum([len(piece) for piece in pieces])
-        objects = None
-        if with_objects:
-            assert e.objects is not None, "asked of runs with objects only"
-            objects = e.objects.take(pa.array(at))
-        return Found(position, t, cuts, n_read, 0, is_placed=True, objects=objects)
-
-    def find_within(
-        self,
-        selection: Selection,
-        bounds: Bounds,
-        segments: Segments,
-        rows: RowMask,
-        *,
-        with_times: bool,
-        with_objects: bool,
-    ) -> Kept:
-        """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
-
-        They are in memory, so none is left out before it is read.
-        """
-        room = Room(int(self.fences.count[selection.groups].sum()))
-        found = self.find(selection, bounds, shift=0, room=room, with_objects=with_objects)
-        segments.place(found.position)
-        t = found.t if with_times else None
-        every = Kept(found.position, t, found.cuts, found.n_entries_read, 0, found.objects)
-        return every.where(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class FileRun:
-    """An opened run file. Reads are thread-safe.
+class Run:
+    """A run of which groups can be read. Thread-safe.
 
     Attributes
     ----------
-    checked
-        bool array: whether the bytes of a row group were found to match their checksum. Files
-        never change once committed, so once per opened run is enough.
+    fences
+        Key range and count of its groups.
+    cuts
+        int64 array: group g has the entries ``cuts[g]:cuts[g + 1]``.
+    key_cuts, object_cuts
+        int64 arrays: which words of keys and, if it holds any, of objects each group has.
+    path
+        Its file, if it has one.
     """
 
-    path: Path
     head: RunHead
-    places: Places
-    size_bytes: int
-    checked: np.ndarray = field(repr=False)
+    fences: Fences
+    cuts: np.ndarray
+    key_cuts: np.ndarray
+    object_cuts: np.ndarray | None
+    columns: Columns = field(repr=False)
+    path: Path = _MEMORY
+    size_bytes: int = 0
+
+    @classmethod
+    def in_memory(cls, head: RunHead, entries: Entries) -> Run:
+        """Return the run of some entries."""
+        keys, objects = entries.keys, entries.objects
+        columns = {"t": head.scale.to_steps(entries.t), "position": entries.position}
+        types = head.entry_columns()
+        numbers = {name: column.astype(types[name]) for name, column in columns.items()}
+        numbers["key"] = keys.codes
+        strings: dict[str, pa.StringArray] = {}
+        size = keys.nbytes + sum(column.nbytes for column in numbers.values())
+        parts = {"key_word": keys}
+        if objects is not None:
+            parts["object_word"] = objects
+            numbers["object"] = objects.codes
+            size += objects.nbytes
+        for name, part in parts.items():
+            if pa.types.is_string(part.words.type):
+                strings[name] = part.words
+            else:
+                numbers[name] = part.words.to_numpy(zero_copy_only=False)
+        fences = Fences(*keys.ends(), np.diff(keys.cuts))
+        object_cuts = None if objects is None else objects.word_cuts
+        held = _MemoryColumns(numbers, strings)
+        return cls(head, fences, keys.cuts, keys.word_cuts, object_cuts, held, _MEMORY, size)
 
     @property
     def kind(self) -> KeyKind:
@@ -244,13 +189,7 @@ class FileRun:
     @property
     def object_kind(self) -> KeyKind | None:
         """How the objects are held, if the entries carry any."""
-        objects = self.head.layout.objects
-        return None if objects is None else objects.kind
-
-    @property
-    def fences(self) -> Fences:
-        """Key range and count of the row groups."""
-        return self.head.fences
+        return self.head.object_kind
 
     @property
     def cover(self) -> tuple[CoveredFile, ...]:
@@ -259,7 +198,7 @@ class FileRun:
 
     @property
     def memory_bytes(self) -> int:
-        """Estimate of what the opened run holds in memory, fences and footer."""
+        """Estimate of what the opened run holds in memory, its columns left out."""
         fences = self.fences
         keys = [k for k in (fences.low, fences.high) if k.dtype == object]
         strings = sum(len(key) for column in keys for key in column)
@@ -276,32 +215,40 @@ class FileRun:
     ) -> Found:
         """Return the entries of the selected groups with keys in ``bounds``.
 
+        Parameters
+        ----------
+        selection
+            Groups, at least one.
+        shift
+            Is added to every position.
+        room
+            Has place for all entries of the groups; what may be final is written to where it is
+            free, and is not yet kept.
+
         Raises
         ------
         CorruptRunError
-            If the file is gone or its bytes do not match their checksum.
+            If the file is gone, damaged, or says what no run can.
         """
-        rim = selection.rim
-        pages = self._read_pages(selection.groups, rim)
-        has_rim = bool(rim.any())
-        admitted = pages.admitted(np.flatnonzero(rim), bounds) if has_rim else _NONE_ADMITTED
-        fences, first, last = self.fences, selection.groups[0], selection.groups[-1]
+        groups, rim = selection.groups, selection.rim
+        fences, first, last = self.fences, groups[0], groups[-1]
         # Entries of one key ascend from group to group. Others interleave, so what they are
-        # decoded to is copied on anyway, as is what may turn out a small part of fresh memory.
-        ascends = first == last or bounds.is_one_key or bool(fences.low[first] == fences.high[last])
-        is_final = ascends and (not has_rim or len(rim) >= _ROOMY_GROUPS)
-        n_read = int(pages.counts.sum())
-        into = room.free(n_read) if is_final else _decoded.borrow_two(n_read)
-        position, t, cuts = pages.decode(rim, admitted, shift=shift, into=into)
-        return Found(
-            position,
-            t,
-            cuts,
-            n_read,
-            len(pages.data) - PADDING,
-            is_placed=is_final,
-            objects=pages.objects(rim, admitted) if with_objects else None,
-        )
+        # decoded to is copied on anyway.
+        ascends = bool(first == last or bounds.is_one_key or fences.low[first] == fences.high[last])
+        with self.stated():
+            every, some = _Part.of(self, groups), _Part.of(self, groups[rim])
+            rows, steps, codes = _read(self, (every, "position"), (every, "t"), (some, "key"))
+            n = every.n_entries
+            position, t = room.free(n) if ascends else _decoded.borrow_two(n)
+            kept = rim, _admit(self, some, codes, bounds)
+            cuts = _place(self, every, rows, shift, position, kept)
+            _time(self, every, steps, t, kept)
+            objects = _read_objects(self, every) if with_objects else None
+        if objects is not None and len(some.groups):
+            objects = objects.filter(pa.array(_spread_kept(every, *kept)))
+        end = int(cuts[-1])
+        n_bytes = rows.nbytes + steps.nbytes + codes.nbytes if self.path is not _MEMORY else 0
+        return Found(position[:end], t[:end], cuts, n, n_bytes, ascends, objects)
 
     def find_within(
         self,
@@ -315,20 +262,52 @@ class FileRun:
     ) -> Kept:
         """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
 
+        Times, keys and objects are read of groups alone that have rows of interest.
+
+        Parameters
+        ----------
+        selection
+            Groups, at least one.
+        segments
+            Where the run's positions lie in the stream.
+
         Raises
         ------
         CorruptRunError
-            If the file is gone or its bytes do not match their checksum.
+            As ``find``.
         """
-        return self._read_pages(selection.groups, selection.rim).within(
-            selection.rim,
-            bounds,
-            self.fences.precede_next(selection.groups),
-            segments,
-            rows,
-            with_times=with_times,
-            with_objects=with_objects,
-        )
+        with self.stated():
+            every = _Part.of(self, selection.groups)
+            [rows_read] = _read(self, (every, "position"))
+            n_bytes = rows_read.nbytes
+            seq = _decoded.borrow_two(every.n_entries)[0]
+            _place(self, every, rows_read, int(segments.shifts[0]) if segments.is_one else 0, seq)
+            if not segments.is_one:
+                segments.place(seq)
+            places = rows.places_of(seq, _places.borrow(8 * (len(seq) + 1)).view(np.int64))
+            cuts = np.searchsorted(places, every.cuts)
+            touched = cuts[1:] > cuts[:-1]
+            some, rim = _Part.of(self, selection.groups[touched]), selection.rim[touched]
+            # The same entries, counted over the groups that are read on.
+            moved = (every.cuts[:-1][touched] - some.cuts[:-1]).repeat(np.diff(cuts)[touched])
+            at, seq = places - moved, seq[places]
+            if rim.any():
+                at_rim = _Part.of(self, some.groups[rim])
+                [codes] = _read(self, (at_rim, "key"))
+                n_bytes += codes.nbytes
+                kept = _spread_kept(some, rim, _admit(self, at_rim, codes, bounds))[at]
+                at, seq = at[kept], seq[kept]
+                cuts = np.concatenate(([0], np.cumsum(kept)))[cuts]
+            t = None
+            if with_times:
+                [steps] = _read(self, (some, "t"))
+                n_bytes += steps.nbytes
+                times = np.empty(some.n_entries, np.int64)
+                _time(self, some, steps, times)
+                t = times[at]
+            objects = _read_objects(self, some).take(pa.array(at)) if with_objects else None
+        n_bytes = n_bytes if self.path is not _MEMORY else 0
+        return Kept(seq, t, cuts, some.n_entries, n_bytes, objects)
 
     def read(self, groups: np.ndarray) -> GroupEntries:
         """Return the entries of ``groups`` (ascending) with their keys.
@@ -336,120 +315,311 @@ class FileRun:
         Raises
         ------
         CorruptRunError
-            If the file is gone or its bytes do not match their checksum.
+            As ``find``.
         """
-        whole = np.zeros(len(groups), dtype=bool)
-        pages = self._read_pages(groups, ~whole)
-        n = int(pages.counts.sum())
-        room = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        position, t, _ = pages.decode(whole, _NONE_ADMITTED, shift=0, into=room)
-        numbers, words = pages.keys()
-        objects = None
-        if self.object_kind is not None:
-            objects = pages.objects(whole, _NONE_ADMITTED, is_unique=False)
+        with self.stated():
+            every = _Part.of(self, groups)
+            rows, steps = _read(self, (every, "position"), (every, "t"))
+            position, t = np.empty((2, every.n_entries), dtype=np.int64)
+            _place(self, every, rows, 0, position)
+            _time(self, every, steps, t)
+            numbers, words = _read_keys(self, every)
+            objects = None
+            if self.object_kind is not None:
+                objects = _read_objects(self, every, is_unique=False)
         return GroupEntries(numbers, words, t, position, objects)
 
     def check(self) -> None:
-        """Compare all entries with their checksums, some row groups at a time.
+        """Read all entries, some groups at a time.
 
         Raises
         ------
         CorruptRunError
-            If the file is gone or its bytes do not match their checksum.
+            As ``find``.
         """
         for first in range(0, len(self.fences), MERGE_GROUPS):
-            groups = np.arange(first, min(len(self.fences), first + MERGE_GROUPS))
-            self._read_pages(groups, np.ones(len(groups), dtype=bool))
+            self.read(np.arange(first, min(len(self.fences), first + MERGE_GROUPS)))
 
-    def _read_pages(self, groups: np.ndarray, with_keys: np.ndarray) -> Pages:
-        """Read and check the bytes of ``groups`` (ascending, at least one).
-
-        ``with_keys`` says of which of them keys are wanted; those of others are left out where
-        that pays. A checksum is of a whole group, so they are read once.
-        """
-        from indexing.kernels import lay_out
-
-        places, n = self.places, len(groups)
-        n_columns = places.pages.shape[1]
-        firsts, stops, ends = np.empty((3, n), dtype=np.int64)
-        pages = np.empty((n, n_columns), dtype=np.int64)
-        dictionaries = np.empty((n, n_columns, 2), dtype=np.int64)
-        n_stretches = lay_out(
-            groups,
-            with_keys | ~self.checked[groups],
-            (places.starts, places.pages, places.dictionaries),
-            SKIPPED_BYTES_MIN,
-            (firsts, stops),
-            (ends, pages, dictionaries),
-        )
-        stretches = zip(firsts[:n_stretches].tolist(), stops[:n_stretches].tolist(), strict=True)
+    @contextmanager
+    def stated(self) -> Iterator[None]:
+        """Turn what goes wrong with the file into one error."""
         try:
-            data = _read_stretches(self.path, stretches, int(ends[-1]))
+            yield
         except FileNotFoundError as error:
             raise CorruptRunError(str(self.path), "the file is missing") from error
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise CorruptRunError.of(self.path, error) from error
-        self._check(groups, data, ends)
-        return Pages(
-            data,
-            np.ndarray((len(data) - PADDING + 1,), np.int64, data.data, 0, (1,)),
-            self.head.layout,
-            pages,
-            dictionaries,
-            self.fences.count[groups],
-        )
-
-    def _check(self, groups: np.ndarray, data: np.ndarray, ends: np.ndarray) -> None:
-        """Compare checksums of groups not checked before, whose bytes end at ``ends``."""
-        for i in np.flatnonzero(~self.checked[groups]).tolist():
-            group, end = int(groups[i]), int(ends[i])
-            start = end - int(self.places.starts[group + 1] - self.places.starts[group])
-            if zlib.crc32(data.data[start:end]) != int(self.places.crc[group]):
-                raise CorruptRunError(
-                    str(self.path), f"the checksum of its row group {group} differs"
-                )
-            self.checked[group] = True
 
 
-def open_run(path: Path) -> FileRun:
-    """Return the run in a file, its footer checked, no entry read.
+class _Part(NamedTuple):
+    """Some groups of a run.
+
+    Attributes
+    ----------
+    groups
+        int64 array, ascending.
+    stretches
+        Groups that follow each other, half-open.
+    cuts
+        int64 array: where among the entries of all of them those of each begin and end.
+    """
+
+    groups: np.ndarray
+    stretches: list[tuple[int, int]]
+    cuts: np.ndarray
+
+    @classmethod
+    def of(cls, run: Run, groups: np.ndarray) -> _Part:
+        return cls(groups, stretches_of(groups), _count_on(run.cuts, groups))
+
+    @property
+    def n_entries(self) -> int:
+        return int(self.cuts[-1])
+
+
+def _count_on(cuts: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return where things are cut that are cut at ``cuts``, if those of some groups are taken."""
+    taken = np.zeros(len(groups) + 1, np.int64)
+    np.cumsum(cuts[groups + 1] - cuts[groups], out=taken[1:])
+    return taken
+
+
+def _read(run: Run, *wanted: tuple[_Part, str]) -> list[np.ndarray]:
+    """Return columns of entries, in memory that the next reading of the thread overwrites."""
+    cuts, stretches, counts = run.cuts, [], []
+    for part, name in wanted:
+        found = [(name, int(cuts[a]), int(cuts[b])) for a, b in part.stretches]
+        stretches += found
+        counts.append(len(found))
+    read = iter(run.columns.read(*stretches, borrow=_raw.borrow))
+    return [_joined([next(read) for _ in range(n)], np.uint16) for n in counts]
+
+
+def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+
+def _place(
+    run: Run,
+    part: _Part,
+    rows: np.ndarray,
+    shift: int,
+    position: np.ndarray,
+    kept: tuple[np.ndarray, np.ndarray] | None = None,
+) -> np.ndarray:
+    """Write rows plus ``shift`` to ``position`` (int64), and return where groups are cut there.
+
+    Of groups at the rim only admitted entries are kept, if ``kept`` says which they are.
+
+    Raises
+    ------
+    ValueError
+        If they do not ascend in each group, or are not rows of the files covered.
+    """
+    limits = False, np.uint64(max(0, run.head.n_events - 1))
+    return _decode(part, rows, kept, limits, (1, shift), position)
+
+
+def _time(
+    run: Run,
+    part: _Part,
+    steps: np.ndarray,
+    t: np.ndarray,
+    kept: tuple[np.ndarray, np.ndarray] | None = None,
+) -> None:
+    """Write the times that steps stand for to ``t`` (int64).
+
+    Raises
+    ------
+    ValueError
+        If they fall in a group, or are not on the run's scale.
+    """
+    scale = run.head.scale
+    limits = True, np.uint64(scale.steps_max)
+    _decode(part, steps, kept, limits, (scale.divisor, scale.first), t)
+
+
+def _decode(
+    part: _Part,
+    numbers: np.ndarray,
+    kept: tuple[np.ndarray, np.ndarray] | None,
+    limits: tuple[bool, np.uint64],
+    line: tuple[int, int],
+    out: np.ndarray,
+) -> np.ndarray:
+    from indexing.kernels import decode
+
+    cuts = np.empty_like(part.cuts)
+    if kept is None:
+        kept = np.zeros(len(part.groups), np.bool_), _NONE_ADMITTED
+    scale, shift = (np.uint64(number & _UNSIGNED) for number in line)
+    if not decode(numbers, part.cuts, kept, limits, (scale, shift), out, cuts):
+        raise ValueError("entries of its groups are not in the order of events, or of none")
+    return cuts
+
+
+def _spread_kept(part: _Part, rim: np.ndarray, admitted: np.ndarray) -> np.ndarray:
+    """Return which entries are kept, of groups at the rim those admitted."""
+    kept = np.ones(part.n_entries, np.bool_)
+    kept[rim.repeat(np.diff(part.cuts))] = admitted
+    return kept
+
+
+def _admit(run: Run, part: _Part, codes: np.ndarray, bounds: Bounds) -> np.ndarray:
+    """Return which entries have keys in ``bounds``.
+
+    Whether a key is admitted is decided once for all entries of a group that have it.
+
+    Raises
+    ------
+    ValueError
+        If an entry has a key that its group does not have.
+    """
+    from indexing.kernels import admit
+
+    if not len(codes):
+        return _NONE_ADMITTED
+    admitted = np.empty(len(codes), np.bool_)
+    words, word_cuts = _read_words(run, part, "key_word", run.kind, run.key_cuts)
+    if not admit(codes, part.cuts, word_cuts, bounds.contains(words), admitted):
+        raise ValueError("its entries have keys that their group does not have")
+    return admitted
+
+
+def _read_keys(run: Run, part: _Part) -> tuple[np.ndarray, pa.StringArray | None]:
+    """Return the keys of all entries: numbers, or codes and the strings they stand for.
+
+    Raises
+    ------
+    ValueError
+        If keys lie outside their group's fence, or those of a group do not ascend.
+    """
+    [codes] = _read(run, (part, "key"))
+    words, word_cuts = _read_words(run, part, "key_word", run.kind, run.key_cuts)
+    _check_codes(codes, part, np.diff(word_cuts) - 1)
+    values = to_comparable(words)
+    rises = np.asarray(values[1:] > values[:-1], np.bool_)
+    rises[word_cuts[1:-1] - 1] = True
+    low, high = run.fences.low[part.groups], run.fences.high[part.groups]
+    inside = (values[word_cuts[:-1]] >= low) & (values[word_cuts[1:] - 1] <= high)
+    if not rises.all() or not inside.all():
+        raise ValueError("keys of its groups are not in order")
+    places = spread(codes, word_cuts, part.cuts)
+    return (places, words) if run.kind is KeyKind.STRING else (values[places], None)
+
+
+def _read_objects(run: Run, part: _Part, *, is_unique: bool = True) -> pa.Array:
+    """Return the objects of all entries; of strings a dictionary array.
+
+    The dictionary may hold a string more than once if ``is_unique`` is not set.
+
+    Raises
+    ------
+    ValueError
+        If an entry has an object that its group does not have.
+    """
+    kind = run.object_kind
+    assert kind is not None, "asked of runs with objects only"
+    assert run.object_cuts is not None
+    [codes] = _read(run, (part, "object"))
+    words, word_cuts = _read_words(run, part, "object_word", kind, run.object_cuts)
+    _check_codes(codes, part, np.diff(word_cuts))
+    nulls = codes == 0
+    places = spread(codes, word_cuts, part.cuts) - 1
+    if kind is KeyKind.STRING:
+        return code_objects(places, nulls, [words], is_unique=is_unique)
+    values = np.append(to_comparable(words), 0)  # what the place -1 finds
+    places[nulls] = -1
+    return pa.array(values[places], mask=nulls if nulls.any() else None)
+
+
+def _check_codes(codes: np.ndarray, part: _Part, most: np.ndarray) -> None:
+    if len(codes) and (np.maximum.reduceat(codes, part.cuts[:-1]) > most).any():
+        raise ValueError("its entries have values that their group does not have")
+
+
+def _read_words(
+    run: Run, part: _Part, name: str, kind: KeyKind, word_cuts: np.ndarray
+) -> tuple[pa.Array, np.ndarray]:
+    """Return the words of some groups and their cuts."""
+    stretches = [(int(word_cuts[a]), int(word_cuts[b])) for a, b in part.stretches]
+    cuts = _count_on(word_cuts, part.groups)
+    if kind is KeyKind.STRING:
+        found = [run.columns.read_strings(name, a, b) for a, b in stretches]
+        words = found[0] if len(found) == 1 else pa.concat_arrays([*found, _NO_STRINGS])
+        return words, cuts
+    read = run.columns.read(*((name, a, b) for a, b in stretches))
+    return pa.array(_joined(read, kind.numpy_type)), cuts
+
+
+def open_run(path: Path) -> Run:
+    """Return the run in a file, its head and fences checked, no entry read.
 
     Raises
     ------
     CorruptRunError
-        If the file is missing, is no run, or its footer is damaged.
+        If the file is missing, is no run, or is damaged.
     """
     try:
-        with path.open("rb") as file:
-            footer = read_footer(file)
-            size = file.seek(0, os.SEEK_END)
-        head, places = parse_footer(footer, str(path))
+        file = open_columns(path, kind=FILE_KIND, subject=path.name)
+        head = RunHead.from_json(file.about)
+        fences, cuts, key_cuts, object_cuts = _read_groups(file, head)
     except FileNotFoundError as error:
         raise CorruptRunError(str(path), "the file is missing") from error
     except (OSError, ValueError) as error:
         raise CorruptRunError.of(path, error) from error
-    return FileRun(path, head, places, size, np.zeros(len(head.fences), dtype=bool))
+    return Run(head, fences, cuts, key_cuts, object_cuts, file, path, file.size_bytes)
 
 
-def _read_stretches(path: Path, stretches: Iterable[tuple[int, int]], n_bytes: int) -> np.ndarray:
-    """Return the bytes ``first:stop`` of stretches of a file, joined and padded, as scratch.
+def _read_groups(
+    file: ColumnFile, head: RunHead
+) -> tuple[Fences, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Read what a run says of its groups, and check that its columns have such lengths.
 
     Raises
     ------
-    OSError
-        If the file cannot be read or is too short.
+    ValueError
+        If they have others, or fences do not ascend.
     """
-    data = _raw.borrow(n_bytes + PADDING)
-    data[-PADDING:] = 0
-    free, at = data.data, 0
-    file = os.open(path, os.O_RDONLY)
-    try:
-        for first, stop in stretches:
-            while first < stop:
-                n = os.preadv(file, (free[at : at + stop - first],), first)
-                if not n:
-                    raise OSError(f"it ends before byte {stop}")
-                first, at = first + n, at + n
-    finally:
-        os.close(file)
-    return data
+    n = file.n_rows("count", "u4")
+    is_string = head.kind is KeyKind.STRING
+    n_keys = [
+        file.n_strings(name) if is_string else file.n_rows(name, _NUMBERS[head.kind])
+        for name in ("low", "high", "key_word")
+    ]
+    n_of = {name: file.n_rows(name, t) for name, t in head.entry_columns().items()}
+    with_objects = head.object_kind is not None
+    names = ["count", "key_words", *(["object_words"] if with_objects else [])]
+    if any(file.n_rows(name, "u4") != n for name in names) or n_keys[:2] != [n, n]:
+        raise ValueError("its columns of groups differ in length")
+    if set(n_of.values()) != {head.n_entries}:
+        raise ValueError("its columns of entries differ in length")
+    count, *words = (column.astype(np.int64) for column in file.read_all(*names))
+    cuts, key_cuts, *object_cuts = (
+        np.concatenate(([0], np.cumsum(column))) for column in (count, *words)
+    )
+    if n and not 1 <= int(count.min()) <= int(count.max()) <= GROUP_ENTRIES_MAX:
+        raise ValueError("it has groups of no size")
+    if int(cuts[-1]) != head.n_entries or int(key_cuts[-1]) != n_keys[2]:
+        raise ValueError("its groups differ in number from its entries")
+    if (words[0] < 1).any() or any((column > count).any() for column in words):
+        raise ValueError("its groups have more values than entries")
+    if head.object_kind is not None:
+        kind = head.object_kind
+        is_text = kind is KeyKind.STRING
+        if kind is KeyKind.DOUBLE:
+            raise ValueError("its objects are of no type that tells them apart")
+        n_objects = file.n_strings("object_word") if is_text else file.n_rows("object_word", "i8")
+        if int(object_cuts[0][-1]) != n_objects:
+            raise ValueError("its groups differ in number from its objects")
+    if is_string:
+        low, high = (to_comparable(file.read_strings(name, 0, n)) for name in ("low", "high"))
+    else:
+        low, high = file.read_all("low", "high")
+    # Low ends of long strings are cut down and high ends up, so that neighbours may overlap.
+    follows = low[1:] >= low[:-1] if is_string else low[1:] >= high[:-1]
+    if not (low <= high).all() or not follows.all() or (high[1:] < high[:-1]).any():
+        raise ValueError("its fences do not ascend")
+    return Fences(low, high, count), cuts, key_cuts, object_cuts[0] if with_objects else None

@@ -1,121 +1,114 @@
-"""Writes the Parquet file of a run."""
+"""Writes the column file of a run."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable
-from contextlib import suppress
-from itertools import pairwise
+from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from chronicle.disk import discard
+from chronicle.column_file import ColumnWriter
 from indexing.config import FENCE_KEY_CHARS
-from indexing.encoding import Encoding, Layout, Repetition
 from indexing.entries import Entries
-from indexing.fences import Fences
-from indexing.run_format import (
-    METADATA_KEY,
-    CoveredFile,
-    Places,
-    RunHead,
-    seal,
-    to_metadata,
-)
+from indexing.group_words import GroupWords
+from indexing.keys import KeyKind
+from indexing.run_format import FILE_KIND, GROUP_ENTRIES_MAX, RunHead
 
-_DELTA = "DELTA_BINARY_PACKED"
-_PAGE_MAX = 1 << 30  # bytes and rows: one page per column chunk, since groups are read whole
-_PAGE_HEADER_MAX = 64  # bytes; without statistics a header has about 25
-_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-_THRIFT_NEXT_I32 = 0x15
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
+_NUMBERS = {KeyKind.INTEGER: "i8", KeyKind.DOUBLE: "f8"}
 
 
 class RunFileWriter:
-    """Writes one run, row group by row group, in the order of keys.
+    """Writes one run, some groups at a time, in the order of keys.
 
-    The file takes its name when it is whole, so that a run that is written a second time (after a
-    crash between writing and committing) never hides a whole one. Until then its name is its own:
-    two processes may write the same run at once.
+    Parameters
+    ----------
+    path
+        Where it will be, once it is whole: a run that is written a second time (after a crash
+        between writing and committing) never hides a whole one.
+    head
+        What it will say of itself. The files it covers must have as many entries as will be
+        written.
     """
 
-    def __init__(self, path: Path, layout: Layout) -> None:
-        self._path = path
-        self._draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.draft")
-        self._layout = layout
+    def __init__(self, path: Path, head: RunHead) -> None:
+        self._head = head
         self._low: list[object] = []
         self._high: list[object] = []
-        self._count: list[int] = []
-        encodings = layout.encodings.items()
-        # Lookups decode the pages themselves, so nothing is compressed on top of its
-        # encoding. No statistics: fences replace them.
-        self._writer = pq.ParquetWriter(
-            str(self._draft),
-            layout.schema,
-            compression="none",
-            use_dictionary=[c for c, e in encodings if e is Encoding.DICTIONARY],
-            dictionary_pagesize_limit=_PAGE_MAX,
-            column_encoding={c: _DELTA for c, e in encodings if e is Encoding.DELTA},
-            write_statistics=False,
-            store_schema=False,
-            data_page_version="1.0",
-            data_page_size=_PAGE_MAX,
-            max_rows_per_page=_PAGE_MAX,
-        )
+        self._columns = ColumnWriter(path, kind=FILE_KIND, subject=path.name)
+        for name, dtype in head.entry_columns().items():
+            self._columns.add(name, dtype)
+        self._add_words("key_word", head.kind)
+        if head.object_kind is not None:
+            self._add_words("object_word", head.object_kind)
+            self._columns.add("object_words", "u4")
+        self._columns.add("key_words", "u4")
+        self._columns.add("count", "u4")
 
-    def write_group(self, group: pa.Table, low: object, high: object) -> None:
-        """Append one row group: the columns of the layout, keys from ``low`` to ``high``."""
-        self._writer.write_table(group, row_group_size=group.num_rows)
-        self._low.append(cut_below(low))
-        self._high.append(cut_above(high))
-        self._count.append(group.num_rows)
+    def append(
+        self, keys: GroupWords, t: np.ndarray, position: np.ndarray, objects: GroupWords | None
+    ) -> None:
+        """Append groups of entries.
 
-    def finish(self, cover: Iterable[CoveredFile], repetition: Repetition) -> None:
-        """Write the footer and seal the file."""
-        layout = self._layout
-        fences = Fences(
-            np.array(self._low, dtype=layout.kind.numpy_type),
-            np.array(self._high, dtype=layout.kind.numpy_type),
-            np.array(self._count, dtype=np.int64),
-        )
-        head = RunHead(layout, repetition, tuple(cover), fences)
-        self._writer.add_key_value_metadata({METADATA_KEY: to_metadata(head)})
-        self._writer.close()
-        with self._draft.open("r+b") as file:
-            seal(file, _places(file, layout), layout)
-        self._draft.replace(self._path)
+        Parameters
+        ----------
+        keys
+            Of the entries, the words of each group ascending.
+        t, position
+            int64 arrays: times, and rows over the files the run covers.
+        objects
+            Of the entries, if the run holds any.
+        """
+        counts = np.diff(keys.cuts)
+        assert not len(counts) or counts.max() <= GROUP_ENTRIES_MAX, "a code has two bytes"
+        columns = self._columns
+        columns.append("key", keys.codes)
+        columns.append("t", self._head.scale.to_steps(t))
+        columns.append("position", position)
+        columns.append("count", counts)
+        self._append_words("key_word", keys)
+        if objects is not None:
+            columns.append("object", objects.codes)
+            self._append_words("object_word", objects)
+        low, high = keys.ends()
+        self._low += [cut_below(key) for key in low.tolist()]
+        self._high += [cut_above(key) for key in high.tolist()]
 
-    def abandon(self) -> None:
-        """Remove what was written."""
-        with suppress(OSError):  # the disk may take no byte more
-            self._writer.close()
-        discard([self._draft])
+    def finish(self) -> int:
+        """Write the file and return its size in bytes."""
+        for name, keys in (("low", self._low), ("high", self._high)):
+            self._add_words(name, self._head.kind)
+            if self._head.kind is KeyKind.STRING:
+                self._columns.append_strings(name, pa.array(keys, pa.string()))
+            else:
+                self._columns.append(name, np.array(keys, self._head.kind.numpy_type))
+        return self._columns.finish(self._head.to_json())
+
+    def close(self) -> None:
+        """Let go of what was written."""
+        self._columns.close()
+
+    def _add_words(self, name: str, kind: KeyKind) -> None:
+        if kind is KeyKind.STRING:
+            self._columns.add_strings(name)
+        else:
+            self._columns.add(name, _NUMBERS[kind])
+
+    def _append_words(self, name: str, groups: GroupWords) -> None:
+        self._columns.append(f"{name}s", np.diff(groups.word_cuts))
+        if pa.types.is_string(groups.words.type):
+            self._columns.append_strings(name, groups.words)
+        else:
+            self._columns.append(name, groups.words.to_numpy(zero_copy_only=False))
 
 
-def write_entries(path: Path, entries: Entries, cover: CoveredFile, layout: Layout) -> None:
-    """Write a run of one data file; on failure nothing is left behind."""
-    t = pa.array(layout.scale.to_steps(entries.t))
-    columns = [entries.keys, t, pa.array(entries.position)]
-    if layout.objects is not None:
-        columns.append(entries.objects)
-    table = pa.Table.from_arrays(columns, schema=layout.schema)
-    writer = RunFileWriter(path, layout)
-    try:
-        for group, (first, end) in enumerate(pairwise(entries.cuts.tolist())):
-            writer.write_group(
-                table.slice(first, end - first),
-                entries.fences.low[group],
-                entries.fences.high[group],
-            )
-        writer.finish([cover], entries.repetition)
-    except BaseException:
-        writer.abandon()
-        raise
+def write_entries(path: Path, entries: Entries, head: RunHead) -> int:
+    """Write a run of one data file and return its size; on failure nothing is left behind."""
+    with closing(RunFileWriter(path, head)) as writer:
+        writer.append(entries.keys, entries.t, entries.position, entries.objects)
+        return writer.finish()
 
 
 def cut_below(key: object) -> object:
@@ -134,53 +127,3 @@ def cut_above(key: object) -> object:
     if following in _SURROGATES:
         following = _SURROGATES.stop
     return prefix[:-1] + chr(following)
-
-
-def _places(file: BinaryIO, layout: Layout) -> Places:
-    """Return where the row groups of a written run lie, their checksums left out."""
-    metadata = pq.read_metadata(file)
-    is_coded = [e is Encoding.DICTIONARY for e in layout.encodings.values()]
-    n, n_columns = metadata.num_row_groups, len(is_coded)
-    starts = np.empty(n + 1, dtype=np.int64)
-    pages = np.empty((n, n_columns), dtype=np.int64)
-    dictionaries = np.zeros((n, n_columns, 2), dtype=np.int64)
-    end = 4  # after the magic
-    for g in range(n):
-        group = metadata.row_group(g)
-        starts[g] = end
-        for c in range(n_columns):
-            chunk = group.column(c)
-            at, end = end, end + chunk.total_compressed_size
-            if is_coded[c]:
-                # What precedes the data page is the dictionary, a page of its own.
-                data_page = chunk.data_page_offset
-                first = _values_start(file, at, data_page, page_type=_DICTIONARY_PAGE)
-                dictionaries[g, c] = first, data_page
-                at = data_page
-            pages[g, c] = _values_start(file, at, end, page_type=_DATA_PAGE)
-    starts[-1] = end
-    return Places(starts, pages, dictionaries, np.empty(0, dtype=np.uint32))
-
-
-def _values_start(file: BinaryIO, start: int, end: int, *, page_type: int) -> int:
-    """Return where in the file the values of the one page in bytes ``start:end`` start.
-
-    The page's header is Thrift (compact protocol) and begins with type, size and compressed size.
-    Of a required column the values are all that follows it, of another the levels come first.
-    """
-    file.seek(start)
-    header = file.read(min(end - start, _PAGE_HEADER_MAX))
-    fields, at = [], 0
-    for _ in range(3):
-        assert header[at] == _THRIFT_NEXT_I32, "a page header starts with three numbers"
-        number, shift, at = 0, 0, at + 1
-        while header[at] >= 0x80:
-            number |= (header[at] & 0x7F) << shift
-            shift, at = shift + 7, at + 1
-        fields.append((number | header[at] << shift) >> 1)
-        at += 1
-    found_type, size, compressed_size = fields
-    assert found_type == page_type, "pages come as they were asked for"
-    assert size == compressed_size, "pages are not compressed"
-    assert start + at < end - size <= start + _PAGE_HEADER_MAX, "there is one page"
-    return end - size

@@ -1,44 +1,40 @@
-"""What the footer of a run says: cover, fences, where each row group lies, and checksums.
+"""What a run says of itself before any entry is read, and what of it is checked.
 
-A run is an ordinary Parquet file with the columns ``key, t, position`` and, of a stream with a key
-column, ``object``. Its key-value metadata holds one entry, ``chronicle.run``::
+A run is a column file (`chronicle.column_file`) of kind ``run``. Its n entries lie in groups, one
+after the other; group g has ``count[g]`` of them. Columns of entries:
 
-    chronicle-run-3:<crc>:<length of places>:<length of head>:<places><head>
+========== ======== =========================================================================
+key        u2       which of the group's keys
+t          u4 or u8 time of the event, as steps
+position   u4 or u8 row of the event, over all files the run covers
+object     u2       which of the group's objects, from 1; 0 is null (streams with a key column)
+========== ======== =========================================================================
 
-``head`` is an Arrow IPC stream in base64: a record batch of fences (``low, high, count``) whose
-schema metadata names attribute, encodings and cover. ``places`` is base64 of where the row
-groups lie and of their CRC-32, which are known only when the file is written: room is left for
-them and they are filled in afterwards, as is ``crc``, the CRC-32 of the whole footer with these
-eight digits 0. So every byte of a run that is ever read is under a checksum, and fences are had
-from the bytes of the footer, with no loop over row groups.
+Columns of groups, one after the other: ``key_word``, the keys of each group, ascending, and
+``object_word``, its objects; how many of them each group has, ``key_words`` and ``object_words``
+(u4); ``low`` and ``high``, its fence; ``count`` (u4).
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import dataclasses
-import io
-import json
-import zlib
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from indexing.encoding import Encoding, Layout, ObjectColumn, Repetition, TimeScale
-from indexing.errors import CorruptRunError
-from indexing.fences import Fences
-from indexing.keys import KeyKind, to_comparable
+from indexing.keys import KeyKind
 
-METADATA_KEY = "chronicle.run"
+FILE_KIND = "run"
 
-_MAGIC = b"chronicle-run-3:"
-_OLDER_MAGIC = (b"chronicle-run-1:", b"chronicle-run-2:")
-_CRC_DIGITS = 8
-_PARQUET_TAIL = 8  # length of the footer (4), magic (4)
+GROUP_ENTRIES_MAX = (1 << 16) - 1
+"""Most entries of a group: which of its keys an entry has is said in two bytes."""
+
+_DIVISOR_SAMPLE = 256
+_UNSIGNED = (1 << 64) - 1
+_NARROW = 1 << 32
+_INT64 = range(-(1 << 63), 1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,219 +47,135 @@ class CoveredFile:
 
 
 @dataclass(frozen=True, slots=True)
-class RunHead:
-    """What is known of a run before any entry is read."""
+class TimeScale:
+    """How a run stores times: as steps of ``divisor`` from ``first`` to ``last``.
 
-    layout: Layout
-    repetition: Repetition
-    cover: tuple[CoveredFile, ...]
-    fences: Fences
+    The divisor is 0 where no two times differ.
+    """
+
+    first: int = 0
+    last: int = 0
+    divisor: int = 0
+
+    @classmethod
+    def of(cls, time: np.ndarray) -> TimeScale:
+        """Return the coarsest scale on which all times lie; milliseconds, say, in microseconds.
+
+        Parameters
+        ----------
+        time
+            int64 array, in any order.
+        """
+        if not len(time):
+            return cls()
+        first, last = int(time.min()), int(time.max())
+        steps = time.view(np.uint64) - np.uint64(first & _UNSIGNED)
+        rest = steps[:: max(1, len(steps) // _DIVISOR_SAMPLE)]
+        divisor = int(np.gcd.reduce(rest))
+        # A sample tells the divisor nearly always; what it does not divide makes it smaller.
+        while divisor != 1:
+            rest = steps % np.uint64(divisor) if divisor else steps
+            rest = rest[rest != 0]
+            if not len(rest):
+                break
+            divisor = math.gcd(divisor, int(np.gcd.reduce(rest[:_DIVISOR_SAMPLE])))
+        return cls(first, last, divisor)
+
+    @classmethod
+    def merged(cls, scales: Sequence[TimeScale]) -> TimeScale:
+        """Return the coarsest scale on which the times of all ``scales`` lie."""
+        first = min((scale.first for scale in scales), default=0)
+        last = max((scale.last for scale in scales), default=0)
+        apart = (scale.first - first for scale in scales)
+        return cls(first, last, math.gcd(*(scale.divisor for scale in scales), *apart))
 
     @property
-    def attribute(self) -> str:
-        """Attribute whose values the keys are."""
-        return self.layout.attribute
+    def steps_max(self) -> int:
+        """Steps from the first time to the last."""
+        return (self.last - self.first) // self.divisor if self.divisor else 0
 
     @property
-    def kind(self) -> KeyKind:
-        """How the keys are held."""
-        return self.layout.kind
+    def dtype(self) -> str:
+        """Type of the column of steps."""
+        return width_of(self.steps_max + 1)
+
+    def to_steps(self, time: np.ndarray) -> np.ndarray:
+        """Return times as they are stored, a uint64 array."""
+        steps = time.view(np.uint64) - np.uint64(self.first & _UNSIGNED)
+        if self.divisor > 1:
+            steps //= np.uint64(self.divisor)
+        return steps
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where the row groups lie in the file.
+class RunHead:
+    """What is known of a run before any entry is read."""
 
-    Attributes
-    ----------
-    starts
-        int64 array, one more than there are groups: bytes ``starts[g]:starts[g + 1]``.
-    pages
-        int64 array of shape (groups, columns): where in the file the values of each column (of
-        those in a dictionary: their codes) start; of ``object``, the levels before them.
-    dictionaries
-        int64 array of shape (groups, columns, 2): where its dictionary starts and ends; 0 for
-        columns without one.
-    crc
-        uint32 array: CRC-32 of each group's bytes.
-    """
+    attribute: str
+    kind: KeyKind
+    object_kind: KeyKind | None
+    scale: TimeScale
+    cover: tuple[CoveredFile, ...]
 
-    starts: np.ndarray
-    pages: np.ndarray
-    dictionaries: np.ndarray
-    crc: np.ndarray
+    @property
+    def n_events(self) -> int:
+        """Events of the files it covers: positions are smaller."""
+        return sum(covered.n_events for covered in self.cover)
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of the files it covers."""
+        return sum(covered.n_entries for covered in self.cover)
+
+    def entry_columns(self) -> dict[str, str]:
+        """Return the types of the columns of entries, by name."""
+        columns = {"key": "u2", "t": self.scale.dtype, "position": width_of(self.n_events)}
+        return columns if self.object_kind is None else {**columns, "object": "u2"}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the head as what JSON holds."""
+        scale = self.scale
+        return {
+            "attribute": self.attribute,
+            "key": self.kind.value,
+            "object": None if self.object_kind is None else self.object_kind.value,
+            "t": [scale.first, scale.last, scale.divisor],
+            "cover": [[c.name, c.n_events, c.n_entries] for c in self.cover],
+        }
 
     @classmethod
-    def of(cls, numbers: bytes, layout: Layout, n_groups: int) -> Places:
-        """Read places back.
+    def from_json(cls, about: Mapping[str, Any]) -> RunHead:
+        """Return the head that ``to_json`` gave.
 
         Raises
         ------
         ValueError
-            If there are fewer numbers than the layout needs.
+            If it is none, or says what no run can.
         """
-        n, encodings = n_groups, layout.encodings.values()
-        coded = [c for c, e in enumerate(encodings) if e is Encoding.DICTIONARY]
-        ends = np.cumsum([n + 1, n * len(encodings), 2 * n * len(coded)])
-        int64 = np.frombuffer(numbers, dtype=np.int64, count=int(ends[-1]))
-        starts, pages, stored, _ = np.split(int64, ends)
-        dictionaries = np.zeros((n, len(encodings), 2), dtype=np.int64)
-        dictionaries[:, coded] = stored.reshape(n, len(coded), 2)
-        crc = np.frombuffer(numbers, dtype=np.uint32, count=n, offset=int64.nbytes)
-        return cls(starts, pages.reshape(n, len(encodings)), dictionaries, crc)
-
-    def to_bytes(self, layout: Layout) -> bytes:
-        """Return the numbers as they are stored."""
-        coded = [c for c, e in enumerate(layout.encodings.values()) if e is Encoding.DICTIONARY]
-        parts = (self.starts, self.pages, self.dictionaries[:, coded], self.crc)
-        return b"".join(part.tobytes() for part in parts)
-
-    @classmethod
-    def room(cls, layout: Layout, n_groups: int) -> int:
-        """Return how many characters the places take in the footer."""
-        encodings = list(layout.encodings.values())
-        per_group = 1 + len(encodings) + 2 * encodings.count(Encoding.DICTIONARY)
-        n_bytes = 8 * (1 + n_groups * per_group) + 4 * n_groups
-        return 4 * -(-n_bytes // 3)
-
-
-def to_metadata(head: RunHead) -> str:
-    """Return the metadata of a run with room for what :func:`seal` fills in."""
-    fences = head.fences
-    kind = head.kind.arrow_type
-    about = {
-        **_layout_to_json(head.layout),
-        "repetition": dataclasses.asdict(head.repetition),
-        "cover": [[c.name, c.n_events, c.n_entries] for c in head.cover],
-    }
-    batch = pa.record_batch(
-        {
-            "low": pa.array(fences.low, kind),
-            "high": pa.array(fences.high, kind),
-            "count": pa.array(fences.count, pa.int64()),
-        }
-    ).replace_schema_metadata({"run": json.dumps(about)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    room = b"A" * Places.room(head.layout, len(fences))
-    head_text = base64.b64encode(sink.getvalue())
-    crc_room = b"0" * _CRC_DIGITS
-    lengths = b":%d:%d:" % (len(room), len(head_text))
-    return (_MAGIC + crc_room + lengths + room + head_text).decode("ascii")
+        try:
+            first, last, divisor = about["t"]
+            cover = tuple(CoveredFile(name, n, m) for name, n, m in about["cover"])
+            kind = KeyKind(about["key"])
+            object_kind = None if about["object"] is None else KeyKind(about["object"])
+            attribute = about["attribute"]
+        except (LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"its head cannot be read ({error!r})") from error
+        numbers = (first, last, divisor, *(n for c in cover for n in (c.n_events, c.n_entries)))
+        if any(type(n) is not int or n not in _INT64 for n in (first, last, *numbers[3:])):
+            raise ValueError("its head holds numbers that are none")
+        if type(divisor) is not int or not 0 <= divisor <= _UNSIGNED or first > last:
+            raise ValueError("its times have no scale")
+        names = [c.name for c in cover]
+        if any(type(name) is not str for name in (attribute, *names)):
+            raise ValueError("its head holds names that are none")
+        head = cls(attribute, kind, object_kind, TimeScale(first, last, divisor), cover)
+        if len(set(names)) < len(names) or head.n_events not in _INT64:
+            raise ValueError("it covers a data file twice")
+        if any(not 0 <= c.n_entries <= c.n_events for c in cover):
+            raise ValueError("it has more entries of a data file than events")
+        return head
 
 
-def seal(file: BinaryIO, places: Places, layout: Layout) -> None:
-    """Fill in places and checksums of a written run.
-
-    Parameters
-    ----------
-    file
-        The whole Parquet file, open for reading and writing.
-    places
-        Where the row groups lie; their checksums are not looked at.
-    layout
-        How the run is laid out.
-    """
-    crc = np.empty(len(places.pages), dtype=np.uint32)
-    for group, (start, end) in enumerate(pairwise(places.starts.tolist())):
-        file.seek(start)
-        crc[group] = zlib.crc32(file.read(end - start))
-    footer = bytearray(read_footer(file))
-    at = footer.rindex(_MAGIC) + len(_MAGIC)
-    text = base64.b64encode(dataclasses.replace(places, crc=crc).to_bytes(layout))
-    _, places_at, _ = _lengths(footer, at + _CRC_DIGITS + 1)
-    footer[places_at : places_at + len(text)] = text
-    footer[at : at + _CRC_DIGITS] = b"%08x" % zlib.crc32(footer)
-    file.seek(-_PARQUET_TAIL - len(footer), io.SEEK_END)
-    file.write(footer)
-
-
-def read_footer(file: BinaryIO) -> bytes:
-    """Return the bytes of the footer of a Parquet file.
-
-    Raises
-    ------
-    ValueError
-        If the file does not end as a Parquet file does.
-    """
-    size = file.seek(0, io.SEEK_END)
-    if size < _PARQUET_TAIL:
-        raise ValueError("it is too short for a Parquet file")
-    file.seek(size - _PARQUET_TAIL)
-    tail = file.read(_PARQUET_TAIL)
-    length = int.from_bytes(tail[:4], "little")
-    if tail[4:] != b"PAR1" or length > size - _PARQUET_TAIL:
-        raise ValueError("it does not end as a Parquet file does")
-    file.seek(size - _PARQUET_TAIL - length)
-    return file.read(length)
-
-
-def parse_footer(footer: bytes, path: str) -> tuple[RunHead, Places]:
-    """Return what the footer of a run says.
-
-    Raises
-    ------
-    CorruptRunError
-        If the checksum differs or there is no run in it.
-    """
-    at = footer.rfind(_MAGIC)
-    if at < 0:
-        if any(older in footer for older in _OLDER_MAGIC):
-            raise CorruptRunError(path, "it is of an older format")
-        raise CorruptRunError(path, "its footer names no run of a known format")
-    at += len(_MAGIC)
-    claimed = footer[at : at + _CRC_DIGITS]
-    actual = zlib.crc32(footer[at + _CRC_DIGITS :], zlib.crc32(footer[:at] + b"0" * _CRC_DIGITS))
-    if claimed != b"%08x" % actual:
-        raise CorruptRunError(path, "the checksum of its footer differs")
-    try:
-        return _parse_metadata(footer, at + _CRC_DIGITS + 1)
-    except (ValueError, KeyError, TypeError, binascii.Error, pa.ArrowException) as error:
-        raise CorruptRunError(path, f"its footer cannot be read: {error}") from error
-
-
-def _parse_metadata(footer: bytes, at: int) -> tuple[RunHead, Places]:
-    places_length, places_at, head_length = _lengths(footer, at)
-    head_at = places_at + places_length
-    places = base64.b64decode(footer[places_at:head_at])
-    encoded = base64.b64decode(footer[head_at : head_at + head_length])
-    with pa.ipc.open_stream(encoded) as stream:
-        batch = stream.read_next_batch()
-    about = json.loads(batch.schema.metadata[b"run"])
-    n = batch.num_rows
-    fences = Fences(
-        to_comparable(batch["low"]), to_comparable(batch["high"]), to_comparable(batch["count"])
-    )
-    cover = tuple(CoveredFile(str(f), int(n_ev), int(n_en)) for f, n_ev, n_en in about["cover"])
-    layout = _layout_from_json(about)
-    head = RunHead(layout, Repetition(**about["repetition"]), cover, fences)
-    return head, Places.of(places, layout, n)
-
-
-def _layout_to_json(layout: Layout) -> dict[str, object]:
-    scale, objects = layout.scale, layout.objects
-    return {
-        "attribute": layout.attribute,
-        "key": [layout.kind.value, layout.key_encoding.value],
-        "t": [scale.offset, scale.divisor],
-        "object": None if objects is None else [objects.kind.value, objects.encoding.value],
-    }
-
-
-def _layout_from_json(about: dict[str, Any]) -> Layout:
-    (kind, encoding), (offset, divisor), objects = about["key"], about["t"], about["object"]
-    return Layout(
-        str(about["attribute"]),
-        KeyKind(kind),
-        Encoding(encoding),
-        TimeScale(int(offset), int(divisor)),
-        None if objects is None else ObjectColumn(KeyKind(objects[0]), Encoding(objects[1])),
-    )
-
-
-def _lengths(footer: bytes | bytearray, at: int) -> tuple[int, int, int]:
-    """Return length of the places, where they start, and length of the head."""
-    first = footer.index(b":", at)
-    second = footer.index(b":", first + 1)
-    return int(footer[at:first]), second + 1, int(footer[first + 1 : second])
+def width_of(n: int) -> str:
+    """Return the type of a column of numbers below ``n``."""
+    return "u4" if n <= _NARROW else "u8"

@@ -25,14 +25,14 @@ from indexing.entries import sort_entries
 from indexing.keys import KeyKind, Keys
 from indexing.lookup import PlacedRun, Reading, Taken
 from indexing.objects import join_objects, to_codes, to_objects
-from indexing.run import MemoryRun
-from indexing.run_format import CoveredFile
+from indexing.run import Run
+from indexing.run_format import CoveredFile, RunHead, TimeScale
 from indexing.scratch import Room
 from indexing.within.row_mask import Kept, RowMask
 
 # Names of data files are unique for ever, so an entry is never wrong, only dropped when memory
 # runs short; a snapshot cannot hold it, since the next snapshot needs it too.
-_memtables: BoundedCache[tuple[str, str, str, KeyKind | None], MemoryRun] = BoundedCache(
+_memtables: BoundedCache[tuple[str, str, str, KeyKind | None], Run] = BoundedCache(
     MEMTABLE_CACHE_BYTES, lambda run: run.size_bytes
 )
 
@@ -97,11 +97,13 @@ class TailFile:
         block, _ = self.snapshot.file_blocks(self.file.name)
         return int(self.snapshot.leaves.base[block])
 
-    def _build(self) -> MemoryRun:
+    def _build(self) -> Run:
         [part] = self._scan(with_objects=self.object_kind is not None)
         entries = sort_entries(part.keys, part.t, fence_entries=FENCE_ENTRIES, objects=part.objects)
         cover = CoveredFile(self.file.name, self.file.n_events, len(entries.t))
-        return MemoryRun(self.kind, (cover,), entries, self.object_kind)
+        scale = TimeScale.of(part.t)
+        head = RunHead(self.attribute, self.kind, self.object_kind, scale, (cover,))
+        return Run.in_memory(head, entries)
 
     def _scan(self, *, with_objects: bool) -> Iterator[_Scanned]:
         """Yield some blocks at a time; all at once where values depend on those before."""

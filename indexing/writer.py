@@ -16,14 +16,13 @@ from indexing.attributes import indexed_field, keys_of, with_derived
 from indexing.compaction import merge_indexes
 from indexing.config import FENCE_ENTRIES
 from indexing.coverage import RunListing, list_runs
-from indexing.encoding import TimeScale, choose_layout, run_schema
 from indexing.entries import sort_entries
 from indexing.errors import IndexingError
 from indexing.expiry import expired_runs
 from indexing.keys import KeyKind, key_kind
 from indexing.objects import object_kind, to_objects
 from indexing.run_file import write_entries
-from indexing.run_format import CoveredFile
+from indexing.run_format import CoveredFile, RunHead, TimeScale
 from indexing.tables import FOLDER_BYTES_MAX, index_table, names_folder
 
 
@@ -41,7 +40,7 @@ class RunWriter:
     least_events
         Data files of fewer events get no run: they are tail, answered from memory.
     fence_entries
-        Most entries of a row group.
+        Most entries of a group.
 
     Raises
     ------
@@ -73,21 +72,19 @@ class RunWriter:
         self._least_events = least_events
         self._fence_entries = fence_entries
 
-    def tables(self, schema: pa.Schema) -> dict[str, pa.Schema]:
-        """Return the Delta tables of the runs and their schemas, for events of ``schema``.
+    def tables(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Return the Delta tables of the runs, for events of ``schema``.
 
         Raises
         ------
         IndexingError
             If an attribute is missing or of a type without an order.
         """
-        of_key = None if self._key is None else self._object_kind(schema)
-        return {
-            index_table(attribute): run_schema(
-                key_kind(indexed_field(schema, attribute).type, attribute), of_key
-            )
-            for attribute in self._attributes
-        }
+        if self._key is not None:
+            self._object_kind(schema)
+        for attribute in self._attributes:
+            key_kind(indexed_field(schema, attribute).type, attribute)
+        return tuple(index_table(attribute) for attribute in self._attributes)
 
     def write(
         self,
@@ -231,21 +228,16 @@ class RunWriter:
             fence_entries=self._fence_entries,
             objects=shared.objects,
         )
-        layout = choose_layout(
-            attribute,
-            kind,
-            object_kind=None if self._key is None else self._object_kind(events.schema),
-            scale=shared.scale,
-            repetition=entries.repetition,
-        )
         folder = stream_dir / index_table(attribute)
         path = folder / shared.data_file
         cover = CoveredFile(shared.data_file, events.num_rows, len(entries.t))
 
+        of_key = None if self._key is None else self._object_kind(events.schema)
+        head = RunHead(attribute, kind, of_key, shared.scale, (cover,))
+
         def write() -> int:
             make_table_folder(stream_dir, index_table(attribute))
-            write_entries(path, entries, cover, layout)
-            return path.stat().st_size
+            return write_entries(path, entries, head)
 
         with writing(path):
             try:

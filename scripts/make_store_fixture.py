@@ -1,6 +1,6 @@
-"""Makes the store that later versions must be able to read: ``tests/fixtures/store-v2``.
+"""Makes the store that later versions must be able to read: ``tests/fixtures/store-v3``.
 
-    python scripts/make_store_fixture.py tests/fixtures/store-v2
+    python scripts/make_store_fixture.py tests/fixtures/store-v3
 
 Its content is the same each time; names of files, times of commits and so the bytes are not. It is
 made once for each format version, by the code that writes this version, and then kept. Beside the
@@ -27,7 +27,7 @@ from chronicle.evolve import add_column
 from chronicle.store import Stream
 from indexing import RunWriter
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The version this script makes a store of; a new one gets a fixture, and a script, of its own."""
 
 STREAM = "trades"

@@ -69,6 +69,15 @@ class RowMask:
         touched: np.ndarray = find_touched(self.marks, self.shift, spans)
         return touched
 
+    def places_of(self, seq: np.ndarray, into: np.ndarray) -> np.ndarray:
+        """Return the places of the rows, -1 for none, that may be of interest.
+
+        They are written to the front of ``into``, an int64 array longer than ``seq``.
+        """
+        from indexing.within.kernels import keep_rows
+
+        return into[: keep_rows(seq, self.marks, self.shift, into)]
+
     def contains(self, seq: np.ndarray) -> np.ndarray:
         """Return for each row, -1 for none, whether it may be of interest, as a bool array."""
         bit = np.maximum(seq, 0) >> self.shift
@@ -89,7 +98,7 @@ class Kept:
     cuts
         int64 array: ``seq`` ascends in each piece ``cuts[i]:cuts[i + 1]``.
     n_entries_read, n_bytes_read
-        What it took to find them; entries of row groups that were left out do not count.
+        What it took to find them; entries of groups that were left out do not count.
     objects
         Their objects, if asked for: int64, string or dictionary array.
     """

@@ -15,13 +15,12 @@ import replay
 from chronicle import Snapshot, Store, open_store
 from chronicle.append import append
 from chronicle.check import check_stream
-from chronicle.check_events import SQUARES, TREE
 from chronicle.config import FORMAT_VERSION
 from chronicle.finding import Severity
 from chronicle.history import history
 from chronicle.quarantine import QUARANTINE_TABLE
 from chronicle.repair import repair_stream
-from indexing import open_indexes
+from indexing import KeyRanges, check_runs, open_indexes, writer_for
 from replay.errors import PlanError
 from scripts.make_store_fixture import SCHEMA, START, STREAM, to_plain
 
@@ -60,7 +59,7 @@ def in_memory(store: Store) -> pa.Table:
     return table.cast(snapshot.schema)
 
 
-def test_fixture_is_of_this_version_and_small(store: Store) -> None:
+def test_fixture_is_of_version_2_and_small(store: Store) -> None:
     assert json.loads((store.path / "chronicle-store.json").read_text()) == {"format_version": 2}
     assert FORMAT_VERSION >= 2
     size = sum(file.stat().st_size for file in FIXTURE.rglob("*") if file.is_file())
@@ -72,8 +71,10 @@ def test_events_are_those_that_were_written(store: Store, expected: dict[str, An
     assert snapshot.schema.names == expected["columns"]
     assert snapshot.schema == SCHEMA.append(pa.field("note", pa.string()))
     assert plain_rows(snapshot) == expected["rows"]
-    assert all(file.has_tree for file in snapshot.files)
-    assert snapshot.faults == ()
+    assert not any(file.has_tree for file in snapshot.files)
+    [fault] = snapshot.faults
+    assert "an older Chronicle wrote" in fault
+    assert "'chronicle repair' writes them anew" in fault
     snapshot.tree._check()
 
 
@@ -105,14 +106,38 @@ def test_all_plans_agree(store: Store) -> None:
                 assert plan in ("tree", "all")
                 continue
             assert result.table.equals(rows), (query, plan)
-            assert result.actual.warnings == ()
+            assert all("an older Chronicle wrote" in said for said in result.actual.warnings)
 
 
-def test_indexes_cover_all_but_the_last_append(store: Store) -> None:
-    opened = open_indexes(store.stream(STREAM).snapshot())
+def test_indexes_answer_from_the_events(store: Store) -> None:
+    snapshot = store.stream(STREAM).snapshot()
+    opened = open_indexes(snapshot)
     assert opened.attributes == ("delta(price)", "price", "symbol")
     for attribute in opened.attributes:
-        assert opened.index(attribute).n_tail_events == 8
+        assert opened.index(attribute).n_tail_events == snapshot.n_events
+    assert len(opened.faults) == 3
+    assert all("an older Chronicle wrote" in fault for fault in opened.faults)
+
+
+def test_repair_writes_trees_and_runs_anew(tmp_path: Path, expected: dict[str, Any]) -> None:
+    shutil.copytree(FIXTURE / "store", tmp_path / "store")
+    stream = open_store(tmp_path / "store").stream(STREAM)
+    writer = writer_for(stream)
+    assert repair_stream(stream, derived=writer, derived_checks=[check_runs]).n_written > 0
+    found = check_stream(stream.path, deep=True, derived_checks=[check_runs])
+    assert {f.severity for f in found} == {Severity.OK}
+    for version, n_events in expected["versions"].items():
+        snapshot = open_store(tmp_path / "store").stream(STREAM).snapshot(int(version))
+        assert len(plain_rows(snapshot)) == n_events
+        opened = open_indexes(snapshot)
+        lookups = [opened.index(a).lookup(KeyRanges.everything()) for a in opened.attributes]
+        assert all(len(found.seq) <= n_events for found in lookups)
+    snapshot = open_store(tmp_path / "store").stream(STREAM).snapshot()
+    assert snapshot.faults == ()
+    assert all(file.has_tree for file in snapshot.files)
+    opened = open_indexes(snapshot)
+    for attribute in opened.attributes:
+        opened.index(attribute).lookup(KeyRanges.everything())
     assert opened.faults == []
 
 
@@ -134,23 +159,3 @@ def test_the_stream_goes_on(tmp_path: Path, store: Store) -> None:
     assert after.n_events == before.n_events + 1
     block = after.read_blocks(np.array([0]), ["arrival"])["arrival"].to_pylist()
     assert block[:2] == [0, -1]  # late, at the time of the first event and after it
-
-
-def test_second_moments_of_the_old_tree_are_mended(tmp_path: Path, store: Store) -> None:
-    folder = tmp_path / "store"
-    shutil.copytree(store.path, folder)
-    stream = open_store(folder).stream(STREAM)
-    sql = f"SELECT VAR_POP(arrival) AS v FROM {STREAM}"
-    by_plan = [replay.query(open_store(folder), sql, plan=plan) for plan in ("replay", "tree")]
-    replayed, from_tree = (result.table["v"][0].as_py() for result in by_plan)
-    assert from_tree == pytest.approx(replayed, rel=1e-12)
-
-    found = [f for f in check_stream(stream.path, deep=True) if f.severity is not Severity.OK]
-    assert {(f.invariant, f.severity) for f in found} == {(SQUARES, Severity.WARNING)}
-    repair_stream(stream.path)
-
-    mended = {f.invariant: f.severity for f in check_stream(stream.path, deep=True)}
-    assert mended[SQUARES] is mended[TREE] is Severity.OK
-    for plan in ("tree", "tree-naive"):
-        result = replay.query(open_store(folder), sql, plan=plan)
-        assert result.table["v"][0].as_py() == replayed

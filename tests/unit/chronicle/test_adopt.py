@@ -22,10 +22,12 @@ import chronicle
 import replay
 from chronicle import Store, create_store
 from chronicle import adopt as adopt_function
+from chronicle.block_writer import write_tree
 from chronicle.errors import (
     AdoptedStreamError,
     ChangedFileError,
     ChronicleError,
+    CorruptTreeError,
     SchemaError,
     SourceError,
     StorageError,
@@ -449,6 +451,21 @@ def test_a_failure_before_the_commit_leaves_nothing_and_adopting_again_does_it(
     assert n_events(store) == 300
     assert len(list((store.path / "s" / "events").glob("*.parquet"))) == 3
     assert adopt(store, lake).n_events == 310
+
+
+def test_a_tree_file_of_other_blocks_than_its_file_has_misplaces_no_event(
+    adopted: Store, lake: Path
+) -> None:
+    stream = adopted.stream("s")
+    name = next(file.name for file in stream.snapshot().files if file.t_min == 0)
+    events = pq.read_table(lake / "0.parquet").combine_chunks()
+    times = events.column("t").to_numpy()
+    write_tree(stream.path, name, events, times, [10, 30, 30, 30], stream.settings.fan_out)
+    with pytest.raises(CorruptTreeError, match="blocks of other sizes"):
+        replay.query(chronicle.open_store(adopted.path), COUNT, plan="full")
+    chronicle.repair_store(adopted.path)
+    found = replay.query(chronicle.open_store(adopted.path), COUNT, plan="full")
+    assert found.table.to_pylist() == [{"n": 300}]
 
 
 def test_derived_attributes_and_summaries_by_key_are_kept_beside(store: Store, lake: Path) -> None:

@@ -47,8 +47,8 @@ class _Failing:
         self.calls = 0
         self.fail_at = fail_at
 
-    def tables(self, schema: pa.Schema) -> dict[str, pa.Schema]:
-        return {"index/x": schema}
+    def tables(self, schema: pa.Schema) -> tuple[str, ...]:
+        return ("index/x",)
 
     def write(self, stream_dir, data_file, events, time, block_counts) -> list[DerivedFile]:
         path = stream_dir / "index/x" / data_file

@@ -33,8 +33,8 @@ TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 class _Runs:
     """A derived writer: copies a column, as an index would."""
 
-    def tables(self, schema: pa.Schema) -> dict[str, pa.Schema]:
-        return {"index/x": pa.schema([("x", pa.float64())])}
+    def tables(self, schema: pa.Schema) -> tuple[str, ...]:
+        return ("index/x",)
 
     def write(self, stream_dir, data_file, events, time, block_counts) -> list[DerivedFile]:
         assert events.schema.equals(TICKS)
@@ -147,10 +147,10 @@ def test_crash_between_any_two_steps_leaves_right_answers(tmp_path: Path, steps_
 def test_entries_completed_later_equal_those_written_at_once(tmp_path: Path):
     stream = _stream(tmp_path)
     names = [file.name for file in stream.snapshot().files]
-    before = [pq.read_table(stream.path / "tree" / name) for name in names]
+    before = [(stream.path / "tree" / name).read_bytes() for name in names]
     shutil.rmtree(stream.path / "tree")
     assert complete_derived(stream, None) == len(names)
-    assert [pq.read_table(stream.path / "tree" / name) for name in names] == before
+    assert [(stream.path / "tree" / name).read_bytes() for name in names] == before
 
 
 @given(st.data())

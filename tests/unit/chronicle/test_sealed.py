@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from chronicle.block_writer import write_events
 from chronicle.blocks import BlockReader
+from chronicle.column_file import open_columns
 from chronicle.errors import CorruptBlockError, CorruptTreeError
 from chronicle.sealed import check_chunks, check_file, parse_seal, read_footer
 from chronicle.summary import Kind
@@ -113,14 +114,19 @@ def test_any_flipped_byte_of_a_tree_file_gives_its_entries_or_one_clear_error(
 def test_checking_a_whole_file_finds_a_flipped_byte_of_any_column(
     files: tuple[Path, Path], tmp_path: Path
 ):
-    for path in files:
-        check_file(path, subject=path.name)
-        with path.open("rb") as file:
-            footer_at = path.stat().st_size - 8 - len(read_footer(file))
-        for at in range(4, footer_at, 2):
-            damaged = _damaged(path, tmp_path, at, 0xA5)
-            with pytest.raises(ValueError, match="checksum of column"):
-                check_file(damaged, subject=path.name)
+    path, tree = files
+    check_file(path, subject=path.name)
+    with path.open("rb") as file:
+        footer_at = path.stat().st_size - 8 - len(read_footer(file))
+    for at in range(4, footer_at, 2):
+        damaged = _damaged(path, tmp_path, at, 0xA5)
+        with pytest.raises(ValueError, match="checksum of column"):
+            check_file(damaged, subject=path.name)
+    TreeFile(tree).check()
+    for column in open_columns(tree, kind="tree").columns.values():
+        for at in range(column.start, column.start + column.n_bytes):
+            with pytest.raises(CorruptTreeError, match="checksum"):
+                TreeFile(_damaged(tree, tmp_path, at, 0xA5)).check()
 
 
 @pytest.mark.parametrize("kept", [0, 3, 11, 12, 400, -1])
@@ -136,7 +142,7 @@ def test_a_file_under_the_name_of_another_is_found(files: tuple[Path, Path], tmp
     path, tree = files
     for source in files:
         (tmp_path / f"other-{source.name}").write_bytes(source.read_bytes())
-    with pytest.raises(CorruptTreeError, match=f"it is the file of '{tree.name}'"):
+    with pytest.raises(CorruptTreeError, match=f"it is the tree of '{tree.name}'"):
         TreeFile(tmp_path / f"other-{tree.name}").times()
     (tmp_path / f"other-{path.name}").write_bytes(path.read_bytes())
     with pytest.raises(CorruptBlockError, match=f"it is the file of '{path.name}'"):
@@ -144,21 +150,21 @@ def test_a_file_under_the_name_of_another_is_found(files: tuple[Path, Path], tmp
 
 
 def test_chunks_lie_where_the_footer_says(files: tuple[Path, Path]):
-    for path in files:
-        with path.open("rb") as file:
-            seal = parse_seal(read_footer(file), subject=path.name)
-        metadata = pq.read_metadata(path)
-        assert seal.n_rows == metadata.num_rows
-        assert list(seal.names) == metadata.schema.names
-        assert seal.crc.shape == (metadata.num_row_groups, metadata.num_columns)
-        for chunk, start in enumerate(seal.starts[:-1].tolist()):
-            group, column = divmod(chunk, metadata.num_columns)
-            found = metadata.row_group(group).column(column)
-            first = found.dictionary_page_offset or found.data_page_offset
-            assert (start, int(seal.starts[chunk + 1])) == (
-                first,
-                first + found.total_compressed_size,
-            )
+    path, _ = files
+    with path.open("rb") as file:
+        seal = parse_seal(read_footer(file), subject=path.name)
+    metadata = pq.read_metadata(path)
+    assert seal.n_rows == metadata.num_rows
+    assert list(seal.names) == metadata.schema.names
+    assert seal.crc.shape == (metadata.num_row_groups, metadata.num_columns)
+    for chunk, start in enumerate(seal.starts[:-1].tolist()):
+        group, column = divmod(chunk, metadata.num_columns)
+        found = metadata.row_group(group).column(column)
+        first = found.dictionary_page_offset or found.data_page_offset
+        assert (start, int(seal.starts[chunk + 1])) == (
+            first,
+            first + found.total_compressed_size,
+        )
 
 
 def test_only_the_columns_asked_for_are_compared(files: tuple[Path, Path], tmp_path: Path):
@@ -184,12 +190,13 @@ def test_a_data_file_without_a_seal_is_read_by_the_checksums_of_its_pages(tmp_pa
         _read(_damaged(path, tmp_path, at - 3, 0x33))
 
 
-def test_a_tree_file_without_a_seal_is_stale(files: tuple[Path, Path], tmp_path: Path):
+def test_a_tree_file_of_an_older_format_is_stale(files: tuple[Path, Path], tmp_path: Path):
     _, path = files
     copy = tmp_path / path.name
-    pq.write_table(pq.read_table(path).replace_schema_metadata(None), copy)
-    with pytest.raises(CorruptTreeError, match="older Chronicle"):
+    pq.write_table(pa.table({"level": [0], "count": [40]}), copy)
+    with pytest.raises(CorruptTreeError, match="older Chronicle") as told:
         TreeFile(copy).times()
+    assert told.value.older
 
 
 def test_events_read_from_a_sealed_file_are_sealed_anew(files: tuple[Path, Path], tmp_path: Path):
@@ -204,15 +211,18 @@ def test_events_read_from_a_sealed_file_are_sealed_anew(files: tuple[Path, Path]
     assert _read(copy).equals(_read(path))
 
 
-def test_other_readers_read_sealed_tables(tmp_path: Path):
+def test_other_readers_read_the_events(tmp_path: Path):
     table = _events()
     stream = make_stream(tmp_path, [table], block_events=16, file_events=64)
     found = deltalake.DeltaTable(str(stream.path / "events")).to_pyarrow_table()
     assert found.select(["t", "x", "n"]).to_pydict() == table.select(["t", "x", "n"]).to_pydict()
-    tree = deltalake.DeltaTable(str(stream.path / "tree")).to_pyarrow_table()
+    [tree] = (stream.path / "tree").glob("*.parquet")
     # 40 events in blocks of 16: three blocks, two entries above them and one above those.
-    assert tree.column("level").to_pylist() == [0, 0, 0, 1, 1, 2]
-    assert tree.column("count").to_pylist() == [16, 16, 8, 32, 8, 40]
+    assert [level.count.tolist() for level in TreeFile(tree).times()] == [
+        [16, 16, 8],
+        [32, 8],
+        [40],
+    ]
 
 
 @settings(max_examples=25)
@@ -224,4 +234,4 @@ def test_whatever_is_written_passes_its_checksums(
     stream = make_stream(folder, [table], block_events=block_events)
     for file in stream.snapshot().files:
         check_file(stream.path / "events" / file.name, subject=file.name)
-        check_file(stream.path / "tree" / file.name, subject=file.name)
+        TreeFile(stream.path / "tree" / file.name).check()

@@ -11,6 +11,7 @@ import pytest
 from chronicle import Store, StreamSettings, create_store, delta_log
 from chronicle.append import append
 from chronicle.check import check_store
+from chronicle.derived import DERIVED_SCHEMA
 from chronicle.errors import StorageError
 from chronicle.finding import faults_of
 from chronicle.ingest import IngestOptions, ingest
@@ -19,7 +20,7 @@ from chronicle.local.append_files import AppendOptions, append_files
 from chronicle.materialise import materialise
 from chronicle.repair import repair_store
 from chronicle.store import open_store
-from chronicle.tree_file import TREE_TABLE, tree_schema
+from chronicle.tree_file import TREE_TABLE
 from indexing import RunWriter
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64())])
@@ -97,7 +98,7 @@ def test_no_stream_is_made_over_one_that_lost_its_log(
 
 def test_stream_that_a_crash_left_half_made_is_made_anew(tmp_path: Path) -> None:
     store = create_store(tmp_path / "store")
-    delta_log.create_table(store.path / "s" / TREE_TABLE, tree_schema(SCHEMA), {})
+    delta_log.create_table(store.path / "s" / TREE_TABLE, DERIVED_SCHEMA, {})
     (store.path / "s" / "events" / "_delta_log").mkdir(parents=True)
     assert not faults_of(check_store(store))
     stream = store.create_stream("s", SCHEMA, StreamSettings(time="t"))

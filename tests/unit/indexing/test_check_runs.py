@@ -19,12 +19,11 @@ from chronicle.finding import Severity
 from chronicle.repair import repair_stream
 from chronicle.store import Stream
 from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
-from indexing.check import COVER, COVERED, ENTRIES, FENCES, WHOLE, check_runs
-from indexing.encoding import Repetition
+from indexing.check import COVER, COVERED, ENTRIES, WHOLE, check_runs
+from indexing.group_words import GroupWords
 from indexing.merge import merge_runs
 from indexing.run import open_run
 from indexing.run_file import RunFileWriter
-from indexing.run_format import CoveredFile
 
 SCHEMA = pa.schema(
     [("t", pa.int64()), ("price", pa.float64()), ("venue", pa.string()), ("n", pa.int32())]
@@ -100,7 +99,7 @@ def test_whole_runs_have_one_ok_per_invariant(stream: Stream):
         found = check_stream(stream.path, deep=deep, derived_checks=[check_runs])
         assert {f.severity for f in found} == {Severity.OK}
         of_runs = {f.invariant: f.what for f in found if " runs of " in f.what}
-        assert of_runs.keys() == {WHOLE, COVER, FENCES, COVERED, *([ENTRIES] if deep else [])}
+        assert of_runs.keys() == {WHOLE, COVER, COVERED, *([ENTRIES] if deep else [])}
         # 50 events in one file, 70 in two: three files, each with a run in three indexes.
         assert set(of_runs.values()) == {"9 runs of 3 indexes"}
 
@@ -204,11 +203,11 @@ def test_a_run_that_covers_another_number_of_events_is_found(stream: Stream):
 @pytest.mark.parametrize(
     ("groups", "fences", "what"),
     [
-        ([[0, 1], [2, 3]], [(0, 1), (2, 2)], "row group 1 holds keys outside its fence"),
-        ([[0, 1], [2, 3]], [(0, 1), (4, 3)], "a fence's low end is above its high end"),
+        ([[0, 1], [2, 3]], [(0, 1), (2, 2)], "keys of its groups are not in order"),
+        ([[0, 1], [2, 3]], [(0, 1), (4, 3)], "its fences do not ascend"),
         ([[2, 3], [0, 1]], [(2, 3), (0, 1)], "its fences do not ascend"),
-        ([[1, 0], [2, 3]], [(0, 1), (2, 3)], "entries of row group 0 are not in the order"),
-        ([[0, 1], [2, 4]], [(0, 1), (2, 4)], "names events that its data files do not have"),
+        ([[1, 0], [2, 3]], [(0, 1), (2, 3)], "entries of its groups are not in the order"),
+        ([[0, 1], [2, 4]], [(0, 1), (2, 4)], "are not in the order of events, or of none"),
     ],
 )
 def test_fences_and_order_that_a_run_does_not_keep_are_found(
@@ -219,15 +218,18 @@ def test_fences_and_order_that_a_run_does_not_keep_are_found(
     stream = _make(tmp_path, [table.cast(SCHEMA)])
     [name] = _names(stream)
     path = stream.path / "index/n" / name
-    layout = open_run(path).head.layout
-    writer = RunFileWriter(path, layout)
+    head = open_run(path).head
+    writer = RunFileWriter(path, head)
     for rows, (low, high) in zip(groups, fences, strict=True):
-        group = pa.table({"key": rows, "t": rows, "position": rows}, schema=layout.schema)
-        writer.write_group(group, low, high)
-    writer.finish([CoveredFile(name, 4, 4)], Repetition())
+        words, cuts = sorted(rows), np.array([0, 2])
+        codes = np.array([words.index(row) for row in rows], np.uint16)
+        keys = GroupWords(codes, pa.array(words), cuts, cuts)
+        writer.append(keys, np.array([0, 1]), np.array(rows), None)
+        writer._low[-1], writer._high[-1] = low, high
+    writer.finish()
     found = delta_log.new_files([(name, path.stat().st_size, 4)])
     delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
-    assert _broken(stream) == [("fault", FENCES, f"ticks/index/n/{name}")]
+    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/n/{name}")]
     assert any(what in f.what for f in check_stream(stream.path, derived_checks=[check_runs]))
 
 

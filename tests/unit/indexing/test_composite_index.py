@@ -28,6 +28,7 @@ from indexing.composite import composite_ranges, parse_composite
 from indexing.index import Index, clear_caches, open_indexes
 from indexing.keys import KeyKind, key_kind
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
+from indexing.run import open_run
 from indexing.stream_writer import writer_for
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.typed_events import rows
@@ -292,8 +293,9 @@ def test_file_without_a_run_is_told(stream: Stream, monkeypatch: pytest.MonkeyPa
 
 def test_its_runs_hold_strings(stream: Stream) -> None:
     append(stream, EVENTS)
-    tables = RunWriter((NAME,), "t", key="k").tables(stream.schema)
-    assert tables[f"index/{NAME}"].field("key").type == KeyKind.STRING.arrow_type
+    create_index(stream, [NAME], least_events=0)
+    runs = sorted((stream.path / "index" / NAME).glob("*.parquet"))
+    assert {open_run(path).kind for path in runs} == {KeyKind.STRING}
 
 
 TYPED = {

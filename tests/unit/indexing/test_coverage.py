@@ -190,13 +190,15 @@ def test_creating_an_index_again_replaces_runs_damaged_inside(stream: Stream, me
         compact_index(stream, full=True)
     damaged = stream.path / "index" / "x" / min(listed(stream, "x"))
     content = bytearray(damaged.read_bytes())
-    content[8] ^= 0xFF  # of the first row group: its footer is whole
+    content[8] ^= 0xFF  # of the first column: its head is whole
     damaged.write_bytes(content)
     clear_caches()
     [report] = create_index(stream, ["x"], least_events=1)
     assert (report.existed, report.n_files) == (True, 3 if merged else 1)
     [said] = report.replaced
-    assert said.startswith(f"run '{damaged}' was damaged (the checksum of its row group 0 differs)")
+    assert said.startswith(
+        f"run '{damaged}' was damaged (the checksum of its column 'key' differs)"
+    )
     clear_caches()
     assert listed(stream, "x") == set(data_files(stream))
     assert_answers(stream, 25)

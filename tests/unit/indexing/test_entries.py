@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing.entries import choose_cuts, count_keys, sort_entries
+from indexing.entries import choose_cuts, sort_entries
 from indexing.keys import to_keys
 from tests.oracles.index import to_key
 from tests.unit.indexing.index_strategies import streams
@@ -51,15 +51,6 @@ def test_cuts_before_an_open_end_stay_when_more_entries_come(
     assert whole[: len(first)].tolist() == first.tolist()
 
 
-@given(st.text("abc"), st.integers(1, 4), st.booleans())
-def test_keys_are_counted_within_each_group(text: str, fence_entries: int, open_end: bool) -> None:
-    keys = "".join(sorted(text))
-    changes = np.array([i for i in range(1, len(keys)) if keys[i] != keys[i - 1]], dtype=np.int64)
-    cuts = choose_cuts(changes, len(keys), fence_entries=fence_entries, open_end=open_end)
-    groups = [keys[first:end] for first, end in pairwise(cuts.tolist())]
-    assert count_keys(changes, cuts) == sum(len(set(group)) for group in groups)
-
-
 @given(streams(), st.integers(2, 9))
 def test_entries_are_sorted_by_key_then_place_and_groups_by_place(
     events: pa.Table, fence_entries: int
@@ -72,8 +63,9 @@ def test_entries_are_sorted_by_key_then_place_and_groups_by_place(
     )
     expected = sorted((key, row) for row, key in enumerate(values) if key is not None)
     rows = entries.position.tolist()
-    keys = entries.keys.to_pylist()
-    cuts = entries.cuts.tolist()
+    keys = entries.keys.values().to_pylist()
+    cuts = entries.keys.cuts.tolist()
+    low, high = entries.keys.ends()
     assert [values[row] for row in rows] == keys
     assert entries.t.tolist() == [events["t"][row].as_py() for row in rows]
     assert (cuts[0], cuts[-1]) == (0, len(expected))
@@ -81,6 +73,8 @@ def test_entries_are_sorted_by_key_then_place_and_groups_by_place(
         assert 0 < end - first <= fence_entries
         wanted = expected[first:end]
         assert rows[first:end] == sorted(row for _, row in wanted)
-        assert entries.fences.low[group] == wanted[0][0]
-        assert entries.fences.high[group] == wanted[-1][0]
-        assert entries.fences.count[group] == end - first
+        assert (low[group], high[group]) == (wanted[0][0], wanted[-1][0])
+        words = entries.keys.words[
+            entries.keys.word_cuts[group] : entries.keys.word_cuts[group + 1]
+        ]
+        assert words.to_pylist() == sorted({key for key, _ in wanted})

@@ -1,135 +1,78 @@
-"""Compiled pages against what Parquet's own writer was given."""
+"""Compiled loops of lookups against plain ones."""
 
 from __future__ import annotations
 
-import io
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from indexing.kernels import decode_optional, decode_page, order_groups, stable_order
+from indexing.kernels import admit, decode, order_by_seq, order_groups, stable_order
 
 _INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
-_SCHEMA = pa.schema([pa.field("x", pa.int64(), nullable=False)])
-
-
-def page_of(values: np.ndarray) -> tuple[bytes, int]:
-    """Write a column of one page; return the file and where the page's values start."""
-    sink = io.BytesIO()
-    pq.write_table(
-        pa.table({"x": values}, schema=_SCHEMA), sink, compression="none", use_dictionary=False,
-        column_encoding={"x": "DELTA_BINARY_PACKED"}, write_statistics=False,
-        max_rows_per_page=1 << 30, store_schema=False,
-    )  # fmt: skip
-    content = sink.getvalue()
-    # The page starts with varints: values per block (256), blocks (4), number of values, ...
-    head = b"\x80\x02\x04" + _varint(len(values))
-    return content, content.index(head)
-
-
-def _varint(number: int) -> bytes:
-    out = b""
-    while number >= 128:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])
-
-
-def decoded(values: np.ndarray, *, shift: int = 0, scale: int = 1) -> np.ndarray:
-    content, at = page_of(values)
-    data = np.frombuffer(content + bytes(8), dtype=np.uint8).copy()
-    words = np.ndarray((len(content) + 1,), np.int64, data.data, 0, (1,))
-    out = np.empty(len(values), dtype=np.int64)
-    with np.errstate(over="ignore"):  # sums wrap around, compiled or not
-        decode_page(data, words, at, shift, scale, out)
-    return out
-
-
-@settings(deadline=None)
-@given(st.lists(st.one_of(_INT64, st.integers(-3, 3)), min_size=1, max_size=600))
-@example([0])
-@example([-(1 << 63), (1 << 63) - 1] * 150)
-@example([0, 1 << 57, 0, (1 << 58) - 1, 5, 1 << 62])
-def test_page_of_any_integers_is_read_back(numbers: list[int]) -> None:
-    values = np.array(numbers, dtype=np.int64)
-    assert decoded(values).tolist() == numbers
-
-
-@pytest.mark.parametrize("width", range(65))
-def test_differences_of_every_width_are_read_back(width: int) -> None:
-    rng = np.random.default_rng(width)
-    steps = rng.integers(0, 1 << width, 700, dtype=np.uint64, endpoint=width < 64) if width else 0
-    with np.errstate(over="ignore"):
-        values = np.cumsum(np.zeros(700, dtype=np.uint64) + steps).astype(np.int64)
-    assert np.array_equal(decoded(values), values)
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=300), st.integers(0, 1 << 40))
-def test_shift_is_added_to_every_value(numbers: list[int], shift: int) -> None:
-    assert decoded(np.array(numbers), shift=shift).tolist() == [n + shift for n in numbers]
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.one_of(_INT64, st.integers(-3, 3)), min_size=1, max_size=300), st.integers(1, 99)
-)
-def test_every_value_is_scaled(numbers: list[int], scale: int) -> None:
-    wrapped = [((n * scale + 7 + (1 << 63)) % (1 << 64)) - (1 << 63) for n in numbers]
-    assert decoded(np.array(numbers), shift=7, scale=scale).tolist() == wrapped
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.one_of(st.none(), st.integers(0, 5), _INT64), min_size=1, max_size=400),
+    st.lists(
+        st.tuples(st.booleans(), st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1)),
+        max_size=5,
+    ),
     st.booleans(),
+    st.integers(0, 9),
+    st.sampled_from(["u4", "u8"]),
+    st.integers(0, 7),
+    _INT64,
 )
-@example([None] * 20, True)
-@example([None] * 20, False)
-@example([7] * 300, True)
-def test_page_with_nulls_is_read_back(values: list[int | None], is_coded: bool) -> None:
-    sink = io.BytesIO()
-    encoding = {} if is_coded else {"x": "DELTA_BINARY_PACKED"}
-    pq.write_table(
-        pa.table({"x": pa.array(values, pa.int64())}), sink, compression="none",
-        use_dictionary=is_coded, column_encoding=encoding or None, write_statistics=False,
-        max_rows_per_page=1 << 30, store_schema=False,
+def test_numbers_are_checked_scaled_and_kept_where_they_are_admitted(
+    groups: list[tuple[bool, list[tuple[int, bool]]]],
+    may_repeat: bool,
+    most: int,
+    dtype: str,
+    scale: int,
+    shift: int,
+) -> None:
+    numbers = [n for _, group in groups for n, _ in group]
+    cuts = np.cumsum([0, *(len(group) for _, group in groups)])
+    rim = np.array([is_rim for is_rim, _ in groups], dtype=bool)
+    admitted = np.array([a for is_rim, group in groups if is_rim for _, a in group], dtype=bool)
+    out, kept_cuts = np.empty(len(numbers), np.int64), np.empty_like(cuts)
+    line = np.uint64(scale), np.uint64(shift & ((1 << 64) - 1))
+    is_right = decode(
+        np.array(numbers, dtype), cuts, (rim, admitted), (may_repeat, np.uint64(most)), line, out,
+        kept_cuts,
     )  # fmt: skip
-    content = sink.getvalue()
-    chunk = pq.read_metadata(sink).row_group(0).column(0)
-    # The page ends where the column does, and its values start with the length of the levels.
-    page = content[chunk.data_page_offset : 4 + chunk.total_compressed_size]
-    at = chunk.data_page_offset + _header_length(page)
-    data = np.frombuffer(content + bytes(8), dtype=np.uint8).copy()
-    words = np.ndarray((len(content) + 1,), np.int64, data.data, 0, (1,))
-    out, valid = np.empty(len(values), dtype=np.int64), np.empty(len(values), dtype=bool)
-    with np.errstate(over="ignore"):
-        n_valid = decode_optional(data, words, at, is_coded, out, valid)
-    assert n_valid == sum(value is not None for value in values)
-    assert valid.tolist() == [value is not None for value in values]
-    if is_coded:  # codes count the different values in the order they come first
-        seen = list(dict.fromkeys(value for value in values if value is not None))
-        expected = [0 if value is None else seen.index(value) for value in values]
-    else:
-        expected = [0 if value is None else value for value in values]
-    assert out.tolist() == expected
+    rises = all(
+        a < b or (may_repeat and a == b)
+        for _, group in groups
+        for (a, _), (b, _) in pairwise(group)
+    )
+    assert is_right == (rises and all(group[-1][0] <= most for _, group in groups))
+    kept = [[n for n, is_in in group if is_in or not is_rim] for is_rim, group in groups]
+    assert kept_cuts.tolist() == np.cumsum([0, *map(len, kept)]).tolist()
+    wrapped = [(n * scale + shift + (1 << 63)) % (1 << 64) - (1 << 63) for g in kept for n in g]
+    assert out[: kept_cuts[-1]].tolist() == wrapped
 
 
-def _header_length(page: bytes) -> int:
-    """Return the length of a page's header: what precedes the uncompressed size it tells."""
-    numbers, at = [], 0
-    for _ in range(2):
-        at, number, shift = at + 1, 0, 0
-        while page[at] >= 128:
-            number, shift, at = number | (page[at] & 127) << shift, shift + 7, at + 1
-        numbers.append((number | page[at] << shift) >> 1)
-        at += 1
-    return len(page) - numbers[1]
+@pytest.mark.parametrize(("last", "is_right"), [(2, True), (3, False), (65_535, False)])
+def test_a_code_without_a_word_is_found_before_it_is_followed(last: int, is_right: bool) -> None:
+    codes = np.array([1, 0, 0, last], np.uint16)
+    cuts, word_cuts = np.array([0, 2, 4]), np.array([0, 2, 5])
+    admitted = np.zeros(4, bool)
+    admits = np.array([True, False, False, True, True])
+    assert admit(codes, cuts, word_cuts, admits, admitted) == is_right
+    if is_right:
+        assert admitted.tolist() == [False, True, False, True]
+
+
+def test_a_number_that_comes_twice_is_counted_once() -> None:
+    seq = np.array([70, 3, 70])
+    marks, below = np.zeros(2, np.uint64), np.zeros(2, np.int32)
+    into = np.full((2, 3), -1)
+    assert order_by_seq(seq, seq, 0, marks, below, into[0], into[1]) == 2
+    assert (into == -1).all()
 
 
 @settings(deadline=None)

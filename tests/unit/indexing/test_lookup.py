@@ -14,8 +14,8 @@ from indexing.entries import sort_entries
 from indexing.key_range import KeyRange, KeyRanges
 from indexing.keys import KeyKind, to_keys
 from indexing.lookup import PlacedRun, ascend, look_up, order
-from indexing.run import MemoryRun
-from indexing.run_format import CoveredFile
+from indexing.run import Run
+from indexing.run_format import CoveredFile, RunHead, TimeScale
 from indexing.scratch import Room
 
 
@@ -123,8 +123,17 @@ def test_runs_in_memory_are_read_in_order_wherever_their_files_lie(
         base += len(files[i]) + 3
     for names in taken:
         if names:
-            run = MemoryRun(KeyKind.INTEGER, cover, entries)
+            head = RunHead("x", KeyKind.INTEGER, None, TimeScale.of(times), cover)
+            run = Run.in_memory(head, entries)
             runs.append(PlacedRun(run, Segments.of(cover, names)))
     bounds = to_bounds(KeyRanges.of([KeyRange(low, high)]), KeyKind.INTEGER)
     found = look_up([run.seek(bounds) for run in runs], None)
     assert list(zip(found.seq.tolist(), found.t.tolist(), strict=True)) == sorted(expected)
+
+
+@pytest.mark.parametrize("spread", [1, 100_000])
+@pytest.mark.parametrize("has_objects", [False, True])
+def test_an_event_that_comes_twice_is_refused(spread: int, has_objects: bool) -> None:
+    pieces = [np.array([1, 7]) * spread, np.array([2, 7]) * spread]
+    with pytest.raises(ValueError, match="two entries of one event"):
+        ordered(pieces, pa.array([1, 2, 3, 4]) if has_objects else None)

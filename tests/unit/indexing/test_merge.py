@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,13 +27,11 @@ from tests.unit.indexing.doubles import (
 from tests.unit.indexing.index_strategies import ranges_for, streams
 
 
-def run_content(path: Path) -> tuple[dict[str, list[object]], list[int]]:
-    metadata = pq.read_metadata(path)
-    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    content = pq.read_table(path).to_pydict()
-    scale = open_run(path).head.layout.scale
-    content["t"] = [scale.offset + scale.divisor * t for t in content["t"]]
-    return content, groups
+def run_content(path: Path) -> list[list[object]]:
+    run = open_run(path)
+    read = run.read(np.arange(len(run.fences)))
+    columns = (read.keys, read.t, read.position, run.fences.count)
+    return [column.tolist() for column in columns]
 
 
 @st.composite

@@ -188,12 +188,6 @@ def test_missing_key_column_is_refused() -> None:
         RunWriter(("x",), "t", key="k").tables(schema)
 
 
-def test_tables_of_a_keyed_stream_have_a_column_of_objects() -> None:
-    tables = RunWriter(("x",), "t", key="k").tables(keyed().schema)
-    assert tables["index/x"].names == ["key", "t", "position", "object"]
-    assert tables["index/x"].field("object").type == pa.string()
-
-
 @pytest.mark.parametrize("has_run", [True, False])
 def test_answer_that_finds_nothing_has_objects_too(tmp_path: Path, has_run: bool) -> None:
     clear_caches()
@@ -222,8 +216,8 @@ def test_many_objects_make_no_more_files(tmp_path: Path) -> None:
     found = open_run(run).read(open_run(run).fences.count.nonzero()[0])
     assert found.objects is not None
     assert found.objects.to_pylist() == found.position.tolist()
-    # A number below 20,000 takes at most 16 bits as a difference to the one before.
+    # Each of them takes eight bytes, and two to be named.
     (tmp_path / "plain").mkdir()
     write_runs(tmp_path / "plain", pieces, ("x",), fence_entries=4096)
     [plain] = (tmp_path / "plain" / "index" / "x").iterdir()
-    assert run.stat().st_size - plain.stat().st_size < 2.1 * n + 4_000
+    assert run.stat().st_size - plain.stat().st_size < 10.1 * n + 4_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,30 +13,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing import run as run_module
+from chronicle import column_file
+from chronicle.column_file import open_columns
 from indexing.bounds import to_bounds
 from indexing.config import FENCE_KEY_CHARS
-from indexing.encoding import TimeScale, choose_layout
 from indexing.entries import sort_entries
 from indexing.errors import CorruptRunError
 from indexing.fences import Selection
 from indexing.key_range import KeyRange, KeyRanges
 from indexing.keys import KeyKind, key_kind, to_keys
-from indexing.run import FileRun, open_run
+from indexing.run import Run, open_run
 from indexing.run_file import cut_above, cut_below, write_entries
-from indexing.run_format import CoveredFile
+from indexing.run_format import CoveredFile, RunHead, TimeScale
 from indexing.scratch import Room
 
 
-def write(path: Path, column: pa.Array, *, fence_entries: int = 4) -> FileRun:
+def write(path: Path, column: pa.Array, *, fence_entries: int = 4) -> Run:
     times = np.arange(len(column), dtype=np.int64) * 10
     entries = sort_entries(to_keys(column, "x"), times, fence_entries=fence_entries)
-    kind = key_kind(column.type, "x")
     cover = CoveredFile("f.parquet", len(column), len(entries.t))
-    layout = choose_layout(
-        "x", kind, object_kind=None, scale=TimeScale.of(times), repetition=entries.repetition
-    )
-    write_entries(path, entries, cover, layout)
+    scale = TimeScale.of(times)
+    write_entries(path, entries, RunHead("x", key_kind(column.type, "x"), None, scale, (cover,)))
     return open_run(path)
 
 
@@ -60,15 +58,20 @@ def test_run_says_what_it_covers_and_holds(
     assert run.fences.count.tolist() == [n]
 
 
-def test_run_is_an_ordinary_parquet_file(tmp_path: Path) -> None:
+def test_run_holds_plain_columns(tmp_path: Path) -> None:
     write(tmp_path / "run.parquet", pa.array([5, 3, None, 3, 9, 7]), fence_entries=2)
     # Sorted by (key, row): 3@1 3@3 | 5@0 7@5 | 9@4.
-    assert pq.read_table(tmp_path / "run.parquet").to_pydict() == {
-        "key": [3, 3, 5, 7, 9],
+    file = open_columns(tmp_path / "run.parquet", kind="run")
+    assert {name: file.read_all(name)[0].tolist() for name in file.columns} == {
+        "key": [0, 0, 0, 1, 0],
         "t": [1, 3, 0, 5, 4],  # as steps of 10 from 0
         "position": [1, 3, 0, 5, 4],
+        "key_word": [3, 5, 7, 9],
+        "key_words": [1, 2, 1],
+        "count": [2, 2, 1],
+        "low": [3, 5, 9],
+        "high": [3, 7, 9],
     }
-    assert pq.read_metadata(tmp_path / "run.parquet").num_row_groups == 3
 
 
 @pytest.mark.parametrize(
@@ -116,40 +119,13 @@ def test_keys_are_compared_in_groups_at_the_rim_only(
         assert found.position[first:end].tolist() == sorted(found.position[first:end].tolist())
 
 
-def test_bytes_read_are_those_of_the_groups(tmp_path: Path) -> None:
-    path = tmp_path / "run.parquet"
-    run = write(path, pa.array([5, 3, None, 3, 9, 7]), fence_entries=2)
-    metadata = pq.read_metadata(path)
-    sizes = [
-        sum(metadata.row_group(g).column(c).total_compressed_size for c in range(3))
-        for g in range(3)
-    ]
-    bounds = to_bounds(KeyRanges.everything(), KeyKind.INTEGER)
-    for groups in ([1], [0, 2], [0, 1, 2]):
-        inside = Selection(np.array(groups), np.zeros(len(groups), dtype=bool))
-        found = run.find(inside, bounds, shift=0, room=Room(5))
-        assert found.n_bytes_read == sum(sizes[g] for g in groups)
-
-
 @pytest.mark.parametrize("rim", [[False, True, False], [True, False, False], [False] * 3])
-def test_keys_that_tell_nothing_are_read_for_the_checksum_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rim: list[bool]
-) -> None:
-    """Asked again, groups inside the ranges take as much less as their keys take, and the head of
-    the page behind them, of at most 100 bytes."""
-    monkeypatch.setattr(run_module, "SKIPPED_BYTES_MIN", 0)
-    path = tmp_path / "run.parquet"
-    run = write(path, pa.array([5, 3, None, 3, 9, 7]), fence_entries=2)
-    keys = [pq.read_metadata(path).row_group(g).column(0).total_compressed_size for g in range(3)]
+def test_keys_are_read_of_groups_at_the_rim_alone(tmp_path: Path, rim: list[bool]) -> None:
+    run = write(tmp_path / "run.parquet", pa.array([5, 3, None, 3, 9, 7]), fence_entries=2)
     bounds = to_bounds(KeyRanges.of([KeyRange(3, 5)]), KeyKind.INTEGER)
-    n_read, answers = [], []
-    for _ in range(2):
-        found = run.find(Selection(np.arange(3), np.array(rim)), bounds, shift=7, room=Room(5))
-        n_read.append(found.n_bytes_read)
-        answers.append((found.position.tolist(), found.t.tolist(), found.cuts.tolist()))
-    assert answers[0] == answers[1]
-    skipped = sum(size for size, is_rim in zip(keys, rim, strict=True) if not is_rim)
-    assert skipped <= n_read[0] - n_read[1] <= skipped + 100 * rim.count(False)
+    found = run.find(Selection(np.arange(3), np.array(rim)), bounds, shift=7, room=Room(5))
+    # Four bytes each for time and position of five entries, two for a key.
+    assert found.n_bytes_read == 8 * 5 + 2 * 2 * sum(rim)
 
 
 def test_no_draft_stays_behind(tmp_path: Path) -> None:
@@ -157,29 +133,40 @@ def test_no_draft_stays_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run.parquet"]
 
 
-@pytest.mark.parametrize("where", ["first", "middle", "last"])
-def test_damaged_row_group_is_found_when_it_is_read(tmp_path: Path, where: str) -> None:
+@pytest.mark.parametrize("column", ["key", "t", "position", "key_word"])
+def test_damaged_column_is_found_when_it_is_read(tmp_path: Path, column: str) -> None:
     path = tmp_path / "run.parquet"
-    run = write(path, pa.array([5, 3, None, 3, 9, 7]), fence_entries=8)
-    start, end = run.places.starts.tolist()
+    write(path, pa.array([5, 3, None, 3, 9, 7]), fence_entries=8)
     content = bytearray(path.read_bytes())
-    content[{"first": start, "middle": (start + end) // 2, "last": end - 1}[where]] ^= 0xFF
+    content[open_columns(path, kind="run").columns[column].start] ^= 0xFF
     path.write_bytes(content)
     damaged = open_run(path)
-    with pytest.raises(CorruptRunError, match="row group 0"):
+    with pytest.raises(CorruptRunError, match="checksum"):
         damaged.read(np.array([0]))
 
 
-def test_damaged_footer_is_found_when_the_run_is_opened(tmp_path: Path) -> None:
+def test_damage_behind_the_entries_is_found_when_the_run_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    run = write(path, pa.array([5, 3, None, 3, 9, 7]))
+    write(path, pa.array([5, 3, None, 3, 9, 7]))
     content = path.read_bytes()
-    for at in range(int(run.places.starts[-1]), len(content)):
+    head_at = open_columns(path, kind="run").columns["key_words"].start
+    for at in range(head_at, len(content)):
         damaged = bytearray(content)
         damaged[at] ^= 0x01
         path.write_bytes(damaged)
-        with pytest.raises(CorruptRunError):
-            open_run(path)
+        try:
+            assert open_run(path).fences.low.tolist() == [3], "a byte between columns"
+        except CorruptRunError as error:
+            assert error.path == str(path)  # noqa: PT017
+
+
+def test_run_that_another_took_the_place_of_is_not_mixed_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    run = write(path, pa.array([5, 3, 3, 9]))
+    run.read(np.array([0]))
+    write(path, pa.array([9, 3, 3, 5]))
+    with pytest.raises(CorruptRunError, match="taken its place"):
+        run.read(np.array([0]))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +174,7 @@ def test_damaged_footer_is_found_when_the_run_is_opened(tmp_path: Path) -> None:
     [
         pytest.param(b"", id="empty"),
         pytest.param(b"PAR1", id="short"),
-        pytest.param(b"PAR1" + b"\x00" * 40 + b"PAR1", id="no-run"),
+        pytest.param(b"\x00" * 40 + b"CHRONCOL", id="no-head"),
         pytest.param(b"x" * 100, id="no-parquet"),
     ],
 )
@@ -198,18 +185,22 @@ def test_file_that_is_no_run_is_refused(tmp_path: Path, content: bytes) -> None:
         open_run(path)
 
 
-def test_parquet_file_without_a_head_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "run.parquet"
-    pq.write_table(pa.table({"key": [1]}), path)
-    with pytest.raises(CorruptRunError, match="names no run"):
-        open_run(path)
-
-
 def test_run_of_an_older_format_is_named_as_such(tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
+    pq.write_table(pa.table({"key": [1]}), path)
+    with pytest.raises(
+        CorruptRunError, match=r"older Chronicle.*'chronicle repair' writes"
+    ) as told:
+        open_run(path)
+    assert told.value.older
+
+
+def test_run_of_a_later_format_is_named_as_such(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "run.parquet"
+    monkeypatch.setattr(column_file, "VERSION", 2)
     write(path, pa.array([5, 3]))
-    path.write_bytes(path.read_bytes().replace(b"chronicle-run-3:", b"chronicle-run-2:"))
-    with pytest.raises(CorruptRunError, match=r"older format.*'chronicle repair' writes"):
+    monkeypatch.undo()
+    with pytest.raises(CorruptRunError, match="it is of format 2, this Chronicle reads 1"):
         open_run(path)
 
 
@@ -217,27 +208,8 @@ def doubles_that_repeat(n: int) -> pa.Array:
     return pa.array([float(i % 10) - 4.5 for i in range(n)])
 
 
-@pytest.mark.parametrize(
-    ("column", "encodings"),
-    [
-        pytest.param(doubles_that_repeat(400), {"PLAIN", "RLE_DICTIONARY"}, id="doubles-repeat"),
-        pytest.param(pa.array([i / 7 for i in range(400)]), {"PLAIN"}, id="doubles-differ"),
-        pytest.param(pa.array(range(400)), {"DELTA_BINARY_PACKED"}, id="integers"),
-        pytest.param(pa.array(["a"] * 400), {"PLAIN", "RLE_DICTIONARY"}, id="strings"),
-    ],
-)
-def test_keys_are_encoded_as_their_repetition_asks_for(
-    tmp_path: Path, column: pa.Array, encodings: set[str]
-) -> None:
-    run = write(tmp_path / "run.parquet", column, fence_entries=64)
-    chunk = pq.read_metadata(tmp_path / "run.parquet").row_group(1).column(0)
-    assert set(chunk.encodings) - {"RLE"} == encodings  # a dictionary's own page is plain
-    everything = run.read(np.arange(len(run.fences)))
-    assert sorted(everything.keys.tolist()) == sorted(column.to_pylist())
-
-
 @pytest.mark.parametrize("low", [-4.5, -0.5, 3.5])
-def test_doubles_in_a_dictionary_are_compared_at_the_rim(tmp_path: Path, low: float) -> None:
+def test_doubles_that_repeat_are_compared_at_the_rim(tmp_path: Path, low: float) -> None:
     column = doubles_that_repeat(400)
     run = write(tmp_path / "run.parquet", column, fence_entries=64)
     bounds = to_bounds(KeyRanges.of([KeyRange(low, low + 1, high_closed=False)]), KeyKind.DOUBLE)
