@@ -260,6 +260,7 @@ class Store:
                     f"stream '{name}' exists in store '{self.path}'; append to it or take another "
                     "name"
                 ) from error
+            flush([self.path])  # it has the stream's name since it was put in place
         return self.stream(name)
 
 
