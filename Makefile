@@ -67,6 +67,7 @@ bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="-
 	@$(BIN)/python -m benchmarks.small_append $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.many_appends $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.flushing $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.text_append $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.ingest $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.memory $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.paced_replay $(BENCH_ARGS)

@@ -12,7 +12,8 @@ import pyarrow as pa
 from chronicle.append import AppendReport, append
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SourceError
-from chronicle.local.reader import read_files
+from chronicle.ingest.local import read_files
+from chronicle.ingest.read_options import ReadOptions
 from chronicle.quarantine_rows import (
     ROW,
     ROWS_SCHEMA,
@@ -66,7 +67,7 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
     schema = stream.schema
     for field in ROWS_SCHEMA:
         schema = schema.append(field)
-    read = read_files([path], time=stream.settings.time, schema=schema)
+    read = read_files([path], ReadOptions(), time=stream.settings.time, schema=schema)
     if read.put_aside.num_rows:
         reasons = Counter(read.put_aside.column("reason").to_pylist())
         told = ", ".join(f"{count:,} because {reason}" for reason, count in reasons.items())

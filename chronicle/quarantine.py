@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chronicle.delta_log import commit_changes, create_table, new_files
+from chronicle.delta_log import add_columns, commit_changes, create_table, new_files
 from chronicle.disk import discard, flush, writing
 from chronicle.folder_lock import make_table_folder
 
@@ -25,6 +25,7 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("reason", pa.string()),
         pa.field("source", pa.string()),
         pa.field("record", pa.string()),  # as it stands in the source; Parquet rows as JSON
+        pa.field("line", pa.int64()),  # of a text file; not in files of version 0.2
     ]
 )
 
@@ -95,7 +96,8 @@ def rows_of_events(events: pa.Table, *, batch_id: str, reason: str, source: str)
     """Return rows of the quarantine table for events put aside whole, their cells as JSON."""
     records = [json.dumps(row, default=str) for row in events.to_pylist()]
     n = len(records)
-    return pa.table([[batch_id] * n, [reason] * n, [source] * n, records], schema=QUARANTINE_SCHEMA)
+    columns = [[batch_id] * n, [reason] * n, [source] * n, records, [None] * n]
+    return pa.table(columns, schema=QUARANTINE_SCHEMA)
 
 
 def commit_quarantine(stream_dir: Path, files: Sequence[QuarantineFile]) -> None:
@@ -106,7 +108,9 @@ def commit_quarantine(stream_dir: Path, files: Sequence[QuarantineFile]) -> None
     if not files:
         return
     table = stream_dir / QUARANTINE_TABLE
-    create_table(table, QUARANTINE_SCHEMA, {})
+    if not create_table(table, QUARANTINE_SCHEMA, {}):
+        # One that an older version made has no column for lines.
+        add_columns(table, QUARANTINE_SCHEMA, read_version=None, metadata={})
     flush([*(table / file.name for file in files), table])
     added = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
     commit_changes(table, add=added, read_version=None, metadata={})

@@ -94,9 +94,9 @@ def count_reasons(rows: pa.Table) -> dict[str, int]:
 def to_mend(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows of the quarantine with a cell of text for each of the stream's columns. Pure.
 
-    A record kept as an object, such as of Parquet, JSON lines, or a row of CSV whose time was
-    missing, fills its cells; of one kept as a line they are empty, to be filled from the line, and
-    so is a column of bytes, which a record shows but does not hold.
+    A record kept as an object, such as of Parquet or JSON lines, fills its cells; of one kept as a
+    line they are empty, to be filled from the line, and so is a column of bytes, which a record
+    shows but does not hold.
     """
     records = [_cells(record) for record in rows.column(RECORD).to_pylist()]
     for field in schema:

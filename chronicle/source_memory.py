@@ -21,10 +21,12 @@ class Source:
     """A source file and what it holds."""
 
     path: str
-    """Absolute."""
+    """Absolute, links and ``..`` resolved: however a file is called, it is one."""
 
     size_bytes: int
     sha256: str
+    spelled: str = ""
+    """Absolute, as it was named; streams of older versions remember files by it."""
 
     @property
     def application_id(self) -> str:
@@ -36,6 +38,11 @@ class Source:
         """What stands for the content in a commit: 63 bits."""
         digest = hashlib.sha256(f"{self.size_bytes}:{self.sha256}".encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What streams may remember it by."""
+        return tuple(dict.fromkeys((self.path, self.spelled or self.path)))
 
     def to_dict(self) -> dict[str, str | int]:
         """Return it for the history of the stream."""
@@ -55,11 +62,10 @@ def read_source(path: Path) -> Source:
     SourceError
         If it cannot be read.
     """
-    path = path.absolute()
     try:
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            return Source(str(path), file.tell(), sha256)
+            return Source(str(path.resolve()), file.tell(), sha256, str(path.absolute()))
     except OSError as error:
         raise SourceError(f"'{path}' cannot be read ({error.strerror}); check the file") from error
 
@@ -106,12 +112,21 @@ def taken(stream: Stream | None, sources: Sequence[Source]) -> frozenset[str]:
     """
     if stream is None:
         return frozenset()
-    known = fingerprints(stream, [source.path for source in sources])
+    known = fingerprints(stream, [name for source in sources for name in source.names])
+    had = set[str]()
     for source in sources:
-        if known.get(source.path, source.fingerprint) != source.fingerprint:
+        before = [known[name] for name in source.names if name in known]
+        if before and source.fingerprint not in before:
             raise SourceError(
                 f"'{source.path}' was taken into stream '{stream.name}' before and has other "
                 "content now; give what is new in a file of its own, or --again to take the file "
                 "whole"
             )
-    return frozenset(known)
+        if before:
+            had.add(source.path)
+    return frozenset(had)
+
+
+def names_of(path: Path) -> tuple[str, ...]:
+    """Return what streams may remember a file by: where it lies, and the path as it was named."""
+    return tuple(dict.fromkeys((str(path.resolve()), str(path.absolute()))))

@@ -20,8 +20,8 @@ from chronicle.delta_log import ForeignTable
 from chronicle.disk_errors import reason_of
 from chronicle.errors import ChronicleError, CommitConflictError
 from chronicle.ingest.checks import check_complete, check_survey
-from chronicle.ingest.column_choice import inspect_sources, with_quotes_closed
 from chronicle.ingest.folders import Since
+from chronicle.ingest.frames import Reading
 from chronicle.ingest.jobs import spark_runner
 from chronicle.ingest.late import LateFile, LateMerge, from_job_results, plan_late
 from chronicle.ingest.preparation import (
@@ -36,12 +36,18 @@ from chronicle.ingest.preparation import (
     to_writer,
 )
 from chronicle.ingest.publish import publish_append, publish_first
-from chronicle.ingest.reader import Reading, read_sources
-from chronicle.ingest.report import IngestOptions, IngestReport
+from chronicle.ingest.read_plan import Inspected, inspect_sources
+from chronicle.ingest.report import IngestOptions, IngestReport, cut_note
 from chronicle.ingest.session import open_spark
 from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, table_id
 from chronicle.ingest.survey import Survey
-from chronicle.ingest.tasks import run_survey, run_write, to_late_route, to_write_task
+from chronicle.ingest.tasks import (
+    plan_reading,
+    run_survey,
+    run_write,
+    to_late_route,
+    to_write_task,
+)
 from chronicle.ingest.write import TaskOutputs, WriteTask
 from chronicle.source_memory import to_transactions, version_taken
 from chronicle.staging import open_staging
@@ -119,7 +125,7 @@ def ingest(
         if not job.sources.files:
             outcome = _skip(job)
             return outcome.to_report(request, seconds=clock.monotonic() - begin, log_file=None)
-        inspect_sources(job.sources, options)  # before Spark starts
+        _inspect(job)  # before Spark starts
         is_small = _is_small(job.sources)
         with (
             open_staging(store.path) as staging,
@@ -156,6 +162,8 @@ class Outcome:
 
     fault: str | None = None
     """What failed once the events were in the stream."""
+    notes: tuple[str, ...] = ()
+    """What is to be known of how the sources were read."""
 
     def to_report(self, request: Request, *, seconds: float, log_file: Path | None) -> IngestReport:
         """Return what is told to whoever asked."""
@@ -173,6 +181,7 @@ class Outcome:
             n_skipped=self.n_skipped,
             reasons=self.reasons,
             fault=self.fault,
+            notes=self.notes,
         )
 
 
@@ -231,21 +240,20 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     """Read, survey, write and commit."""
     progress, stream = job.request.progress, job.stream
     progress(f"reading {_sized(job.sources)}")
-    for column in job.sources.folder_columns:
-        progress(f"column from names of folders: {column}")
     checksums.begin(job.sources.files)
-    found = inspect_sources(job.sources, job.request.options)
-    found = with_quotes_closed(found, staging / "closed")
     stream_schema = None if stream is None else stream.schema
-    reading = read_sources(spark, found, job.request.options, stream_schema=stream_schema)
-    schema = reading.schema if stream_schema is None else stream_schema
+    found = _inspect(job)
+    for column in found.sources.folder_columns:
+        progress(f"column from names of folders: {column}")
+    reading = plan_reading(job, spark, found, stream_schema)
+    schema = reading.schema
     check_names(job, schema)
     writer = to_writer(job.request, job.settings, job.attributes)
     if writer is not None:
         writer.tables(schema)  # refuses attributes that cannot be indexed, before any work
     route = to_late_route(job, schema, staging / "late")
     progress("checking order")
-    survey = run_survey(job, reading)
+    survey = run_survey(job, spark, reading)
     check_survey(job, survey, schema)
     if stream is not None:
         complete_derived(stream, writer)
@@ -257,8 +265,8 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
         stream_dir = target.path
     if survey.n_late == 0:
         route = None
-    task = to_write_task(job, survey, reading, schema, stream_dir, writer, route)
-    outputs = _write(job, reading, survey, task)
+    task = to_write_task(job, survey, schema, stream_dir, writer, route)
+    outputs = _write(job, spark, reading, survey, task)
     late = _merge_late(job, spark, outputs.late, task)
     progress("committing")
     change = Change((*outputs.files, *late.written), late.removed)
@@ -274,13 +282,26 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
             stream, stream_dir, change, outputs.quarantine,
             read_version=job.version, metadata=metadata, transactions=transactions,
         )  # fmt: skip
-    return _to_outcome(job, outputs, late, committed, in_order=task.parts is not None)
+    notes = (*reading.plan.notes, *cut_note(survey.n_cut))
+    return _to_outcome(job, outputs, late, committed, in_order=survey.in_order, notes=notes)
 
 
-def _write(job: Job, reading: Reading, survey: Survey, task: WriteTask) -> TaskOutputs:
+def _inspect(job: Job) -> Inspected:
+    """Check what footers and headers tell."""
+    return inspect_sources(
+        job.sources,
+        job.request.options,
+        time=job.settings.time,
+        stream_schema=None if job.stream is None else job.stream.schema,
+    )
+
+
+def _write(
+    job: Job, spark: SparkSession, reading: Reading, survey: Survey, task: WriteTask
+) -> TaskOutputs:
     how = ", sorted by time" if task.parts is None else ""
     job.request.progress(f"writing {survey.n_usable:,} events{how}")
-    outputs = run_write(job, reading, survey, task)
+    outputs = run_write(job, spark, reading, survey, task)
     check_complete(outputs, survey, task.late)
     return outputs
 
@@ -333,7 +354,13 @@ def _to_commit(
 
 
 def _to_outcome(
-    job: Job, outputs: TaskOutputs, late: _Merged, committed: Committed, *, in_order: bool
+    job: Job,
+    outputs: TaskOutputs,
+    late: _Merged,
+    committed: Committed,
+    *,
+    in_order: bool,
+    notes: tuple[str, ...],
 ) -> Outcome:
     reasons: Counter[str] = Counter()
     for file in outputs.quarantine:
@@ -348,6 +375,7 @@ def _to_outcome(
         n_rewritten=len(late.removed),
         n_skipped=job.n_skipped,
         reasons=dict(reasons.most_common()),
+        notes=notes,
     )
 
 

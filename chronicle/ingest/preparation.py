@@ -23,7 +23,7 @@ from chronicle.ingest.report import IngestOptions
 from chronicle.ingest.sources import SourceSet
 from chronicle.layout import DataFile
 from chronicle.settings import StreamSettings
-from chronicle.source_memory import Source, fingerprints, read_source, taken
+from chronicle.source_memory import Source, fingerprints, names_of, read_source, taken
 from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name, check_unclaimed
 from chronicle.time import TimeType
@@ -206,9 +206,13 @@ def _left_to_take(
         return sources.only(())
     if request.options.again:
         return sources
-    known = fingerprints(stream, sources.files)
-    had = taken(stream, checksums.of([path for path in sources.files if str(path) in known]))
-    return sources.only({path for path in sources.files if str(path) not in had})
+    names = {path: names_of(path) for path in sources.files}
+    known = fingerprints(stream, [name for path in sources.files for name in names[path]])
+    had = taken(
+        stream,
+        checksums.of([path for path in sources.files if not known.keys().isdisjoint(names[path])]),
+    )
+    return sources.only({path for path in sources.files if had.isdisjoint(names[path])})
 
 
 def _check_settings(name: str, settings: StreamSettings, options: IngestOptions) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chronicle.ingest.read_options import ReadOptions
+
 
 @dataclass(frozen=True, slots=True)
-class IngestOptions:
+class IngestOptions(ReadOptions):
     """How the sources are to be read, and how a new stream is laid out."""
 
     time: str
@@ -24,19 +26,6 @@ class IngestOptions:
     """Derived attributes of a new stream, such as ``delta(speed)``, and summaries by key, such as
     ``by(speed)``."""
 
-    format: str | None = None
-    """``parquet``, ``csv`` or ``json``; by the files' endings if None."""
-
-    schema: str | None = None
-    """Columns of CSV or JSON as Spark DDL, such as ``ts TIMESTAMP_NTZ, x DOUBLE``; if None that
-    of the stream, or inferred for a new one."""
-
-    time_format: str | None = None
-    """Spark datetime pattern of times written as text; ISO 8601 if None."""
-
-    time_zone: str | None = None
-    """Zone in which times without an offset are local; they are stored as instants then."""
-
     master: str = "local[*]"
     """Spark master."""
 
@@ -47,7 +36,7 @@ class IngestOptions:
     """Most events per data file of a new stream."""
 
     split_bytes: int | None = None
-    """Bytes of a source that one task reads; by the sources' size if None."""
+    """Bytes of Parquet that one task reads; by the sources' size if None."""
 
     late: str = "merge"
     """What becomes of events older than the end of the stream: ``merge`` puts them where they
@@ -95,9 +84,11 @@ class IngestReport:
 
     fault: str | None = None
     """What failed once the events were in the stream; they are, and must not be ingested again."""
+    notes: tuple[str, ...] = ()
+    """What is to be known of how the files were read."""
 
     def __str__(self) -> str:
-        lines = [f"stream '{self.stream}': {self._added()}, version {self.version}"]
+        lines = [*self.notes, f"stream '{self.stream}': {self._added()}, version {self.version}"]
         lines.append(f"store: {self.store_path}")
         if self.n_skipped:
             files = "source" if self.n_skipped == 1 else "sources"
@@ -153,3 +144,11 @@ class FollowReport:
         if self.n_quarantined:
             lines.append(f"quarantined: {self.n_quarantined:,} rows, kept in table 'quarantine'")
         return "\n".join(lines)
+
+
+def cut_note(n_values: int) -> tuple[str, ...]:
+    """Return what is told where times were finer than a stream stores them."""
+    if not n_values:
+        return ()
+    values = "1 time was" if n_values == 1 else f"{n_values:,} times were"
+    return (f"{values} finer than a microsecond, and cut to it",)

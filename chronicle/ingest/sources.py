@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import glob
-import io
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from chronicle.delta_log import ForeignTable
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.columns import RESERVED_PREFIX
 from chronicle.ingest.folders import Folder, Since, files_of
-from chronicle.ingest.quotes import is_open_after
 from chronicle.partitions import infer_type, to_constant, values_in
 from chronicle.paths import local_path, url_scheme
 from chronicle.schema import normalise_schema
 from chronicle.source_memory import to_application_id
-
-_JSON_LINES_LOOKED_AT = 100
 
 
 class SourceFormat(Enum):
@@ -36,13 +27,14 @@ class SourceFormat(Enum):
     CSV = "csv"
     JSON = "json"
     ARROW = "arrow"
-    """Arrow IPC, which ``append`` reads and Spark does not."""
+    """Arrow IPC."""
 
 
 _ENDINGS = {
     ".parquet": SourceFormat.PARQUET,
     ".pq": SourceFormat.PARQUET,
     ".csv": SourceFormat.CSV,
+    ".tsv": SourceFormat.CSV,
     ".json": SourceFormat.JSON,
     ".jsonl": SourceFormat.JSON,
     ".ndjson": SourceFormat.JSON,
@@ -50,7 +42,7 @@ _ENDINGS = {
     ".feather": SourceFormat.ARROW,
     ".ipc": SourceFormat.ARROW,
 }
-_COMPRESSED = (".gz", ".bz2")
+_COMPRESSED = (".gz", ".bz2", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,7 @@ class SourceSet:
     """Those columns, typed."""
 
     schema: pa.Schema | None = None
-    """Of a Delta table, without ``partitions``; its files may lack columns. None for others."""
+    """Of a Delta table; its files may lack columns. None for others."""
 
     tables: Mapping[str, int] = field(default_factory=dict)
     """What stands for Delta tables in a commit, and the versions whose files these are."""
@@ -104,6 +96,15 @@ class SourceSet:
     def folder_columns(self) -> tuple[str, ...]:
         """Names and types of ``partitions``, for people."""
         return tuple(f"{one.name} {one.type}" for one in self.partitions)
+
+    def without_own(self, names: Collection[str]) -> SourceSet:
+        """Leave out columns that the files hold themselves: what stands in a file counts more."""
+        left = [one for one in self.partitions if one.name not in names]
+        return replace(self, partitions=pa.schema(left))
+
+    def schema_in_files(self, schema: pa.Schema) -> pa.Schema:
+        """Return the columns of a schema that stand in the files themselves."""
+        return pa.schema([one for one in schema if one.name not in self.partitions.names])
 
     def only(self, paths: Collection[Path]) -> SourceSet:
         """Return these of the files."""
@@ -147,8 +148,7 @@ def find_sources(
     sources
         Paths; those a shell would have expanded are expanded here too.
     format_name
-        ``parquet``, ``csv``, ``json`` (one object per line) or ``arrow``; by the files' endings
-        if None.
+        ``parquet``, ``csv``, ``json`` or ``arrow``; by the files' endings if None.
     since
         Tells up to which version a Delta table was taken; only what was added after it is found.
     base
@@ -165,11 +165,12 @@ def find_sources(
     wanted = None if format_name is None else _to_format(format_name)
     folders = [_expand(str(source), wanted, since) for source in sources]
     files = [path for folder in folders for path in folder.files]
-    seen: set[Path] = set()
+    seen: dict[Path, Path] = {}
     for path in files:
-        if path in seen:
-            raise SourceError(f"'{path}' is named twice; name each file once")
-        seen.add(path)
+        same = seen.setdefault(path.resolve(), path)
+        if same is not path:
+            also = "" if same == path else f" (as '{same}' too)"
+            raise SourceError(f"'{path}' is named twice{also}; name each file once")
     sizes = tuple(_check_file(path) for path in files)
     tables = [folder.table for folder in folders if folder.table is not None]
     format = wanted or (_common_format(files) if files else SourceFormat.PARQUET)  # noqa: A001
@@ -179,15 +180,13 @@ def find_sources(
         values |= {path: said for path, said in said_by.items() if said}
     if values:
         values = {path: values.get(path, {}) for path in files}
-    own = _own_columns(files[0], format) if values else ()
-    partitions = _partitions(folders, values, own)
     return SourceSet(
         format,
         tuple(files),
         sizes,
         values,
-        partitions,
-        _schema_in_files(tables, len(folders), partitions),
+        _partitions(folders, values),
+        _schema_in_files(tables, len(folders)),
         {table_id(table): table.version for table in tables},
         sum(folder.n_taken for folder in folders),
     )
@@ -195,12 +194,10 @@ def find_sources(
 
 def table_id(table: ForeignTable) -> str:
     """Return what stands for a Delta table in a commit that takes a version of it."""
-    return to_application_id(f"{table.path}#{table.id}")
+    return to_application_id(f"{Path(table.path).resolve()}#{table.id}")
 
 
-def _schema_in_files(
-    tables: Sequence[ForeignTable], n_folders: int, partitions: pa.Schema
-) -> pa.Schema | None:
+def _schema_in_files(tables: Sequence[ForeignTable], n_folders: int) -> pa.Schema | None:
     """Return the columns that the files of a table are to be read with."""
     if not tables:
         return None
@@ -209,38 +206,21 @@ def _schema_in_files(
             f"'{tables[0].path}' is a Delta table, and is taken alone; name other sources in a "
             "call of their own"
         )
-    schema = normalise_schema(tables[0].schema)
-    return pa.schema([one for one in schema if one.name not in partitions.names])
+    return normalise_schema(tables[0].schema)
 
 
 def _partitions(
-    folders: Sequence[Folder], values: Mapping[Path, Mapping[str, str | None]], own: Sequence[str]
+    folders: Sequence[Folder], values: Mapping[Path, Mapping[str, str | None]]
 ) -> pa.Schema:
-    """Return the columns that paths and tables tell of; what files hold themselves counts more."""
+    """Return the columns that paths and tables tell of."""
     stated = {name: kind for folder in folders for name, kind in folder.partitions.items()}
-    names = dict.fromkeys(name for said in values.values() for name in said if name not in own)
+    names = dict.fromkeys(name for said in values.values() for name in said)
     return pa.schema(
         [
             (name, stated.get(name) or infer_type(said.get(name) for said in values.values()))
             for name in names
         ]
     )
-
-
-def _own_columns(path: Path, format: SourceFormat) -> Sequence[str]:  # noqa: A002
-    """Return the names of the columns that a file holds itself."""
-    if format is SourceFormat.PARQUET:
-        return list(_parquet_schema(path).names)
-    if format is SourceFormat.CSV:
-        return _first_record(path)
-    if format is SourceFormat.ARROW:
-        return ()
-    for line in _read_text(path, lambda text: list(islice(text, _JSON_LINES_LOOKED_AT))):
-        with suppress(ValueError):
-            record = json.loads(line)
-            if isinstance(record, dict):
-                return list(record)
-    return ()
 
 
 def _to_format(name: str) -> SourceFormat:
@@ -307,8 +287,8 @@ def _neighbours(path: Path) -> list[str]:
 
 
 def tells_format(path: Path) -> bool:
-    """Return whether a file's ending names a format that Spark reads."""
-    return _format_of(path) not in (None, SourceFormat.ARROW)
+    """Return whether a file's ending names a format."""
+    return _format_of(path) is not None
 
 
 def _format_of(path: Path) -> SourceFormat | None:
@@ -362,186 +342,3 @@ def check_column_names(names: Sequence[str], *, time: str, where: str) -> None:
             f"no time column '{time}' in {where} (columns: {', '.join(names)})"
             f"{did_you_mean(time, names)}"
         )
-
-
-def inspect_parquet(files: Sequence[Path]) -> pa.Schema:
-    """Return the schema all footers agree on, normalised; reads footers only.
-
-    Raises
-    ------
-    SourceError
-        If a file is not Parquet or has another schema than the first.
-    SchemaError
-        If a column has a type that cannot be stored (nanoseconds, unsigned integers, …).
-    """
-    schemas = [_parquet_schema(path) for path in files]
-    for path, schema in zip(files[1:], schemas[1:], strict=True):
-        difference = _difference(schemas[0], schema)
-        if difference:
-            raise SourceError(
-                f"'{path}' has another schema than '{files[0]}': {difference}; "
-                "ingest files of one schema at a time"
-            )
-    return schemas[0]
-
-
-def _parquet_schema(path: Path) -> pa.Schema:
-    try:
-        with pq.ParquetFile(path) as file:
-            arrow, columns = file.schema_arrow, file.schema
-            physical = {
-                columns.column(i).path: columns.column(i).physical_type for i in range(len(columns))
-            }
-    except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(f"'{path}' is not a Parquet file ({error}); leave it out") from error
-    # Arrow calls INT96 nanoseconds; Spark and Impala write instants of microseconds in it.
-    fields = [
-        pa.field(field.name, pa.timestamp("us", "UTC"))
-        if physical.get(field.name) == "INT96"
-        else field
-        for field in arrow
-    ]
-    try:
-        return normalise_schema(pa.schema(fields))
-    except SchemaError as error:
-        raise SchemaError(f"'{path}': {error}") from error
-
-
-def needs_row_reader(files: Sequence[Path]) -> bool:
-    """Return whether a Parquet file has a column only Spark's reader of rows can decode.
-
-    Its reader of batches, the faster one, knows no ``BYTE_STREAM_SPLIT``.
-    """
-    return any(
-        "BYTE_STREAM_SPLIT" in footer.row_group(group).column(column).encodings
-        for footer in map(pq.read_metadata, files)
-        for group in range(footer.num_row_groups)
-        for column in range(footer.num_columns)
-    )
-
-
-def _difference(first: pa.Schema, other: pa.Schema) -> str:
-    """Return in words how ``other`` differs, an empty string if only in order."""
-    for column in first:
-        if column.name not in other.names:
-            return f"it lacks column '{column.name}'"
-        found = other.field(column.name).type
-        if found != column.type:
-            return f"column '{column.name}' is {found}, not {column.type}"
-    for name in other.names:
-        if name not in first.names:
-            return f"it has a column '{name}' more"
-    return ""
-
-
-def inspect_csv(files: Sequence[Path]) -> tuple[str, ...]:
-    """Return the header all files share.
-
-    Raises
-    ------
-    SourceError
-        If a file has no header line, one with a line break, or another header than the first.
-    """
-    headers = [_first_record(path) for path in files]
-    for path, header in zip(files[1:], headers[1:], strict=True):
-        if header != headers[0]:
-            raise SourceError(
-                f"'{path}' has the header {', '.join(header)}, and '{files[0]}' has "
-                f"{', '.join(headers[0])}; ingest files of one header at a time"
-            )
-    return headers[0]
-
-
-def check_header(header: Sequence[str], names: Sequence[str], *, where: Path, whose: str) -> None:
-    """Check that a header names just these columns, in any order.
-
-    Raises
-    ------
-    SchemaError
-        If not.
-    """
-    for name in header:
-        if name not in names:
-            raise SchemaError(
-                f"'{where}' has a column '{name}' that {whose} lacks"
-                f"{did_you_mean(name, names)}; make them agree"
-            )
-    for name in names:
-        if name not in header:
-            raise SchemaError(
-                f"'{where}' lacks column '{name}' that {whose} has"
-                f"{did_you_mean(name, header)}; add it to the file, empty where it has no value"
-            )
-
-
-def _first_record(path: Path) -> tuple[str, ...]:
-    lines = _read_text(path, lambda text: list(islice(text, 1)))
-    if lines and is_open_after(lines[0].rstrip("\r\n")):
-        raise SourceError(
-            f"the header of '{path}' opens a quote that its line does not close; "
-            "name the columns in one line"
-        )
-    header = next(csv.reader(lines), [])
-    if not header:
-        raise SourceError(f"'{path}' has no header line; add one that names the columns")
-    return tuple(header)
-
-
-def inspect_json(files: Sequence[Path], known: Sequence[str] | None) -> None:
-    """Check the first lines of every file: one object each, of no names but the known ones.
-
-    Parameters
-    ----------
-    files
-        JSON lines files.
-    known
-        Column names, None if they are not known yet.
-
-    Raises
-    ------
-    SourceError
-        If a file begins like a JSON array, or a record has a column that is not known.
-    """
-    for path in files:
-        lines = _read_text(path, lambda text: list(islice(text, _JSON_LINES_LOOKED_AT)))
-        first = next((line.strip() for line in lines if line.strip()), "")
-        if first.startswith("["):
-            raise SourceError(
-                f"'{path}' holds a JSON array; write one object per line (jq -c '.[]')"
-            )
-        if first == "{":
-            raise SourceError(
-                f"'{path}' spreads its records over lines; write one per line (jq -c .)"
-            )
-        for number, line in enumerate(lines, start=1):
-            unknown = _unknown_names(line, known)
-            if known is not None and unknown:
-                raise SourceError(
-                    f"line {number} of '{path}' has a column '{unknown[0]}' that the schema lacks"
-                    f"{did_you_mean(unknown[0], known)}; take it out, or add it to the schema "
-                    "(--schema, or 'chronicle add-column' where the stream exists)"
-                )
-
-
-def _unknown_names(line: str, known: Sequence[str] | None) -> list[str]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return []  # a record that does not parse goes to the quarantine when it is read
-    if known is None or not isinstance(record, dict):
-        return []
-    return [name for name in record if name not in known]
-
-
-def _read_text(path: Path, read: Callable[[io.TextIOWrapper], list[str]]) -> list[str]:
-    """Read the beginning of a text file, decompressed by its ending."""
-    try:
-        with (
-            pa.input_stream(path, compression="detect") as stream,
-            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
-        ):
-            return read(text)
-    except UnicodeDecodeError as error:
-        raise SourceError(f"'{path}' is not UTF-8 text ({error.reason}); convert it") from error
-    except (OSError, pa.ArrowInvalid) as error:
-        raise SourceError(f"'{path}' cannot be read: {error}") from error

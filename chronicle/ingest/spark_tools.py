@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chronicle.errors import SourceError
+from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.sources import SourceSet
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import DataFrame, Row
 
-CSV_OPTIONS = {"header": "true", "quote": '"', "escape": '"'}
-"""RFC 4180: a quote inside quotes is doubled."""
-
-
-def escaped(files: Sequence[Path]) -> list[str]:
-    """Return paths in which Spark finds no pattern."""
-    return [re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path)) for path in files]
-
-
-def quoted(name: str) -> Column:
-    """Return the column of exactly this name, whatever signs it has."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.col("`" + name.replace("`", "``") + "`")
+_STATED = re.compile(r"^chronicle\.errors\.(SchemaError|SourceError): (.*)$", re.MULTILINE)
+"""A fault of our own in what Spark says of one of its workers."""
 
 
 def first_line(error: BaseException) -> str:
@@ -70,8 +57,12 @@ def spark_faults(sources: SourceSet) -> Iterator[None]:
 
     try:
         yield
-    except PythonException:
-        raise
+    except PythonException as error:
+        stated = _STATED.search(str(error))
+        if stated is None:
+            raise
+        kind = SchemaError if stated[1] == "SchemaError" else SourceError
+        raise kind(stated[2]) from error
     except (PySparkException, Py4JJavaError) as error:
         # PySpark leaves some of the JVM's exceptions, such as those of a sort, as they are.
         reason = _root_cause(error) if isinstance(error, Py4JJavaError) else first_line(error)

@@ -14,21 +14,16 @@ from chronicle.ingest.columns import BLOCK_START, POSITION, TIME
 LATE_SHOWN_MAX = 3
 """Late events named in a message."""
 
-SURVEY_DDL = (
-    "position int, block_start bigint, n_usable bigint, n_bad bigint, first bigint, last bigint, "
-    "t_min bigint, t_max bigint, ordered boolean, n_late bigint, late array<bigint>"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What was seen in one split: a part of one file that one task reads from end to end."""
+    """What was seen in one piece of a file, which one task reads from end to end."""
 
     position: int
     """Of the file among the sources."""
 
     block_start: int
-    """Byte at which the split begins."""
+    """Row group at which it begins."""
 
     n_usable: int
     """Records with a time, and without a fault."""
@@ -65,9 +60,11 @@ class Survey:
     """Whether the usable records are in time order as they arrived."""
 
     n_late: int
+    n_cut: int = 0
+    """Times that are finer than a microsecond, and are cut to it."""
 
 
-def summarise_splits(splits: Iterable[Split]) -> Survey:
+def summarise_splits(splits: Iterable[Split], *, n_cut: int = 0) -> Survey:
     """Put what was seen of the splits together. Pure."""
     ranked = tuple(sorted(splits, key=lambda split: (split.position, split.block_start)))
     usable = [split for split in ranked if split.n_usable]
@@ -81,6 +78,7 @@ def summarise_splits(splits: Iterable[Split]) -> Survey:
         n_bad=sum(split.n_bad for split in ranked),
         in_order=in_order,
         n_late=sum(split.n_late for split in ranked),
+        n_cut=n_cut,
     )
 
 
@@ -121,8 +119,6 @@ def survey_batches(
     batches: Iterable[pa.RecordBatch], *, stream_end: int | None
 ) -> Iterator[pa.RecordBatch]:
     """Tally the records of one task by split; yields one row per split.
-
-    Knows no Spark; ``mapInArrow`` runs it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The two passes of an ingest over its sources as Spark jobs: survey, then write."""
+"""The passes of an ingest over its sources as Spark jobs: find out types, survey, write."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from chronicle.append import Late
 from chronicle.derived import DerivedWriter
 from chronicle.errors import ChronicleError
-from chronicle.ingest.direct import survey_split, write_split
+from chronicle.ingest.cells import Guess, from_plain, join_guesses
+from chronicle.ingest.frames import (
+    Reading,
+    guess_task,
+    plan_tasks,
+    read_task,
+    sorted_frame,
+    survey_task,
+)
 from chronicle.ingest.jobs import spark_runner
 from chronicle.ingest.late import LateRoute
 from chronicle.ingest.preparation import Job, to_units
-from chronicle.ingest.reader import Reading, survey_frame, write_frame
+from chronicle.ingest.read_plan import Inspected, ReadPlan, make_plan, text_plan
 from chronicle.ingest.spark_tools import collect_rows, spark_faults
-from chronicle.ingest.survey import SURVEY_DDL, Split, Survey, summarise_splits, survey_batches
+from chronicle.ingest.survey import Split, Survey, summarise_splits
 from chronicle.ingest.write import (
     RESULT_DDL,
     TaskOutputs,
@@ -30,26 +39,49 @@ from chronicle.ingest.write import (
     to_results,
     write_part,
 )
-from chronicle.jobs import Job as DirectJob
 from chronicle.quarantine import LATE_REASON
 from chronicle.time import time_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TASK_EVENTS_MIN = 1 << 16
 """A sort is spread over more tasks only where each has so many events."""
 
 
-def run_survey(job: Job, reading: Reading) -> Survey:
+def plan_reading(
+    job: Job, spark: SparkSession, found: Inspected, stream_schema: pa.Schema | None
+) -> Reading:
+    """Decide how the sources are read; reads them through only for types that nothing states.
+
+    Raises
+    ------
+    SourceError, SchemaError
+        See ``chronicle.ingest.read_plan``.
+    """
+    options = job.request.options
+    n_tasks = spark.sparkContext.defaultParallelism
+    if options.split_bytes is not None:
+        n_tasks = -(-found.sources.size_bytes // options.split_bytes)
+    tasks = plan_tasks(found.sources, n_tasks=n_tasks)
+
+    def guess() -> dict[str, Guess]:
+        work = partial(guess_task, plan=text_plan(found, options))
+        parts = [json.loads(text) for text in spark_runner(spark)(work, tasks)]
+        return join_guesses({name: from_plain(one) for name, one in part.items()} for part in parts)
+
+    plan = make_plan(found, options, time=options.time, stream_schema=stream_schema, guess=guess)
+    return Reading(plan, tasks)
+
+
+def run_survey(job: Job, spark: SparkSession, reading: Reading) -> Survey:
     """Look at the times of all records."""
-    if reading.direct is not None:
-        look_at = partial(
-            survey_split, schema=reading.schema, time=reading.time, stream_end=job.stream_end
-        )
-        found = [row for text in _run_direct(reading, look_at) for row in json.loads(text)]
-        return summarise_splits(Split(**{**row, "late": tuple(row["late"])}) for row in found)
-    look = partial(survey_batches, stream_end=job.stream_end)
-    with spark_faults(job.sources):
-        rows = collect_rows(survey_frame(reading).mapInArrow(look, SURVEY_DDL))
-    return summarise_splits(Split(**{**row.asDict(), "late": tuple(row["late"])}) for row in rows)
+    look = partial(survey_task, plan=reading.plan, stream_end=job.stream_end)
+    found = [json.loads(text) for text in spark_runner(spark)(look, reading.tasks)]
+    splits = (
+        Split(**{**row, "late": tuple(row["late"])}) for one in found for row in one["splits"]
+    )
+    return summarise_splits(splits, n_cut=sum(one["n_cut"] for one in found))
 
 
 def to_late_route(job: Job, schema: pa.Schema, folder: Path) -> LateRoute | None:
@@ -77,14 +109,12 @@ def to_late_route(job: Job, schema: pa.Schema, folder: Path) -> LateRoute | None
 def to_write_task(
     job: Job,
     survey: Survey,
-    reading: Reading,
     schema: pa.Schema,
     stream_dir: Path,
     writer: DerivedWriter | None,
     route: LateRoute | None,
 ) -> WriteTask:
     """Return what every task is told that writes."""
-    direct = survey.in_order and reading.split_per_task
     ranks = {(split.position, split.block_start): i for i, split in enumerate(survey.splits)}
     return WriteTask(
         stream_dir=stream_dir,
@@ -93,38 +123,37 @@ def to_write_task(
         generation=0 if job.stream is None else job.stream.next_generation(),
         batch_id=uuid.uuid4().hex,
         derived=writer,
-        format=reading.format,
-        record_columns=tuple(reading.schema.names),
         sources=tuple(str(path) for path in job.sources.files),
-        parts=ranks if direct else None,
+        parts=ranks if survey.in_order else None,
         late=route,
     )
 
 
-def run_write(job: Job, reading: Reading, survey: Survey, task: WriteTask) -> TaskOutputs:
-    """Write all records, sorted unless they come in order.
+def run_write(
+    job: Job, spark: SparkSession, reading: Reading, survey: Survey, task: WriteTask
+) -> TaskOutputs:
+    """Write all records, sorted unless they come in order: then no row crosses the JVM.
 
     Raises
     ------
     SourceError, SchemaError, StorageError
         If they cannot be read or written.
     """
-    if reading.direct is not None and task.parts is not None:
-        results = _run_direct(reading, partial(write_split, task=task))
+    if task.parts is not None:
+        work = partial(write_task, plan=reading.plan, task=task)
+        results = spark_runner(spark)(work, reading.tasks)
         return from_results(
             (row["kind"], row["value"]) for text in results for row in json.loads(text)
         )
-    n_partitions = None if task.parts is not None else _partitions(job, survey)
-    frame = write_frame(reading, task.schema.names, n_partitions=n_partitions)
+    frame = sorted_frame(spark, reading, n_partitions=_partitions(job, survey))
     with spark_faults(job.sources):
         rows = collect_rows(frame.mapInArrow(partial(_run_task, task=task), RESULT_DDL))
     return from_results((row["kind"], row["value"]) for row in rows)
 
 
-def _run_direct(reading: Reading, job: DirectJob) -> list[str]:
-    """Run a job for every split that workers read themselves."""
-    run = spark_runner(reading.frame.sparkSession)
-    return run(job, [split.to_json() for split in reading.direct or ()])
+def write_task(text: str, *, plan: ReadPlan, task: WriteTask) -> str:
+    """Write the events of a task's pieces (a ``chronicle.jobs.Job``); returns ``to_results``."""
+    return json.dumps(to_results(write_part(read_task(text, plan), task, part=0)).to_pylist())
 
 
 def _partitions(job: Job, survey: Survey) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +15,7 @@ from chronicle.derived import DerivedWriter
 from chronicle.errors import ChronicleError, SchemaError, StorageError
 from chronicle.ingest.columns import BLOCK_START, HELPERS, POSITION
 from chronicle.ingest.late import LateFile, LateRoute, LateWriter
-from chronicle.ingest.quarantine import (
-    csv_cells,
-    json_cells,
-    late_to_quarantine,
-    split_faults,
-    to_quarantine,
-)
-from chronicle.ingest.sources import SourceFormat
+from chronicle.ingest.quarantine import late_to_quarantine, split_faults, to_quarantine
 from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, QuarantineWriter
 from chronicle.settings import StreamSettings
 from chronicle.time import to_int64
@@ -42,16 +34,12 @@ class WriteTask:
     generation: int
     batch_id: str
     derived: DerivedWriter | None
-    format: SourceFormat
-    record_columns: tuple[str, ...]
-    """Names of the columns as they stand in a record of the sources."""
-
     sources: tuple[str, ...]
     """Names of the sources, by position."""
 
     parts: Mapping[tuple[int, int], int] | None
-    """Ordinal of each split by (position, block start), where a task reads one split; None where
-    the records were sorted, and the number of the task is its ordinal."""
+    """Ordinal of each piece by (position, block start), where the records come in order; None
+    where they were sorted, and the number of the task is its ordinal."""
 
     late: LateRoute | None = None
     """Where events older than the stream's end go; None where there are none."""
@@ -132,7 +120,6 @@ class _Sorter:
 
     def __init__(self, task: WriteTask, part: int) -> None:
         self._task = task
-        self._read_cells = _cell_reader(task)
         # A task may be run twice: a second attempt must not write over what the first has.
         self.quarantine = QuarantineWriter(
             task.stream_dir / QUARANTINE_TABLE,
@@ -146,9 +133,10 @@ class _Sorter:
         """Yield the events that are not late, with their own columns only."""
         task = self._task
         for batch in batches:
-            good, bad = split_faults(batch.rename_columns([*task.schema.names, *HELPERS]))
+            good, bad = split_faults(batch.rename_columns([*task.schema.names, *HELPERS.names]))
             if bad.num_rows:
-                self.quarantine.write(self._to_quarantine(bad))
+                rows = to_quarantine(bad, batch_id=task.batch_id, sources=task.sources)
+                self.quarantine.write(rows)
             if self._late is not None:
                 good = self._without_late(good)
             if good.num_rows:
@@ -187,26 +175,6 @@ class _Sorter:
         if n_late > n_old:
             self._late.write(good.slice(n_old, n_late - n_old).select(task.schema.names))
         return good.slice(max(n_old, n_late))
-
-    def _to_quarantine(self, bad: pa.RecordBatch) -> pa.Table:
-        task = self._task
-        return to_quarantine(
-            bad,
-            batch_id=task.batch_id,
-            time=task.settings.time,
-            columns=task.schema.names,
-            sources=task.sources,
-            read_cells=self._read_cells,
-        )
-
-
-def _cell_reader(task: WriteTask) -> Callable[[str], dict[str, Any] | None] | None:
-    return {
-        SourceFormat.CSV: csv_cells(task.record_columns),
-        SourceFormat.JSON: json_cells,
-        SourceFormat.PARQUET: None,
-        SourceFormat.ARROW: None,
-    }[task.format]
 
 
 def to_results(output: TaskOutput) -> pa.RecordBatch:

@@ -40,7 +40,7 @@ def stats(
 
     Example: chronicle stats crimes --store data --from 2011-01-01 --attribute lat --histogram
     """
-    from chronicle.local.text_times import to_internal_time
+    from chronicle.iso_times import to_internal_time
     from chronicle.stats import histogram as spread
     from chronicle.stats import numeric_columns, range_stats
     from chronicle.time import show_time

@@ -11,12 +11,24 @@ import typer
 
 from replay.console.options import (
     AgainOption,
+    ColumnsOption,
+    DecimalCommaOption,
+    DelimiterOption,
     DeriveOption,
+    EncodingOption,
+    FlattenOption,
+    FormatOption,
     LateOption,
+    NullOption,
+    QuoteOption,
+    SchemaOption,
     StoreOption,
+    TimeFormatOption,
+    TimeUnitOption,
     ZoneOption,
     lateness,
     names,
+    sign,
 )
 from replay.console.show import say, warn
 from replay.console.startup import keep_heavy_libraries_out
@@ -35,15 +47,17 @@ def ingest(
         str | None, typer.Option("--key", help="Column that tells the stream's objects apart.")
     ] = None,
     derive: DeriveOption = None,
-    source_format: Annotated[
-        str | None, typer.Option("--format", help="parquet, csv or json; else by file ending.")
-    ] = None,
-    schema: Annotated[
-        str | None, typer.Option("--schema", help="Columns of CSV or JSON, as 'a INT, b STRING'.")
-    ] = None,
-    time_format: Annotated[
-        str | None, typer.Option("--time-format", help="Spark pattern of a time given as text.")
-    ] = None,
+    source_format: FormatOption = None,
+    delimiter: DelimiterOption = None,
+    quote: QuoteOption = None,
+    encoding: EncodingOption = None,
+    decimal_comma: DecimalCommaOption = False,
+    null: NullOption = None,
+    columns: ColumnsOption = None,
+    schema: SchemaOption = None,
+    flatten: FlattenOption = False,
+    time_format: TimeFormatOption = None,
+    time_unit: TimeUnitOption = None,
     time_zone: ZoneOption = None,
     late: LateOption = "merge",
     again: AgainOption = False,
@@ -82,8 +96,16 @@ def ingest(
         key=key,
         derive=names(derive),
         format=source_format,
+        delimiter=sign(delimiter),
+        quote=quote,
+        encoding=encoding,
+        decimal_comma=decimal_comma,
+        null=tuple(null or ()),
+        columns=names(columns),
         schema=schema,
+        flatten=flatten,
         time_format=time_format,
+        time_unit=time_unit,
         time_zone=time_zone,
         master=master,
         late=late,
@@ -133,10 +155,17 @@ def append(
         str | None, typer.Option("--key", help="Column that tells a new stream's objects apart.")
     ] = None,
     derive: DeriveOption = None,
-    source_format: Annotated[
-        str | None,
-        typer.Option("--format", help="parquet, csv, json or arrow; else by file ending."),
-    ] = None,
+    source_format: FormatOption = None,
+    delimiter: DelimiterOption = None,
+    quote: QuoteOption = None,
+    encoding: EncodingOption = None,
+    decimal_comma: DecimalCommaOption = False,
+    null: NullOption = None,
+    columns: ColumnsOption = None,
+    schema: SchemaOption = None,
+    flatten: FlattenOption = False,
+    time_format: TimeFormatOption = None,
+    time_unit: TimeUnitOption = None,
     time_zone: ZoneOption = None,
     late: LateOption = "merge",
     again: AgainOption = False,
@@ -146,7 +175,7 @@ def append(
     Example: chronicle append today.csv --store data --stream crimes
     """
     keep_heavy_libraries_out()
-    from chronicle.local.append_files import AppendOptions, append_files
+    from chronicle.ingest.local import AppendOptions, append_files
     from chronicle.new_store import open_or_create
     from indexing.lifecycle import create_index
     from indexing.stream_writer import writer_for
@@ -158,6 +187,16 @@ def append(
         derive=names(derive),
         late=late,
         format=source_format,
+        delimiter=sign(delimiter),
+        quote=quote,
+        encoding=encoding,
+        decimal_comma=decimal_comma,
+        null=tuple(null or ()),
+        columns=names(columns),
+        schema=schema,
+        flatten=flatten,
+        time_format=time_format,
+        time_unit=time_unit,
         time_zone=time_zone,
         again=again,
     )

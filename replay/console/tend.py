@@ -164,8 +164,8 @@ def delete(
 
     Example: chronicle delete crimes --store data --from 2011-01-01 --to 2011-02-01T12:00
     """
+    from chronicle.iso_times import to_internal_time
     from chronicle.lifecycle import delete_range, plan_deletion
-    from chronicle.local.text_times import to_internal_time
     from indexing.stream_writer import writer_for
 
     if start is None and stop is None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from chronicle import Store
-from chronicle.local.text_times import to_internal_time
+from chronicle.iso_times import to_internal_time
 from chronicle.time import TimeType
 from replay.errors import NotSupportedError, PlanError
 

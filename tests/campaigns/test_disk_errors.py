@@ -19,7 +19,7 @@ from chronicle.append import append
 from chronicle.check import check_store
 from chronicle.errors import ChronicleError, CorruptBlockError
 from chronicle.finding import Severity
-from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.repair import repair_store
 from indexing import clear_caches
 from indexing.check import check_runs

@@ -66,9 +66,11 @@ def test_options_of_following_that_cannot_apply_are_wrong_usage(
     assert command("ingest", *given, "--stream", "s", "--time", "t").code == 2
 
 
-def test_arrow_file_is_sent_to_append(command: Commands, tmp_path: Path) -> None:
+def test_what_is_no_arrow_file_is_refused_before_spark_starts(
+    command: Commands, tmp_path: Path
+) -> None:
     path = tmp_path / "a.arrow"
     path.write_bytes(b"ARROW1")
     done = command("ingest", path, "--stream", "s", "--time", "t")
     assert done.code == 1
-    assert "chronicle append" in done.err
+    assert "no Arrow file" in done.err

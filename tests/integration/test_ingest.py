@@ -12,11 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from chronicle.ingest import IngestOptions
-from chronicle.ingest.column_choice import inspect_sources
-from chronicle.ingest.columns import BLOCK_START, POSITION, ROW_ID
 from chronicle.ingest.pipeline import ingest
-from chronicle.ingest.reader import read_sources, survey_frame, write_frame
-from chronicle.ingest.sources import find_sources
 from chronicle.store import Store, create_store
 from tests.ingest_files import TIES, Row, options, read_rows, write_rows
 
@@ -55,20 +51,6 @@ def ties_options(ending: str) -> IngestOptions:
 
 
 @pytest.mark.parametrize("ending", FORMATS)
-def test_arrival_key_ascends_through_files_and_splits(
-    tmp_path: Path, spark: Any, ending: str
-) -> None:
-    paths, rows = tied_files(tmp_path, ending, ordered=False)
-    chosen = ties_options(ending)
-    found = inspect_sources(find_sources(paths, format_name=None), chosen)
-    frame = read_sources(spark.newSession(), found, chosen, stream_schema=None).frame
-    key = [POSITION, BLOCK_START, ROW_ID]
-    got = sorted(tuple(row) for row in frame.select(*key, "n").collect())
-    assert [n for *_, n in got] == [row["n"] for row in rows]
-    assert len({(position, start) for position, start, *_ in got}) >= 2 * len(paths)
-
-
-@pytest.mark.parametrize("ending", FORMATS)
 def test_ties_keep_arrival_order(tmp_path: Path, store: Store, ending: str) -> None:
     paths, rows = tied_files(tmp_path, ending, ordered=False)
     report = ingest(store, "s", paths, ties_options(ending))
@@ -84,34 +66,15 @@ def test_input_in_order_is_not_sorted(tmp_path: Path, store: Store, ending: str)
     assert read_rows(store) == rows
 
 
-def test_direct_and_sorted_route_give_the_same_stream(
-    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ending", FORMATS)
+def test_files_that_share_tasks_give_the_same_stream(
+    tmp_path: Path, store: Store, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths, _ = tied_files(tmp_path, "parquet", ordered=True)
-    direct = ingest(store, "direct", paths, ties_options("parquet"))
-    monkeypatch.setattr("chronicle.ingest.reader.SPLITS_ALONE_MAX", 1)
-    ingest(store, "sorted", paths, ties_options("parquet"))
-    assert direct.in_order
-    assert read_rows(store, "direct") == read_rows(store, "sorted")
-
-
-def test_plan_of_ordered_input_has_no_shuffle(tmp_path: Path, spark: Any) -> None:
-    path = write_rows(tmp_path / "a.parquet", [{"t": 1, "n": 1, "pad": ""}], TIES)
-    found = inspect_sources(find_sources([path], format_name=None), options())
-    reading = read_sources(spark.newSession(), found, options(), stream_schema=None)
-    plans = [
-        write_frame(reading, ["t"], n_partitions=n)._jdf.queryExecution().executedPlan().toString()
-        for n in (None, 2)
-    ]
-    assert ["Exchange" in plan for plan in plans] == [False, True]
-
-
-def test_survey_of_parquet_reads_the_time_alone(tmp_path: Path, spark: Any) -> None:
-    path = write_rows(tmp_path / "a.parquet", [{"t": 1, "n": 1, "pad": ""}], TIES)
-    found = inspect_sources(find_sources([path], format_name=None), options())
-    reading = read_sources(spark.newSession(), found, options(), stream_schema=None)
-    plan = survey_frame(reading)._jdf.queryExecution().executedPlan().toString()
-    assert "ReadSchema: struct<t:bigint>" in plan
+    paths, rows = tied_files(tmp_path, ending, ordered=False)
+    monkeypatch.setattr("chronicle.ingest.frames.FILES_ALONE_MAX", 1)
+    monkeypatch.setattr("chronicle.ingest.frames.TASK_BYTES_MIN", paths[0].stat().st_size * 2)
+    ingest(store, "s", paths, ties_options(ending))
+    assert read_rows(store) == sorted(rows, key=lambda row: row["t"])
 
 
 def test_second_ingest_appends(tmp_path: Path, store: Store) -> None:

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from chronicle.errors import SourceError
 from chronicle.ingest import IngestReport, follow, ingest
-from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.store import Store, create_store
 from tests.ingest_files import TIES, options, read_rows, write_rows
 

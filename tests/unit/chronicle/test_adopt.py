@@ -33,7 +33,7 @@ from chronicle.errors import (
     StorageError,
 )
 from chronicle.ingest import IngestOptions, ingest
-from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.ingest.local import AppendOptions, append_files
 from indexing.check import check_runs
 from indexing.lifecycle import compact_index, create_index, drop_index
 from indexing.stream_writer import writer_for

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import chronicle.put_back
 from chronicle import SourceError, StorageError, StreamSettings, create_store, open_store
-from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.put_back import put_back
 from chronicle.quarantine_rows import (
     REASON,

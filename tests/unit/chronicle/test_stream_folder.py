@@ -15,8 +15,8 @@ from chronicle.derived import DERIVED_SCHEMA
 from chronicle.errors import StorageError
 from chronicle.finding import faults_of
 from chronicle.ingest import IngestOptions, ingest
+from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.lineage import Lineage
-from chronicle.local.append_files import AppendOptions, append_files
 from chronicle.materialise import materialise
 from chronicle.repair import repair_store
 from chronicle.store import open_store

@@ -13,8 +13,8 @@ from chronicle.append import append
 from chronicle.check import check_store, check_stream
 from chronicle.errors import StorageError, StreamExistsError
 from chronicle.finding import Finding, Severity
+from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.lifecycle import drop_if_empty, drop_stream
-from chronicle.local.append_files import AppendOptions, append_files
 from chronicle.repair import repair_stream
 from indexing.check import check_runs
 from indexing.lifecycle import create_index

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 import replay
 from chronicle import Store, create_store
 from chronicle.errors import SchemaError, SourceError
-from chronicle.local.append_files import AppendFilesReport, AppendOptions, append_files
+from chronicle.ingest.local import AppendFilesReport, AppendOptions, append_files
 
 
 @pytest.fixture

@@ -10,17 +10,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from chronicle.errors import SchemaError, SourceError
-from chronicle.ingest.column_choice import inspect_sources
-from chronicle.ingest.report import IngestOptions
-from chronicle.ingest.sources import (
-    SourceFormat,
-    check_column_names,
-    find_sources,
-    inspect_csv,
-    inspect_json,
-    inspect_parquet,
-    needs_row_reader,
-)
+from chronicle.ingest.csv_records import Dialect, read_header
+from chronicle.ingest.read_options import ReadOptions
+from chronicle.ingest.read_plan import Inspected, inspect_sources
+from chronicle.ingest.sources import SourceFormat, check_column_names, find_sources
+from chronicle.ingest.typed_files import inspect_typed
+
+
+def inspect(
+    *paths: Path, time: str = "t", stream: pa.Schema | None = None, **given: object
+) -> Inspected:
+    found = find_sources(paths, format_name=None)
+    return inspect_sources(found, ReadOptions(**given), time=time, stream_schema=stream)  # type: ignore[arg-type]
+
+
+def inspect_parquet(paths: list[Path]) -> pa.Schema:
+    return inspect_typed(find_sources(paths, format_name=None))
 
 
 def touch(path: Path, text: str = "t,x\n1,2\n") -> Path:
@@ -87,26 +92,36 @@ def test_compressed_text_is_looked_into(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b'"t","a ""b"""\n1,2\n'))
     assert find_sources([path], format_name=None).format is SourceFormat.CSV
-    assert inspect_csv([path]) == ("t", 'a "b"')
+    assert read_header(path, Dialect(",", '"')) == ("t", 'a "b"')
 
 
-def test_csv_files_share_one_header(tmp_path: Path) -> None:
+def test_csv_files_share_the_names_of_one_header(tmp_path: Path) -> None:
     first, other = touch(tmp_path / "a.csv"), touch(tmp_path / "b.csv", "x,t\n1,2\n")
-    with pytest.raises(SourceError, match=r"b.csv' has the header x, t, and .*a.csv' has t, x"):
-        inspect_csv([first, other])
+    assert inspect(first, other).columns == ("t", "x")
+    third = touch(tmp_path / "c.csv", "y,t\n1,2\n")
+    with pytest.raises(SourceError, match=r"c.csv' has the header y, t, and .*a.csv' has t, x"):
+        inspect(first, third)
 
 
-def test_json_array_and_spread_records_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="JSON array"):
-        inspect_json([touch(tmp_path / "a.json", '[{"t": 1}]')], None)
+def test_one_file_by_several_spellings_is_named_twice(tmp_path: Path) -> None:
+    path = touch(tmp_path / "a.csv")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "link.csv").symlink_to(path)
+    for other in (tmp_path / "b" / ".." / "a.csv", tmp_path / "link.csv"):
+        with pytest.raises(SourceError, match="named twice"):
+            find_sources([path, other], format_name=None)
+
+
+def test_json_spread_over_lines_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="one per line"):
-        inspect_json([touch(tmp_path / "b.json", '{\n  "t": 1\n}\n')], None)
+        inspect(touch(tmp_path / "b.json", '{\n  "t": 1\n}\n'))
 
 
-def test_json_column_the_schema_lacks_is_named(tmp_path: Path) -> None:
+def test_json_column_the_stream_lacks_is_named(tmp_path: Path) -> None:
     path = touch(tmp_path / "a.json", '{"t": 1}\n{"t": 2, "prise": 3}\n')
+    stream = pa.schema([("t", pa.int64()), ("price", pa.int64())])
     with pytest.raises(SourceError, match=r"line 2 .*'prise'.*did you mean 'price'"):
-        inspect_json([path], ["t", "price"])
+        inspect(path, stream=stream)
 
 
 def write(path: Path, **columns: pa.Array) -> Path:
@@ -142,7 +157,6 @@ def test_parquet_file_of_another_schema_is_named(
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (pa.array([1], pa.timestamp("ns")), r"cast it to timestamp\[us\] first"),
         (pa.array([1], pa.uint32()), "cast it to int64 first"),
         (pa.array([[1]]), "flatten it"),
     ],
@@ -168,9 +182,8 @@ def test_what_is_not_parquet_says_so(tmp_path: Path) -> None:
 
 
 def test_schema_for_parquet_is_refused(tmp_path: Path) -> None:
-    found = find_sources([write(tmp_path / "a.parquet", t=pa.array([1]))], format_name=None)
     with pytest.raises(SourceError, match="state their own schema"):
-        inspect_sources(found, IngestOptions(time="t", schema="t BIGINT"))
+        inspect(write(tmp_path / "a.parquet", t=pa.array([1])), schema="t BIGINT")
 
 
 @pytest.mark.parametrize(
@@ -185,13 +198,3 @@ def test_schema_for_parquet_is_refused(tmp_path: Path) -> None:
 def test_column_names_are_checked(given: list[str], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         check_column_names(given, time="t", where="'a.csv'")
-
-
-def test_files_of_split_bytes_are_found_among_others(tmp_path: Path) -> None:
-    table = pa.table({"t": [1, 2], "x": pa.array([0.5, 1.5], pa.float32())})
-    pq.write_table(table, tmp_path / "plain.parquet")
-    pq.write_table(
-        table, tmp_path / "split.parquet", use_dictionary=False, use_byte_stream_split=["x"]
-    )
-    assert not needs_row_reader([tmp_path / "plain.parquet"])
-    assert needs_row_reader([tmp_path / "plain.parquet", tmp_path / "split.parquet"])

@@ -1,22 +1,35 @@
-"""Append files to a stream without Spark; what it has taken before is not taken again."""
+"""Append files to a stream in this process; what it has taken before is not taken again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import pyarrow as pa
 
 from chronicle.append import AppendReport, Late, append
 from chronicle.delta_log import ForeignTable
 from chronicle.derived import DerivedWriter
 from chronicle.derived_attributes import canonical_names
 from chronicle.errors import SchemaError, SourceError, StorageError
-from chronicle.ingest.sources import SourceSet, table_id
+from chronicle.ingest.cells import Guess, join_guesses
+from chronicle.ingest.columns import REASON
+from chronicle.ingest.folders import Since
+from chronicle.ingest.quarantine import to_quarantine
+from chronicle.ingest.read_files import Cut, Piece, guess_columns, read_piece
+from chronicle.ingest.read_options import ReadOptions
+from chronicle.ingest.read_plan import Inspected, ReadPlan, inspect_sources, make_plan, text_plan
+from chronicle.ingest.report import cut_note
+from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, table_id
+from chronicle.ingest.typed_files import rows_of_groups
 from chronicle.lifecycle import drop_if_empty
-from chronicle.local.reader import STDIN, LocalEvents, find_files, read_files
+from chronicle.quarantine import QUARANTINE_SCHEMA
 from chronicle.settings import StreamSettings
 from chronicle.source_memory import (
     Source,
@@ -29,9 +42,15 @@ from chronicle.source_memory import (
 from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name
 
+BYTES_MAX = 1 << 30
+"""Events are held in memory whole; beyond this, ingest on Spark is the way."""
+
+STDIN = "-"
+"""Stands for what comes in by standard input."""
+
 
 @dataclass(frozen=True, slots=True)
-class AppendOptions:
+class AppendOptions(ReadOptions):
     """How files are to be read, and what becomes of late events."""
 
     time: str | None = None
@@ -44,12 +63,6 @@ class AppendOptions:
     """Column that tells the objects of a new stream apart."""
 
     late: Late | str = Late.MERGE
-    format: str | None = None
-    """``parquet``, ``csv``, ``json`` or ``arrow``; by the files' endings if None."""
-
-    time_zone: str | None = None
-    """Zone in which times without an offset are local."""
-
     again: bool = False
     """Whether to take files that were taken before."""
 
@@ -68,9 +81,11 @@ class AppendFilesReport:
 
     folder_columns: tuple[str, ...] = ()
     """Names and types of columns whose values are those in names of folders."""
+    notes: tuple[str, ...] = ()
+    """What is to be known of how the files were read."""
 
     def __str__(self) -> str:
-        lines = []
+        lines = list(self.notes)
         if self.appended is not None:
             lines += [f"stream '{self.stream}': {self.appended}"]
             lines += [f"column from names of folders: {column}" for column in self.folder_columns]
@@ -136,20 +151,20 @@ def append_files(
     n_skipped = len(skipped) + (0 if found is None else found.n_taken)
     if found is not None and not new:
         return AppendFilesReport(stream_name, store.path, n_skipped, None)
-    found = None if found is None else found.only({Path(source.path) for source in new})
-    columns = () if found is None else found.folder_columns
+    found = None if found is None else found.only({Path(source.spelled) for source in new})
     tables = {} if found is None else found.tables
     read = read_files(
         paths if found is None else found,
+        options,
         time=time,
         schema=None if stream is None else stream.schema,
-        format_name=options.format,
-        time_zone=options.time_zone,
         stdin=stdin,
     )
     if stream is not None:
         report = _append(stream, read, new, tables, options, derived=derived)
-        return AppendFilesReport(stream_name, store.path, n_skipped, report, columns)
+        return AppendFilesReport(
+            stream_name, store.path, n_skipped, report, read.folder_columns, read.notes
+        )
     settings = StreamSettings(time=time, key=options.key, derived=derived_names)
     stream = store.create_stream(stream_name, read.events.schema, settings)
     try:
@@ -160,7 +175,9 @@ def append_files(
         with suppress(StorageError):  # it is gone, or another process has one of this name
             drop_if_empty(store, stream)
         raise
-    return AppendFilesReport(stream_name, store.path, n_skipped, report, columns)
+    return AppendFilesReport(
+        stream_name, store.path, n_skipped, report, read.folder_columns, read.notes
+    )
 
 
 def _find(paths: Sequence[str | Path], stream: Stream | None, options: AppendOptions) -> SourceSet:
@@ -225,7 +242,7 @@ def _derived_names(
 
 def _append(
     stream: Stream,
-    read: LocalEvents,
+    read: FileEvents,
     sources: Sequence[Source],
     tables: Mapping[str, int],
     options: AppendOptions,
@@ -254,3 +271,153 @@ def _append(
         put_aside=read.put_aside if read.put_aside.num_rows else None,
         guard=guard,
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# From files to events.
+
+
+@dataclass(frozen=True, slots=True)
+class FileEvents:
+    """What files hold."""
+
+    events: pa.Table
+    """Of the stream's schema, in order of arrival."""
+
+    put_aside: pa.Table
+    """Rows of the quarantine table, their batch not named yet: records that are no events."""
+
+    notes: tuple[str, ...]
+    """What is to be known of how they were read."""
+
+    folder_columns: tuple[str, ...] = ()
+    """Names and types of columns whose values are those in names of folders."""
+
+
+def find_files(
+    sources: Sequence[str | Path], *, format_name: str | None, since: Since = lambda _: None
+) -> SourceSet:
+    """Find files that can be read into memory, see ``find_sources``.
+
+    Raises
+    ------
+    SourceError
+        If one cannot be taken, or they are too large.
+    """
+    found = find_sources(sources, format_name=format_name, since=since)
+    if found.size_bytes > BYTES_MAX:
+        raise SourceError(
+            f"the files hold {found.size_bytes / 1e9:.1f} GB, and an append takes at most "
+            f"{BYTES_MAX / 1e9:.1f} GB; take them in with 'chronicle ingest'"
+        )
+    return found
+
+
+def read_files(
+    sources: Sequence[str | Path] | SourceSet,
+    options: ReadOptions,
+    *,
+    time: str,
+    schema: pa.Schema | None,
+    stdin: BinaryIO | None = None,
+) -> FileEvents:
+    """Read files of events into memory.
+
+    A record with a cell that does not parse or without a time is no event, and is put aside with
+    the reason.
+
+    Parameters
+    ----------
+    sources
+        Files, patterns or folders in the order of arrival, or only ``"-"`` for ``stdin``; or what
+        was found of them.
+    options
+        How to read them.
+    time
+        Name of the time column.
+    schema
+        Of the stream the events are for; None to take that of the files.
+    stdin
+        What ``"-"`` stands for.
+
+    Raises
+    ------
+    SourceError
+        If a source is missing, empty, too large, not in the format, or holds no event.
+    SchemaError
+        If columns are missing, cannot be stored, or are not those of the stream.
+    """
+    given: Sequence[str | Path] = sources.files if isinstance(sources, SourceSet) else sources
+    with _spooled(given, options.format, stdin) as paths:
+        if isinstance(sources, SourceSet):
+            files = sources
+        else:
+            files = find_files(paths, format_name=options.format)
+        named = tuple("standard input" if STDIN in given else str(f) for f in files.files)
+        found = inspect_sources(files, options, time=time, stream_schema=schema, names=named)
+        plan = make_plan(
+            found, options, time=time, stream_schema=schema, guess=lambda: _guess(found, options)
+        )
+        events, put_aside, cut = _read(files, plan)
+    if events.num_rows == 0:
+        raise nothing_usable(named, time, put_aside.num_rows)
+    notes = (*plan.notes, *cut_note(cut.n_values))
+    return FileEvents(events, put_aside, notes, found.sources.folder_columns)
+
+
+def nothing_usable(names: Sequence[str], time: str, n_bad: int) -> SourceError:
+    """Return the refusal of files that hold no event."""
+    where = f"'{names[0]}'" + (" …" if len(names) > 1 else "")
+    if n_bad == 0:
+        return SourceError(f"{where} holds no event; nothing was appended, name another file")
+    return SourceError(
+        f"none of the {n_bad:,} records in {where} has a usable time in column '{time}' and cells "
+        "that parse; nothing was appended, check --time, --time-format and the columns' types"
+    )
+
+
+def _guess(found: Inspected, options: ReadOptions) -> dict[str, Guess]:
+    plan = text_plan(found, options)
+    return join_guesses(
+        guess_columns(path, position, plan) for position, path in enumerate(found.sources.files)
+    )
+
+
+def _read(files: SourceSet, plan: ReadPlan) -> tuple[pa.Table, pa.Table, Cut]:
+    cut = Cut()
+    events: list[pa.RecordBatch] = []
+    aside = [QUARANTINE_SCHEMA.empty_table()]
+    for position, path in enumerate(files.files):
+        stop = len(rows_of_groups(path)) if files.format is SourceFormat.PARQUET else 0
+        for batch in read_piece(Piece(position, str(path), 0, stop), plan, cut=cut):
+            if batch.column(REASON).null_count == batch.num_rows:
+                events.append(batch.select(plan.schema.names))
+            else:
+                aside.append(to_quarantine(batch, batch_id="", sources=plan.names))
+    return pa.Table.from_batches(events, plan.schema), pa.concat_tables(aside), cut
+
+
+@contextmanager
+def _spooled(
+    sources: Sequence[str | Path], format_name: str | None, stdin: BinaryIO | None
+) -> Iterator[Sequence[str | Path]]:
+    """Lend paths to read from; standard input is written to a file of its own first."""
+    if STDIN not in sources:
+        yield sources
+        return
+    if len(sources) > 1 or stdin is None:
+        raise SourceError("'-' is standard input, and cannot be taken with files; name it alone")
+    if format_name is None:
+        raise SourceError(
+            "standard input has no ending that tells its format; "
+            "give --format parquet, csv, json or arrow"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "standard-input"
+        with path.open("wb") as file:
+            shutil.copyfileobj(stdin, file)
+        try:
+            yield [path]
+        except (SchemaError, SourceError) as error:
+            # Nobody knows the file by its path, which is gone by then.
+            raise type(error)(str(error).replace(f"'{path}'", "standard input")) from error

@@ -8,8 +8,8 @@ import pytest
 
 from chronicle import create_store
 from chronicle.errors import SourceError
-from chronicle.local import append_files as subject
-from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.ingest import local as subject
+from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.source_memory import Source
 from chronicle.store import Store, Stream
 from tests.ingest_files import read_rows

@@ -1,0 +1,104 @@
+"""Text appended to a new stream: CSV with and without quotes, and JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import random
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from benchmarks.harness import Timing, fail, print_comparison, write_results
+
+NAMES = ("Anna", "Bob, jr", 'O"Neil', "Zoë", "plain")
+SEED = 1
+
+CHILD = """
+import json, sys, time
+from pathlib import Path
+from chronicle import create_store
+try:
+    from chronicle.ingest.local import AppendOptions, append_files
+except ImportError:  # before version 0.3
+    from chronicle.ingest.local import AppendOptions, append_files
+source, store = sys.argv[1:]
+made = create_store(Path(store))
+wall, cpu = time.perf_counter(), time.process_time()
+append_files(made, "s", [source], AppendOptions(time="ts"))
+took = [time.perf_counter() - wall, time.process_time() - cpu]
+print(json.dumps([*took, made.stream("s").snapshot().n_events]))
+"""
+
+
+def write_files(folder: Path, n_events: int) -> dict[str, Path]:
+    """Write the same events in every format; names with commas and quotes only where they may."""
+    generator = random.Random(SEED)
+    paths = {name: folder / name for name in ("quoted.csv", "plain.csv", "lines.jsonl")}
+    files = {name: path.open("w", encoding="utf-8", newline="") for name, path in paths.items()}
+    quoted = csv.writer(files["quoted.csv"], quoting=csv.QUOTE_ALL, lineterminator="\n")
+    plain = csv.writer(files["plain.csv"], lineterminator="\n")
+    columns = ("ts", "id", "speed", "name", "alt", "ok")
+    quoted.writerow(columns)
+    plain.writerow(columns)
+    begin = datetime(2024, 1, 1)  # noqa: DTZ001 -- local times
+    for n in range(n_events):
+        time = str(begin + timedelta(seconds=n))
+        speed, alt = round(100 * generator.random(), 3), generator.randrange(40_000)
+        name, ok = generator.choice(NAMES), generator.choice(("true", "false"))
+        quoted.writerow((time, n, speed, name, alt, ok))
+        plain.writerow((time, n, speed, "Anna", alt, ok))
+        row = (time, n, speed, name, alt, ok == "true")
+        files["lines.jsonl"].write(json.dumps(dict(zip(columns, row, strict=True))) + "\n")
+    for file in files.values():
+        file.close()
+    return paths
+
+
+def append_once(tree: Path, source: Path, n_events: int) -> tuple[float, float]:
+    """Append a file in a process of its own that imports ``tree``; return wall and CPU seconds."""
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", CHILD, str(source), str(Path(folder) / "store")]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tree)
+    wall, cpu, found = json.loads(done.stdout)
+    if found != n_events:
+        fail(f"{source.name} became {found:,} events, not {n_events:,}")
+    return wall, cpu
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.text_append", description=__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--before", type=Path, help="another checkout to compare with")
+    options = parser.parse_args(arguments)
+    trees = {"now": Path.cwd()} | ({"before": options.before} if options.before else {})
+    results: dict[str, dict[str, float]] = {}
+    with TemporaryDirectory() as folder:
+        for name, path in write_files(Path(folder), options.events).items():
+            rounds: dict[str, list[tuple[float, float]]] = {tree: [] for tree in trees}
+            for _ in range(options.rounds):
+                for tree, where in trees.items():
+                    rounds[tree].append(append_once(where, path, options.events))
+            timings = [
+                Timing(f"{tree}, processor", tuple(cpu for _, cpu in found), "", ())
+                for tree, found in rounds.items()
+            ]
+            print_comparison(
+                f"{name}: {options.events:,} events", timings, baseline=timings[-1].name
+            )
+            cpu_s = {tree: median(cpu for _, cpu in found) for tree, found in rounds.items()}
+            wall_s = {tree: median(wall for wall, _ in found) for tree, found in rounds.items()}
+            results[name] = {f"{tree}_cpu_s": value for tree, value in cpu_s.items()}
+            results[name] |= {f"{tree}_wall_s": value for tree, value in wall_s.items()}
+            if options.before:
+                results[name]["times_the_processor_time_before"] = cpu_s["before"] / cpu_s["now"]
+    write_results("text_append", {"n_events": options.events, "files": results})
+
+
+if __name__ == "__main__":
+    main()

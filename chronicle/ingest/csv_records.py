@@ -1,0 +1,382 @@
+"""Read CSV files with DuckDB: cells as text, in the order of the file, with what is no record."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chronicle.errors import SourceError
+from chronicle.ingest.raw_text import (
+    RECORD_BYTES_MAX,
+    PlainText,
+    lines_of,
+    plain_text,
+    too_long,
+    utf8_chunks,
+)
+from chronicle.ingest.records import BATCH_RECORDS, Place, RecordBatch, Reject
+
+if TYPE_CHECKING:
+    import duckdb
+
+_DELIMITERS = (",", ";", "\t", "|")
+
+_HEADER_BYTES_MAX = 1 << 20
+
+_HEADER = -1
+"""Number of the header among the records."""
+
+_TOO_LONG = "LINE SIZE OVER MAXIMUM"
+_REASONS = {
+    "TOO MANY COLUMNS": "the record does not parse: it has more cells than there are columns",
+    "MISSING COLUMNS": "the record does not parse: it has fewer cells than there are columns",
+    "UNQUOTED VALUE": "the record does not parse: a quote is never closed, or text follows it",
+    "INVALID ENCODING": "the record is not UTF-8 text",
+}
+_UNKNOWN_REASON = "the record does not parse"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a CSV file is written."""
+
+    delimiter: str
+    quote: str
+    """Empty if nothing encloses a cell."""
+
+    encoding: str = "utf-8"
+    has_header: bool = True
+    null: tuple[str, ...] = ()
+    """Texts that stand for no value, beside the empty cell."""
+
+
+def read_header(path: Path, dialect: Dialect) -> tuple[str, ...]:
+    """Return the cells of the first record.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be read, or there is none.
+    """
+    head = b""
+    for chunk in utf8_chunks(path, dialect.encoding):
+        head += chunk
+        if len(head) > _HEADER_BYTES_MAX:
+            break
+    try:
+        text = io.StringIO(head.decode("utf-8-sig", "surrogateescape"), newline="")
+        reader = csv.reader(
+            text,
+            delimiter=dialect.delimiter,
+            quotechar=dialect.quote or None,
+            quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+            strict=True,
+        )
+        header = tuple(next(reader, []))
+    except csv.Error as error:
+        raise SourceError(
+            f"the first line of '{path}' cannot be read ({error}); name the columns in it"
+        ) from error
+    if not header:
+        raise SourceError(
+            f"'{path}' has no header line; add one that names the columns, or give --columns"
+        )
+    try:
+        "".join(header).encode()
+    except UnicodeEncodeError as error:
+        hint = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
+        raise SourceError(
+            f"'{path}' is not UTF-8 text; name its --encoding, such as {hint}"
+        ) from error
+    return header
+
+
+def find_delimiter(path: Path, dialect: Dialect, *, time: str) -> str:
+    """Return what separates the cells: the sign by which the header names the time column.
+
+    By the ending if none does, or if there is no header.
+    """
+    by_ending = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
+    for sign in (by_ending, *_DELIMITERS) if dialect.has_header else ():
+        if time in read_header(path, Dialect(sign, dialect.quote, dialect.encoding)):
+            return sign
+    return by_ending
+
+
+class _Rejected(NamedTuple):
+    """A reject as DuckDB tells it."""
+
+    at: int
+    """Its first byte in the text."""
+
+    n_lines: int
+    reason: str | None
+    """None for a line of blanks, which is passed over."""
+
+
+@dataclass(slots=True)
+class CsvRecords(AbstractContextManager["CsvRecords"]):
+    """The records of one CSV file; see ``Records``.
+
+    What a quoted cell with line breaks holds is one record. Lines that are empty are none.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    """Of the columns, in the order of the file."""
+
+    dialect: Dialect
+    _text: PlainText | None = None
+    _connection: duckdb.DuckDBPyConnection | None = None
+    _lent: AbstractContextManager[PlainText] | None = None
+    _tall: dict[int, int] = field(default_factory=dict)
+    """Line breaks in records that have any, by number."""
+
+    _found: list[_Rejected] | None = None
+    _n_records: int = 0
+
+    def __enter__(self) -> CsvRecords:
+        import duckdb
+
+        self._lend(same_ends=False)
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._connection.execute("SET enable_progress_bar = false")  # it is drawn on stdout
+        ends = self._plain.ends
+        if ends.is_mixed and (ends.n_lines < 2 or not self._takes_line_ends()):
+            self._lend(same_ends=True)
+        if self.dialect.has_header:
+            self._tall[_HEADER] = sum(name.count("\n") for name in self.names)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        if self._lent is not None:
+            self._lent.__exit__(None, None, None)
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        assert self._connection is not None
+        import duckdb
+
+        first = 0
+        try:
+            reader = self._connection.sql(self._query("*")).to_arrow_reader(BATCH_RECORDS)
+            for batch in reader:
+                self._note_tall(batch, first)
+                yield RecordBatch(
+                    first, dict(zip(self.names, batch.columns, strict=True)), batch.num_rows, {}
+                )
+                first += batch.num_rows
+        except (duckdb.Error, OSError) as error:
+            raise _unreadable(self.path, error) from error
+        self._found = self._query_rejects()
+        self._n_records = first
+        self._put_lost_aside()
+
+    def rejects(self) -> Sequence[Reject]:
+        """Return what is no record, with physical lines."""
+        return [
+            Reject(*place, key.reason)
+            for key, place in self._walk(frozenset())
+            if isinstance(key, _Rejected) and key.reason is not None
+        ]
+
+    def places(self, numbers: Sequence[int]) -> Iterator[Place]:
+        """Yield the places of some records."""
+        for key, place in self._walk(frozenset(numbers)):
+            if not isinstance(key, _Rejected):
+                yield place
+
+    def _lend(self, *, same_ends: bool) -> None:
+        if self._lent is not None:
+            self._lent.__exit__(None, None, None)
+        self._lent = plain_text(self.path, self.dialect.encoding, same_ends=same_ends)
+        self._text = self._lent.__enter__()
+
+    def _takes_line_ends(self) -> bool:
+        """Return whether DuckDB reads a file whose lines end in several ways to its end."""
+        import duckdb
+
+        assert self._connection is not None
+        try:
+            self._connection.sql(self._query("count(*)", store_rejects=False)).fetchall()
+        except (duckdb.Error, OSError):
+            return False
+        return True
+
+    def _query(self, what: str, *, store_rejects: bool = True) -> str:
+        """Return the query over all columns as text.
+
+        Read in parallel, DuckDB 2.0 passes over records of files whose lines end in several ways,
+        without a word; and told how they end, it passes over all others.
+        """
+        names = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in self.names)
+        null = ", ".join(map(_quoted, ("", *self.dialect.null)))
+        faults = "store_rejects = true" if store_rejects else "ignore_errors = true"
+        return (
+            f"SELECT {what} FROM read_csv({_quoted(str(self._plain.path))}, auto_detect = false, "
+            f"all_varchar = true, columns = {{{names}}}, header = {self.dialect.has_header}, "
+            f"delim = {_quoted(self.dialect.delimiter)}, quote = {_quoted(self.dialect.quote)}, "
+            f"escape = {_quoted(self.dialect.quote)}, nullstr = [{null}], strict_mode = true, "
+            f"hive_partitioning = false, parallel = false, max_line_size = {RECORD_BYTES_MAX}, "
+            f"compression = '{self._plain.compression}', {faults})"
+        )
+
+    def _rejects(self) -> list[_Rejected]:
+        assert self._found is not None, "the records were not read to the end"
+        return self._found
+
+    def _query_rejects(self) -> list[_Rejected]:
+        """Return each reject once, in the order of the file.
+
+        Raises
+        ------
+        SourceError
+            If a record is too long: DuckDB goes on somewhere inside it.
+        """
+        assert self._connection is not None
+        rows = self._connection.sql(
+            "SELECT line_byte_position, csv_line, error_type FROM reject_errors "
+            "ORDER BY line_byte_position, byte_position NULLS FIRST"
+        ).fetchall()
+        found: dict[int, _Rejected] = {}
+        for one_based, text, word in rows:
+            at = one_based - 1
+            if word == _TOO_LONG:
+                raise too_long(self.path, self._line_of(at))
+            # Empty lines before a record are handed over with it, and of their CR LF the LF.
+            bare = text.lstrip("\r\n")
+            at += len(text) - len(bare)
+            if bare.strip():
+                n_lines = bare.rstrip("\r\n").count("\n") + 1
+                found.setdefault(at, _Rejected(at, n_lines, _REASONS.get(word, _UNKNOWN_REASON)))
+            else:
+                found.setdefault(at, _Rejected(at, 1, None))
+        return list(found.values())
+
+    def _put_lost_aside(self) -> None:
+        """Add what DuckDB passed over without a word to the rejects.
+
+        Why: read one buffer after the other, DuckDB 2.0 says nothing of a quote that is open at
+        the end of the file. So every line must belong to a record, to a reject, or be empty.
+
+        Raises
+        ------
+        SourceError
+            If it passed over something else.
+        """
+        found = self._rejects()
+        n_heads = 1 if self.dialect.has_header else 0
+        n_lines = n_heads + self._n_records + sum(self._tall.values())
+        if n_lines + sum(one.n_lines for one in found) == self._plain.ends.n_lines:
+            return
+        left = self._left_over()
+        begin, first = next(((at, line) for at, line in left if line.strip()), (0, b""))
+        if not first:
+            return
+        if not self.dialect.quote or self.dialect.quote.encode() not in first:
+            raise SourceError(
+                f"'{self.path}' cannot be read: DuckDB passed over {first[:80]!r}; nothing was "
+                "taken, check --delimiter and --quote"
+            )
+        n_lines, n_bytes = 1, len(first)
+        for _, line in left:
+            n_lines, n_bytes = n_lines + 1, n_bytes + len(line)
+        if n_bytes > RECORD_BYTES_MAX:
+            raise too_long(self.path, self._line_of(begin))
+        found.append(_Rejected(begin, n_lines, _REASONS["UNQUOTED VALUE"]))
+
+    def _left_over(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines behind the last record and the last reject."""
+        lines = self._lines()
+        last = self._n_records - 1
+        for _ in self._walk(frozenset((last,)), lines):
+            pass
+        yield from ((start, line) for _, start, line in lines)
+
+    @property
+    def _plain(self) -> PlainText:
+        assert self._text is not None, "the file is not open"
+        return self._text
+
+    def _line_of(self, at: int) -> int:
+        for number, start, line in self._lines():
+            if start + len(line) > at:
+                return number
+        return 0
+
+    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the lines that DuckDB read, each with its number and its first byte."""
+        start = 0
+        lines = lines_of(self._plain.path, "utf-8", compression=self._plain.compression)
+        for number, line in enumerate(lines, 1):
+            yield number, start, line
+            start += len(line)
+
+    def _walk(
+        self, wanted: AbstractSet[int], lines: Iterator[tuple[int, int, bytes]] | None = None
+    ) -> Iterator[tuple[_Rejected | int, Place]]:
+        """Yield the places of rejects, and of the records of these numbers, by going over lines.
+
+        Every line belongs to a reject, whose byte DuckDB tells, or else to the next record, whose
+        line breaks were counted; an empty one between them to none, unless it is a whole record.
+        """
+        rejects = iter(self._rejects())
+        reject = next(rejects, None)
+        last = max(wanted, default=_HEADER - 1)
+        number = _HEADER if self.dialect.has_header else 0
+        lines = self._lines() if lines is None else lines
+        while reject is not None or number <= last:
+            line_number, start, line = next(lines, (0, 0, b""))
+            if not line:
+                return
+            if reject is not None and start <= reject.at < start + len(line):
+                place = _to_place(line_number, line, islice(lines, reject.n_lines - 1))
+                if reject.reason is not None:
+                    yield reject, place
+                reject = next(rejects, None)
+            elif line.strip(b"\r\n") or len(self.names) == 1:
+                place = _to_place(line_number, line, islice(lines, self._tall.get(number, 0)))
+                if number in wanted:
+                    yield number, place
+                number += 1
+
+    def _note_tall(self, batch: pa.RecordBatch, first: int) -> None:
+        """Count the line breaks in records."""
+        for column in batch.columns:
+            counts = pc.count_substring(column, "\n")
+            if pc.max(counts).as_py():
+                for row, count in enumerate(counts.to_pylist()):
+                    if count:
+                        number = first + row
+                        self._tall[number] = self._tall.get(number, 0) + count
+
+
+def _to_place(number: int, line: bytes, more: Iterable[tuple[int, int, bytes]]) -> Place:
+    whole = b"".join([line, *(text for _, _, text in more)])
+    return Place(number, whole.rstrip(b"\r\n").decode("utf-8", "replace").removeprefix("\ufeff"))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _unreadable(path: Path, error: Exception) -> SourceError:
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return SourceError(f"'{path}' cannot be read ({reason}); check the file")

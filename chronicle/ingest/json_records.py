@@ -1,0 +1,365 @@
+"""Read JSON: a record per line, or one array of records; each is parsed by itself."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import chain, islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from chronicle.errors import SchemaError, SourceError
+from chronicle.ingest.raw_text import RECORD_BYTES_MAX, lines_of, too_long, utf8_chunks
+from chronicle.ingest.records import BATCH_RECORDS, Place, RecordBatch, Reject
+
+_BATCH_RECORDS = BATCH_RECORDS // 4
+"""Python's objects take more memory than Arrow's."""
+
+_PARSED_RECORDS = 512
+"""Records held as objects: few, for Python looks them all over again and again."""
+
+_NO_BLANK = re.compile(r"[^ \t\r\n]")
+
+_NO_JSON = "the record does not parse"
+_NO_OBJECT = "the record is no JSON object"
+_TOO_DEEP = "the record does not parse: its values are nested too deeply"
+_NOT_UTF8 = "the record is not UTF-8 text"
+
+
+@dataclass(slots=True)
+class JsonRecords(AbstractContextManager["JsonRecords"]):
+    """The records of one JSON file; see ``Records``."""
+
+    path: Path
+    encoding: str = "utf-8"
+    flatten: bool = False
+    """Whether fields of objects become columns."""
+
+    null: tuple[str, ...] = ()
+    """Texts that stand for no value."""
+
+    exact: bool = False
+    """Whether numbers with a fraction are read as decimals, not as doubles."""
+
+    names: tuple[str, ...] | None = None
+    """Columns to hand on; None for all that a batch has."""
+
+    _rejects: list[Reject] = field(default_factory=list)
+
+    def __enter__(self) -> JsonRecords:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        found = self._scan(self._rejects)
+        first, columns = 0, _Columns(self.names)
+        while scanned := list(islice(found, _PARSED_RECORDS)):
+            records = [record for _, _, record in scanned]
+            columns.add([flattened(record) for record in records] if self.flatten else records)
+            if columns.n_records >= _BATCH_RECORDS:
+                yield columns.to_batch(first)
+                first, columns = first + columns.n_records, _Columns(self.names)
+        if columns.n_records:
+            yield columns.to_batch(first)
+
+    def rejects(self) -> Sequence[Reject]:
+        """Return what is no record, with its line."""
+        return self._rejects
+
+    def places(self, numbers: Sequence[int]) -> Iterator[Place]:
+        """Yield the places of some records, by reading the file again."""
+        wanted = frozenset(numbers)
+        if wanted:
+            last = max(wanted)
+            for at, (line, text, _) in enumerate(islice(self._scan([]), last + 1)):
+                if at in wanted:
+                    yield Place(line, text)
+
+    def first(self, n: int) -> list[tuple[int, dict[str, Any]]]:
+        """Return the first records and their lines."""
+        found = islice(self._scan([]), n)
+        return [(line, flattened(record) if self.flatten else record) for line, _, record in found]
+
+    def _scan(self, rejects: list[Reject]) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """Yield line, text and value of each record; what is none is added to the rejects."""
+        decoder = self._decoder()
+        if starts_array(self.path, self.encoding):
+            found = array_elements(self.path, self.encoding, decoder.raw_decode)
+        else:
+            found = _parsed_lines(self.path, self.encoding, decoder.raw_decode, rejects)
+        for number, text, value in found:
+            if type(value) is dict:
+                yield number, text, value
+            else:
+                rejects.append(Reject(number, text, _NO_OBJECT))
+
+    def _decoder(self) -> json.JSONDecoder:
+        # A number with a fraction is a double, as JSON has it, unless columns are decimals.
+        given: dict[str, Any] = {"parse_float": Decimal} if self.exact else {}
+        if self.null:
+            return json.JSONDecoder(object_hook=self._without_null_texts, **given)
+        return json.JSONDecoder(**given)
+
+    def _without_null_texts(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: None if type(value) is str and value in self.null else value
+            for name, value in record.items()
+        }
+
+
+def _parsed_lines(
+    path: Path,
+    encoding: str,
+    scan: Callable[[str], tuple[Any, int]],
+    rejects: list[Reject],
+) -> Iterator[tuple[int, str, Any]]:
+    """Yield line, text and value of each line that is JSON; others are added to the rejects."""
+    for number, line in enumerate(lines_of(path, encoding), 1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        line = line.rstrip(b"\r\n")
+        if not line.strip():
+            continue
+        text = record = ""
+        try:
+            text = line.decode()
+            record = text.strip()
+            value, end = scan(record)
+        except UnicodeDecodeError:
+            rejects.append(Reject(number, line.decode("utf-8", "replace"), _NOT_UTF8))
+        except ValueError:
+            rejects.append(Reject(number, text, _NO_JSON))
+        except RecursionError:
+            rejects.append(Reject(number, text, _TOO_DEEP))
+        else:
+            if end == len(record):
+                yield number, text, value
+            else:
+                rejects.append(Reject(number, text, _NO_JSON))
+
+
+def starts_array(path: Path, encoding: str) -> bool:
+    """Return whether the first sign of a file is that of a JSON array.
+
+    A line of its own such as ``[1]`` is none: an array of records begins with an object.
+    """
+    head = b""
+    for chunk in utf8_chunks(path, encoding):
+        head = (head + chunk).removeprefix(b"\xef\xbb\xbf").lstrip()
+        if len(head) > 1 and (head[:1] != b"[" or head[1:].lstrip()):
+            break
+    return head[:1] == b"["
+
+
+def array_elements(
+    path: Path, encoding: str, scan: Callable[[str, int], tuple[Any, int]]
+) -> Iterator[tuple[int, str, Any]]:
+    """Yield line, text and value of each element of an array, a piece of the file at a time.
+
+    Raises
+    ------
+    SourceError
+        If the file is no JSON, or an element is too long.
+    """
+    ahead = _Ahead(path, _texts(path, encoding))
+    ahead.expect("[")
+    if ahead.next_sign() == "]":
+        return
+    while True:
+        ahead.next_sign()
+        line = ahead.line
+        text, value = ahead.scan(scan)
+        yield line, text, value
+        if ahead.expect(",]") == "]":
+            return
+
+
+class _Ahead:
+    """A text that is read piece by piece, looked at from front to back."""
+
+    def __init__(self, path: Path, source: Iterator[str]) -> None:
+        self._path = path
+        self._source = source
+        self._held = ""
+        self._at = 0
+        """Place in what is held."""
+
+        self.line = 1
+        """Line of the place."""
+
+    def next_sign(self) -> str:
+        """Go to the next sign that is no blank and return it.
+
+        Raises
+        ------
+        SourceError
+            If there is none.
+        """
+        while True:
+            found = _NO_BLANK.search(self._held, self._at)
+            self._go_to(len(self._held) if found is None else found.start())
+            if found is not None:
+                return found[0]
+            if not self._read_on():
+                raise _broken(self._path, self.line)
+
+    def expect(self, signs: str) -> str:
+        """Go past the next sign, which must be one of these, and return it."""
+        sign = self.next_sign()
+        if sign not in signs:
+            raise _broken(self._path, self.line)
+        self._at += 1
+        return sign
+
+    def scan(self, scan: Callable[[str, int], tuple[Any, int]]) -> tuple[str, Any]:
+        """Go past the next value and return it, as it is written and as it is read."""
+        while True:
+            try:
+                value, end = scan(self._held, self._at)
+            except RecursionError as error:
+                raise _broken(self._path, self.line, "values are nested too deeply") from error
+            except (ValueError, IndexError):
+                end = len(self._held)
+            if end < len(self._held):  # else it can go on in the next piece
+                text = self._held[self._at : end]
+                self._go_to(end)
+                return text, value
+            if len(self._held) - self._at > RECORD_BYTES_MAX:
+                raise too_long(self._path, self.line)
+            if not self._read_on():
+                raise _broken(self._path, self.line)
+
+    def _go_to(self, at: int) -> None:
+        self.line += self._held.count("\n", self._at, at)
+        self._at = at
+
+    def _read_on(self) -> bool:
+        more = next(self._source, None)
+        if more is None:
+            return False
+        self._held, self._at = self._held[self._at :] + more, 0
+        return True
+
+
+def _texts(path: Path, encoding: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    try:
+        for chunk in utf8_chunks(path, encoding):
+            yield decoder.decode(chunk)
+    except UnicodeDecodeError as error:
+        raise SourceError(f"'{path}' is not UTF-8 text; name its --encoding") from error
+
+
+def _broken(path: Path, line: int, why: str = "what follows is no JSON") -> SourceError:
+    return SourceError(
+        f"the JSON array in '{path}' breaks off at line {line:,}: {why}; mend the file, or write "
+        "one object per line (jq -c '.[]')"
+    )
+
+
+def flattened(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a record with the fields of its objects as fields of its own. Pure.
+
+    Raises
+    ------
+    SchemaError
+        If two fields come to have the same name.
+
+    Examples
+    --------
+    >>> flattened({"a": 1, "b": {"c": 2, "d": {"e": 3}}})
+    {'a': 1, 'b_c': 2, 'b_d_e': 3}
+    """
+    found: dict[str, Any] = {}
+    for name, value in record.items():
+        parts = {prefix + name: value}
+        if type(value) is dict and value:
+            parts = flattened(value, f"{prefix}{name}_")
+        for part, one in parts.items():
+            if part in found:
+                raise SchemaError(
+                    f"two fields of a record are called '{part}' once objects are flattened; "
+                    "rename one, or leave --flatten out"
+                )
+            found[part] = one
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# From records to columns.
+
+
+class _Columns:
+    """Values of records by column: those that were asked for, and whatever else there is."""
+
+    def __init__(self, names: Sequence[str] | None) -> None:
+        self.n_records = 0
+        self._values: dict[str, list[Any]] = {name: [] for name in names or ()}
+
+    def add(self, records: Sequence[dict[str, Any]]) -> None:
+        """Take in further records."""
+        for name in dict.fromkeys(chain.from_iterable(records)):
+            if name not in self._values:
+                self._values[name] = [None] * self.n_records
+        for name, values in self._values.items():
+            values += [record.get(name) for record in records]
+        self.n_records += len(records)
+
+    def to_batch(self, first: int) -> RecordBatch:
+        """Return the records as cells."""
+        found = {name: to_cells(values) for name, values in self._values.items()}
+        cells = {name: one for name, (one, _) in found.items()}
+        nested = {name: mask for name, (_, mask) in found.items() if mask is not None}
+        return RecordBatch(first, cells, self.n_records, nested)
+
+
+def to_cells(values: list[Any]) -> tuple[pa.Array, pa.Array | None]:
+    """Return values as an array of the type they have, as texts where they have several.
+
+    Returns
+    -------
+    cells : pa.Array
+        Null where there is no value, or a nested one.
+    nested : pa.Array, optional
+        Where there is an object or an array; None for nowhere.
+    """
+    try:
+        found = pa.array(values)
+        if not pat.is_nested(found.type) and not pat.is_decimal(found.type):
+            return found, None
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError):
+        pass
+    nested = np.array([type(value) in (dict, list) for value in values], bool)
+    if nested.any():
+        values = [None if deep else value for value, deep in zip(values, nested, strict=True)]
+        if all(value is None for value in values):
+            return pa.nulls(len(values)), pa.array(nested)
+        return to_cells(values)[0], pa.array(nested)
+    return pa.array([_text(value) for value in values], pa.string()), None
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if type(value) is str:
+        return value.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
+    if type(value) is bool:
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,360 @@
+"""Read files into batches of typed events, and of records that are none, with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from chronicle.errors import SchemaError
+from chronicle.ingest.cells import Culprit, Guess, as_text, read_cells
+from chronicle.ingest.columns import HELPERS, LINE, REASON, RECORD
+from chronicle.ingest.read_plan import ReadPlan, open_records, unknown_field
+from chronicle.ingest.records import Place, RecordBatch, Records
+from chronicle.ingest.sources import SourceFormat
+from chronicle.ingest.times import Fault, cut_to_us, read_times
+from chronicle.ingest.typed_files import read_typed
+from chronicle.partitions import repeated
+
+_FAULTS_TOGETHER = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file that is read from end to end: of Parquet row groups ``first:stop``."""
+
+    position: int
+    """Of the file among the sources."""
+
+    path: str
+    first: int = 0
+    stop: int = 0
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class Cut:
+    """How many values lost what is less than a microsecond, counted as files are read."""
+
+    n_values: int = 0
+
+
+def read_piece(
+    piece: Piece, plan: ReadPlan, *, time_only: bool = False, cut: Cut | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a piece: the events' columns, then those of ``HELPERS``.
+
+    Events come in the order of the file. Records that are none come in batches of their own,
+    those of text files last.
+
+    Parameters
+    ----------
+    piece
+        What to read.
+    plan
+        How.
+    time_only
+        Whether the time column is wanted alone, where that spares reading the others.
+    cut
+        Counts values that lost what is less than a microsecond.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read.
+    SchemaError
+        If an integer column holds a fraction and nobody stated its type.
+    """
+    counted = Cut() if cut is None else cut
+    batches = _read(piece, plan.in_files, time_only=time_only, cut=counted)
+    if not plan.constants or time_only:
+        yield from batches
+        return
+    for batch in batches:
+        yield _with_constants(batch, plan, plan.constants[piece.position])
+
+
+def _with_constants(
+    batch: pa.RecordBatch, plan: ReadPlan, constants: Mapping[str, pa.Scalar]
+) -> pa.RecordBatch:
+    """Put the values beside events that stand in the path of their file."""
+    n = batch.num_rows
+    columns = [
+        repeated(constants[one.name], n, one.type)
+        if one.name in constants
+        else batch.column(one.name)
+        for one in plan.schema
+    ]
+    helpers = [batch.column(name) for name in HELPERS.names]
+    names = [*plan.schema.names, *HELPERS.names]
+    return pa.RecordBatch.from_arrays([*columns, *helpers], names=names)
+
+
+def _read(piece: Piece, plan: ReadPlan, *, time_only: bool, cut: Cut) -> Iterator[pa.RecordBatch]:
+    if plan.format in (SourceFormat.PARQUET, SourceFormat.ARROW):
+        yield from _read_typed(piece, plan, time_only=time_only, cut=cut)
+        return
+    with open_records(Path(piece.path), plan, columns=tuple(plan.schema.names)) as records:
+        faults: list[tuple[int, str]] = []
+        refusals: list[_Refusal] = []
+        for batch in records:
+            events, bad = to_events(batch, plan, refusals, cut=cut)
+            faults += bad
+            if events.num_rows:
+                yield with_helpers(events, piece)
+        _raise_first(refusals, records, plan, piece)
+        yield from _faults_of_text(records, faults, plan, piece)
+
+
+def with_helpers(events: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
+    """Return events with what accompanies them."""
+    n = events.num_rows
+    helpers = [
+        *(pa.nulls(n, one.type) for one in list(HELPERS)[:3]),
+        pa.array(np.full(n, piece.position, np.int32)),
+        pa.array(np.full(n, piece.first, np.int64)),
+    ]
+    return pa.RecordBatch.from_arrays(
+        [*events.columns, *helpers], names=[*events.schema.names, *HELPERS.names]
+    )
+
+
+def faulty_records(
+    rows: Sequence[tuple[str, str, int | None]], schema: pa.Schema, piece: Piece
+) -> pa.RecordBatch:
+    """Return records that are no events, given by reason, text and line."""
+    n = len(rows)
+    empty = pa.RecordBatch.from_arrays([pa.nulls(n, one.type) for one in schema], schema=schema)
+    batch = with_helpers(empty, piece)
+    for name, values in zip((REASON, RECORD, LINE), zip(*rows, strict=True), strict=True):
+        at = batch.schema.get_field_index(name)
+        batch = batch.set_column(at, name, pa.array(values, HELPERS.field(name).type))
+    return batch
+
+
+# ---------------------------------------------------------------------------------------------
+# Text.
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A cell for which nothing of its file is taken."""
+
+    number: int
+    column: str
+    text: str | None
+    """None where the stream has no such column."""
+
+
+def to_events(
+    batch: RecordBatch, plan: ReadPlan, refusals: list[_Refusal], *, cut: Cut
+) -> tuple[pa.RecordBatch, list[tuple[int, str]]]:
+    """Part the events of a batch from what is none, given by number and reason."""
+    reasons = np.zeros(batch.n_records, object)
+    columns: dict[str, pa.Array] = {}
+    if plan.format is SourceFormat.JSON:
+        _refuse_unknown(batch, plan, refusals)
+    for one in plan.schema:
+        if one.name == plan.time:
+            continue
+        cells = batch.cells[one.name]
+        values, bad = read_cells(cells, one.type, decimal_comma=plan.options.decimal_comma)
+        if one.name in batch.nested:
+            deep = batch.nested[one.name].to_numpy(zero_copy_only=False)
+            reasons[deep] = f"column '{one.name}' holds an object or an array"
+        if bad.any():
+            if one.name in plan.firm:
+                _refuse_fractions(batch, one.name, bad, plan, refusals)
+            reasons[bad & (reasons == 0)] = f"column '{one.name}' does not parse as {one.type}"
+        columns[one.name] = values
+    read = read_times(batch.cells[plan.time], plan.reading, plan.schema.field(plan.time).type)
+    cut.n_values += read.n_cut
+    columns[plan.time] = read.times
+    for fault in np.unique(read.faults[read.faults != 0]).tolist():
+        here = (read.faults == fault) & (reasons == 0)
+        reasons[here] = Fault(fault).reason(plan.time)
+    events = pa.RecordBatch.from_arrays(
+        [columns[name] for name in plan.schema.names], schema=plan.schema
+    )
+    wrong = reasons != 0
+    if not wrong.any():
+        return events, []
+    places = np.flatnonzero(wrong)
+    found = [(batch.first + row, reasons[row]) for row in places.tolist()]
+    return events.filter(pa.array(~wrong)), found
+
+
+def _refuse_unknown(batch: RecordBatch, plan: ReadPlan, refusals: list[_Refusal]) -> None:
+    for name in batch.cells.keys() - set(plan.schema.names) - plan.left_out:
+        valid = batch.cells[name].is_valid().to_numpy(zero_copy_only=False)
+        if name in batch.nested:
+            valid = valid | batch.nested[name].to_numpy(zero_copy_only=False)
+        if valid.any():
+            number = batch.first + int(np.flatnonzero(valid)[0])
+            refusals.append(_Refusal(number, name, None))
+
+
+def _refuse_fractions(
+    batch: RecordBatch,
+    name: str,
+    bad: npt.NDArray[np.bool_],
+    plan: ReadPlan,
+    refusals: list[_Refusal],
+) -> None:
+    """Refuse numbers with a fraction in a column of integers: they are no mere mistakes."""
+    texts = as_text(batch.cells[name]).filter(pa.array(bad))
+    numbers, wrong = read_cells(texts, pa.float64(), decimal_comma=plan.options.decimal_comma)
+    broken = ~wrong & pc.fill_null(pc.is_finite(numbers), False).to_numpy(zero_copy_only=False)
+    broken &= pc.match_substring_regex(texts, "[.,eE]").to_numpy(zero_copy_only=False)
+    if broken.any():
+        row = int(np.flatnonzero(broken)[0])
+        number = batch.first + int(np.flatnonzero(bad)[row])
+        refusals.append(_Refusal(number, name, str(texts[row].as_py())))
+
+
+def _raise_first(
+    refusals: Sequence[_Refusal], records: Records, plan: ReadPlan, piece: Piece
+) -> None:
+    if not refusals:
+        return
+    first = min(refusals, key=lambda one: one.number)
+    place = next(records.places([first.number]))
+    where = plan.names[piece.position]
+    if first.text is None:
+        raise unknown_field(first.column, place.line, where, plan.schema.names)
+    data_type = plan.schema.field(first.column).type
+    raise SchemaError(
+        f"line {place.line:,} of '{where}' holds '{first.text}' in column '{first.column}', which "
+        f"is {data_type} in the stream; nothing was taken: take the files into a new stream whose "
+        f"--schema says '{first.column} DOUBLE', or state '{first.column} "
+        f"{_sql_name(data_type)}' to have such records put into the quarantine"
+    )
+
+
+def _sql_name(data_type: pa.DataType) -> str:
+    return {8: "TINYINT", 16: "SMALLINT", 32: "INT"}.get(data_type.bit_width, "BIGINT")
+
+
+def _faults_of_text(
+    records: Records, faults: Sequence[tuple[int, str]], plan: ReadPlan, piece: Piece
+) -> Iterator[pa.RecordBatch]:
+    """Yield what is no event, with its text and its line."""
+    rejects = ((one.reason, one.text, one.line) for one in records.rejects())
+    places: Iterable[Place] = records.places([number for number, _ in faults]) if faults else ()
+    found = ((reason, at.text, at.line) for (_, reason), at in zip(faults, places, strict=True))
+    rows = chain(rejects, found)
+    while some := list(islice(rows, _FAULTS_TOGETHER)):
+        yield faulty_records(some, plan.schema, piece)
+
+
+def guess_columns(path: Path, position: int, plan: ReadPlan) -> dict[str, Guess]:
+    """Return what the columns of a text file seem to be, by reading it through.
+
+    Parameters
+    ----------
+    path
+        The file.
+    position
+        Its position among the sources.
+    plan
+        How text is read; of its columns nothing is known yet.
+    """
+    guesses: dict[str, Guess] = {}
+    with open_records(path, plan, columns=None) as records:
+        for batch in records:
+            for name, cells in batch.cells.items():
+                guess = guesses.get(name, Guess())
+                where = (position, batch.first)
+                if plan.format is SourceFormat.CSV:
+                    guess = guess.seen(cells, where, decimal_comma=plan.options.decimal_comma)
+                else:
+                    guess = guess.seen_typed(cells, where)
+                    if name in batch.nested:
+                        n_nested = guess.n_nested + (pc.sum(batch.nested[name]).as_py() or 0)
+                        guess = replace(guess, n_nested=n_nested)
+                guesses[name] = guess
+        return {name: _with_line(guess, records) for name, guess in guesses.items()}
+
+
+def _with_line(guess: Guess, records: Records) -> Guess:
+    """Return a guess with lines for the numbers of records, where somebody may be told of them."""
+    if guess.kind != "text":
+        return guess
+
+    def lined(cell: Culprit | None) -> Culprit | None:
+        if cell is None:
+            return None
+        return replace(cell, line=next(iter(records.places([cell.line]))).line)
+
+    return replace(guess, culprit=lined(guess.culprit), first=lined(guess.first))
+
+
+# ---------------------------------------------------------------------------------------------
+# Formats that state their types.
+
+
+def _read_typed(
+    piece: Piece, plan: ReadPlan, *, time_only: bool, cut: Cut
+) -> Iterator[pa.RecordBatch]:
+    names = [plan.time] if time_only else plan.schema.names
+    schema = pa.schema([plan.schema.field(name) for name in names])
+    target = schema.field(plan.time).type
+    found = read_typed(
+        plan.format, Path(piece.path), names, piece.first, piece.stop, schema=plan.table_schema
+    )
+    for batch in found:
+        raw = batch.column(names.index(plan.time))
+        read = read_times(raw, plan.reading, target)
+        cut.n_values += read.n_cut
+        columns = []
+        for name, column in zip(names, batch.columns, strict=True):
+            if name == plan.time:
+                columns.append(read.times)
+            else:
+                micro, n_cut = _to_stored(column, schema.field(name).type)
+                cut.n_values += n_cut
+                columns.append(micro)
+        events = pa.RecordBatch.from_arrays(columns, schema=schema)
+        wrong = read.faults != 0
+        if wrong.any():
+            yield _faults_of_rows(events, raw, read.faults, plan, piece)
+            events = events.filter(pa.array(~wrong))
+        if events.num_rows:
+            yield with_helpers(events, piece)
+
+
+def _to_stored(column: pa.Array, data_type: pa.DataType) -> tuple[pa.Array, int]:
+    micro, n_cut = cut_to_us(column)
+    if pat.is_dictionary(micro.type):
+        micro = micro.dictionary_decode()
+    return (micro if micro.type == data_type else micro.cast(data_type)), n_cut
+
+
+def _faults_of_rows(
+    events: pa.RecordBatch,
+    raw: pa.Array,
+    faults: npt.NDArray[np.int32],
+    plan: ReadPlan,
+    piece: Piece,
+) -> pa.RecordBatch:
+    places = np.flatnonzero(faults)
+    at = pa.array(places)
+    cells = events.take(at).to_pylist()
+    times = raw.take(at).cast(pa.string()).to_pylist()
+    rows = [
+        (Fault(fault).reason(plan.time), json.dumps({**row, plan.time: time}, default=str), None)
+        for fault, row, time in zip(faults[places].tolist(), cells, times, strict=True)
+    ]
+    return faulty_records(rows, events.schema, piece)

@@ -1,0 +1,480 @@
+"""Decide how files are read: columns, types, times; and what is told of them beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from chronicle.errors import SchemaError, SourceError, did_you_mean
+from chronicle.ingest.cells import Guess
+from chronicle.ingest.csv_records import CsvRecords, Dialect, find_delimiter, read_header
+from chronicle.ingest.json_records import JsonRecords, starts_array
+from chronicle.ingest.raw_text import lines_of
+from chronicle.ingest.read_options import (
+    ReadOptions,
+    check_read_options,
+    encoding_of,
+    parse_schema,
+)
+from chronicle.ingest.sources import SourceFormat, SourceSet, check_column_names
+from chronicle.ingest.times import (
+    TimeReading,
+    TimeSource,
+    check_first_time,
+    choose_time_reading,
+    has_offset,
+    named_zone,
+    stored_type,
+    time_source,
+)
+from chronicle.ingest.typed_files import first_text, has_nanoseconds, inspect_typed, own_columns
+from chronicle.schema import check_same_schema, normalise_schema
+from chronicle.time import TimeType, time_type
+
+_JSON_RECORDS_LOOKED_AT = 100
+
+Guesses = Mapping[str, Guess]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """How every file of an ingest is read."""
+
+    format: SourceFormat
+    options: ReadOptions
+    time: str
+    reading: TimeReading
+    schema: pa.Schema
+    """Of the events, as the stream stores them."""
+
+    dialect: Dialect | None = None
+    """Of CSV files."""
+
+    names: tuple[str, ...] = ()
+    """Names of the sources, for people, by position."""
+
+    left_out: frozenset[str] = frozenset()
+    """Fields of JSON that are not taken, for they hold objects or arrays."""
+
+    firm: frozenset[str] = frozenset()
+    """Columns of integers of the stream, whose type nobody stated: a fraction is refused."""
+
+    is_fine: bool = False
+    """Whether files that state their types have times of nanoseconds."""
+
+    notes: tuple[str, ...] = ()
+    """What whoever asked should know of types."""
+
+    constants: tuple[Mapping[str, pa.Scalar], ...] = ()
+    """By position of the file, values of columns that stand in its path; empty without such."""
+
+    table_schema: pa.Schema | None = None
+    """Of a Delta table, whose files may lack columns."""
+
+    @property
+    def in_files(self) -> ReadPlan:
+        """How the columns are read that stand in the files themselves."""
+        if not self.constants:
+            return self
+        left = [one for one in self.schema if one.name not in self.constants[0]]
+        return replace(self, schema=pa.schema(left), constants=())
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What footers, headers and first lines of the sources tell."""
+
+    sources: SourceSet
+    names: tuple[str, ...] = ()
+    """Of the sources, for people, by position."""
+
+    schema: pa.Schema | None = None
+    """Of formats that state their types."""
+
+    is_fine: bool = False
+    """Whether they have times of nanoseconds."""
+
+    columns: tuple[str, ...] = ()
+    """Of CSV files."""
+
+    dialect: Dialect | None = None
+    nested: frozenset[str] = field(default_factory=frozenset)
+    """Fields of JSON that hold an object or an array somewhere in the first records."""
+
+
+def inspect_sources(
+    sources: SourceSet,
+    options: ReadOptions,
+    *,
+    time: str,
+    stream_schema: pa.Schema | None = None,
+    names: Sequence[str] | None = None,
+) -> Inspected:
+    """Check what can be told from footers, headers and first lines.
+
+    Parameters
+    ----------
+    sources
+        The files.
+    options
+        How to read them.
+    time
+        Name of the time column.
+    stream_schema
+        Of the stream the events are for; None for a new one.
+    names
+        Of the sources, for people; their paths if None.
+
+    Raises
+    ------
+    SourceError, SchemaError
+        If options do not fit the files, or files do not fit each other or the stream.
+    """
+    check_read_options(options, sources.format.value)
+    called = tuple(names or map(str, sources.files))
+    where = f"'{called[0]}'"
+    found = Inspected(sources, called)
+    if sources.format in (SourceFormat.PARQUET, SourceFormat.ARROW):
+        sources = sources.without_own(own_columns(sources))
+        schema = inspect_typed(sources)
+        check_column_names(schema.names, time=time, where=where)
+        return replace(found, sources=sources, schema=schema, is_fine=has_nanoseconds(sources))
+    if sources.format is SourceFormat.CSV:
+        dialect, columns = _inspect_csv(sources.files, options, time=time)
+        check_column_names(columns, time=time, where=where)
+        sources = sources.without_own(columns)
+        if stream_schema is not None:
+            names = sources.schema_in_files(stream_schema).names
+            _check_columns(columns, names, where=called[0], whose="the stream")
+        return replace(found, sources=sources, dialect=dialect, columns=columns)
+    nested, fields = _inspect_json(sources.files, options, stream_schema)
+    return replace(found, sources=sources.without_own(fields), nested=nested)
+
+
+def make_plan(
+    found: Inspected,
+    options: ReadOptions,
+    *,
+    time: str,
+    stream_schema: pa.Schema | None,
+    guess: Callable[[], Guesses],
+) -> ReadPlan:
+    """Decide how files are read; ``guess`` reads them through, and is asked only if need be.
+
+    Raises
+    ------
+    SourceError, SchemaError
+        See ``inspect_sources``.
+    """
+    in_files = None if stream_schema is None else found.sources.schema_in_files(stream_schema)
+    plan = _plan_in_files(found, options, time=time, stream_schema=in_files, guess=guess)
+    return _with_constants(plan, found.sources, stream_schema)
+
+
+def _with_constants(
+    plan: ReadPlan, sources: SourceSet, stream_schema: pa.Schema | None
+) -> ReadPlan:
+    """Add the columns whose values stand in the paths of files."""
+    sources = sources.without_own(plan.schema.names)
+    if not sources.partitions.names:
+        return plan
+    typed = sources.partitions if stream_schema is None else stream_schema
+    constants = tuple(sources.constants(path, typed) for path in sources.files)
+    names = [*plan.schema.names, *sources.partitions.names]
+    fields = {one.name: one for one in (*typed, *plan.schema)}
+    order = names if stream_schema is None else stream_schema.names
+    schema = normalise_schema(pa.schema([fields[name] for name in order]))
+    return replace(plan, schema=schema, constants=constants)
+
+
+def _plan_in_files(
+    found: Inspected,
+    options: ReadOptions,
+    *,
+    time: str,
+    stream_schema: pa.Schema | None,
+    guess: Callable[[], Guesses],
+) -> ReadPlan:
+    """Decide how the columns are read that stand in the files themselves."""
+    plan = replace(text_plan(found, options), time=time)
+    if found.schema is not None:
+        table_schema = None if found.sources.schema is None else found.schema
+        plan = replace(plan, is_fine=found.is_fine, table_schema=table_schema)
+        return _plan_typed(plan, found.schema, stream_schema)
+    stated = (
+        {} if options.schema is None else {one.name: one for one in parse_schema(options.schema)}
+    )
+    if stream_schema is not None:
+        _check_stated(stated, stream_schema)
+        integers = [one.name for one in stream_schema if pat.is_integer(one.type)]
+        plan = replace(
+            plan, left_out=found.nested, firm=frozenset(integers) - stated.keys() - {time}
+        )
+        return _with_times(plan, found, stream_schema, stream_schema, None)
+    names = found.columns
+    guesses: Guesses = {}
+    if not names or not stated.keys() >= set(names):
+        guesses = {**{name: Guess() for name in names}, **guess()}
+        names = names or tuple(dict.fromkeys((*guesses, *stated)))
+        if not names:
+            raise SourceError(f"'{found.names[0]}' holds no record; leave it out")
+    _check_columns(tuple(stated), names, where="--schema", whose=f"'{found.names[0]}'", all_=False)
+    nested = [name for name in names if name not in stated and guesses[name].is_nested]
+    taken = [name for name in names if name not in nested]
+    check_column_names(taken, time=time, where=f"'{found.names[0]}'")
+    columns = pa.schema(
+        [stated.get(name) or pa.field(name, guesses[name].data_type) for name in taken]
+    )
+    notes = [*_left_out_notes(nested), *_type_notes(guesses, stated, time, found.names)]
+    plan = replace(plan, left_out=frozenset(nested), notes=tuple(notes))
+    declared = columns if time in stated else None
+    return _with_times(plan, found, columns, declared, None if time in stated else guesses[time])
+
+
+def text_plan(found: Inspected, options: ReadOptions) -> ReadPlan:
+    """Return how text is read of whose columns nothing is known yet."""
+    return ReadPlan(
+        found.sources.format, options, "", _UNREAD, pa.schema([]), found.dialect, found.names
+    )
+
+
+_UNREAD = TimeReading(TimeSource.TEXT, "timestamp", None, None)
+
+
+def _plan_typed(plan: ReadPlan, schema: pa.Schema, stream_schema: pa.Schema | None) -> ReadPlan:
+    options, time = plan.options, plan.time
+    source = time_source(schema.field(time).type, time)
+    declared = None if stream_schema is None else _declared(stream_schema, time)
+    first = ""
+    if source is TimeSource.TEXT and options.time_format is None:
+        first = first_text(plan.format, Path(plan.names[0]), time, schema=plan.table_schema)
+        check_first_time(first, time)
+    reading = _reading(plan, source, declared, first)
+    stored = stored_type(reading, schema.field(time).type)
+    at = schema.get_field_index(time)
+    events = normalise_schema(schema.set(at, pa.field(time, stored)))
+    if stream_schema is not None:
+        check_same_schema(events, stream_schema, where=plan.names[0])
+        events = stream_schema
+    return replace(plan, reading=reading, schema=events)
+
+
+def _with_times(
+    plan: ReadPlan,
+    found: Inspected,
+    columns: pa.Schema,
+    declared_by: pa.Schema | None,
+    guess: Guess | None,
+) -> ReadPlan:
+    """Decide how the times of text are read, now that all other types are known."""
+    options, time = plan.options, plan.time
+    declared = None if declared_by is None else _declared(declared_by, time)
+    if options.time_format is not None:
+        source = TimeSource.TEXT
+    elif options.time_unit is not None:
+        source = TimeSource.NUMBER if guess is None else _source_of(guess)
+    elif declared is not None:
+        source = TimeSource.INTEGER if declared == "integer" else TimeSource.TEXT
+    else:
+        assert guess is not None
+        source = _source_of(guess)
+    first = ""
+    if source is TimeSource.TEXT and options.time_format is None:
+        first = _first_time(plan, found)
+        check_first_time(first, time)
+    reading = _reading(plan, source, declared, first)
+    integer = columns.field(time).type if pat.is_integer(columns.field(time).type) else pa.int64()
+    stored = stored_type(reading, integer)
+    events = columns.set(columns.get_field_index(time), pa.field(time, stored))
+    return replace(plan, reading=reading, schema=normalise_schema(events))
+
+
+def _source_of(guess: Guess) -> TimeSource:
+    if pat.is_integer(guess.data_type):
+        return TimeSource.INTEGER
+    return TimeSource.NUMBER if pat.is_floating(guess.data_type) else TimeSource.TEXT
+
+
+def _reading(
+    plan: ReadPlan, source: TimeSource, declared: TimeType | None, first: str
+) -> TimeReading:
+    options = plan.options
+    reading = choose_time_reading(
+        source,
+        column=plan.time,
+        declared=declared,
+        pattern=options.time_format,
+        zone=options.time_zone,
+        unit=options.time_unit,
+        text_has_offset=bool(first) and has_offset(first),
+    )
+    if reading.zone is not None:
+        named_zone(reading.zone)
+    return reading
+
+
+def _declared(schema: pa.Schema, time: str) -> TimeType | None:
+    """Return what the time is to become; None where a stated type leaves it open."""
+    data_type = schema.field(time).type
+    if pat.is_string(data_type) or pat.is_date(data_type):
+        return None
+    return time_type(data_type, column=time)
+
+
+def _first_time(plan: ReadPlan, found: Inspected) -> str:
+    """Return the first time that is there, as it is written; an empty text if there is none."""
+    for path in found.sources.files:
+        with open_records(path, plan, columns=None) as records:
+            for batch in records:
+                cells = batch.cells.get(plan.time)
+                present = None if cells is None else cells.drop_null()
+                if present is not None and len(present):
+                    return str(present[0].as_py())
+    return ""
+
+
+def open_records(
+    path: Path, plan: ReadPlan, *, columns: tuple[str, ...] | None
+) -> CsvRecords | JsonRecords:
+    """Open a text file; a context manager that lends its ``Records``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    plan
+        How files are read.
+    columns
+        Fields of JSON that are wanted whether a batch has them or not; None for none.
+    """
+    options = plan.options
+    if plan.dialect is not None:
+        dialect = plan.dialect
+        names = options.columns or read_header(path, dialect)
+        return CsvRecords(path, names, dialect)
+    has_decimals = any(pat.is_decimal(one.type) for one in plan.schema)
+    return JsonRecords(
+        path, encoding_of(options), options.flatten, options.null, has_decimals, columns
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# CSV and JSON before they are read through.
+
+
+def _inspect_csv(
+    files: Sequence[Path], options: ReadOptions, *, time: str
+) -> tuple[Dialect, tuple[str, ...]]:
+    """Return how the files are written and the columns they share, in the order of the first."""
+    quote = '"' if options.quote is None else options.quote
+    dialect = Dialect(
+        ",", quote, encoding_of(options), has_header=not options.columns, null=options.null
+    )
+    delimiter = options.delimiter or find_delimiter(files[0], dialect, time=time)
+    dialect = replace(dialect, delimiter=delimiter)
+    if options.columns:
+        return dialect, options.columns
+    headers = [read_header(path, dialect) for path in files]
+    for path, header in zip(files[1:], headers[1:], strict=True):
+        if sorted(header) != sorted(headers[0]):
+            raise SourceError(
+                f"'{path}' has the header {', '.join(header)}, and '{files[0]}' has "
+                f"{', '.join(headers[0])}; ingest files of one header at a time"
+            )
+    return dialect, headers[0]
+
+
+def _check_columns(
+    header: Sequence[str], names: Sequence[str], *, where: str, whose: str, all_: bool = True
+) -> None:
+    """Check that a header names just these columns, in any order; some of them, if not ``all_``."""
+    for name in header:
+        if name not in names:
+            raise SchemaError(
+                f"'{where}' has a column '{name}' that {whose} lacks"
+                f"{did_you_mean(name, names)}; make them agree"
+            )
+    for name in names if all_ else ():
+        if name not in header:
+            raise SchemaError(
+                f"'{where}' lacks column '{name}' that {whose} has"
+                f"{did_you_mean(name, header)}; add it to the file, empty where it has no value"
+            )
+
+
+def _inspect_json(
+    files: Sequence[Path], options: ReadOptions, stream_schema: pa.Schema | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Look at the first records; return which fields hold objects or arrays, and all fields."""
+    nested: set[str] = set()
+    fields: set[str] = set()
+    for path in files:
+        encoding = encoding_of(options)
+        records = JsonRecords(path, encoding, options.flatten, options.null)
+        found = records.first(_JSON_RECORDS_LOOKED_AT)
+        if not found and not starts_array(path, encoding) and _is_spread(path, encoding):
+            raise SourceError(
+                f"'{path}' spreads its records over lines; write one per line (jq -c .)"
+            )
+        for line, record in found:
+            deep = {name for name, value in record.items() if type(value) in (dict, list)}
+            nested |= deep
+            fields |= record.keys()
+            if stream_schema is not None:
+                for name in record.keys() - deep - set(stream_schema.names):
+                    raise unknown_field(name, line, str(path), stream_schema.names)
+    left = nested - set([] if stream_schema is None else stream_schema.names)
+    return frozenset(left), frozenset(fields)
+
+
+def unknown_field(name: str, line: int, where: str, known: Sequence[str]) -> SourceError:
+    """Return the refusal of a field of JSON that the stream has no column for."""
+    return SourceError(
+        f"line {line:,} of '{where}' has a column '{name}' that the stream lacks"
+        f"{did_you_mean(name, known)}; take it out, or add it to the stream with "
+        "'chronicle add-column'"
+    )
+
+
+def _is_spread(path: Path, encoding: str) -> bool:
+    return next((line.strip() for line in lines_of(path, encoding) if line.strip()), b"") == b"{"
+
+
+def _check_stated(stated: Mapping[str, pa.Field], stream_schema: pa.Schema) -> None:
+    _check_columns(
+        tuple(stated), stream_schema.names, where="--schema", whose="the stream", all_=False
+    )
+    for name, one in stated.items():
+        found = stream_schema.field(name).type
+        if one.type != found:
+            raise SchemaError(
+                f"--schema says that column '{name}' is {one.type}, and the stream has {found}; "
+                "make them agree"
+            )
+
+
+def _left_out_notes(nested: Sequence[str]) -> list[str]:
+    return [
+        f"{name} left out, since it holds objects or arrays (--flatten takes the fields of objects)"
+        for name in nested
+    ]
+
+
+def _type_notes(
+    guesses: Guesses, stated: Mapping[str, pa.Field], time: str, names: Sequence[str]
+) -> list[str]:
+    """Return which columns became text by a cell that the rest is not like."""
+    notes = []
+    for name, guess in guesses.items():
+        culprit = guess.culprit
+        if culprit is not None and name != time and name not in stated:
+            where = f" of '{names[culprit.source]}'" if len(names) > 1 else ""
+            notes.append(
+                f"{name} read as VARCHAR, since line {culprit.line:,}{where} holds "
+                f"'{culprit.text[:80]}'"
+            )
+    return notes

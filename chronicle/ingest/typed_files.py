@@ -1,0 +1,211 @@
+"""Read Parquet and Arrow files, which state the types of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from chronicle.errors import SchemaError, SourceError
+from chronicle.ingest.sources import SourceFormat, SourceSet
+from chronicle.schema import normalise_schema
+
+_BATCH_ROWS = 1 << 16
+
+
+def inspect_typed(sources: SourceSet) -> pa.Schema:
+    """Return the schema all files agree on, as a stream stores it but for times; reads no row.
+
+    Raises
+    ------
+    SourceError
+        If a file is not in the format or has another schema than the first.
+    SchemaError
+        If a column has a type that cannot be stored (unsigned integers, lists, …).
+    """
+    read = _parquet_schema if sources.format is SourceFormat.PARQUET else _arrow_schema
+    if sources.schema is not None:
+        return sources.schema_in_files(sources.schema)  # some columns came after some files
+    schemas = [_normalised(path, read(path)) for path in sources.files]
+    for path, schema in zip(sources.files[1:], schemas[1:], strict=True):
+        difference = _difference(schemas[0], schema)
+        if difference:
+            raise SourceError(
+                f"'{path}' has another schema than '{sources.files[0]}': {difference}; "
+                "ingest files of one schema at a time"
+            )
+    return schemas[0]
+
+
+def own_columns(sources: SourceSet) -> list[str]:
+    """Return the names of the columns that the first file holds itself."""
+    if not sources.files:
+        return []
+    read = _parquet_schema if sources.format is SourceFormat.PARQUET else _arrow_schema
+    return list(read(sources.files[0]).names)
+
+
+def has_nanoseconds(sources: SourceSet) -> bool:
+    """Return whether a file has times of nanoseconds."""
+    read = _parquet_schema if sources.format is SourceFormat.PARQUET else _arrow_schema
+    types = (one.type for path in sources.files for one in read(path))
+    return any(pat.is_timestamp(one) and one.unit == "ns" for one in types)
+
+
+def _normalised(path: Path, schema: pa.Schema) -> pa.Schema:
+    micro = [
+        pa.field(one.name, pa.timestamp("us", one.type.tz))
+        if pat.is_timestamp(one.type) and one.type.unit == "ns"
+        else one
+        for one in schema
+    ]
+    try:
+        return normalise_schema(pa.schema(micro))
+    except SchemaError as error:
+        raise SchemaError(f"'{path}': {error}") from error
+
+
+def _parquet_schema(path: Path) -> pa.Schema:
+    try:
+        with pq.ParquetFile(path) as file:
+            arrow, columns = file.schema_arrow, file.schema
+            physical = {
+                columns.column(i).path: columns.column(i).physical_type for i in range(len(columns))
+            }
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(f"'{path}' is not a Parquet file ({error}); leave it out") from error
+    # Arrow calls INT96 nanoseconds; Spark and Impala write instants of microseconds in it.
+    return pa.schema(
+        [
+            pa.field(one.name, pa.timestamp("us", "UTC"))
+            if physical.get(one.name) == "INT96"
+            else one
+            for one in arrow
+        ]
+    )
+
+
+def _arrow_schema(path: Path) -> pa.Schema:
+    return next(_arrow_batches(path)).schema
+
+
+def _difference(first: pa.Schema, other: pa.Schema) -> str:
+    """Return in words how ``other`` differs, an empty string if only in order."""
+    for field in first:
+        if field.name not in other.names:
+            return f"it lacks column '{field.name}'"
+        found = other.field(field.name).type
+        if found != field.type:
+            return f"column '{field.name}' is {found}, not {field.type}"
+    for name in other.names:
+        if name not in first.names:
+            return f"it has a column '{name}' more"
+    return ""
+
+
+def rows_of_groups(path: Path) -> list[int]:
+    """Return the rows of every row group of a Parquet file, from its footer."""
+    footer = pq.read_metadata(path)
+    return [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+
+
+def read_typed(
+    format: SourceFormat,  # noqa: A002
+    path: Path,
+    names: Sequence[str],
+    first: int,
+    stop: int,
+    *,
+    schema: pa.Schema | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file in order, of the columns named.
+
+    Parameters
+    ----------
+    format
+        Parquet or Arrow.
+    path
+        The file.
+    names
+        Columns, in the order in which they are wanted.
+    first, stop
+        Row groups of Parquet; Arrow files are read whole.
+    schema
+        Of a Delta table: its columns that the file lacks are NULL, others get its types.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read.
+    """
+    batches = (
+        _parquet_batches(path, names, range(first, stop))
+        if format is SourceFormat.PARQUET
+        else _arrow_batches(path)
+    )
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                yield batch.select(list(names)) if schema is None else _as(batch, names, schema)
+    except (OSError, pa.ArrowException) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise SourceError(f"'{path}' cannot be read ({reason}); check the file") from error
+
+
+def _as(batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+    fields = [schema.field(name) for name in names]
+    columns = [
+        batch.column(one.name).cast(one.type)
+        if one.name in batch.schema.names
+        else pa.nulls(batch.num_rows, one.type)
+        for one in fields
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _parquet_batches(path: Path, names: Sequence[str], groups: range) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        # A dot in a name would be taken for a path into a struct; and rows without a column of
+        # the file are counted by no batch.
+        plain = not any("." in name for name in names)
+        has_all = set(names) <= set(file.schema_arrow.names)
+        wanted = list(names) if plain and has_all else None
+        yield from file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=wanted)
+
+
+def _arrow_batches(path: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of an Arrow file or stream, at least one."""
+    try:
+        with pa.input_stream(path, compression="detect") as stream:
+            data = pa.py_buffer(stream.read())
+        if data[:6].to_pybytes() == b"ARROW1":
+            with pa.ipc.open_file(data) as file:
+                schema = file.schema
+                for i in range(file.num_record_batches):
+                    yield file.get_batch(i)
+        else:
+            with pa.ipc.open_stream(data) as batches:
+                schema = batches.schema
+                yield from batches
+        yield pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(f"'{path}' is no Arrow file or stream ({error}); leave it out") from error
+
+
+def first_text(
+    format: SourceFormat,  # noqa: A002
+    path: Path,
+    name: str,
+    *,
+    schema: pa.Schema | None = None,
+) -> str:
+    """Return the first text of a column that is there, an empty one if there is none."""
+    stop = len(rows_of_groups(path)) if format is SourceFormat.PARQUET else 0
+    for batch in read_typed(format, path, [name], 0, stop, schema=schema):
+        present = batch.column(0).drop_null()
+        if len(present):
+            return str(present[0].as_py())
+    return ""

@@ -1,1 +1,0 @@
-"""Files read and appended in this process: what ingest does with Spark, for a few events."""
