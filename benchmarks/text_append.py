@@ -25,7 +25,7 @@ from chronicle import create_store
 try:
     from chronicle.ingest.local import AppendOptions, append_files
 except ImportError:  # before version 0.3
-    from chronicle.ingest.local import AppendOptions, append_files
+    from chronicle.local.append_files import AppendOptions, append_files
 source, store = sys.argv[1:]
 made = create_store(Path(store))
 wall, cpu = time.perf_counter(), time.process_time()
