@@ -88,7 +88,7 @@ def create_store(path: str | Path) -> Store:
     StorageError
         If ``path`` is a URL.
     """
-    folder = local_path(path)
+    folder = _store_folder(path)
     if (folder / config.MARKER_FILE).exists():
         raise StoreExistsError(f"a store exists at '{folder}'; open it or choose another folder")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -118,7 +118,7 @@ def open_store(path: str | Path) -> Store:
     StorageError
         If ``path`` is a URL.
     """
-    folder = local_path(path)
+    folder = _store_folder(path)
     marker = folder / config.MARKER_FILE
     try:
         found = json.loads(marker.read_text(encoding="utf-8"))["format_version"]
@@ -145,6 +145,11 @@ def ensure_store(path: str | Path) -> Store:
     if (local_path(path) / config.MARKER_FILE).exists():
         return open_store(path)
     return create_store(path)
+
+
+def _store_folder(path: str | Path) -> Path:
+    """Return the folder of a store, wherever a process that is told of it may run."""
+    return local_path(path).absolute()
 
 
 class Store:

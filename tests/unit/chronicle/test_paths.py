@@ -62,3 +62,10 @@ def test_a_source_is_found_in_the_home_folder(
     (tmp_path / "x.csv").write_text("t\n1\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert find_sources(["~/x.csv"], format_name=None).files == (tmp_path / "x.csv",)
+
+
+def test_a_store_named_by_a_relative_path_is_the_same_to_a_process_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert create_store("data").path == tmp_path / "data"
+    assert open_store("data").path == tmp_path / "data"
+    assert ensure_store("./data").path == tmp_path / "data"
