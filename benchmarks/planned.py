@@ -23,6 +23,7 @@ from costmodel.selection import Selection, Strategy, select
 from costmodel.thesis import thesis_alpha
 from replay.engines.lookups import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
+from replay.language.select_syntax import streams_of
 from replay.planning.block_ranges import count_blocks
 from replay.planning.intervals import replay_stretches
 from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, plan_name
@@ -71,7 +72,8 @@ class Question:
     @cached_property
     def snapshot(self) -> Snapshot:
         """The stream as it is now."""
-        return self.store.stream(parse(self.sql).stream).snapshot()
+        (name,) = streams_of(parse(self.sql))
+        return self.store.stream(name).snapshot()
 
     @cached_property
     def _statement(self) -> Any:

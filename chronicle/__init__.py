@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         explain,
         stream,
     )
+    from replay.calibration.measure import CalibrationError
     from replay.online import online
     from replay.query import query
 
@@ -91,6 +92,7 @@ __all__ = [
     "AppendReport",
     "AttributeBounds",
     "BindError",
+    "CalibrationError",
     "ChangedFileError",
     "ChronicleError",
     "CommitConflictError",

@@ -29,6 +29,7 @@ _NAMES = {
         "query",
         "stream",
     ),
+    "replay.calibration.measure": ("CalibrationError",),
     "replay.errors": (
         "BindError",
         "LimitExceededError",

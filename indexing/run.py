@@ -36,7 +36,7 @@ _MEMORY = Path("memory")  # of runs that have no file
 
 _UNSIGNED = (1 << 64) - 1
 _NONE_ADMITTED = np.empty(0, np.bool_)
-_NO_STRINGS = pa.array([], pa.string())
+_NO_STRINGS = pa.nulls(0, pa.string())  # PyArrow's array() would load pandas
 _NUMBERS = {KeyKind.INTEGER: "i8", KeyKind.DOUBLE: "f8"}
 
 

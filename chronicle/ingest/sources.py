@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle.delta_log import ForeignTable
+from chronicle.disk_errors import reason_of
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.columns import RESERVED_PREFIX
 from chronicle.ingest.folders import Folder, Since, files_of
@@ -241,11 +242,13 @@ def _expand(source: str, wanted: SourceFormat | None, since: Since) -> Folder:
         raise SourceError(f"'{source}' is no path; mount or download it, and name the file")
     if not source.strip():
         raise SourceError("a source without a name was given; name a file, a folder or a pattern")
+    if "\0" in source:
+        raise SourceError(f"{_shortened(source)!r} is no path (it holds a NUL)")
     path = local_path(source, what="source").absolute()
     try:
         is_folder = path.is_dir()
     except OSError as error:  # a name too long, a loop of links
-        raise SourceError(f"'{_shortened(source)}' is no path ({error.strerror})") from error
+        raise SourceError(f"{_shortened(source)!r} is no path ({reason_of(error)})") from error
     if is_folder:
         found = files_of(path, lambda f: wanted is not None or _format_of(f) is not None, since)
         if found.table is not None and wanted not in (None, SourceFormat.PARQUET):

@@ -44,7 +44,6 @@ class RowIntake(ABC):
         self._deferred: list[tuple[Prepared, int]] = []
         self._next_seq: int | None = None
         self._strings = {text: code for code, text in enumerate(program.across.texts)}
-        self._string_leaves: set[int] = set()
         self._ranks_of_known = np.empty(0, np.int64)
         self._is_numbered = _reads_match_number(program)
         self._known_max = [KNOWN_MIN, KNOWN_MIN]
@@ -132,7 +131,6 @@ class RowIntake(ABC):
         leaves = prepared.leaves.copy() if prepared.strings else prepared.leaves
         known = self._strings
         for strings in prepared.strings:
-            self._string_leaves.add(strings.leaf)
             table = [known.setdefault(entry, len(known)) for entry in strings.entries]
             leaves[strings.leaf] = np.array([*table, -1], np.int64)[strings.codes]
         return Rows(
@@ -179,7 +177,7 @@ class RowIntake(ABC):
 
     def _forget_texts(self, kept: list[Rows]) -> list[Rows]:
         """Forget the texts of no row kept; the query's own come first and stay."""
-        leaves = sorted(self._string_leaves)
+        leaves = self._program.across.text_leaves
         known = list(self._strings)
         is_needed = np.arange(len(known) + 1) < len(self._program.across.texts)
         for rows in kept:

@@ -198,7 +198,7 @@ def test_streams_lists_what_is_there(store: Path) -> None:
         ),
         pytest.param(
             ["ingest", "x.csv", "--stream", "s", "--time", "t", "--store", f"{__file__}/store"],
-            "cannot be used (Not a directory)",
+            "cannot be written (Not a directory)",
             id="store below a file",
         ),
     ],

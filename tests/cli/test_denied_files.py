@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,15 @@ PERMIT = "check the permissions of the file and its folders"
 
 def deny(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     """Let one file be opened by nobody, as modes of files do not for root."""
-    for method in ("open", "read_text"):
-        real = getattr(Path, method)
+    for owner, method in ((Path, "open"), (Path, "read_text"), (os, "open")):
+        real = getattr(owner, method)
 
-        def opened(path: Path, *args: Any, real: Any = real, **options: Any) -> Any:
-            if path.resolve() == file.resolve():
+        def opened(path: Any, *args: Any, real: Any = real, **options: Any) -> Any:
+            if os.path.realpath(path) == os.path.realpath(file):
                 raise PermissionError(errno.EACCES, "Permission denied", str(path))
             return real(path, *args, **options)
 
-        monkeypatch.setattr(Path, method, opened)
+        monkeypatch.setattr(owner, method, opened)
     clear_caches()
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from costmodel.parameters import CostParameters
-from indexing import RunWriter, run, tail
+from indexing import RunWriter, tail
 from indexing.within import row_mask
 from replay.planning import narrowing, safety
 from tests.pattern_cases import pattern_case
@@ -37,7 +37,6 @@ def windows_of_all_lookups(candidates_max: float) -> Iterator[None]:
         patch.setattr(narrowing, "COVER_MAX", 1.0)
         patch.setattr(safety, "FURTHER_GAIN", math.inf)
         patch.setattr(row_mask, "ROW_MASK_BITS_MAX", 4)
-        patch.setattr(run, "SKIPPED_BYTES_MIN", 0)
         patch.setattr(tail, "FENCE_ENTRIES", 3)
         patch.setitem(RunWriter.__init__.__kwdefaults__, "fence_entries", 3)
         yield

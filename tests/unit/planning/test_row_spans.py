@@ -68,7 +68,7 @@ def test_rows_are_cut_by_one_kernel_wherever_arrays_come_from():
     for low in (found.seq_low, lent[::6]):
         for chosen in ([False, True, False], [True, False, True]):
             RowSpans(2, low, None, None, found.t_high).cut(*pieces[:, chosen], lent)
-    assert len(cut_to_intervals.signatures) == 1
+    assert len(cut_to_intervals.entry.signatures) == 1
 
 
 def test_extreme_times_do_not_wrap():

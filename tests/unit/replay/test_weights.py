@@ -158,7 +158,10 @@ def test_a_folder_in_its_place_is_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, broken: str) -> None:
+def test_a_write_that_fails_leaves_what_was_there(
+    tmp_path: Path, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHRONICLE_SYNC", "on")
     store_weights(tmp_path, content())
     before = (tmp_path / CALIBRATION_FILE).read_bytes()
     where = {"fsync": "os.fsync", "replace": "pathlib.Path.replace"}[broken]
