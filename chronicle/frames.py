@@ -12,7 +12,7 @@ _UNNAMED_INDEX = "__index_level_"
 
 
 def to_table(data: object, *, what: str) -> pa.Table:
-    """Return data as an Arrow table; a table is returned as it is.
+    """Return data as an Arrow table.
 
     Parameters
     ----------
@@ -29,12 +29,13 @@ def to_table(data: object, *, what: str) -> pa.Table:
     TypeError
         If it is none of these.
     SchemaError
-        If a pandas frame has an index without a name that holds more than numbers.
+        If a pandas frame has an index without a name that holds more than numbers, or a time is
+        finer than a microsecond.
     """
     if isinstance(data, pa.Table):
-        return data
+        return _in_microseconds(data, what)
     if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
+        return _in_microseconds(pa.Table.from_batches([data]), what)
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         raise TypeError(
             f"{what} is {type(data).__name__}; give a pyarrow.Table, a frame of pandas or Polars, "
@@ -46,7 +47,23 @@ def to_table(data: object, *, what: str) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise SchemaError(f"{what} cannot be taken as a table ({reason})") from error
-    return _without_index(table, what).replace_schema_metadata(None)
+    return _in_microseconds(_without_index(table, what).replace_schema_metadata(None), what)
+
+
+def _in_microseconds(table: pa.Table, what: str) -> pa.Table:
+    """Return times of nanoseconds, as pandas has them, in microseconds where that loses nothing."""
+    for i, field in enumerate(table.schema):
+        if not pat.is_timestamp(field.type) or field.type.unit != "ns":
+            continue
+        try:
+            column = table.column(i).cast(pa.timestamp("us", field.type.tz))
+        except pa.ArrowInvalid as error:
+            raise SchemaError(
+                f"column '{field.name}' of {what} holds times finer than a microsecond, which "
+                "streams do not keep; cut them first, as frame['t'].dt.floor('us') does in pandas"
+            ) from error
+        table = table.set_column(i, field.name, column)
+    return table
 
 
 def _without_index(table: pa.Table, what: str) -> pa.Table:

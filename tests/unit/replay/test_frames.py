@@ -77,3 +77,21 @@ def test_a_column_that_is_no_column_of_arrow_is_told():
     frame = pd.DataFrame({"t": [1, 2], "x": [1, "two"]})
     with pytest.raises(chronicle.SchemaError, match="the frame cannot be taken as a table"):
         to_table(frame, what="the frame")
+
+
+def test_times_of_pandas_are_taken_where_microseconds_hold_them(tmp_path):
+    times = pd.date_range("2026-01-01", periods=3, freq="s")
+    frame = pd.DataFrame({"t": times, "x": [1.0, 2.0, 3.0]})
+    schema = pa.schema([("t", pa.timestamp("us")), ("x", pa.float64())])
+    store = chronicle.create_store(tmp_path / "store")
+    stream = store.create_stream("s", schema, chronicle.StreamSettings(time="t"))
+    assert stream.append(frame).n_events == 3
+    for source in (store, {"s": frame}):
+        found = chronicle.query(source, "SELECT t FROM s WHERE x > 1")
+        assert found["t"].to_pylist() == times[1:].to_pydatetime().tolist()
+
+
+def test_times_finer_than_microseconds_are_not_cut_in_silence():
+    frame = pd.DataFrame({"t": pd.to_datetime([1, 2], unit="ns"), "x": [1.0, 2.0]})
+    with pytest.raises(chronicle.SchemaError, match=r"column 't' of table 's' .*floor"):
+        chronicle.query({"s": frame}, "SELECT t FROM s")
