@@ -16,6 +16,7 @@ import typer
 from chronicle.errors import StorageError
 from replay.console.answers import FORMATS, check_target, read_target, write_to
 from replay.console.options import (
+    ExpandedOption,
     JsonOption,
     MaxRowsOption,
     MemoryOption,
@@ -66,9 +67,7 @@ def query(
         str | None,
         typer.Option("--format", help=f"{', '.join(FORMATS)}; of --out by the file's ending."),
     ] = None,
-    expanded: Annotated[
-        bool, typer.Option("-x", help="Short for --format expanded: one column a line.")
-    ] = False,
+    expanded: ExpandedOption = False,
     rows: RowsOption = ROWS_SHOWN,
     out: Annotated[
         Path | None,

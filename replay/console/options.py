@@ -105,6 +105,9 @@ SparkOption = Annotated[
     ),
 ]
 
+ExpandedOption = Annotated[
+    bool, typer.Option("-x", help="Short for --format expanded: one column a line.")
+]
 RowsOption = Annotated[
     int, typer.Option("--rows", min=1, help="Rows a table for people shows; the rest is counted.")
 ]

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from replay.console.answers import FORMATS, read_target, write_to
-from replay.console.options import RowsOption, StoreOption, StreamArgument, out_path, stream_of
+from replay.console.options import (
+    ExpandedOption,
+    RowsOption,
+    StoreOption,
+    StreamArgument,
+    out_path,
+    stream_of,
+)
 from replay.console.show import print_table, say
 from replay.console.startup import keep_heavy_libraries_out
 
@@ -27,9 +34,7 @@ def quarantine(
         str | None,
         typer.Option("--format", help=f"All rows, as {', '.join(FORMATS)}."),
     ] = None,
-    expanded: Annotated[
-        bool, typer.Option("-x", help="Short for --format expanded: one column a line.")
-    ] = False,
+    expanded: ExpandedOption = False,
     rows: RowsOption = FEW,
     out: Annotated[
         Path | None,
