@@ -7,7 +7,7 @@ SHELL := /bin/sh
 PYTHON ?=
 BIN := .venv/bin
 PYTEST_ARGS ?=
-# Processes that run tests. Each that meets a test of ingest starts a JVM.
+# Processes that run tests; one of them has all tests of Spark, and the JVM.
 WORKERS ?= 2
 BENCH_ARGS ?=
 
@@ -20,7 +20,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-warn-script-location -c con
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow campaign fuzz test-nojit lint types contracts check bench docs lock clean \
+.PHONY: help demo test test-oldest test-slow campaign fuzz test-nojit lint types contracts check bench docs lock clean \
         prerequisites
 
 help: ## list the jobs
@@ -31,7 +31,13 @@ demo: prerequisites .venv/.installed ## set up, ingest twelve years of crime rep
 	@$(BIN)/chronicle demo
 
 test: prerequisites .venv/.installed-dev ## set up, run the test suite
-	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) $(PYTEST_ARGS)
+
+test-oldest: prerequisites ## run it with the oldest NumPy, pandas, PyArrow and SciPy that pyproject.toml takes
+	@python=$$(sh scripts/prerequisites.sh "$(PYTHON)") && "$$python" -m venv .venv-oldest
+	@PIP_CONSTRAINT= .venv-oldest/bin/python -m pip install --quiet -e '.[dev]' \
+	    'numpy==2.0.*' 'pandas==2.2.2' 'pyarrow==24.*' 'scipy==1.15.*'
+	@.venv-oldest/bin/python -m pytest -m "not slow" -n $(WORKERS) $(PYTEST_ARGS)
 
 test-slow: prerequisites .venv/.installed-dev ## run the long campaigns too
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
@@ -43,9 +49,10 @@ campaign: prerequisites .venv/.installed-dev ## kill, race and append at random,
 fuzz: prerequisites .venv/.installed-dev ## answer 20,000 random pattern queries as the oracle does, 20,000 mutated ones at all
 	@$(BIN)/python -m pytest tests/campaigns/test_pattern_fuzz.py tests/campaigns/test_mutated_queries.py -m "slow or not slow" $(PYTEST_ARGS)
 
-test-nojit: prerequisites .venv/.installed-dev ## run the kernels' tests as plain Python
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" -p no:cacheprovider \
-	    tests/unit/operators $(PYTEST_ARGS)
+# Compiled arithmetic wraps and gives NaN without a word, where NumPy's scalars warn.
+test-nojit: prerequisites .venv/.installed-dev ## run the kernels' tests as plain Python, and patterns against the oracle
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" -p no:cacheprovider -W ignore::RuntimeWarning \
+	    tests/unit/operators tests/campaigns/test_pattern_fuzz.py $(PYTEST_ARGS)
 
 lint: prerequisites .venv/.installed-dev ## ruff: rules and format
 	@$(BIN)/ruff check .
@@ -79,7 +86,7 @@ lock: prerequisites ## look up newer versions and write constraints.txt anew
 	@python=$$(sh scripts/prerequisites.sh "$(PYTHON)") && "$$python" scripts/write_constraints.py
 
 clean: ## remove the environment, caches, the demo's store and measurements
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	rm -rf .venv .venv-oldest build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	    .import_linter_cache benchmarks/results demo-store
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 

@@ -39,7 +39,11 @@ def compare(question: Question, first: CostParameters, second: CostParameters) -
     by_first = question.plan(parameters=first)
     by_second = question.plan(parameters=second)
     costs = {by_second.name: by_second.estimated.cost}
-    costs.update((rival.name, rival.estimated.cost) for rival in by_second.rivals)
+    if by_second.full_estimate is not None:
+        costs["full"] = by_second.full_estimate.cost
+    if by_first.conditions:
+        named = question.plan(by_first.name, parameters=second)
+        costs.setdefault(named.name, named.estimated.cost)
     known = costs.get(by_first.name)
     return {
         "name": question.name,

@@ -1,7 +1,8 @@
 """Processor seconds of a first query, which compiles what it needs, against the same one later.
 
 Each question is asked by a new process, first with an empty folder of compiled code and then with
-the one it has filled. Prints what it compares as JSON.
+the one it has filled. Small questions are run as plain Python unless all is to be compiled. Prints
+what it compares as JSON.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ QUESTIONS = {
 }
 
 _ASK = "import sys, chronicle; chronicle.query(chronicle.open_store(sys.argv[1]), sys.argv[2])"
+_COMPILED = "from chronicle.compiled import compile_at_once; compile_at_once(); "
 
 
 def make_store(folder: Path, n_events: int) -> None:
@@ -56,11 +58,11 @@ def make_store(folder: Path, n_events: int) -> None:
     create_index(store.stream("ticks"), ["price"])
 
 
-def processor_seconds(store: Path, question: str, compiled: Path) -> float:
+def processor_seconds(store: Path, question: str, compiled: Path, script: str) -> float:
     """Return the processor seconds of a process that asks one question."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-c", _ASK, str(store), question],
+        [sys.executable, "-c", script, str(store), question],
         env={**os.environ, "NUMBA_CACHE_DIR": str(compiled)},
         check=True,
     )
@@ -73,7 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=10_000)
     parser.add_argument("--only", choices=QUESTIONS, nargs="*", default=list(QUESTIONS))
+    parser.add_argument("--compiled", action="store_true", help="nothing as plain Python")
     options = parser.parse_args(arguments)
+    script = _COMPILED + _ASK if options.compiled else _ASK
     found = {}
     with TemporaryDirectory() as folder:
         store = Path(folder, "store")
@@ -81,7 +85,9 @@ def main(arguments: list[str] | None = None) -> int:
         for name in options.only:
             compiled = Path(folder, "compiled", name)
             compiled.mkdir(parents=True, mode=0o700)
-            first, later = (processor_seconds(store, QUESTIONS[name], compiled) for _ in range(2))
+            first, later = (
+                processor_seconds(store, QUESTIONS[name], compiled, script) for _ in range(2)
+            )
             found[name] = {"first_cpu_s": round(first, 2), "later_cpu_s": round(later, 2)}
     print(json.dumps({"events": options.events, "questions": found}, indent=2))
     return 0

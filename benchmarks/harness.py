@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 
 import replay
+from chronicle.compiled import compile_at_once
+
+compile_at_once()
 
 RESULTS = Path(__file__).resolve().parent / "results"
 """Measurements and the stores they need; git ignores it."""

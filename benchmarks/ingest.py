@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import RESULTS, Side, Timing, fail, print_comparison, write_results
 from benchmarks.stores import SYNTHETIC, shifted
-from chronicle import create_store, delta_log, open_store
+from chronicle import create_store, open_store
 from chronicle.ingest import IngestOptions, ingest
 from chronicle.ingest.session import open_spark
+from chronicle.log import delta_log
 from datasets.synthetic import SCHEMA, SEED, TIME, write_parquet
 from indexing import RunWriter
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import ROUNDS, Side, fail, interleave, print_comparison, write_results
 from chronicle import StreamSettings, create_store
-from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_files
 from chronicle.store import Stream
 from chronicle.time import to_int64
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import commit_files
 from indexing import (
     Index,
     IndexSet,

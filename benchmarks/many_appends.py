@@ -17,8 +17,7 @@ import replay
 from benchmarks.harness import Side, Timing, fail, interleave, write_results
 from benchmarks.stores import SYNTHETIC, bulk_store
 from chronicle import Store, StreamSettings, config, create_store
-from chronicle.append import append
-from chronicle.compaction import compact_events, files_bound
+from chronicle.maintenance.compaction import compact_events, files_bound
 from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate
 from datasets.thesis_queries import draw_queries
 from indexing import RunWriter, open_indexes
@@ -45,7 +44,7 @@ def append_all(store: Store, events: pa.Table, n_appends: int) -> list[float]:
     size = -(-events.num_rows // n_appends)
     for start in range(0, events.num_rows, size):
         started = perf_counter()
-        append(stream, events.slice(start, size), derived=derived)
+        stream.append(events.slice(start, size), derived=derived)
         seconds.append(perf_counter() - started)
     return seconds
 

@@ -19,17 +19,16 @@ from benchmarks.harness import Side, Timing, fail, forget, interleave
 from chronicle import Snapshot, Store
 from costmodel.features import PlanFeatures
 from costmodel.plan_cost import Estimate, estimate
-from costmodel.selection import Selection, Strategy, select
-from costmodel.thesis import thesis_alpha
+from costmodel.thesis.formulas import thesis_alpha
+from costmodel.thesis.selection import Selection, Strategy, select
 from replay.engines.lookups import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
-from replay.language.select_syntax import streams_of
+from replay.language.syntax import streams_of
 from replay.planning.block_ranges import count_blocks
 from replay.planning.intervals import replay_stretches
+from replay.planning.named_plans import PREFIX, index_conditions
 from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, plan_name
 from replay.planning.planner import choose_plan
-from replay.planning.requests import PREFIX, index_conditions
-from replay.planning.told import tell
 from replay.running.statement import parse, prepare
 
 IntArray = npt.NDArray[np.int64]
@@ -90,7 +89,7 @@ class Question:
 
     @cached_property
     def chosen(self) -> Plan:
-        """What ``auto`` chooses."""
+        """What ``auto`` expects before its first step."""
         return self.plan()
 
     @cached_property
@@ -204,32 +203,7 @@ class Question:
 
     def estimate(self, plan: str) -> Estimate:
         """Return what a plan is estimated at without a look at any event."""
-        return self.plan(plan, sample=False).estimated
-
-    @cached_property
-    def weighed_estimates(self) -> dict[str, Estimate]:
-        """What ``auto`` weighed, corrected by its sample if it took one: its plan and rivals."""
-        weighed = {rival.name: rival.estimated for rival in self.chosen.rivals}
-        return {**weighed, self.chosen.name: self.chosen.estimated}
-
-    @cached_property
-    def told(self) -> Estimate:
-        """What ``explain`` tells of the plan chosen, or by what it was chosen, told nothing."""
-        forget()
-        plan, known = self.chosen, self.statistics
-        told = tell(plan, self._statement.bound, known, Lookups(plan, known), is_adaptive=True)
-        return plan.estimated if told is None else told.estimated
-
-    def work_of_run(self) -> Work:
-        """Answer it, nothing kept, and return what was read; alpha counts the rows replayed."""
-        forget()
-        actual = self.run().actual
-        return Work(
-            actual.blocks_read,
-            actual.candidates,
-            actual.entries_read,
-            actual.rows_replayed / max(actual.rows_total, 1),
-        )
+        return self.plan(plan).estimated
 
     def work(self, plan: str, *, with_alpha: bool = False) -> Work:
         """Look up and intersect what a plan asks for; no event is read but, for alpha, times.
@@ -242,7 +216,7 @@ class Question:
             Whether to count the events inside intervals, which takes a pass over all times; else
             alpha counts the events of the blocks.
         """
-        planned = self.plan(plan, sample=False)
+        planned = self.plan(plan)
         lookups = Lookups(planned, self.statistics)
         for lookup in dict.fromkeys(condition.lookup for condition in planned.conditions):
             lookups.read(lookup)

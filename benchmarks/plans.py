@@ -1,4 +1,4 @@
-"""The planner against full replay and against the best plan there is: goals P2, P2b, P3 and P4."""
+"""The planner against full replay and against the best plan there is: goals P2, P2b and P3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks import hard_cases
-from benchmarks.estimates import estimate_errors, goal_p4
 from benchmarks.harness import WARM, fail, write_results
 from benchmarks.planned import AGAIN, Question, first_runs, planning_time, race
 from benchmarks.question_sets import (
@@ -26,7 +25,7 @@ from chronicle import Store
 from datasets.synthetic import SEED
 from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
 
-PARTS = ("p2", "p3", "p4", "adversarial", "partition", "delta", "drift")
+PARTS = ("p2", "p3", "adversarial", "partition", "delta", "drift")
 
 FACTOR_MAX, SLACK_S = 1.1, 0.010
 """P2b: never more than 1.1 times a full replay plus 10 ms."""
@@ -173,8 +172,7 @@ def plan_regret(question: Question, rounds: int, *, n_drawn: int | None) -> dict
     timed = race(question, ["auto", *near], rounds)
     best = min(near, key=lambda plan: timed[plan].median_s)
     chosen = runs["auto"][0].plan
-    # One that asks lookups in a part of the stream alone cannot be asked for by its name.
-    by_name = [chosen.name] if chosen.part is None and chosen.name in {*every, "full"} else []
+    by_name = [chosen.name] if chosen.name in {*every, "full"} else []
     # The least of many times that scatter is too low, so the best is timed by itself once more.
     again = dict.fromkeys(("auto", best, *by_name))
     timed = race(question, list(again), max(rounds, RETIMED_ROUNDS))
@@ -278,15 +276,6 @@ def special(name: str, options: argparse.Namespace) -> Outcome:
         f"\n{name}: {outcome.factor:.1f}x full replay (goal: {goal}x), {outcome.n_matches} matches "
         f"in {n:,} events, {outcome.blocks_read} of {outcome.blocks_total} blocks, {outcome.chosen}"
     )
-    if question.chosen.part is not None:
-        everywhere = outcome.chosen
-        timed = race(question, ("auto", everywhere, "full"), options.rounds)
-        auto, asked = timed["auto"], timed[everywhere]
-        print(
-            f"  with the same indexes asked everywhere {asked.median_s / auto.median_s:.2f}x as "
-            f"long; by time of all cores {asked.cpu_s / auto.cpu_s:.2f}x, and full "
-            f"{timed['full'].cpu_s / auto.cpu_s:.2f}x"
-        )
     return outcome
 
 
@@ -320,7 +309,6 @@ def main(arguments: list[str] | None = None) -> None:
     options = to_options(arguments)
     outcomes: list[Outcome] = []
     regrets: dict[str, list[dict[str, Any]]] = {}
-    errors: dict[str, list[dict[str, Any]]] = {}
     for name in options.sets:
         store = open_set(name, options)
         if store is None:
@@ -330,9 +318,6 @@ def main(arguments: list[str] | None = None) -> None:
         if "p2" in options.only:
             outcomes += [auto_against_full(group, q, options.rounds) for group, q in asked]
             print(f"{name}: {len(asked)} questions, auto gives the full replay's answer")
-        if "p4" in options.only:
-            for group, question in asked:
-                errors.setdefault(group, []).extend(estimate_errors(question))
         if "p3" in options.only:
             for group, question, n_drawn in regret_questions(name, store, options):
                 found = plan_regret(question, options.rounds, n_drawn=n_drawn)
@@ -342,7 +327,7 @@ def main(arguments: list[str] | None = None) -> None:
     outcomes += [
         special(name, options) for name in ("partition", "delta", "drift") if name in options.only
     ]
-    summary = {"p2": goal_p2(outcomes), "p4": goal_p4(errors)}
+    summary = {"p2": goal_p2(outcomes)}
     goal_p3(regrets)
     write_results(
         "plans",
@@ -352,7 +337,6 @@ def main(arguments: list[str] | None = None) -> None:
             "summary": summary,
             "outcomes": [{**asdict(o), "factor": o.factor} for o in outcomes],
             "regrets": regrets,
-            "errors": errors,
         },
         folder=options.out,
     )

@@ -17,7 +17,6 @@ import pyarrow as pa
 from benchmarks.harness import Timing, fail, print_comparison, write_results
 from benchmarks.stores import SYNTHETIC, bulk_store, shifted
 from chronicle import Store, open_store
-from chronicle.append import append
 from datasets.synthetic import TIME, generate
 from indexing import RunWriter
 from indexing.config import TAIL_FILE_EVENTS
@@ -39,7 +38,7 @@ def append_once(store: Store, events: pa.Table) -> float:
     """Return the seconds one append takes, its commit and automatic compaction included."""
     derived = RunWriter(INDEX, TIME, least_events=TAIL_FILE_EVENTS)
     started = perf_counter()
-    append(store.stream(SYNTHETIC), events, derived=derived)
+    store.stream(SYNTHETIC).append(events, derived=derived)
     return perf_counter() - started
 
 

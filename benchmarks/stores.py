@@ -10,9 +10,9 @@ from time import perf_counter
 import pyarrow as pa
 
 from chronicle import Store, Stream, StreamSettings, config, create_store, ensure_store
-from chronicle.block_writer import write_ordered
-from chronicle.commit import APPEND, OPERATION, commit_files
 from chronicle.ingest import IngestOptions, ingest
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import APPEND, OPERATION, commit_files
 from datasets.crimes import TIME as CRIME_TIME
 from datasets.crimes import write_usable
 from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate, write_parquet

@@ -27,7 +27,7 @@ from benchmarks.real_stores import TICKS_BY_SYMBOL, keyed_ticks_source, real_sto
 from benchmarks.stores import bulk_stream
 from benchmarks.thesis.figures import new_figure, save
 from chronicle import Store, StreamSettings, ensure_store
-from costmodel.thesis import printed_break_even
+from costmodel.thesis.formulas import printed_break_even
 
 WEEK_EVENTS = 60_480_000
 """One week at 100 events a second: thesis 3.5.2."""

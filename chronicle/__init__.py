@@ -6,12 +6,8 @@ offered here too, though the rooms above have them (``chronicle/door.py``).
 
 from typing import TYPE_CHECKING
 
-from chronicle.adopt import AdoptReport, adopt
-from chronicle.aggregate import Aggregate
-from chronicle.append import AppendReport
-from chronicle.check import check_store, check_stream
-from chronicle.compaction import CompactionReport, compact_events
-from chronicle.describe import StreamDescription, describe_stream
+from chronicle.append_report import AppendReport
+from chronicle.describe import StreamDescription, describe_stream, history
 from chronicle.door import resolve as __getattr__  # noqa: F401 -- Python calls it
 from chronicle.errors import (
     AdoptedStreamError,
@@ -39,17 +35,22 @@ from chronicle.errors import (
     VacuumedVersionError,
     VersionNotFoundError,
 )
-from chronicle.evolve import add_column, add_derived
-from chronicle.finding import Finding, Severity
-from chronicle.history import HistoryEntry, history
 from chronicle.layout import AttributeBounds, DataFile, Leaves
-from chronicle.lifecycle import DeleteReport, delete_range, drop_stream, rename_stream
-from chronicle.repair import RepairReport, repair_store, repair_stream
+from chronicle.log.history import HistoryEntry
+from chronicle.maintenance.check import check_store, check_stream
+from chronicle.maintenance.compaction import CompactionReport, compact_events
+from chronicle.maintenance.finding import Finding, Severity
+from chronicle.maintenance.repair import RepairReport, repair_store, repair_stream
+from chronicle.maintenance.vacuum import VacuumReport, vacuum
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
-from chronicle.store import Store, Stream, create_store, ensure_store, open_store
-from chronicle.vacuum import VacuumReport, vacuum
+from chronicle.store import Store, create_store, ensure_store, open_store
+from chronicle.tree.aggregate import Aggregate
+from chronicle.verbs import Stream
 from chronicle.version import __version__
+from chronicle.write.adopt import AdoptReport, adopt
+from chronicle.write.evolve import add_column, add_derived
+from chronicle.write.lifecycle import DeleteReport, delete_range, drop_stream, rename_stream
 
 if TYPE_CHECKING:
     from indexing import (

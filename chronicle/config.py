@@ -23,6 +23,9 @@ TIME_UNIT = "us"
 MARKER_FILE = "chronicle-store.json"
 """File at the root of a store; holds the format version."""
 
+EVENTS_TABLE = "events"
+"""Delta table of a stream that holds the user's events."""
+
 COMPACTION_FAN_IN = 8
 """Small data files of a tier that become one. A thousand appends of 1,000 events leave at most 19
 files, each event written anew 2.6 times, by 125 merges; at fan-in 4 it is 14 files, 3.0 times and

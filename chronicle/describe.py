@@ -1,4 +1,4 @@
-"""A stream described in plain values, for people and for the command line."""
+"""A stream and its versions described in plain values, for people and for the command line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from chronicle.arguments import check_type
+from chronicle.config import EVENTS_TABLE
+from chronicle.log import delta_log
+from chronicle.log.history import HistoryEntry, to_history
 from chronicle.settings import StreamSettings
 from chronicle.size_text import megabytes
 from chronicle.snapshot import Snapshot
+from chronicle.store import Stream
 from chronicle.time import TimeType, show_time
-from chronicle.tree_file import TREE_TABLE
+from chronicle.tree.tree_file import TREE_TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +127,17 @@ def describe_stream(snapshot: Snapshot) -> StreamDescription:
             (tree_dir / file.name).stat().st_size for file in snapshot.files if file.has_tree
         ),
     )
+
+
+def history(stream: Stream) -> list[HistoryEntry]:
+    """Return the versions of a stream, newest first, as far back as its log reaches.
+
+    Reads the log alone. Delta drops commits older than the table's log retention.
+    """
+    check_type(stream, Stream)
+    path = stream.path / EVENTS_TABLE
+    state = delta_log.load_table(path)
+    counts = [file.n_rows for file in state.files]
+    total = sum(count or 0 for count in counts) if None not in counts else None
+    known = [commit for commit in delta_log.commits(path) if commit.version <= state.version]
+    return to_history(known, total)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from chronicle.file_tree import FileTree
-from chronicle.summary import Ints, TimeSummary
+from chronicle.tree.file_tree import FileTree
+from chronicle.tree.summary import Ints, TimeSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,14 @@ from typing import Any, Final
 
 import llvmlite
 import numba
-from numba.core import config, event
-from numba.core.compiler import CompileResult
+from numba.core import config, event, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult
+from numba.core.environment import lookup_environment
 from numba.core.serialize import dumps
 from numba.misc.appdirs import user_cache_dir
 
-from chronicle.compiled import compiling
+from chronicle.compile_time import compiling
 
 LOG = logging.getLogger(__name__)
 """INFO: compiling begins. DEBUG: a function is compiled, by name in `STEP` of the record. WARNING:
@@ -59,7 +61,7 @@ def dispatcher(
     Parameters
     ----------
     python
-        A function of a ``kernels.py``.
+        A function of a ``*kernels.py``.
     options
         Of Numba's ``njit``.
     signatures
@@ -68,15 +70,101 @@ def dispatcher(
     if config.DISABLE_JIT:
         return python
     _listen()
-    made = numba.njit(**options, no_cfunc_wrapper=True)(python)
-    folder = code_folder()
+    is_part = "no_cpython_wrapper" in options
+    pipeline = _PartCompiler if is_part else _WholeCompiler
+    made = numba.njit(**options, no_cfunc_wrapper=True, pipeline_class=pipeline)(python)
+    if is_part:
+        made.get_call_template = functools.partial(_call_template, made)
+    folder = None if is_part else code_folder()
     if folder is not None:
-        made._cache = _KeptCode(python, options, folder)
+        made._cache = _KeptCode(python, folder)
     for signature in signatures:
         made.compile(signature)
     if signatures:
         made.disable_compile()
     return made  # type: ignore[no-any-return]
+
+
+def _call_template(made: Any, arguments: Iterable[Any], named: dict[str, Any]) -> Any:
+    """Return how a function is called by a compiled one: not compiled twice for like arguments.
+
+    Numba would compile it for the constant 0, then for a short integer and then for a long one.
+    """
+    widened = [_widened(argument) for argument in arguments]
+    return type(made).get_call_template(made, widened, named)
+
+
+def _widened(argument: Any) -> Any:
+    """Return the type that an argument is handed on as."""
+    plain = types.unliteral(argument)  # type: ignore[attr-defined]
+    is_short = isinstance(plain, types.Integer) and plain.bitwidth < 64  # type: ignore[attr-defined]
+    return types.int64 if is_short else plain
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """What a function is translated to that only compiled functions call.
+
+    It is optimised and made into machine code with those, in `_Whole`. Numba's own would do so for
+    it alone, to run it from Python, and again in each function on the way to the one that is run.
+    """
+
+    def add_llvm_module(self, module: Any) -> None:
+        """Take in what the function is translated to."""
+        module.data_layout = self._codegen._data_layout
+        self._final_module.link_in(module)
+
+    def finalize(self) -> None:
+        """Take in no more."""
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002 - Numba names it
+        """Return no address: Python never calls it."""
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Return itself, so that `set_env` is called here."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Leave it to `_Whole`, where the variable of that name is."""
+
+
+class _Whole(JITCodeLibrary):  # type: ignore[misc]
+    """Machine code of a function that Python calls, with all that it calls."""
+
+    def finalize(self) -> None:
+        """Link all parts once, and make machine code of them."""
+        found: dict[Any, None] = {}
+        waiting: list[Any] = self._linking_libraries[::-1]  # type: ignore[has-type]
+        while waiting:
+            library = waiting.pop()
+            if library not in found:
+                found[library] = None
+                if isinstance(library, _Part):
+                    waiting += library._linking_libraries
+        self._linking_libraries = list(found)
+        super().finalize()
+
+    def _finalize_specific(self) -> None:
+        super()._finalize_specific()
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                self._codegen.set_env(variable.name, environment)
+
+
+class _WholeCompiler(Compiler):  # type: ignore[misc]
+    _LIBRARY: type[JITCodeLibrary] = _Whole
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        library = self._LIBRARY(target.codegen(), "chronicle")
+        library.enable_object_caching()
+        super().__init__(typing, target, library, *rest)
+
+
+class _PartCompiler(_WholeCompiler):
+    _LIBRARY = _Part
 
 
 def type_of(inner: Any) -> Any:
@@ -90,7 +178,7 @@ def sources(root: Path = _ROOT) -> list[Path]:
     for room in _ROOMS:
         for folder, below, files in os.walk(root / room):
             below[:] = [name for name in below if not name.startswith(("_", "."))]
-            found += [Path(folder, name) for name in files if name == "kernels.py"]
+            found += [Path(folder, name) for name in files if name.endswith("kernels.py")]
     return sorted(found)
 
 
@@ -184,9 +272,8 @@ class _KeptCode:
     dispatcher of Numba's calls.
     """
 
-    def __init__(self, python: Callable[..., Any], options: dict[str, Any], folder: Path) -> None:
-        wrapped = "" if "no_cpython_wrapper" in options else "-entry"
-        self._name = f"{python.__module__}.{python.__name__}{wrapped}"
+    def __init__(self, python: Callable[..., Any], folder: Path) -> None:
+        self._name = f"{python.__module__}.{python.__name__}"
         self._folder = folder
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pat
 
-from chronicle.derived_attributes import check_derived
 from chronicle.errors import SchemaError, did_you_mean
 from chronicle.settings import StreamSettings
 from chronicle.time import time_type
+from chronicle.tree.derived_attributes import check_derived
 
 
 def normalise_schema(schema: pa.Schema) -> pa.Schema:

@@ -12,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from chronicle.aggregate import Aggregate, to_aggregate
-from chronicle.blocks import BlockReader
-from chronicle.by_key import ByKey, KeySummaries
-from chronicle.derived_attributes import Delta, parse_derived
 from chronicle.errors import SchemaError, did_you_mean, sentences_on
-from chronicle.file_tree import FileTree
 from chronicle.layout import AttributeBounds, to_data_file, to_leaves
 from chronicle.settings import StreamSettings
-from chronicle.summarise import summarise, summarise_times
-from chronicle.summary import AttributeSummary, Ints, Kind, TimeSummary, kind_of
-from chronicle.tab_tree import TabTree, TreeLevel
 from chronicle.time import TimeType, time_type, to_int64
-from chronicle.tree_file import extremes_to_arrow
+from chronicle.tree.aggregate import Aggregate, to_aggregate
+from chronicle.tree.blocks import BlockReader
+from chronicle.tree.by_key import ByKey, KeySummaries
+from chronicle.tree.derived_attributes import Delta, parse_derived
+from chronicle.tree.file_tree import FileTree
+from chronicle.tree.summarise import summarise, summarise_times
+from chronicle.tree.summary import AttributeSummary, Ints, Kind, TimeSummary, kind_of
+from chronicle.tree.tab_tree import TabTree, TreeLevel
+from chronicle.tree.tree_file import extremes_to_arrow
 
 
 class Snapshot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import time as clock
 import uuid
@@ -13,7 +14,6 @@ from pathlib import Path
 
 from chronicle.disk import discard, writing
 from chronicle.folder_lock import make_table_folder
-from chronicle.leftovers import own_folders
 
 STAGING_PREFIX = ".ingest-"
 """Folders of this prefix at the root of a store hold unfinished work and are no streams."""
@@ -22,6 +22,9 @@ _LOCK_FILE = "lock"
 
 _MADE_SECONDS_MAX = 600
 """A folder without a lock this long after it was made belongs to an ingest that was killed."""
+
+
+_HEX = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 @contextmanager
@@ -40,6 +43,25 @@ def open_staging(store_path: Path) -> Iterator[Path]:
         # Tasks of an interrupted job may write for a moment longer.
         shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
+
+
+def own_folders(parent: Path, prefix: str) -> list[Path]:
+    """Return the folders that Chronicle named with a prefix and a random number, sorted; no links.
+
+    Parameters
+    ----------
+    parent
+        Folder they lie in.
+    prefix
+        First part of the name, such as ``.ingest-``.
+    """
+    return sorted(
+        path
+        for path in parent.glob(f"{prefix}*")
+        if _HEX.fullmatch(path.name.removeprefix(prefix))
+        and not path.is_symlink()
+        and path.is_dir()
+    )
 
 
 def _make(store_path: Path) -> tuple[Path, int]:

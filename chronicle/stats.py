@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from chronicle.aggregate import Aggregate, Value
 from chronicle.snapshot import Snapshot
-from chronicle.summary import Ints, kind_of
 from chronicle.time import show_time, time_type
+from chronicle.tree.aggregate import Aggregate, Value
+from chronicle.tree.summary import Ints, kind_of
 
 ENTRIES_PER_BAR = 8
 """Entries of the tree that a bar of a histogram has at least, where there are so many: within one,

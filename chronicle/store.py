@@ -15,15 +15,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from chronicle import config, delta_log
-from chronicle.adopted_file import check_stamps
+from chronicle import config
 from chronicle.arguments import check_name, check_type
-from chronicle.block_writer import EVENTS_TABLE
-from chronicle.blocks import BlockReader
-from chronicle.declared import Declared, FollowedDeclaration, write_declared
-from chronicle.delta_log import Commit, FollowedTable, TableState
+from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DERIVED_SCHEMA
-from chronicle.derived_attributes import check_derived
 from chronicle.disk import discard, flush, writing
 from chronicle.errors import (
     AdoptedStreamError,
@@ -40,11 +35,14 @@ from chronicle.errors import (
     VersionNotFoundError,
     unread,
 )
-from chronicle.file_tree import FileTree
 from chronicle.folder_lock import locked_folder
-from chronicle.frames import to_table
-from chronicle.history import parse_version, version_at
-from chronicle.lineage import Lineage
+from chronicle.log import delta_log
+from chronicle.log.adopted_file import check_stamps
+from chronicle.log.delta_log import Commit, FollowedTable, TableState
+from chronicle.log.history import parse_version, version_at
+from chronicle.log.lineage import Lineage
+from chronicle.log.stream_metadata import FollowedMetadata, StreamMetadata, write_metadata
+from chronicle.log.tree_log import TreeLog
 from chronicle.ordinal import parse_ordinal
 from chronicle.paths import local_path
 from chronicle.schema import check_extends, check_settings, normalise_schema
@@ -58,11 +56,13 @@ from chronicle.stream_folder import (
     put_in_place,
 )
 from chronicle.time import TimeType, show_time, time_type
-from chronicle.tree_file import TREE_TABLE
-from chronicle.tree_log import TreeLog
+from chronicle.tree.blocks import BlockReader
+from chronicle.tree.derived_attributes import check_derived
+from chronicle.tree.file_tree import FileTree
+from chronicle.tree.tree_file import TREE_TABLE
 
 if TYPE_CHECKING:
-    from chronicle.append import AppendReport
+    from chronicle.append_report import AppendReport
     from chronicle.derived import DerivedWriter
 
 P = ParamSpec("P")
@@ -254,7 +254,7 @@ class Store:
             made.mkdir()
             delta_log.create_table(made / TREE_TABLE, DERIVED_SCHEMA, {})
             if derived:
-                write_declared(made, Declared(tuple(attribute.name for attribute in derived)))
+                write_metadata(made, StreamMetadata(tuple(attribute.name for attribute in derived)))
             delta_log.create_table(made / EVENTS_TABLE, stored, properties)
             try:
                 put_in_place(made, path)
@@ -279,7 +279,7 @@ class Stream:
         self._is_retired = False
         self._events_log = FollowedTable(path / EVENTS_TABLE)
         self._tree_log = TreeLog(path / TREE_TABLE)
-        self._declaration = FollowedDeclaration(path)
+        self._declaration = FollowedMetadata(path)
         events = self._events_log.state
         self._identity = events.identity
         self.settings = StreamSettings.from_properties(events.properties)
@@ -324,42 +324,12 @@ class Stream:
         """Kind of the time column."""
         return time_type(self.schema.field(self.settings.time).type, column=self.settings.time)
 
-    def append(
-        self,
-        events: Any,
-        *,
-        late: str = "merge",
-        derived: DerivedWriter | None = None,
-    ) -> AppendReport:
-        """Append events held in memory, without Spark; all become visible at once, or none.
+    if TYPE_CHECKING:
 
-        Parameters
-        ----------
-        events
-            With the stream's columns, in order of arrival; they need not be in order of time. A
-            ``pyarrow.Table``, a frame of pandas or Polars, or whatever else holds Arrow data.
-        late
-            What becomes of events older than the stream's end: ``merge`` puts them where they
-            belong, ``reject`` takes nothing, ``quarantine`` puts them aside.
-        derived
-            Writes runs of the indexes, such as ``indexing.writer_for(stream)`` gives; without one
-            the new files are the tail of the indexes until the next compaction or ingest.
-
-        Raises
-        ------
-        SchemaError
-            If columns or types do not fit the stream.
-        LateEventError
-            If events are late and ``late`` is ``reject``.
-        CommitConflictError
-            If other processes commit first again and again.
-        StorageError
-            If the store cannot be written; nothing was appended.
-        """
-        from chronicle.append import append
-
-        table = to_table(events, what="the first argument")
-        return append(self, table, late=late, derived=derived)
+        def append(
+            self, events: Any, *, late: str = "merge", derived: DerivedWriter | None = None
+        ) -> AppendReport:
+            """Append events; ``chronicle/verbs.py`` has it, as what writes imports this module."""
 
     def check_writable(self) -> None:
         """Check that events of the stream may be written; only its own files are.

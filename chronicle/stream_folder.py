@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from chronicle import delta_log
 from chronicle.arguments import check_name
-from chronicle.block_writer import EVENTS_TABLE
+from chronicle.config import EVENTS_TABLE
 from chronicle.errors import StorageError
 from chronicle.folder_lock import locked_folder
+from chronicle.log import delta_log
 
 _STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
 """No longer than file systems take."""

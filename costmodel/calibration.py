@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from costmodel.arrays import BoolArray, FloatArray
+from costmodel.arrays import FloatArray
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 
 WEIGHTS: Final = tuple(field.name for field in fields(CostParameters) if field.name.endswith("_s"))
@@ -146,7 +146,7 @@ def fit_weights(
         ridge = np.column_stack((np.diag(PRIOR_STRENGTH / reach), np.zeros(len(reach))))
         rows = np.vstack((terms * trust[:, None], ridge))
         wanted = np.concatenate((target * trust, PRIOR_STRENGTH * drawn_to / reach))
-        found = least + non_negative_least_squares(rows, wanted - rows @ least)
+        found = least + _non_negative_least_squares(rows, wanted - rows @ least)
         off = np.abs(terms @ found - target)
         allowed = OUTLIER * max(float(np.median(off)), 1e-12)
         trust = np.sqrt(np.minimum(1.0, allowed / np.maximum(off, allowed)))
@@ -186,56 +186,15 @@ def _explained(seconds: FloatArray, estimated: FloatArray) -> float:
     return 1 - left / spread
 
 
-def non_negative_least_squares(matrix: FloatArray, target: FloatArray) -> FloatArray:
+def _non_negative_least_squares(matrix: FloatArray, target: FloatArray) -> FloatArray:
     """Return the x >= 0 that makes ``|matrix x - target|`` least.
 
-    Parameters
-    ----------
-    matrix
-        Shape (n, k).
-    target
-        Shape (n,).
-
-    Returns
-    -------
-    FloatArray
-        Shape (k,); an unknown whose column is all zero is 0.
-
-    Notes
-    -----
-    Active sets, C. L. Lawson and R. J. Hanson, Solving Least Squares Problems, 1974, chapter 23.
     Columns are scaled to length 1, since units of work differ by ten decades.
     """
+    # Loaded here, as every query takes the weights' names from this module and few fit them.
+    from scipy.optimize import nnls
+
     lengths = np.sqrt((matrix**2).sum(axis=0))
     lengths[lengths == 0] = 1.0
-    scaled = matrix / lengths
-    n_unknowns = matrix.shape[1]
-    x = np.zeros(n_unknowns)
-    free = np.zeros(n_unknowns, dtype=np.bool_)
-    tolerance = 1e-12 * max(float(np.abs(target).max(initial=0.0)), np.finfo(np.float64).tiny)
-    tolerance *= max(len(target), 1)
-    for _ in range(3 * n_unknowns):
-        gradient = scaled.T @ (target - scaled @ x)
-        gradient[free] = -np.inf
-        if free.all() or gradient.max() <= tolerance:
-            break
-        free[int(np.argmax(gradient))] = True
-        x = _solve_free(scaled, target, x, free)
-    return np.asarray(x / lengths, dtype=np.float64)
-
-
-def _solve_free(
-    matrix: FloatArray, target: FloatArray, x: FloatArray, free: BoolArray
-) -> FloatArray:
-    """Go from ``x`` to the best x over the free unknowns; fix those that would turn negative."""
-    while free.any():
-        best = np.zeros_like(x)
-        best[free] = np.linalg.lstsq(matrix[:, free], target, rcond=None)[0]
-        if (best[free] > 0).all():
-            return best
-        below = free & (best <= 0)
-        steps = x[below] / np.maximum(x[below] - best[below], np.finfo(np.float64).tiny)
-        x = x + float(steps.min()) * (best - x)
-        free &= x > 1e-15 * max(float(np.abs(x).max()), np.finfo(np.float64).tiny)
-        x = np.where(free, x, 0.0)
-    return x
+    found, _ = nnls(matrix / lengths, target)
+    return np.asarray(found / lengths, dtype=np.float64)

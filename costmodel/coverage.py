@@ -59,8 +59,7 @@ def estimate_coverage(features: PlanFeatures, selected: BoolArray) -> Coverage:
     from costmodel.kernels import DENSITY_MAX, DENSITY_MIN, cover
 
     n_plans, n_basic, n_segments = len(selected), len(features.block_lengths), len(features.density)
-    lifts = features.lifts or (np.empty(0),) * n_basic
-    codes, _ = condition_sets(features, selected)
+    codes = condition_sets(features, selected)
     n_members = np.bincount(features.basic_block, minlength=n_basic)
     n_sets = np.int64(1) << np.minimum(n_members, 62)
     by_set = np.where(n_sets <= n_plans, n_sets, 0)
@@ -80,8 +79,6 @@ def estimate_coverage(features: PlanFeatures, selected: BoolArray) -> Coverage:
         by_set,
         features.basic_block,
         np.ascontiguousarray(np.log(np.clip(features.density, DENSITY_MIN, DENSITY_MAX))),
-        np.concatenate((np.empty(0), *lifts)),
-        np.cumsum([0, *map(len, lifts)]),
         features.block_lengths,
         offset,
         (features.starts_exact, features.ends_exact),
@@ -105,28 +102,16 @@ def estimate_coverage(features: PlanFeatures, selected: BoolArray) -> Coverage:
     return Coverage(*found)
 
 
-def condition_sets(features: PlanFeatures, selected: BoolArray) -> tuple[IntArray, IntArray]:
-    """Return the set of conditions each plan uses of each basic block, and the bit of each.
+def condition_sets(features: PlanFeatures, selected: BoolArray) -> IntArray:
+    """Return the set of conditions each plan uses of each basic block, shape (n_basic, n_plans).
 
-    Parameters
-    ----------
-    features
-        The query.
-    selected
-        Conditions each plan uses, shape (n_plans, n_conditions).
-
-    Returns
-    -------
-    tuple of ndarray of int64
-        The sets, shape (n_basic, n_plans); the bit of a set that stands for a condition, counted
-        from 0 within its block, shape (n_conditions,).
+    Bit j of a set stands for the j-th condition of the block. ``selected`` says which conditions
+    each plan uses, shape (n_plans, n_conditions).
     """
     n_basic = len(features.block_lengths)
     codes = np.zeros((n_basic, len(selected)), np.int64)
-    bit = np.zeros(len(features.basic_block), np.int64)
     n_members = [0] * n_basic
     for c, b in enumerate(features.basic_block.tolist()):
-        bit[c] = n_members[b]
         codes[b] |= selected[:, c].astype(np.int64) << n_members[b]
         n_members[b] += 1
-    return codes, bit
+    return codes

@@ -69,20 +69,10 @@ class PlanFeatures:
     in_order: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Whether entries of each lookup stand in the order of the stream, as those of one key do,
     shape (L,); of shape (0,), none do."""
-    outside_entries: FloatArray = field(default_factory=lambda: np.zeros(0))
-    """Entries each lookup decodes besides, of events outside the segments, which are left out by
-    their rows, shape (L,); of shape (0,), none."""
-    group_entries: float = 4096.0
-    """Entries of a row group of an index, which are read together."""
     n_keys: float = 1.0
     """Keys whose events take turns, where a match has rows of one key only; else 1."""
     beside_blocks: float = 0.0
     """Blocks read beside each stretch for neighbours in partitions; 0 where none are asked for."""
-    lifts: tuple[FloatArray, ...] = ()
-    """Of each basic block, for each set of its conditions, the logarithm of how many times as often
-    they hold together as independent ones would: shape (2**k,) for k conditions, where bit j of the
-    place stands for the j-th of ``basic_block``'s; 0 for sets of one or none. Of a block with shape
-    (0,), and of all blocks where there are no arrays, conditions are taken as independent."""
 
     @cached_property
     def steps(self) -> FloatArray:
@@ -126,16 +116,6 @@ class PlanFeatures:
     def times_covered(self, n_windows: float) -> float:
         """Return how often so many windows would cover the stream, were they even in it."""
         return n_windows * self.mean_window / max(self.remaining_events, 1.0)
-
-    @property
-    def remaining_blocks(self) -> float:
-        """Blocks of all segments."""
-        return float(self.segment_blocks.sum())
-
-    @property
-    def remaining_stretches(self) -> float:
-        """Stretches of all segments."""
-        return float(self.segment_stretches.sum())
 
 
 def whole_stream(n_events: int, n_blocks: int, n_columns: int, n_predicates: int) -> PlanFeatures:

@@ -1,10 +1,8 @@
-"""Compiled leaves of the cost model: coverage and lookups of many plans at once."""
+"""Compiled leaves of the cost model: coverage of many plans at once."""
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from chronicle.compiled import njit
 
@@ -17,16 +15,13 @@ _UNUSED = 2.0
 CANDIDATES, LENGTH, SHARE, TOUCHED, BLOCKS, STRETCHES, SEARCHES = range(7)
 """Rows of what `cover` returns."""
 
-ENTRIES, COMPARED, DECODED, ASKED = range(4)
-"""Rows of what `ask` returns."""
 
-
-@njit(error_model="numpy")
+@njit(_nrt=False, error_model="numpy")
 def _rate(density):  # type: ignore[no-untyped-def]
     return -math.log1p(-min(density, DENSITY_MAX))
 
 
-@njit(error_model="numpy")
+@njit(_nrt=False, error_model="numpy")
 def _inverse(x, z):  # type: ignore[no-untyped-def]
     """Return ``1 / (x + z)``, which never overflows here: x is not negative, z of a few tens."""
     real = x + z.real
@@ -34,7 +29,7 @@ def _inverse(x, z):  # type: ignore[no-untyped-def]
     return complex(real / size, -z.imag / size)
 
 
-@njit(error_model="numpy")
+@njit(_nrt=False, error_model="numpy")
 def _together(code, b, basic_block, logs):  # type: ignore[no-untyped-def]
     """Return the logarithm of the density of a set of a block's conditions, were they independent.
 
@@ -49,7 +44,7 @@ def _together(code, b, basic_block, logs):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(error_model="numpy")
+@njit(_nrt=False, error_model="numpy")
 def _invert(a, b, weights):  # type: ignore[no-untyped-def]
     """Return the function at 1 whose transform is the product of two (`costmodel.waiting`)."""
     total = 0.0
@@ -58,7 +53,7 @@ def _invert(a, b, weights):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(error_model="numpy")
+@njit(_nrt=False, error_model="numpy")
 def _read(clumps, length, n, events, pieces, bridge):  # type: ignore[no-untyped-def]
     """Return blocks touched, blocks read and stretches of a segment of ``n`` blocks.
 
@@ -78,14 +73,12 @@ def _read(clumps, length, n, events, pieces, bridge):  # type: ignore[no-untyped
     return touched, min(read, n), min(stretches, read)
 
 
-@njit(error_model="numpy")
+@njit(_nrt=False, error_model="numpy")
 def cover(  # type: ignore[no-untyped-def]
     codes,
     by_set,
     basic_block,
     logs,
-    lifts,
-    lift_start,
     lengths,
     offset,
     exact,
@@ -120,8 +113,6 @@ def cover(  # type: ignore[no-untyped-def]
         Of the conditions, shape (C,); of the blocks, shape (B,), and summed up, shape (B + 1,).
     logs
         Logarithms of densities, shape (S, C).
-    lifts, lift_start
-        ``PlanFeatures.lifts`` one behind the other, and where each block's begin, shape (B + 1,).
     exact
         ``starts_exact`` and ``ends_exact``.
     n_keys, segment_events, segment_blocks, segment_stretches, bridge
@@ -149,8 +140,6 @@ def cover(  # type: ignore[no-untyped-def]
             for row in range(by_set[b] or n_plans):
                 code = row if by_set[b] else codes[b, row]
                 together = _together(code, b, basic_block, logs[s])
-                if lift_start[b] < lift_start[b + 1]:
-                    together += lifts[lift_start[b] + code]
                 known = min(max(math.exp(together), DENSITY_MIN), DENSITY_MAX)
                 density[b, row] = known if code else _UNUSED
                 rate[b, row] = _rate(known / n_keys) * window[s]
@@ -256,167 +245,3 @@ def cover(  # type: ignore[no-untyped-def]
             out[BLOCKS, p, s] = read
             out[STRETCHES, p, s] = pieces
             out[SEARCHES, p, s] = begins if first == 0 else 0.0
-
-
-@njit(error_model="numpy")
-def _turns(used, rarity, basic_block, lookup, entries, by_entries, wider_share, places, turns):  # type: ignore[no-untyped-def]
-    """Write a plan's lookups in the order they are asked (`replay.planning.lookup_order`).
-
-    ``used`` are its conditions, ``rarity`` logarithms of the density of each basic block.
-    ``places`` receives how many conditions ask each lookup. Returns how many lookups there are.
-    """
-    for x in range(len(entries)):
-        places[x] = 0
-    first = -1
-    for c in range(len(used)):
-        if not used[c]:
-            continue
-        places[lookup[c]] += 1
-        if first >= 0:
-            here, there = rarity[basic_block[c]], rarity[basic_block[first]]
-            if here > there or (here == there and entries[lookup[c]] >= entries[lookup[first]]):
-                continue
-        first = c
-    if first < 0:
-        return 0
-    n = 0
-    rarest = lookup[first]
-    for x in by_entries:
-        if places[x] > places[rarest] and entries[x] * wider_share < entries[rarest]:
-            turns[0], n = x, 1
-            break
-    turns[n] = rarest
-    n += 1
-    for x in by_entries:
-        if places[x] and x != rarest and x != turns[0]:
-            turns[n] = x
-            n += 1
-    return n
-
-
-@njit(error_model="numpy")
-def ask(  # type: ignore[no-untyped-def]
-    selected,
-    codes,
-    basic_block,
-    bit,
-    lookup,
-    logs,
-    lifts,
-    lift_start,
-    exact,
-    entries,
-    in_order,
-    group_entries,
-    by_entries,
-    n_events,
-    window,
-    limits,
-    reals,
-    whole,
-    out,
-):
-    """Return what the lookups of plans take, one asked after the other.
-
-    See `costmodel.lookups.estimate_lookups`. P plans, L lookups, B basic blocks, C conditions.
-
-    Parameters
-    ----------
-    selected, basic_block, lookup, entries, in_order, group_entries
-        As in `PlanFeatures`; ``in_order`` of shape (L,).
-    codes, bit
-        The set each plan uses of each block's conditions, shape (B, P), and the bit of it that
-        stands for each condition, shape (C,).
-    by_entries
-        Lookups, those of fewest entries first.
-    logs
-        Logarithms of the density of each condition in all that remains, shape (C,).
-    lifts, lift_start, exact
-        As in `cover`.
-    n_events, window
-        Events that remain, and of a window on average.
-    limits
-        Of `costmodel.lookups.LIMITS`.
-    reals, whole
-        Room to work in, of shapes (2, B) and (3, max(B, L)).
-    out
-        Receives the result: zeros, shape (4, P).
-    """
-    entries_min, hits_max, given_max, cover_max, saturated, rows_max, within_share = limits
-    n_plans, n_basic = len(selected), len(lift_start) - 1
-    rarity, density = reals[0], reals[1]
-    known, places, turns = whole[0], whole[1], whole[2]
-    for p in range(n_plans):
-        for b in range(n_basic):
-            rarity[b] = _together(codes[b, p], b, basic_block, logs)
-        n_turns = _turns(
-            selected[p],
-            rarity,
-            basic_block,
-            lookup,
-            entries,
-            by_entries,
-            hits_max,
-            places,
-            turns,
-        )
-        for b in range(n_basic):
-            known[b] = 0
-            density[b] = 1.0
-        given = 0.0
-        for place in range(n_turns):
-            here = turns[place]
-            n = entries[here]
-            read, joined, spans = n, n, -1.0
-            if place and n >= entries_min:
-                rarest = 0
-                for b in range(n_basic):
-                    if density[b] < density[rarest]:
-                        rarest = b
-                hits = n_events * density[rarest]
-                # A candidate has the others in its window, by chance.
-                candidates = hits
-                for b in range(n_basic):
-                    if b != rarest and known[b]:
-                        candidates *= -math.expm1(-density[b] * window)
-                is_known, rows = True, 0.0
-                for c in range(len(lookup)):
-                    if selected[p, c] and lookup[c] == here:
-                        is_known = is_known and known[basic_block[c]] > 0
-                        rows = max(rows, n_events * density[basic_block[c]])
-                may_narrow = hits <= hits_max * n and given <= given_max * n
-                if may_narrow and hits * window <= saturated * n_events:
-                    length = window
-                    if not (exact[0] and rarest == 0) and not (exact[1] and rarest == n_basic - 1):
-                        length = 2.0 * window
-                    covered = -math.expm1(-candidates * length / n_events)
-                    given = min(given, n_events * covered)
-                    if is_known:
-                        spans = min(rows, candidates if rows == hits else rows)
-                        joined = n * spans / n_events
-                    elif covered <= cover_max:
-                        spans = candidates
-                        joined = n * covered
-                elif is_known and rows <= rows_max * n:
-                    spans = rows
-                    joined = n * rows / n_events
-            if spans >= 0.0:
-                if in_order[here]:
-                    read = min(n, (spans + 1.0) * group_entries)
-                joined = min(joined, read)
-                out[ENTRIES, p] += within_share * read + joined
-            else:
-                out[ENTRIES, p] += n
-            if not in_order[here]:
-                out[COMPARED, p] += joined * math.log2(max(joined, 1.0))
-            out[DECODED, p] += read
-            out[ASKED, p] += 1.0
-            given += joined
-            for c in range(len(lookup)):
-                if selected[p, c] and lookup[c] == here:
-                    b = basic_block[c]
-                    known[b] |= np.int64(1) << bit[c]
-                    together = _together(known[b], b, basic_block, logs)
-                    if lift_start[b] < lift_start[b + 1]:
-                        together += lifts[lift_start[b] + known[b]]
-                    density[b] = min(max(math.exp(together), DENSITY_MIN), 1.0)

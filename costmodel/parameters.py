@@ -11,7 +11,7 @@ class CostParameters:
     """Seconds that one unit of each kind of work takes.
 
     The defaults are sized from two cores with warm caches, where pyarrow reads one double column
-    at 80 to 200 M events a second; see ``docs/planning.md`` ("Cost and choice").
+    at 80 to 200 M events a second; see ``docs/planning.md`` ("Cost").
     """
 
     block_s: float = 3e-6

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from costmodel.arrays import BoolArray, FloatArray
-from costmodel.choice import bearable
 from costmodel.coverage import estimate_coverage
 from costmodel.features import PlanFeatures
-from costmodel.lookups import estimate_lookups, lookups_cost
+from costmodel.guard import bearable
+from costmodel.lookups import interval_cost, lookup_cost
 from costmodel.parameters import CostParameters
 
 GATHER_S: Final = 50e-9
@@ -69,18 +68,6 @@ class Estimates:
             float(self.stretches[plan]),
         )
 
-    def take(self, plans: Sequence[int]) -> Estimates:
-        """Return the estimates of some plans, in the order given."""
-        return Estimates(*(getattr(self, field.name)[list(plans)] for field in fields(self)))
-
-    @classmethod
-    def concat(cls, parts: Sequence[Estimates]) -> Estimates:
-        """Return the estimates of several batches, at least one, as one batch."""
-        if len(parts) == 1:
-            return parts[0]
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
 
 def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParameters) -> Estimates:
     """Estimate every plan of a batch.
@@ -103,15 +90,18 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
 
     Notes
     -----
-    Thesis (3.1), with the terms of ``docs/planning.md`` ("Cost and choice"). Matched are the events
+    Thesis (3.1), with the terms of ``docs/planning.md`` ("Cost"). Matched are the events
     read, or those of them in intervals; steps are one for each of them, and the further ones of the
     searches that are replayed.
     """
     coverage = estimate_coverage(features, selected)
     n_stretches = coverage.stretches.sum(axis=1)
     candidates = coverage.candidates.sum(axis=1)
-    lookups = estimate_lookups(features, selected)
-    index_cost = lookups_cost(lookups, candidates, parameters, keyed=features.is_keyed)
+    used = lookups_used(features, selected)
+    each = lookup_cost(
+        features.lookup_entries, features.is_in_order, parameters, keyed=features.is_keyed
+    )
+    index_cost = used @ each + interval_cost(candidates, parameters)
     n_blocks = np.maximum(features.segment_blocks, 1.0)
     event_s = parameters.value_s * features.n_columns
     further = features.further_steps
@@ -137,7 +127,7 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
     return Estimates(
         cost,
         coverage.blocks.sum(axis=1),
-        lookups.decoded,
+        used @ features.lookup_entries,
         # Rounded, the parts of the whole stream may add up to a little more than all of it.
         np.minimum(coverage.share @ (features.segment_events / max(features.n_events, 1)), 1.0),
         candidates,
@@ -146,6 +136,14 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
         coverage.touched.sum(axis=1),
         coverage.searches @ further / max(float(further.sum()), 1e-9),
     )
+
+
+def lookups_used(features: PlanFeatures, selected: BoolArray) -> BoolArray:
+    """Return which lookups answer the conditions of each plan, shape (n_plans, n_lookups)."""
+    used = np.zeros((len(selected), len(features.lookup_entries)), dtype=np.bool_)
+    for condition, lookup in enumerate(features.lookup.tolist()):
+        used[:, lookup] |= selected[:, condition]
+    return used
 
 
 def estimate_full(features: PlanFeatures, parameters: CostParameters) -> Estimate:

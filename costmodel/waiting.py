@@ -1,6 +1,6 @@
 """Sums of waiting times for many sets of rates at once: what plans are weighed with.
 
-`costmodel.hypoexponential` is exact to the last digits and takes one set of rates at a time. Here
+`costmodel.thesis.hypoexponential` is exact to the last digits, one set of rates at a time. Here
 thousands of sets are wanted within a millisecond, and six digits do. The Laplace transform of a sum
 is the product of the transforms of its parts, so with ``x_i = rate_i * window``
 

@@ -4,6 +4,7 @@ from indexing.check import check_runs
 from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
 from indexing.index import Index, IndexSet, clear_answers, clear_caches, open_indexes
 from indexing.key_range import Key, KeyRange, KeyRanges
+from indexing.kway_merge import merge_runs
 from indexing.lifecycle import (
     CompactionReport,
     IndexDescription,
@@ -14,7 +15,6 @@ from indexing.lifecycle import (
     list_indexes,
 )
 from indexing.lookup import Lookup
-from indexing.merge import merge_runs
 from indexing.stream_writer import writer_for
 from indexing.writer import RunWriter
 

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable
 import pyarrow as pa
 
 from chronicle.composite_names import SEPARATOR, composite_parts
-from chronicle.derived_attributes import (
+from chronicle.errors import did_you_mean
+from chronicle.tree.derived_attributes import (
     attribute_field,
     columns_for,
     extend,
     find_derived,
     parse_derived,
 )
-from chronicle.errors import did_you_mean
 from indexing.composite import Composite, parse_composite, to_composite_column
 from indexing.config import COMPOSITE_PARTS_MAX
 from indexing.errors import IndexingError

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from chronicle import delta_log
-from chronicle.block_writer import EVENTS_TABLE
-from chronicle.check import COMMITTED
-from chronicle.delta_log import LiveFile
+from chronicle.config import EVENTS_TABLE
 from chronicle.errors import CorruptBlockError, StorageError, UnreadFileError
-from chronicle.finding import CheckedEvents, Finding, Findings
+from chronicle.log import delta_log
+from chronicle.log.delta_log import LiveFile
+from chronicle.maintenance.check import COMMITTED
+from chronicle.maintenance.finding import CheckedEvents, Finding, Findings
 from indexing.attributes import indexed_field
 from indexing.config import MERGE_GROUPS, TAIL_FILE_EVENTS
-from indexing.digest import EntryDigest, digest_entries, digest_file
 from indexing.errors import CorruptRunError
+from indexing.fingerprint import EntryFingerprint, fingerprint_entries, fingerprint_file
 from indexing.keys import key_kind
 from indexing.run import Run, open_run
 from indexing.tables import index_table, indexed_attributes, is_of_one_file
@@ -33,7 +33,7 @@ _REPAIR = "chronicle repair"
 
 
 def check_runs(events: CheckedEvents, *, deep: bool) -> list[Finding]:
-    """Check every index of a stream (a :class:`chronicle.finding.DerivedCheck`).
+    """Check every index of a stream (a :class:`chronicle.maintenance.finding.DerivedCheck`).
 
     Reads all runs, some groups at a time.
 
@@ -85,16 +85,16 @@ class _RunChecker:
         try:
             run = open_run(path)
             self._check_head(run, attribute, file)
-            digest = self._digest(run)
+            fingerprint = self._fingerprint(run)
         except CorruptRunError as error:
             self.findings.fault(WHOLE, path, error.reason, _REPAIR, unread=error.unread)
             return set()
         except UnreadFileError as error:
             self.findings.fault(WHOLE, path, error.reason, "", unread=error.remedy)
             return set()
-        if not self._check_cover(run, digest):
+        if not self._check_cover(run, fingerprint):
             return set()
-        if self.deep and (wrong := self._check_entries(run, digest)) is not None:
+        if self.deep and (wrong := self._check_entries(run, fingerprint)) is not None:
             self.findings.fault(ENTRIES, path, wrong, _REPAIR)
             return set()
         counts = self.events.counts
@@ -109,18 +109,18 @@ class _RunChecker:
             found = f"it has {run.size_bytes} bytes, the log says {file.size_bytes}"
             raise CorruptRunError(str(run.path), found)
 
-    def _digest(self, run: Run) -> EntryDigest:
-        """Read all entries, which checks them, and return their digest."""
-        digest = EntryDigest.none(len(run.cover))
+    def _fingerprint(self, run: Run) -> EntryFingerprint:
+        """Read all entries, which checks them, and return their fingerprint."""
+        fingerprint = EntryFingerprint.none(len(run.cover))
         ends = np.cumsum([covered.n_events for covered in run.cover], dtype=np.int64)
         for first in range(0, len(run.fences), MERGE_GROUPS):
             groups = np.arange(first, min(len(run.fences), first + MERGE_GROUPS))
-            digest.add(digest_entries(run.read(groups), ends))
-        return digest
+            fingerprint.add(fingerprint_entries(run.read(groups), ends))
+        return fingerprint
 
-    def _check_cover(self, run: Run, digest: EntryDigest) -> bool:
+    def _check_cover(self, run: Run, fingerprint: EntryFingerprint) -> bool:
         counts, known = self.events.counts, self.events.known
-        found = digest.n_entries.tolist()
+        found = fingerprint.n_entries.tolist()
         for covered, n_entries in zip(run.cover, found, strict=True):
             lost = self.events.stream_dir / EVENTS_TABLE / covered.name
             wrong = None
@@ -147,18 +147,18 @@ class _RunChecker:
             "to the stream",
         )
 
-    def _check_entries(self, run: Run, digest: EntryDigest) -> str | None:
+    def _check_entries(self, run: Run, fingerprint: EntryFingerprint) -> str | None:
         """Compare with the entries that the events of each covered live file give."""
         for i, covered in enumerate(run.cover):
             if covered.name not in self.events.readable:
                 continue
             try:
-                expected = digest_file(
+                expected = fingerprint_file(
                     self.events, covered.name, run.head.attribute,
                     with_objects=run.object_kind is not None,
                 )  # fmt: skip
             except CorruptBlockError as error:
                 return str(error)
-            if expected != (int(digest.n_entries[i]), int(digest.total[i])):
+            if expected != (int(fingerprint.n_entries[i]), int(fingerprint.total[i])):
                 return f"its entries of '{covered.name}' are not those the events give"
         return None

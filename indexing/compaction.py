@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chronicle import delta_log
 from chronicle.derived import DerivedChange, DerivedFile
 from chronicle.disk import discard
 from chronicle.errors import StorageError
+from chronicle.log import delta_log
 from indexing.config import FENCE_ENTRIES, RUN_FAN_IN, RUN_MERGE_WIDTH
 from indexing.cover import choose_runs
 from indexing.coverage import RunListing, list_runs
 from indexing.errors import CorruptRunError
-from indexing.merge import merge_runs
+from indexing.kway_merge import merge_runs
 from indexing.run import open_run
 from indexing.run_format import CoveredFile
 from indexing.tables import index_table, merged_run_name

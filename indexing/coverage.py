@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chronicle import delta_log
-from chronicle.block_writer import EVENTS_TABLE
+from chronicle.config import EVENTS_TABLE
+from chronicle.log import delta_log
 from chronicle.schema import normalise_schema
 from indexing.attributes import indexed_field
 from indexing.errors import CorruptRunError

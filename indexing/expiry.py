@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from chronicle import delta_log
+from chronicle.log import delta_log
 from indexing.errors import CorruptRunError
 from indexing.run import open_run
 from indexing.tables import index_table, is_of_one_file

@@ -9,8 +9,8 @@ from threading import Lock
 
 import numpy as np
 
-from chronicle import delta_log
 from chronicle.errors import ExhaustedError, StorageError, UnreadFileError, sentences_on
+from chronicle.log import delta_log
 from chronicle.snapshot import Snapshot
 from indexing.cache import BoundedCache
 from indexing.config import ANSWER_CACHE_BYTES, INDEX_SETS_KEPT, RUN_CACHE_BYTES
@@ -20,12 +20,12 @@ from indexing.fences import expect_entries
 from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind
 from indexing.lookup import Lookup, PlacedRun, look_up, look_up_within
+from indexing.masked_lookup import MaskedEntries, RowMask
 from indexing.objects import object_kind
 from indexing.open_events import KeySpace
 from indexing.run import Run, open_run
 from indexing.tables import INDEX_FOLDER, index_folders, indexed_attributes, is_of_one_file
 from indexing.tail import TailFile, clear_memtables
-from indexing.within.row_mask import Kept, RowMask
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class Index:
         *,
         with_objects: bool = False,
         with_times: bool = True,
-    ) -> Kept:
+    ) -> MaskedEntries:
         """Return the events with keys in ``ranges`` that a mask of rows leaves, in stream order.
 
         Groups that have none are not decoded where that can be told. An answer of
@@ -271,7 +271,9 @@ class Index:
         """
         whole = _answers.find((self._identity, ranges, with_objects, ()))
         if whole is not None:
-            found = Kept(whole.seq, whole.t, np.array([0, len(whole.seq)]), 0, 0, whole.objects)
+            found = MaskedEntries(
+                whole.seq, whole.t, np.array([0, len(whole.seq)]), 0, 0, whole.objects
+            )
             return found.where(rows)
         bounds = self._keys.candidates(ranges)
         while True:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chronicle.block_writer import EVENTS_TABLE
-from chronicle.blocks import BlockReader
+from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedChange, DerivedFile
 from chronicle.time import to_int64
+from chronicle.tree.blocks import BlockReader
 from indexing.attributes import columns_to_index
 from indexing.compaction import merge_indexes
 from indexing.writer import RunWriter

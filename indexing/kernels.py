@@ -1,4 +1,4 @@
-"""Compiled leaves of lookups: entries placed and put in stream order."""
+"""Compiled leaves of lookups: entries placed, masked and put in stream order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from chronicle.compiled import njit
 
 
-@njit()
+@njit(_nrt=False)
 def decode(numbers, cuts, kept, limits, line, out, kept_cuts):  # type: ignore[no-untyped-def]
     """Write ``numbers * scale + shift``, and return whether the numbers are what they must be.
 
@@ -60,7 +60,7 @@ def decode(numbers, cuts, kept, limits, line, out, kept_cuts):  # type: ignore[n
     return n_wrong == 0
 
 
-@njit()
+@njit(_nrt=False)
 def admit(codes, cuts, word_cuts, admits, admitted):  # type: ignore[no-untyped-def]
     """Find out which entries are admitted, and return whether all of them have a word.
 
@@ -86,7 +86,7 @@ def admit(codes, cuts, word_cuts, admits, admitted):  # type: ignore[no-untyped-
     return True
 
 
-@njit()
+@njit(_nrt=False)
 def place_positions(position, ends, shifts, live):  # type: ignore[no-untyped-def]
     """Turn positions within a run into sequence numbers, in place.
 
@@ -111,7 +111,7 @@ def place_positions(position, ends, shifts, live):  # type: ignore[no-untyped-de
         position[i] = p + shifts[segment] if live[segment] else -1
 
 
-@njit()
+@njit(_nrt=False)
 def order_by_seq(seq, t, first, marks, below, seq_out, t_out):  # type: ignore[no-untyped-def]
     """Copy ``seq`` and ``t`` in order of ``seq``, in time linear in their length and its span.
 
@@ -151,7 +151,7 @@ def order_by_seq(seq, t, first, marks, below, seq_out, t_out):  # type: ignore[n
     return total
 
 
-@njit()
+@njit(_nrt=False)
 def _count_ones(word):  # type: ignore[no-untyped-def]
     """Return how many bits of a uint64 are set; compiled to one instruction where there is one."""
     pairs = word - ((word >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
@@ -221,3 +221,82 @@ def order_groups(order, position, cuts):  # type: ignore[no-untyped-def]
     for g in range(len(cuts) - 1):
         group = order[cuts[g] : cuts[g + 1]]
         group[:] = group[stable_order(position[group])]
+
+
+# ---------------------------------------------------------------------------------------------
+# Lookups within some rows: masks, and the rows they leave
+
+
+@njit(_nrt=False)
+def mark_rows(rows, shift, marks):  # type: ignore[no-untyped-def]
+    """Set in ``marks`` (uint64 array) the bits ``seq >> shift`` of some rows (int64 array)."""
+    step = np.uint64(shift)
+    six, low, one = np.uint64(6), np.uint64(63), np.uint64(1)
+    for i in range(len(rows)):
+        bit = np.uint64(rows[i]) >> step
+        marks[bit >> six] |= one << (bit & low)
+
+
+@njit(_nrt=False)
+def mark_spans(first, stop, shift, marks):  # type: ignore[no-untyped-def]
+    """Set the bits of all rows from ``first`` to ``stop`` (int64 arrays), none of them empty."""
+    every = ~np.uint64(0)
+    for i in range(len(first)):
+        low = first[i] >> shift
+        high = (stop[i] - 1) >> shift
+        at, end = low >> 6, high >> 6
+        head = every << np.uint64(low & 63)
+        tail = every >> np.uint64(63 - (high & 63))
+        if at == end:
+            marks[at] |= head & tail
+        else:
+            marks[at] |= head
+            marks[at + 1 : end] = every
+            marks[end] |= tail
+
+
+@njit()
+def find_touched(marks, shift, spans):  # type: ignore[no-untyped-def]
+    """Return which half-open spans (int64, shape (n, 2), none empty) have a bit set."""
+    touched = np.empty(len(spans), dtype=np.bool_)
+    for i in range(len(spans)):
+        touched[i] = _has_mark(marks, spans[i, 0] >> shift, (spans[i, 1] - 1) >> shift)
+    return touched
+
+
+@njit(_nrt=False)
+def keep_rows(rows, marks, shift, places):  # type: ignore[no-untyped-def]
+    """Find the rows that a mask leaves, and return how many there are.
+
+    Without a branch that depends on the data.
+
+    Parameters
+    ----------
+    rows
+        int64 array: rows of the stream, -1 for none.
+    marks, shift
+        As in :func:`mark_rows`.
+    places
+        int64 array to fill in with their places, with room for all of them and one more.
+    """
+    kept = np.int64(0)
+    for i in range(len(rows)):
+        bit = max(rows[i], 0) >> shift
+        places[kept] = i
+        is_marked = (marks[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1)
+        kept += np.int64(is_marked) if rows[i] >= 0 else 0
+    return kept
+
+
+@njit()
+def _has_mark(marks, first, last):  # type: ignore[no-untyped-def]
+    """Return whether a bit from ``first`` to ``last``, both included, is set."""
+    every = ~np.uint64(0)
+    at, end = first >> 6, last >> 6
+    head = every << np.uint64(first & 63)
+    tail = every >> np.uint64(63 - (last & 63))
+    if at == end:
+        return marks[at] & head & tail != 0
+    if marks[at] & head != 0 or marks[end] & tail != 0:
+        return True
+    return bool((marks[at + 1 : end] != 0).any())

@@ -7,19 +7,19 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from chronicle import delta_log
 from chronicle.arguments import check_name, check_names, check_type
-from chronicle.commit import OPERATION, commit_tidy, make_tables
-from chronicle.declared import add_declared, drop_declared
-from chronicle.delta_log import new_files
 from chronicle.derived import DerivedChange, DerivedFile
-from chronicle.derived_attributes import find_derived
 from chronicle.errors import StorageError
-from chronicle.evolve import add_derived
 from chronicle.jobs import Runner, run_locally
-from chronicle.leftovers import own_folders
+from chronicle.log import delta_log
+from chronicle.log.delta_log import new_files
+from chronicle.log.stream_metadata import add_metadata, drop_metadata
 from chronicle.snapshot import Snapshot
+from chronicle.staging import own_folders
 from chronicle.store import Stream, watched
+from chronicle.tree.derived_attributes import find_derived
+from chronicle.write.commit import OPERATION, commit_tidy, make_tables
+from chronicle.write.evolve import add_derived
 from indexing.attributes import find_composite, names_attribute
 from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
 from indexing.errors import UnknownIndexError
@@ -148,7 +148,7 @@ def create_index(
     writer = RunWriter(names, time, key=key, least_events=least_events)
     tables = writer.tables(stream.schema)
     created = make_tables(stream, tables)
-    add_declared(stream.path, tables=list(tables))
+    add_metadata(stream.path, tables=list(tables))
     files = {file.name: file.n_events for file in stream.snapshot().files}
     listed = writer.listed(stream.path, files, deep=True)
     lacking = {
@@ -262,7 +262,7 @@ def drop_index(stream: Stream, attribute: str) -> int:
     if not is_there and attribute not in known:
         raise UnknownIndexError(attribute, candidates=known)
     # Before the folder goes: what is dropped must never look lost, or repair would bring it back.
-    drop_declared(stream.path, index_table(attribute))
+    drop_metadata(stream.path, index_table(attribute))
     try:
         if is_there:
             (folder / attribute).rename(gone)

@@ -15,10 +15,10 @@ from indexing.config import SCATTER_SPAN_MAX
 from indexing.cover import Segments
 from indexing.fences import Selection
 from indexing.keys import KeyKind
+from indexing.masked_lookup import MaskedEntries, RowMask, no_entries
 from indexing.objects import join_objects, to_codes
 from indexing.run import Run
 from indexing.scratch import Room, Scratch
-from indexing.within.row_mask import Kept, RowMask, nothing_kept
 
 _counters = Scratch()
 
@@ -115,7 +115,7 @@ class Reading(Protocol):
         """Add the entries found to ``room``, which has place for all, in order of ``seq``."""
         ...
 
-    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> Kept:
+    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> MaskedEntries:
         """Return the entries found that a mask of rows leaves."""
         ...
 
@@ -170,11 +170,11 @@ class RunReading:
         objects = None if objects is None else to_codes(objects)
         return Taken(len(seq), found.n_entries_read, found.n_bytes_read, objects)
 
-    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> Kept:
+    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> MaskedEntries:
         """Return what the run holds of ``bounds`` and of ``rows``; raises as :meth:`read`."""
         placed = self.placed
         if not len(self.selection.groups):
-            return nothing_kept()
+            return no_entries()
         found = placed.run.find_within(
             self.selection,
             self.bounds,
@@ -235,7 +235,7 @@ def look_up_within(
     object_kind: KeyKind | None,
     *,
     with_times: bool,
-) -> Kept:
+) -> MaskedEntries:
     """Read of all parts of an answer what a mask of rows leaves; raises what reading them raises.
 
     Parameters
@@ -249,7 +249,7 @@ def look_up_within(
 
     Returns
     -------
-    Kept
+    MaskedEntries
         In order of ``seq``.
     """
     with_objects = object_kind is not None
@@ -262,7 +262,7 @@ def look_up_within(
     held = [part for part in parts if len(part.seq)]
     if not held:
         objects = object_kind and to_codes(pa.array([], object_kind.arrow_type))
-        return replace(nothing_kept(objects), n_entries_read=n_read, n_bytes_read=n_bytes)
+        return replace(no_entries(objects), n_entries_read=n_read, n_bytes_read=n_bytes)
     seq = np.concatenate([part.seq for part in held])
     t = np.concatenate([part.t for part in held if part.t is not None]) if with_times else None
     objects = to_codes(join_objects([part.objects for part in held])) if with_objects else None
@@ -272,7 +272,7 @@ def look_up_within(
         into = np.empty_like(seq), np.empty_like(seq)
         objects = order(seq, seq if t is None else t, cuts, objects, into)
         seq, t = into[0], None if t is None else into[1]
-    return Kept(seq, t, np.array([0, len(seq)]), n_read, n_bytes, objects)
+    return MaskedEntries(seq, t, np.array([0, len(seq)]), n_read, n_bytes, objects)
 
 
 def ascend(seq: np.ndarray, cuts: np.ndarray) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from chronicle.derived_attributes import find_derived, open_key
+from chronicle.tree.derived_attributes import find_derived, open_key
 from indexing.attributes import indexed_field
 from indexing.bounds import Bounds, to_bounds
 from indexing.key_range import Key, KeyRange, KeyRanges

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from chronicle.column_file import ColumnFile, open_columns, stretches_of
+from chronicle.tree.column_file import ColumnFile, open_columns, stretches_of
 from indexing.bounds import Bounds
 from indexing.config import MERGE_GROUPS
 from indexing.cover import Segments
@@ -24,10 +24,10 @@ from indexing.errors import CorruptRunError
 from indexing.fences import Fences, Selection
 from indexing.group_words import spread
 from indexing.keys import KeyKind, to_comparable
+from indexing.masked_lookup import MaskedEntries, RowMask
 from indexing.objects import code_objects
 from indexing.run_format import FILE_KIND, GROUP_ENTRIES_MAX, CoveredFile, RunHead
 from indexing.scratch import Room, Scratch
-from indexing.within.row_mask import Kept, RowMask
 
 # What is read and decoded at once never outlives the lookup, so the next may overwrite it.
 _raw, _decoded, _places = Scratch(), Scratch(), Scratch()
@@ -259,7 +259,7 @@ class Run:
         *,
         with_times: bool,
         with_objects: bool,
-    ) -> Kept:
+    ) -> MaskedEntries:
         """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
 
         Times, keys and objects are read of groups alone that have rows of interest.
@@ -307,7 +307,7 @@ class Run:
                 t = times[at]
             objects = _read_objects(self, some).take(pa.array(at)) if with_objects else None
         n_bytes = n_bytes if self.path is not _MEMORY else 0
-        return Kept(seq, t, cuts, some.n_entries, n_bytes, objects)
+        return MaskedEntries(seq, t, cuts, some.n_entries, n_bytes, objects)
 
     def read(self, groups: np.ndarray) -> GroupEntries:
         """Return the entries of ``groups`` (ascending) with their keys.

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from chronicle.column_file import ColumnWriter
+from chronicle.tree.column_file import ColumnWriter
 from indexing.config import FENCE_KEY_CHARS
 from indexing.entries import Entries
 from indexing.group_words import GroupWords

@@ -1,6 +1,6 @@
 """What a run says of itself before any entry is read, and what of it is checked.
 
-A run is a column file (`chronicle.column_file`) of kind ``run``. Its n entries lie in groups, one
+A run is a column file (``chronicle/tree/``) of kind ``run``. Its n entries lie in groups, one
 after the other; group g has ``count[g]`` of them. Columns of entries:
 
 ========== ======== =========================================================================

@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Collection
 from pathlib import Path
 
-from chronicle import delta_log
-from chronicle.declared import declared_tables
+from chronicle.log import delta_log
+from chronicle.log.stream_metadata import declared_tables
 from indexing.attributes import names_attribute
 
 INDEX_FOLDER = "index"

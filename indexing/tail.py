@@ -24,11 +24,11 @@ from indexing.cover import Segments
 from indexing.entries import sort_entries
 from indexing.keys import KeyKind, Keys
 from indexing.lookup import PlacedRun, Reading, Taken
+from indexing.masked_lookup import MaskedEntries, RowMask
 from indexing.objects import join_objects, to_codes, to_objects
 from indexing.run import Run
 from indexing.run_format import CoveredFile, RunHead, TimeScale
 from indexing.scratch import Room
-from indexing.within.row_mask import Kept, RowMask
 
 # Names of data files are unique for ever, so an entry is never wrong, only dropped when memory
 # runs short; a snapshot cannot hold it, since the next snapshot needs it too.
@@ -148,14 +148,16 @@ class _Scan:
         """Add the file's events with keys in ``bounds``."""
         return self.file.scan(self.bounds, room, with_objects=with_objects)
 
-    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> Kept:
+    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> MaskedEntries:
         """Return the file's events with keys in ``bounds`` that a mask of rows leaves."""
         room = Room(self.n_most)
         taken = self.file.scan(self.bounds, room, with_objects=with_objects)
         seq, t = room.filled()
         cuts = np.array([0, len(seq)])
         times = t if with_times else None
-        every = Kept(seq, times, cuts, taken.n_entries_read, taken.n_bytes_read, taken.objects)
+        every = MaskedEntries(
+            seq, times, cuts, taken.n_entries_read, taken.n_bytes_read, taken.objects
+        )
         return every.where(rows)
 
 

@@ -14,7 +14,7 @@ from chronicle import Store
 from chronicle.errors import StreamNotFoundError
 from replay.errors import PlanError, QueryError
 from replay.language.cursor import RESERVED
-from replay.language.select_syntax import streams_of
+from replay.language.syntax import streams_of
 from replay.online import OnlineFlow, online
 from replay.query import Explanation, batches, explain, query
 from replay.result import Result

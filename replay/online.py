@@ -11,15 +11,13 @@ import pyarrow as pa
 from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
-from replay.language.bound import Outer
-from replay.language.bound_select import BoundCreate, BoundQuery
-from replay.language.select_syntax import StreamName, streams_of
-from replay.language.syntax import PatternQuery
+from replay.language.bound import BoundCreate, BoundQuery, Outer
+from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.operators.packing import State, stated
 from replay.running.arguments import Moment, check_query, to_internal
 from replay.running.binding import bind_over
 from replay.running.catalog import Described
-from replay.running.inlets import Inlet, StreamInlet, open_inlet
+from replay.running.input_ports import InputPort, StreamPort, open_port
 from replay.running.online_query import OnlineQuery, checked
 from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
 from replay.running.statement import Parameters, parse, prepare
@@ -161,9 +159,9 @@ class OnlineFlow:
     """
 
     def __init__(self, query: BoundQuery, describe: Callable[[str], Described]) -> None:
-        self._inlet: Inlet = open_inlet(query, lambda name: describe(name)[0])
-        self._streams = _streams_of(self._inlet.streams)
-        self.schema = self._inlet.schema
+        self._port: InputPort = open_port(query, lambda name: describe(name)[0])
+        self._streams = _streams_of(self._port.streams)
+        self.schema = self._port.schema
         read = [(name, str(stream.schema)) for name, stream in self._streams.items()]
         self._digest = digest_of(query, read)
         self._is_finished = False
@@ -187,12 +185,12 @@ class OnlineFlow:
     @property
     def is_done(self) -> bool:
         """Whether LIMIT has enough: no event to come changes the answer."""
-        return self._inlet.is_done
+        return self._port.is_done
 
     @property
     def n_faults(self) -> int:
         """Number of faults of rows so far."""
-        return self._inlet.n_faults
+        return self._port.n_faults
 
     def push(self, table: Any, *, stream: str | None = None) -> pa.Table:
         """Take the next events and return the rows of the answer that are certain now.
@@ -219,7 +217,7 @@ class OnlineFlow:
         if events.num_rows:
             last = events.column(known.time).slice(events.num_rows - 1)
             known.last_time = to_int64(last, name=known.time)[0].as_py()
-        return self._joined(() if self.is_done else self._inlet.push(name, events))
+        return self._joined(() if self.is_done else self._port.push(name, events))
 
     def advance(self, to: Moment, *, stream: str | None = None) -> pa.Table:
         """Promise that no further event of a stream is before a time, and return what is certain.
@@ -247,26 +245,28 @@ class OnlineFlow:
         kind = time_type(known.schema.field(known.time).type, column=known.time)
         time = to_internal(to, kind)
         known.last_time = time if known.last_time is None else max(known.last_time, time)
-        return self._joined(() if self.is_done else self._inlet.advance(name, time))
+        return self._joined(() if self.is_done else self._port.advance(name, time))
 
     def finish(self) -> pa.Table:
         """End the streams and return the rest of the answer."""
         if self._is_finished:
             raise QueryError("this online query is finished already")
         self._is_finished = True
-        return self._joined(self._inlet.finish())
+        return self._joined(self._port.finish())
 
     def snapshot(self) -> bytes:
         """Return all state, to go on from in an operator made for the same query."""
         state: State = {
             "last_times": {name: stream.last_time for name, stream in self._streams.items()},
             "is_finished": self._is_finished,
-            "inlet": self._inlet.state(),
+            "inlet": self._port.state(),
         }
         return to_snapshot(self._digest, state)
 
     def restore(self, data: bytes) -> None:
         """Go on from a snapshot; what this operator had seen is forgotten.
+
+        Restore only what you wrote: a checksum tells damage, not intent.
 
         Raises
         ------
@@ -278,7 +278,7 @@ class OnlineFlow:
             for name, stream in self._streams.items():
                 stream.last_time = state["last_times"][name]
             self._is_finished = state["is_finished"]
-            self._inlet.take_over(state["inlet"])
+            self._port.take_over(state["inlet"])
 
     def _name(self, stream: str | None) -> str:
         names = tuple(self._streams)
@@ -297,20 +297,20 @@ class OnlineFlow:
         return pa.concat_tables([self.schema.empty_table(), *tables])
 
 
-def _streams_of(inlets: Iterable[StreamInlet]) -> dict[str, _Stream]:
+def _streams_of(ports: Iterable[StreamPort]) -> dict[str, _Stream]:
     """Return what is read of each stream, wherever it is read."""
     streams: dict[str, _Stream] = {}
-    for inlet in inlets:
-        if inlet.time is None:
+    for port in ports:
+        if port.time is None:
             raise QueryError(
                 "an online query has to know which column is the time; give it as time='…'"
             )
-        known = streams.setdefault(inlet.stream, _Stream(inlet.schema, inlet.time))
-        if known.time != inlet.time:
+        known = streams.setdefault(port.stream, _Stream(port.schema, port.time))
+        if known.time != port.time:
             raise SchemaError(
-                f"stream '{inlet.stream}' is read in the order of '{known.time}' and of "
-                f"'{inlet.time}'; its events can come in one order only"
+                f"stream '{port.stream}' is read in the order of '{known.time}' and of "
+                f"'{port.time}'; its events can come in one order only"
             )
-        fields = {field.name: field for field in (*known.schema, *inlet.schema)}
+        fields = {field.name: field for field in (*known.schema, *port.schema)}
         known.schema = pa.schema([fields[name] for name in sorted(fields)])
     return streams

@@ -11,22 +11,24 @@ from typing import Any
 import pyarrow as pa
 
 from chronicle import Store
-from chronicle.compiled import clock
+from chronicle.compile_time import clock
 from chronicle.errors import CorruptBlockError
 from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError
 from replay.limits import Limits, LimitWatch, check_limits
-from replay.planning.telling import AnyPlan, to_json, to_text
-from replay.planning.told import Told
+from replay.planning.flow_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
 from replay.running.arguments import AsOf, Tables, check_engine
 from replay.running.binding import clear_bound
 from replay.running.catalog import Catalog, StoreCatalog
 from replay.running.creation import create_stream
-from replay.running.run import Asked, open_catalog, open_run
+from replay.running.run import QueryRequest, open_catalog, open_run
 from replay.running.select import clear_planned
 from replay.running.statement import Parameters, clear_statements
+
+EXPLAIN_SECONDS = 1.0
+"""Seconds that lookups may take where only an explanation is wanted."""
 
 
 def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of the answer
@@ -85,7 +87,7 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     """
     check_engine(engine)
     with LimitWatch(Limits.of(timeout, max_rows, memory)):
-        asked = Asked(sql, params or {}, plan, clock())
+        asked = QueryRequest(sql, params or {}, plan, clock())
         catalog = open_catalog(source, sql, as_of)
         while True:
             try:
@@ -125,7 +127,7 @@ def batches(  # noqa: PLR0913 -- as above
     """
     check_engine(engine)
     watch = LimitWatch(Limits.of(timeout, max_rows, memory))
-    asked = Asked(sql, params or {}, plan, clock(), told_max=None)
+    asked = QueryRequest(sql, params or {}, plan, clock(), told_max=None)
     catalog = open_catalog(source, sql, as_of)
     with watch:
         run = open_run(catalog, asked)
@@ -170,7 +172,7 @@ def answer_in_pieces(
     if skip_damaged:
         return at_once()
     watch = LimitWatch(bounds)
-    asked = Asked(sql, params or {}, plan, clock())
+    asked = QueryRequest(sql, params or {}, plan, clock())
     catalog = open_catalog(store, sql, as_of)
     with watch:
         run = open_run(catalog, asked)
@@ -198,27 +200,23 @@ def _told_of_vacuum(tables: Iterator[pa.Table], catalog: Catalog) -> Iterator[pa
 
 
 class Explanation:
-    """A plan and its rivals, without having run it.
+    """A plan with the steps that led to it, without having run the query.
 
     Attributes
     ----------
     plan
-        The plan that would be carried out, with the estimates it was chosen by.
-    told
-        What its lookups, or a look at many blocks, say it will read; None where neither was worth
-        it.
+        The plan; of a stream, as it is once its lookups were carried out.
     """
 
-    def __init__(self, plan: AnyPlan, told: Told | None = None) -> None:
+    def __init__(self, plan: AnyPlan) -> None:
         self.plan = plan
-        self.told = told
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation with the stable keys of ``docs/queries.md``."""
-        return to_json(self.plan, None, self.told)
+        return to_json(self.plan, None)
 
     def __str__(self) -> str:
-        return to_text(self.plan, None, self.told)
+        return to_text(self.plan, None)
 
     __repr__ = __str__
 
@@ -230,18 +228,19 @@ def explain(
     params: Parameters | None = None,
     plan: str = "auto",
     as_of: AsOf | None = None,
+    seconds: float | None = None,
 ) -> Explanation:
-    """Return the plan a query would take and its rivals, without running it.
+    """Return the plan of a query with the steps that lead to it, without replaying anything.
 
-    Lookups of the plan are asked, or some blocks are read, for about a tenth of a second, to tell
-    what it will read; the query, which is to be answered at once, chooses without them.
-    Parameters, plans and errors are those of :func:`query`.
+    The lookups are carried out as the query would, until they have taken so many ``seconds``, one
+    unless said otherwise; those left then are told as not asked. The other parameters, plans and
+    errors are those of :func:`query`.
     """
-    asked = Asked(sql, params or {}, plan, clock())
+    asked = QueryRequest(sql, params or {}, plan, clock())
     catalog = open_catalog(store, sql, as_of)
     with catalog.watched():
         run = open_run(catalog, asked)
-        return Explanation(run.plan_of_store, run.tell())
+        return Explanation(run.explained(EXPLAIN_SECONDS if seconds is None else seconds))
 
 
 def clear_caches() -> None:

@@ -1,4 +1,4 @@
-"""Makes the values that ``costmodel.hypoexponential`` is held against, by mpmath.
+"""Makes the values that ``costmodel.thesis.hypoexponential`` is held against, by mpmath.
 
     pip install mpmath
     python scripts/make_hypoexponential_reference.py

@@ -21,10 +21,10 @@ from typing import Any
 import pyarrow as pa
 
 from chronicle import StreamSettings, config, create_store
-from chronicle.append import Late, append
-from chronicle.compaction import compact_events
-from chronicle.evolve import add_column
+from chronicle.maintenance.compaction import compact_events
 from chronicle.store import Stream
+from chronicle.write.append import Late, append
+from chronicle.write.evolve import add_column
 from indexing import RunWriter
 
 FORMAT_VERSION = 3
@@ -98,7 +98,7 @@ def fill(stream: Stream, past: Past) -> dict[int, int]:
     def take(rows: list[dict[str, Any]], *, indexed: bool = True, late: Late = Late.MERGE) -> None:
         table = pa.Table.from_pylist(rows, schema=stream.schema)
         derived = writer if indexed else None
-        report = append(stream, table, late=late, derived=derived, tidy=False)
+        report = append(stream, table, late=late, derived=derived)
         if late is Late.MERGE:
             past.rows += rows
         counts[report.version] = len(past.rows)

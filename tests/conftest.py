@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
+from chronicle.compiled import compile_at_once
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from chronicle import Store
 
 settings.register_profile("dev", max_examples=100, deadline=None)
 settings.register_profile("ci", max_examples=120, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=3000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+compile_at_once()  # `make test-nojit` runs kernels as plain Python
+
 # Thousands of small commits: the tests that are about power failures turn flushing on again.
 os.environ.setdefault("CHRONICLE_SYNC", "off")
+
+
+GROUP = re.compile(r"mark\.(spark)\b|xdist_group\(\"(\w+)\"\)")
+"""What says that all tests of a file run in one process, beside those of other files that say so:
+tests of Spark share its JVM. (xdist's own groups are unknown to it under pytest 9.)"""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Give each process one test at a time, and the tests of a group to one process."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    @cache
+    def group(file: str) -> str | None:
+        found = GROUP.search((config.rootpath / file).read_text(encoding="utf-8"))
+        return None if found is None else found[1] or found[2]
+
+    class Grouped(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid.partition("::")[0]) or nodeid
+
+    return Grouped(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +60,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
     with open_spark("local[2]", log_file=log_file, is_small=True) as lease:
         yield lease.spark
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Make an empty store."""
+    from chronicle import create_store
+
+    return create_store(tmp_path / "store")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 
 from chronicle import Store, StreamSettings
-from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_files
 from chronicle.store import Stream
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import commit_files
 from indexing import RunWriter
+from tests.memory_stream import MemoryStore, fill_memory
 from tests.strategies import SmallStream
 
 
@@ -16,6 +17,8 @@ def fill_stream(
     store: Store, name: str, small: SmallStream, *, index: tuple[str, ...] = ()
 ) -> Stream:
     """Create a stream and commit the rows in as many commits as the stream has cuts, plus one."""
+    if isinstance(store, MemoryStore):
+        return fill_memory(store, name, small, index)
     settings = StreamSettings(
         time="t",
         block_events=small.block_events,

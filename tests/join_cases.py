@@ -10,12 +10,16 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from replay.language.bound import Attribute, Call, DataType, Expression, Literal
-from replay.language.bound_select import (
+from replay.language.bound import (
     JOIN_TIME,
+    Attribute,
+    Call,
+    DataType,
+    Expression,
     JoinKind,
     JoinRelation,
     JoinWindow,
+    Literal,
     StreamRelation,
 )
 from tests.oracles.joins import Pair, Row, asof_join, windowed_join

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 import replay
 from chronicle import Store
-from chronicle.check import check_store
-from chronicle.finding import Finding, Severity
+from chronicle.maintenance.check import check_store
+from chronicle.maintenance.finding import Finding, Severity
 from chronicle.store import Stream
 from indexing import RunWriter
 from indexing.check import check_runs

@@ -11,11 +11,17 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from chronicle.summary import AttributeSummary, Ints, Kind, kind_of
+from chronicle.tree.summary import AttributeSummary, Ints, Kind, kind_of
 from replay.errors import QueryError
-from replay.language.bound import Aggregate, Attribute, Call, DataType, Expression, Literal, Outer
-from replay.language.bound_select import (
+from replay.language.bound import (
+    Aggregate,
+    Attribute,
+    Call,
     CumulateWindows,
+    DataType,
+    Expression,
+    Literal,
+    Outer,
     RowWindows,
     SessionWindows,
     TimeWindows,

@@ -16,7 +16,7 @@ from benchmarks.thesis.common import figure_folder, new_parser, report
 from costmodel.plan_cost import Estimate
 
 NAME = "thesis_landings"
-WAYS = ("no map", "coarse map", "map and sample")
+WAYS = ("no map", "coarse map")
 """The thesis compares no map with a coarse one of 658 buckets and a fine one of 1.1 million; here
 the map is drawn over blocks, and a sample of events corrects the most promising plans."""
 
@@ -42,11 +42,9 @@ def estimates_of(question: Question, plan: str) -> dict[str, Estimate]:
     even, mapped = question.uniform_features, question.features
     assert even is not None
     assert mapped is not None
-    by_map = question.estimate_by(mapped, plan)
     return {
         "no map": question.estimate_by(even, plan),
-        "coarse map": by_map,
-        "map and sample": question.weighed_estimates.get(plan, by_map),
+        "coarse map": question.estimate_by(mapped, plan),
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from benchmarks.planned import Question
-from costmodel.selection import Strategy
+from costmodel.thesis.selection import Strategy
 
 REPLAY, AUTO = "Replay", "auto"
 

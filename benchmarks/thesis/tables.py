@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import RESULTS, quantiles
+from benchmarks.harness import RESULTS
 from chronicle import config
 
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "experiments.md"
@@ -176,8 +176,6 @@ def goals(results: Results) -> Iterator[str]:
     yield _regrets(results, "choice_ratio")
     yield _planning(by_set, "synthetic A5, m=8")
     yield _planning(by_set, "synthetic A5, m=32")
-    yield _estimates(results, "choice")
-    yield _estimates(results, "explain")
     for name in ("partition", "delta"):
         yield _speedups(by_set[name]) if name in by_set else MISSING
 
@@ -186,23 +184,6 @@ def _speedups(row: Results) -> str:
     """Return factors by wall time, first asked and asked again, and by time of all cores."""
     first, again, cpu = (times(row[name]) for name in ("mean", "again", "cpu"))
     return f"{first}, asked again {again} (time of all cores: {cpu})"
-
-
-def _estimates(results: Results, by: str) -> str:
-    """Return how far the blocks of plans chosen are off, by set, as estimated by one way."""
-    factor = {
-        row["set"]: row["chosen_factor_p95"]
-        for row in results["summary"]["p4"]
-        if row["of"] == "blocks" and row["by"] == by
-    }
-    told = []
-    for name, rows in results["errors"].items():
-        of_chosen = [row["blocks_error"] for row in rows if row["is_chosen"] and row["by"] == by]
-        values = [error for error in of_chosen if error is not None]
-        if values:
-            low, high = quantiles(values, (0.5, 0.95))
-            told.append(f"{name}: {percent(low)}, {percent(high)}, {factor[name]:.1f}x")
-    return "; ".join(told)
 
 
 def _regrets(results: Results, name: str) -> str:
@@ -278,11 +259,9 @@ PAPER: dict[str, list[tuple[str, str]]] = {
         ("plans slower than a full replay", "many of 64"),
         ("choice without a map", "at least 3x"),
         ("choice with the coarse map", "at least 3x (658 buckets)"),
-        ("choice with map and sample", "the best plan (1.1 M buckets, 6.4 s to build)"),
         ("auto, planning included", "no such strategy"),
         ("ErrPIO without a map", "up to a factor 5"),
         ("ErrPIO with the coarse map", "up to a factor 5"),
-        ("ErrPIO with map and sample", "up to a factor 5 (fine map)"),
     ],
     "goals": [
         ("P2, 8 symbols on A5", "5x mean, 20x best"),
@@ -299,11 +278,6 @@ PAPER: dict[str, list[tuple[str, str]]] = {
         ("P3, its choice over the best plan, both by name", "1.10, 1.5"),
         ("planning, 8 symbols: median, worst", "at most 10 ms"),
         ("planning, 32 symbols: median, worst", "at most 70 ms"),
-        (
-            "P4, ErrPIO of plans chosen: median, 95th, as a factor",
-            "5 %, 30 % even; 2x real",
-        ),
-        ("P4, the same, as explain tells it", "2x real"),
         ("PARTITION BY, 1,000 keys", "10x"),
         ("six rises in a row", "5x"),
     ],

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from chronicle import delta_log
-from chronicle.block_writer import EVENTS_TABLE
+from chronicle.config import EVENTS_TABLE
 from chronicle.disk import flush, writing
 from chronicle.errors import StorageError
+from chronicle.log import delta_log
 from chronicle.store import Store
 
 FOLLOW_FOLDER = ".follow"

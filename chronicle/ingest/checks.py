@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from chronicle.append import Late
 from chronicle.errors import LateEventError, SourceError
 from chronicle.ingest.late import LateRoute
 from chronicle.ingest.preparation import Job
 from chronicle.ingest.survey import LATE_SHOWN_MAX, Survey
 from chronicle.ingest.write import TaskOutputs
 from chronicle.time import from_int64
+from chronicle.write.append import Late
 
 
 def check_survey(job: Job, survey: Survey, schema: pa.Schema) -> None:

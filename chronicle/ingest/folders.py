@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chronicle import delta_log
-from chronicle.delta_log import ForeignFile, ForeignTable
 from chronicle.errors import SourceError
+from chronicle.log import delta_log
+from chronicle.log.delta_log import ForeignFile, ForeignTable
 from chronicle.partitions import values_in
 from chronicle.schema import normalise_schema
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chronicle import delta_log
-from chronicle.commit import INGEST, OPERATION, Change, commit_change
 from chronicle.errors import CommitConflictError, SourceError, StorageError
 from chronicle.ingest.checkpoint import Checkpoint, default_place, last_committed, open_checkpoint
 from chronicle.ingest.pipeline import Outcome, complete, take
@@ -27,9 +25,11 @@ from chronicle.ingest.report import FollowReport, IngestOptions
 from chronicle.ingest.session import open_spark, to_own_session
 from chronicle.ingest.sources import find_sources, tells_format
 from chronicle.ingest.spark_tools import first_line
+from chronicle.log import delta_log
 from chronicle.paths import local_path, url_scheme
 from chronicle.staging import open_staging
 from chronicle.store import Store
+from chronicle.write.commit import INGEST, OPERATION, Change, commit_change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

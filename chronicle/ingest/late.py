@@ -18,17 +18,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from chronicle.block_writer import WrittenFile, write_ordered
-from chronicle.blocks import BlockReader
 from chronicle.derived import DerivedWriter
 from chronicle.disk import discard, writing
 from chronicle.errors import SchemaError, StorageError
 from chronicle.layout import DataFile
-from chronicle.rewrite import Rewrite, even_cuts, merge_late, rewrite_files
 from chronicle.schema import conform
 from chronicle.settings import StreamSettings
-from chronicle.summary import Ints
 from chronicle.time import is_ascending, to_int64
+from chronicle.tree.blocks import BlockReader
+from chronicle.tree.summary import Ints
+from chronicle.write.block_writer import WrittenFile, write_ordered
+from chronicle.write.rewrite import Rewrite, even_cuts, merge_late, rewrite_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def to_slots(times: Ints, t_min: Ints, t_max: Ints) -> Ints:
 
     Slot 0 lies before all files, ``2 f + 1`` inside file ``f`` and ``2 f + 2`` behind it, up to
     the next file. An event at a file's last time arrived after it: it lies behind. One at the
-    first time of the next file lies inside that, see ``chronicle.placement.place_late``.
+    first time of the next file lies inside that, see ``place_late``.
 
     Parameters
     ----------

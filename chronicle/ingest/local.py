@@ -13,10 +13,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from chronicle.append import AppendReport, Late, append
-from chronicle.delta_log import ForeignTable
+from chronicle.append_report import AppendReport
 from chronicle.derived import DerivedWriter
-from chronicle.derived_attributes import canonical_names
 from chronicle.errors import SchemaError, SourceError, StorageError
 from chronicle.ingest.cells import Guess, join_guesses
 from chronicle.ingest.columns import REASON
@@ -26,12 +24,7 @@ from chronicle.ingest.read_files import Cut, Piece, guess_columns, read_piece
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import Inspected, ReadPlan, inspect_sources, make_plan, text_plan
 from chronicle.ingest.report import cut_note
-from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, table_id
-from chronicle.ingest.typed_files import rows_of_groups
-from chronicle.lifecycle import drop_if_empty
-from chronicle.quarantine import QUARANTINE_SCHEMA
-from chronicle.settings import StreamSettings
-from chronicle.source_memory import (
+from chronicle.ingest.source_memory import (
     Source,
     fingerprints,
     read_source,
@@ -39,8 +32,17 @@ from chronicle.source_memory import (
     to_transactions,
     version_taken,
 )
+from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, table_id
+from chronicle.ingest.typed_files import rows_of_groups
+from chronicle.log.delta_log import ForeignTable
+from chronicle.maintenance.compaction import tidied
+from chronicle.settings import StreamSettings
 from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name
+from chronicle.tree.derived_attributes import canonical_names
+from chronicle.write.append import Late, append
+from chronicle.write.lifecycle import drop_if_empty
+from chronicle.write.quarantine import QUARANTINE_SCHEMA
 
 BYTES_MAX = 1 << 30
 """Events are held in memory whole; beyond this, ingest on Spark is the way."""
@@ -261,16 +263,18 @@ def _append(
                     "nothing was appended, run it again to take what is left"
                 )
 
-    return append(
+    writer = None if derived is None else derived(stream)
+    report = append(
         stream,
         read.events,
         late=options.late,
-        derived=None if derived is None else derived(stream),
+        derived=writer,
         metadata={"sources": json.dumps([source.to_dict() for source in sources])},
         transactions={**to_transactions(sources), **tables},
         put_aside=read.put_aside if read.put_aside.num_rows else None,
         guard=guard,
     )
+    return tidied(stream, report, writer)
 
 
 # ---------------------------------------------------------------------------------------------

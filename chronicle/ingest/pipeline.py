@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from chronicle.block_writer import EVENTS_TABLE, WrittenFile
-from chronicle.commit import INGEST, OPERATION, Change, Committed, complete_derived
-from chronicle.compaction import tidy_after
-from chronicle.delta_log import ForeignTable
+from chronicle.config import EVENTS_TABLE
 from chronicle.disk_errors import reason_of
 from chronicle.errors import ChronicleError, CommitConflictError
 from chronicle.ingest.checks import check_complete, check_survey
@@ -39,6 +36,7 @@ from chronicle.ingest.publish import publish_append, publish_first
 from chronicle.ingest.read_plan import Inspected, inspect_sources
 from chronicle.ingest.report import IngestOptions, IngestReport, cut_note
 from chronicle.ingest.session import open_spark
+from chronicle.ingest.source_memory import to_transactions, version_taken
 from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, table_id
 from chronicle.ingest.survey import Survey
 from chronicle.ingest.tasks import (
@@ -49,9 +47,12 @@ from chronicle.ingest.tasks import (
     to_write_task,
 )
 from chronicle.ingest.write import TaskOutputs, WriteTask
-from chronicle.source_memory import to_transactions, version_taken
+from chronicle.log.delta_log import ForeignTable
+from chronicle.maintenance.compaction import tidy_after
 from chronicle.staging import open_staging
 from chronicle.store import Store, create_store
+from chronicle.write.block_writer import WrittenFile
+from chronicle.write.commit import INGEST, OPERATION, Change, Committed, complete_derived
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,22 +11,22 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from chronicle import delta_log
-from chronicle.append import Late
-from chronicle.block_writer import EVENTS_TABLE
 from chronicle.composite_names import composite_parts
-from chronicle.declared import declared_tables
+from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedWriter
-from chronicle.derived_attributes import canonical_names, check_derived
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.report import IngestOptions
+from chronicle.ingest.source_memory import Source, fingerprints, names_of, read_source, taken
 from chronicle.ingest.sources import SourceSet
 from chronicle.layout import DataFile
+from chronicle.log import delta_log
+from chronicle.log.stream_metadata import declared_tables
 from chronicle.settings import StreamSettings
-from chronicle.source_memory import Source, fingerprints, names_of, read_source, taken
 from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name, check_unclaimed
 from chronicle.time import TimeType
+from chronicle.tree.derived_attributes import canonical_names, check_derived
+from chronicle.write.append import Late
 
 
 class DerivedFactory(Protocol):

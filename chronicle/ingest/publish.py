@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chronicle.commit import Change, Committed, check_whole, commit_change, has_landed
 from chronicle.disk import discard, flush, unwritten
 from chronicle.errors import CommitConflictError
-from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
 from chronicle.staging import move_files
 from chronicle.store import Stream
 from chronicle.stream_folder import put_in_place
+from chronicle.write.commit import Change, Committed, check_whole, commit_change, has_landed
+from chronicle.write.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
 
 
 def publish_first(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from chronicle.ingest.columns import LINE, POSITION, REASON, RECORD
-from chronicle.quarantine import QUARANTINE_SCHEMA
+from chronicle.write.quarantine import QUARANTINE_SCHEMA
 
 
 def split_faults(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:

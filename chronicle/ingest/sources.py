@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chronicle.delta_log import ForeignTable
 from chronicle.disk_errors import reason_of
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.columns import RESERVED_PREFIX
 from chronicle.ingest.folders import Folder, Since, files_of
+from chronicle.ingest.source_memory import to_application_id
+from chronicle.log.delta_log import ForeignTable
 from chronicle.partitions import infer_type, to_constant, values_in
 from chronicle.paths import local_path, url_scheme
 from chronicle.schema import normalise_schema
-from chronicle.source_memory import to_application_id
 
 
 class SourceFormat(Enum):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from chronicle.append import Late
 from chronicle.derived import DerivedWriter
 from chronicle.errors import ChronicleError
 from chronicle.ingest.cells import Guess, from_plain, join_guesses
@@ -39,8 +38,9 @@ from chronicle.ingest.write import (
     to_results,
     write_part,
 )
-from chronicle.quarantine import LATE_REASON
 from chronicle.time import time_type
+from chronicle.write.append import Late
+from chronicle.write.quarantine import LATE_REASON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

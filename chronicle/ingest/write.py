@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from chronicle.block_writer import WrittenFile, write_ordered
 from chronicle.derived import DerivedWriter
 from chronicle.errors import ChronicleError, SchemaError, StorageError
 from chronicle.ingest.columns import BLOCK_START, HELPERS, POSITION
 from chronicle.ingest.late import LateFile, LateRoute, LateWriter
 from chronicle.ingest.quarantine import late_to_quarantine, split_faults, to_quarantine
-from chronicle.quarantine import QUARANTINE_TABLE, QuarantineFile, QuarantineWriter
 from chronicle.settings import StreamSettings
 from chronicle.time import to_int64
+from chronicle.write.block_writer import WrittenFile, write_ordered
+from chronicle.write.quarantine import QUARANTINE_TABLE, QuarantineFile, QuarantineWriter
 
 RESULT_SCHEMA = pa.schema([pa.field("kind", pa.string()), pa.field("value", pa.string())])
 RESULT_DDL = "kind string, value string"

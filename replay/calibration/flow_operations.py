@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
-from chronicle.summary import INT_MAX
+from chronicle.tree.summary import INT_MAX
 from costmodel.calibration import units_of_work
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate
@@ -23,7 +23,7 @@ from replay.engines.window_tree.axis import series_of
 from replay.engines.window_tree.planning import window_plan
 from replay.engines.window_tree.run import TreeRun
 from replay.language.aggregation import to_aggregation
-from replay.language.bound_select import (
+from replay.language.bound import (
     BoundCreate,
     BoundQuery,
     BoundSelect,
@@ -31,7 +31,7 @@ from replay.language.bound_select import (
     WindowAggregation,
 )
 from replay.operators.outer_pieces import run_through
-from replay.planning.reads import columns_of_windows
+from replay.planning.required_columns import columns_of_windows
 from replay.planning.windows.plan import BlockWhere, Way, WindowPlan
 from replay.running.binding import bind_over
 from replay.running.catalog import TableCatalog

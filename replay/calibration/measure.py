@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from chronicle import Store, Stream
+from chronicle.compiled import compile_at_once
 from chronicle.errors import ChronicleError
 from costmodel.calibration import UNITS, WEIGHTS, Fit, fit_weights
 from costmodel.parameters import DEFAULT_PARAMETERS
@@ -19,7 +20,7 @@ from replay.calibration.facts import look_at
 from replay.calibration.flow_operations import flow_operations
 from replay.calibration.operations import operations_on
 from replay.calibration.timing import Meter, Operation, time_operations
-from replay.engines.ahead import thread_count
+from replay.engines.read_ahead import thread_count
 from replay.engines.weights import calibration_content, store_weights
 
 BLOCKS_ENOUGH: Final = 64
@@ -153,6 +154,7 @@ def calibrate(
     CalibrationError
         If the stream has no event, or no column that conditions can be put on.
     """
+    compile_at_once()
     snapshot = stream.snapshot()
     if snapshot.n_events == 0:
         raise CalibrationError(

@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 
 from chronicle import Snapshot
+from chronicle.compile_time import clock
 from costmodel.arrays import BoolArray, FloatArray
 from costmodel.calibration import expected_seconds, units_of_work
 from costmodel.features import PlanFeatures
-from costmodel.lookups import CANDIDATE_ENTRIES, full_costs
+from costmodel.lookups import CANDIDATE_ENTRIES, lookup_cost
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.plan_cost import replay_cost
 from indexing import clear_answers
@@ -23,8 +24,8 @@ from replay.engines.lookups import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.planning.block_ranges import count_blocks, count_events
 from replay.planning.planner import choose_plan
-from replay.planning.safety import find_stretches
 from replay.planning.statistics import IntArray
+from replay.planning.steps import carry_out
 from replay.running.statement import Statement, prepare
 
 STEP: Final = 4
@@ -136,7 +137,7 @@ def _lookup(
 
     def run() -> tuple[int, int]:
         source = Lookups(plan, statistics)
-        found = find_stretches(plan, statement.bound, statistics, source, is_adaptive=False)
+        found = carry_out(plan, statement.bound, statistics, source, clock)
         return source.n_entries_read, found.stretches.n_candidates
 
     clear_answers()
@@ -167,7 +168,7 @@ def lookup_units(
     """
 
     def cost(weights: CostParameters) -> float:
-        asking_s = full_costs(entries, in_order, weights, keyed=keyed)
+        asking_s = lookup_cost(entries, in_order, weights, keyed=keyed)
         return float(asking_s.sum()) + CANDIDATE_ENTRIES * weights.entry_s * n_candidates
 
     return units_of_work(cost)

@@ -17,11 +17,11 @@ from indexing import clear_answers, open_indexes
 from replay.calibration.facts import look_at
 from replay.calibration.probes import draw_query, draw_windows
 from replay.calibration.timing import SEED, Meter, seconds_of
-from replay.engines.ahead import thread_count
+from replay.engines.read_ahead import thread_count
 from replay.engines.statistics import statistics_of
 from replay.engines.window_tree.planning import window_plan
 from replay.language.aggregation import to_aggregation
-from replay.language.bound_select import BoundSelect
+from replay.language.bound import BoundSelect
 from replay.planning.planner import choose_plan
 from replay.planning.windows.plan import Way
 from replay.query import query

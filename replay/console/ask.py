@@ -55,7 +55,7 @@ def query(
         list[str] | None, typer.Option("--param", help="Value of :name, as name=value.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print the plan and its rivals; do not run.")
+        bool, typer.Option("--explain", help="Print the plan and its steps; do not run.")
     ] = False,
     analyze: Annotated[
         bool, typer.Option("--analyze", help="Print on stderr what happened.")
@@ -259,7 +259,7 @@ def history(stream: StreamArgument, store: StoreOption, as_json: JsonOption = Fa
 
     Example: chronicle history crimes --store data
     """
-    from chronicle.history import history as versions
+    from chronicle.describe import history as versions
 
     entries = versions(stream_of(store, stream))
     if as_json:

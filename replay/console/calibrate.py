@@ -11,7 +11,7 @@ import typer
 
 from replay.console.options import JsonOption, StoreOption, store_of
 from replay.console.show import print_table, say
-from replay.console.startup import keep_heavy_libraries_out
+from replay.console.startup import let_scipy_in
 
 if TYPE_CHECKING:
     from replay.calibration.measure import Calibration
@@ -37,7 +37,7 @@ def calibrate(
 
     Example: chronicle calibrate --store data --report
     """
-    keep_heavy_libraries_out()
+    let_scipy_in()
     from replay.calibration.measure import calibrate as measure
     from replay.calibration.measure import choose_stream, keep
     from replay.calibration.sample import check_estimates

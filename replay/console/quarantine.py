@@ -50,8 +50,8 @@ def quarantine(
     Example: chronicle quarantine crimes --store data --out bad.csv
     """
     keep_heavy_libraries_out()
-    from chronicle.put_back import put_back
-    from chronicle.quarantine_rows import count_reasons, quarantined, to_mend
+    from chronicle.ingest.put_back import put_back
+    from chronicle.maintenance.quarantine_rows import count_reasons, quarantined, to_mend
     from indexing.stream_writer import writer_for
 
     opened = stream_of(store, stream)

@@ -136,7 +136,7 @@ def replay(
 
 
 def _check_one_stream(query: str) -> None:
-    from replay.language.select_syntax import streams_of
+    from replay.language.syntax import streams_of
     from replay.running.statement import parse
 
     read = streams_of(parse(query))

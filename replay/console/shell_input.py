@@ -20,7 +20,7 @@ Write a query and end it with ; it may have several lines. Ctrl-C ends a query t
 .describe STREAM      time range, columns, indexes and sizes of a stream
 .plan auto|full|tree|all|indexes=A.x,C
                       which plan queries take
-.explain on|off       print the plan and its rivals in place of the answer
+.explain on|off       print the plan and its steps in place of the answer
 .timing on|off        say how long each query took
 .format table|expanded|json|jsonl|csv
                       how answers are printed

@@ -22,7 +22,7 @@ def keep_heavy_libraries_out() -> None:
 
     PyArrow loads pandas with the first array it makes, and Numba SciPy's linear algebra with the
     first kernel, wherever they are installed (Spark's workers need pandas); that takes as long as
-    many a query, and nothing of it is used.
+    many a query, and no query uses any of it.
     """
     import pyarrow as pa
 
@@ -36,6 +36,12 @@ def keep_heavy_libraries_out() -> None:
         pa.array([0])
     finally:
         sys.meta_path.remove(blind)
+
+
+def let_scipy_in() -> None:
+    """Undo for SciPy what `keep_heavy_libraries_out` did: `calibrate` fits with it."""
+    if sys.modules.get("scipy", sys) is None:
+        del sys.modules["scipy"]
 
 
 class _Compiling(logging.Handler):

@@ -241,8 +241,8 @@ def adopt(
     Example: chronicle adopt /lake/trades --store data --time ts --index price
     """
     keep_heavy_libraries_out()
-    from chronicle.adopt import adopt as run
     from chronicle.new_store import open_or_create
+    from chronicle.write.adopt import adopt as run
     from indexing.lifecycle import create_index
     from indexing.stream_writer import writer_for
 

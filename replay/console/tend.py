@@ -28,8 +28,8 @@ from replay.console.show import say
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from chronicle.finding import Finding
     from chronicle.jobs import Runner
+    from chronicle.maintenance.finding import Finding
     from chronicle.store import Store
 
 
@@ -56,7 +56,7 @@ def compact(
 
     Example: chronicle compact crimes --store data --full
     """
-    from chronicle.compaction import compact_events
+    from chronicle.maintenance.compaction import compact_events
     from indexing.lifecycle import compact_index
     from indexing.stream_writer import writer_for
 
@@ -92,7 +92,7 @@ def vacuum(
     Example: chronicle vacuum crimes --store data --retain "7 days" --dry-run
     """
     from chronicle.config import VACUUM_RETENTION
-    from chronicle.vacuum import vacuum as run
+    from chronicle.maintenance.vacuum import vacuum as run
     from indexing.stream_writer import writer_for
 
     retention = duration(retain, hint="--retain")
@@ -112,7 +112,7 @@ def drop(stream: StreamArgument, store: StoreOption, yes: YesOption = False) -> 
 
     Example: chronicle drop crimes --store data
     """
-    from chronicle.lifecycle import drop_stream
+    from chronicle.write.lifecycle import drop_stream
 
     opened = store_of(store)
     held = _held(opened, stream)
@@ -143,7 +143,7 @@ def rename(
 
     Example: chronicle rename crimes crimes_of_denver --store data
     """
-    from chronicle.lifecycle import rename_stream
+    from chronicle.write.lifecycle import rename_stream
 
     rename_stream(store_of(store), stream, new)
     say(f"stream '{stream}' is '{new}' now")
@@ -165,7 +165,7 @@ def delete(
     Example: chronicle delete crimes --store data --from 2011-01-01 --to 2011-02-01T12:00
     """
     from chronicle.iso_times import to_internal_time
-    from chronicle.lifecycle import delete_range, plan_deletion
+    from chronicle.write.lifecycle import delete_range, plan_deletion
     from indexing.stream_writer import writer_for
 
     if start is None and stop is None:
@@ -196,7 +196,7 @@ def add_column(
 
     Example: chronicle add-column crimes weapon string --store data
     """
-    from chronicle.evolve import add_column as run
+    from chronicle.write.evolve import add_column as run
 
     version = run(stream_of(store, stream), name, data_type)
     say(f"stream '{stream}' has column '{name}' from version {version} on")
@@ -217,8 +217,8 @@ def check(
 
     Example: chronicle check crimes --store data --deep
     """
-    from chronicle.check import check_store, check_stream
-    from chronicle.finding import faults_of
+    from chronicle.maintenance.check import check_store, check_stream
+    from chronicle.maintenance.finding import faults_of
     from chronicle.stream_folder import is_stream_name
     from indexing.check import check_runs
 
@@ -266,7 +266,7 @@ def repair(
 
     Example: chronicle repair crimes --store data
     """
-    from chronicle.repair import put_aside_torn, remove_stale_hints, repair_stream
+    from chronicle.maintenance.repair import put_aside_torn, remove_stale_hints, repair_stream
     from chronicle.stream_folder import check_unclaimed, is_stream_name, with_unlogged
     from indexing.check import check_runs
     from indexing.stream_writer import writer_for

@@ -23,7 +23,7 @@ from replay.operators.outer import answer_count, apply_outer, counts_only
 from replay.operators.program import MatchProgram
 from replay.operators.rows.views import answer_counts
 from replay.operators.scalars import Faults
-from replay.planning.beside import Beside
+from replay.planning.partition_neighbours import Beside
 from replay.planning.row_spans import RowSpans
 
 IntArray = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ MEASURED_ROWS_FIRST = 64
 """Rows of matches measured first where LIMIT may be reached any time; each time twice as many."""
 
 
-class Answering:
+class ResultBuilder:
     """A query on its way over stretches of blocks, and what that took so far.
 
     Parameters

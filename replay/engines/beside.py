@@ -11,7 +11,7 @@ import pyarrow as pa
 from chronicle import Snapshot
 from indexing import KeyRange, KeyRanges
 from indexing.index import Index
-from replay.engines.found import bytes_of
+from replay.engines.index_phase import bytes_of
 from replay.engines.key_filter import NO_KEY, KeyFilter, find_keys, find_texts
 from replay.engines.scan import blocks_of
 from replay.engines.source import FETCH_BLOCKS, EventSource, seqs_of_blocks
@@ -22,9 +22,15 @@ from replay.operators.columns import Columns, to_plain
 from replay.operators.partitions import PartitionTable
 from replay.operators.prepared import group_keys
 from replay.operators.program import MatchProgram
-from replay.planning.agreement import in_order_of_keys
-from replay.planning.beside import Beside, BesidePrices, Wanted, settle, split_by_stretch
 from replay.planning.block_ranges import mask_of, ranges_of
+from replay.planning.key_join import in_order_of_keys
+from replay.planning.partition_neighbours import (
+    Beside,
+    BesidePrices,
+    Wanted,
+    settle,
+    split_by_stretch,
+)
 from replay.planning.plan import Plan
 from replay.planning.statistics import BoolArray, IntArray
 

@@ -11,16 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle import Snapshot
-from chronicle.compiled import clock
+from chronicle.compile_time import clock
 from chronicle.time import to_int64
-from replay.engines.found import look_up
-from replay.engines.latest import Sought, stretches_back
+from replay.engines.asof_lookup import AsofLookup, find_asof_stretches
+from replay.engines.index_phase import look_up
 from replay.engines.scan import Reading, Scan, blocks_of
 from replay.engines.spans import Piece, SpanReader
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
-from replay.language.bound import Expression
-from replay.language.bound_select import JoinRelation, Relation
+from replay.language.bound import Expression, JoinRelation, Relation
 from replay.limits import check_limits
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.joins.outline import JoinOutline
@@ -192,8 +191,12 @@ class JoinRun:
         assert side.statistics is not None
         time = (self._join.left_time, self._join.right_time)[place]
         query = to_pattern_query(planned.stream, time, planned.condition)
-        is_adaptive = self.plan.is_adaptive
-        found = look_up(planned.plan, query, side.statistics, is_adaptive=is_adaptive)
+        found = look_up(planned.plan, query, side.statistics)
+        done = replace(planned, plan=found.plan)
+        if place == 0:
+            self.plan = replace(self.plan, left=done)
+        else:
+            self.plan = replace(self.plan, right=done)
         # Candidates of a join are the events that are read around.
         self._looked_up += replace(found.work, n_candidates=0, n_intervals=0)
         return found.stretches.blocks
@@ -293,11 +296,11 @@ class JoinRun:
         blocks = blocks_of(all_blocks(snapshot.n_blocks) if allowed is None else allowed)
         keys = tuple(right for _, right in join.equal)
         condition = self._conditions.right_partners
-        sought = Sought(join.right_time, keys, condition, join.asof_strict)
+        lookup = AsofLookup(join.right_time, keys, condition, join.asof_strict)
         most = int(BACK_MAX * len(blocks)) if self.plan.is_adaptive else None
         began = clock()
-        back, n_read = stretches_back(
-            snapshot, sought, (times, codes), self._numbers, blocks, n_blocks_max=most
+        back, n_read = find_asof_stretches(
+            snapshot, lookup, (times, codes), self._numbers, blocks, n_blocks_max=most
         )
         self._looked_up += Work(index_s=clock() - began)
         self._n_blocks_back += n_read

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from chronicle.compiled import clock
-from replay.engines.ahead import read_ahead
-from replay.engines.kept import KeptRows
+from chronicle.compile_time import clock
 from replay.engines.key_filter import KeyFilter
-from replay.engines.selected import select_rows, select_runs
+from replay.engines.read_ahead import read_ahead
+from replay.engines.row_cache import RowCache
+from replay.engines.row_selection import select_rows, select_runs
 from replay.engines.source import EventSource, OnceRead, seqs_of_blocks
 from replay.errors import SkipError
 from replay.language.bound import BoundPatternQuery
@@ -28,9 +28,9 @@ from replay.operators.partitions import evaluate_among
 from replay.operators.prepared import Prepared
 from replay.operators.program import MatchProgram
 from replay.planning.ascending import count_on
-from replay.planning.beside import Beside
 from replay.planning.block_ranges import count_events
-from replay.planning.reads import columns_of_pattern
+from replay.planning.partition_neighbours import Beside
+from replay.planning.required_columns import columns_of_pattern
 from replay.planning.row_spans import RowSpans
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Replay:
             whole=beside is not None,  # Partitions are evaluated with all of a stretch at hand.
         )
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
-        self.kept = KeptRows(KEPT_EVENTS)
+        self.kept = RowCache(KEPT_EVENTS)
         self._reader = _UnitReader(source, program, stretches, keys, beside, spans, self.kept)
         self._program = program
         self._n_events = source.n_events
@@ -310,7 +310,7 @@ class _UnitReader:
         keys: KeyFilter | None,
         beside: Beside | None,
         spans: RowSpans | None,
-        kept: KeptRows,
+        kept: RowCache,
     ) -> None:
         stands_alone = program.stands_alone or beside is not None
         assert keys is None or (program.partition_by and stands_alone)

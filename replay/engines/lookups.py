@@ -8,19 +8,19 @@ import numpy as np
 import pyarrow as pa
 
 from indexing.lookup import Lookup as Entries
+from indexing.masked_lookup import MaskedEntries, RowMask
 from indexing.objects import join_objects
-from indexing.within.row_mask import Kept, RowMask
 from replay.engines.key_numbers import number_keys
 from replay.engines.statistics import SnapshotStatistics
 from replay.limits import check_limits
-from replay.planning.agreement import tells_keys
-from replay.planning.narrowing import Windows
+from replay.planning.key_join import tells_keys
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
+from replay.planning.row_filter import RowFilter
 from replay.planning.statistics import IntArray
 
 
 class Lookups:
-    """Answers a plan's lookups (``planning.safety.LookupSource``) and counts what that took.
+    """Answers a plan's lookups (``planning.steps.LookupSource``) and counts what that took.
 
     Equal ranges of one attribute are read once. Keys of events are asked for where all rows of a
     match agree on them, unless there are runs without keys: their files would have to be read
@@ -29,7 +29,7 @@ class Lookups:
 
     def __init__(self, plan: Plan, statistics: SnapshotStatistics) -> None:
         self._statistics = statistics
-        self._found: dict[Lookup, Entries | Kept] = {}
+        self._found: dict[Lookup, Entries | MaskedEntries] = {}
         self._within = statistics.leaves.base[plan.stretches]
         indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
         self._with_keys = tells_keys(plan.shape, statistics.key) and all(
@@ -46,23 +46,23 @@ class Lookups:
         """Bytes of the indexes read so far, compressed."""
         return sum(entries.n_bytes_read for entries in self._found.values())
 
-    def read(self, lookup: Lookup, windows: Windows | None = None) -> int:
-        """Carry out a lookup and return how many events are in its ranges, and in the windows.
+    def read(self, lookup: Lookup, rows: RowFilter | None = None) -> int:
+        """Carry out a lookup and return how many events are in its ranges, and in the row filter.
 
-        Where the windows' events have times already, none are read; `rows` tells which were found.
+        Where the filter's events have times already, none are read; `rows` tells which were found.
         """
         check_limits()
         attribute, ranges = lookup
         index = self._statistics.indexes.index(attribute)
-        entries: Entries | Kept
-        if windows is None:
+        entries: Entries | MaskedEntries
+        if rows is None:
             entries = index.lookup(ranges, with_objects=self._with_keys, within=self._within)
         else:
             entries = index.lookup_within(
                 ranges,
-                RowMask.of(self._statistics.n_events, rows=windows.rows, spans=windows.spans),
+                RowMask.of(self._statistics.n_events, rows=rows.rows, spans=rows.spans),
                 with_objects=self._with_keys,
-                with_times=self._with_keys or not windows.has_times,
+                with_times=self._with_keys or not rows.has_times,
             )
         self._found[lookup] = entries
         return len(entries.seq)

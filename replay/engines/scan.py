@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from chronicle.compiled import clock
+from chronicle.compile_time import clock
 from chronicle.time import to_int64
-from replay.engines.ahead import read_ahead
 from replay.engines.local import INLINE_EVENTS, UNIT_EVENTS
+from replay.engines.read_ahead import read_ahead
 from replay.engines.source import EventSource, fetch_events
 from replay.language.bound import Expression, attributes
 from replay.operators.columns import Columns

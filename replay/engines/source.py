@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from chronicle.errors import SchemaError
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
-from replay.engines.ahead import divide
 from replay.engines.order import in_order
+from replay.engines.read_ahead import divide
 from replay.planning.ascending import count_on
 
 IntArray = npt.NDArray[np.int64]

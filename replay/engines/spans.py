@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle import Snapshot
-from chronicle.compiled import clock
+from chronicle.compile_time import clock
 from chronicle.time import to_int64
-from replay.engines.ahead import read_ahead
 from replay.engines.local import UNIT_EVENTS
+from replay.engines.read_ahead import read_ahead
 from replay.engines.scan import cut_blocks
 from replay.planning.joins.spans import blocks_within
 

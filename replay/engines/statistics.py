@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from chronicle import Snapshot
 from chronicle.errors import StorageError
 from chronicle.layout import AttributeBounds, Leaves
-from chronicle.time import to_int64
 from costmodel.parameters import CostParameters
 from indexing import IndexSet, KeyRanges, open_indexes
-from indexing.cache import BoundedCache
 from indexing.composite import parse_composite
 from indexing.errors import IndexingError
 from indexing.keys import KeyKind, key_kind
 from indexing.objects import object_kind, to_objects
 from replay.engines.key_numbers import count_keys, number_keys
 from replay.engines.weights import LoadedWeights, load_weights
-from replay.planning.crowding import crowding
 from replay.planning.statistics import IntArray
 
 SNAPSHOTS_CACHED = 8
 """Snapshots whose statistics, and so whose plans, are kept per process."""
 
-CROWDING_BLOCKS = 8
-"""Blocks whose times tell of bursts, read once per snapshot: one column, a millisecond."""
-
 KEY_BLOCKS = 4
 """Blocks in which keys are counted: thousands of events, read once per snapshot."""
-
-SAMPLE_CACHE_BYTES = 16 << 20
-"""Memory for sampled columns, per snapshot: a few samples of some hundred thousand events."""
 
 
 class SnapshotStatistics:
@@ -48,9 +38,6 @@ class SnapshotStatistics:
         self._snapshot: Snapshot = indexes.snapshot
         self._store_dir = str(Path(indexes.snapshot.stream_dir).parent)
         self._indexes = indexes
-        self._samples: BoundedCache[tuple[bytes, str], pa.Array] = BoundedCache(
-            SAMPLE_CACHE_BYTES, lambda column: int(column.get_total_buffer_size())
-        )
 
     @property
     def n_events(self) -> int:
@@ -142,31 +129,9 @@ class SnapshotStatistics:
         name = self.key
         return 1.0 if name is None else _keys_in_turn(self._snapshot, name)
 
-    def crowding(self, within: int) -> float:
-        """How many times as full windows are that begin at events, told from a few blocks."""
-        return _crowding(self._snapshot, within)
-
     def expect_count(self, attribute: str, ranges: KeyRanges) -> float:
         """About how many events have an attribute in ``ranges``, from fences alone."""
         return self._indexes.index(attribute).expect_count(ranges)
-
-    def sample_columns(self, blocks: IntArray, attributes: Sequence[str]) -> Mapping[str, pa.Array]:
-        """Return columns of some blocks; see ``planning.StreamStatistics``."""
-        ordinals = blocks.astype("int64", copy=False).tobytes()
-        names = [name for name in dict.fromkeys(attributes) if name in self._snapshot.schema.names]
-        kept = {name: self._samples.find((ordinals, name)) for name in names}
-        missing = [name for name in names if kept[name] is None]
-        table = self._snapshot.read_blocks(blocks, missing).unify_dictionaries()
-        columns: dict[str, pa.Array] = {}
-        for name in names:
-            column = kept[name]
-            if column is None:
-                column = pa.concat_arrays(
-                    table.column(name).chunks or [pa.array([], table.schema.field(name).type)]
-                )
-                self._samples.put((ordinals, name), column)
-            columns[name] = column
-        return columns
 
 
 def statistics_of(snapshot: Snapshot) -> SnapshotStatistics:
@@ -175,27 +140,6 @@ def statistics_of(snapshot: Snapshot) -> SnapshotStatistics:
 
 
 _cached_statistics = lru_cache(SNAPSHOTS_CACHED)(SnapshotStatistics)
-
-
-@lru_cache(2 * SNAPSHOTS_CACHED)
-def _crowding(snapshot: Snapshot, within: int) -> float:
-    return crowding(_some_times(snapshot), within)
-
-
-@lru_cache(SNAPSHOTS_CACHED)
-def _some_times(snapshot: Snapshot) -> tuple[IntArray, ...]:
-    """Return the times of a few blocks, all of one data file: a query pays for one footer."""
-    leaves, name = snapshot.leaves, snapshot.settings.time
-    if snapshot.n_blocks == 0:
-        return ()
-    own = np.flatnonzero(leaves.file == np.bincount(leaves.file).argmax())
-    blocks = own[np.unique(np.linspace(0, len(own) - 1, CROWDING_BLOCKS, dtype=np.int64))]
-    try:
-        column = snapshot.read_blocks(blocks, [name]).column(name)
-    except StorageError:  # a plan may have no need of the file that cannot be read
-        return ()
-    times = to_int64(column, name=name).to_numpy()
-    return tuple(np.split(times, np.cumsum(leaves.count[blocks])[:-1]))
 
 
 @lru_cache(SNAPSHOTS_CACHED)
@@ -216,8 +160,7 @@ def _keys_in_turn(snapshot: Snapshot, key: str) -> float:
 def clear_statistics() -> None:
     """Forget what is kept of snapshots for planning: with their statistics go their plans.
 
-    What the times and keys of a few blocks tell (`SnapshotStatistics.crowding`, ``n_keys``) stays,
-    as trees and opened runs do: it holds of the snapshot whatever is asked, and any query on it
-    has it read once.
+    What the keys of a few blocks tell (`SnapshotStatistics.n_keys`) stays, as trees and opened runs
+    do: it holds of the snapshot whatever is asked, and any query on it has it read once.
     """
     _cached_statistics.cache_clear()

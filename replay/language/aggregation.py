@@ -6,21 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from replay.language.bound import (
+    WINDOW_END,
+    WINDOW_START,
     Aggregate,
     Attribute,
+    BoundSelect,
     Call,
     Expression,
     Outer,
     SortKey,
-    attributes,
-    walk,
-)
-from replay.language.bound_select import (
-    WINDOW_END,
-    WINDOW_START,
-    BoundSelect,
     WholeRange,
     WindowAggregation,
+    attributes,
+    walk,
 )
 
 _WINDOW_NAMES = frozenset({WINDOW_START, WINDOW_END})

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replay.language.bound import (
+    WINDOW_END,
+    WINDOW_START,
     Alternate,
     AnchorKind,
     Attribute,
     BoundPatternQuery,
+    BoundQuery,
+    Columns,
     Concat,
     DataType,
     Exclusion,
@@ -18,20 +22,14 @@ from replay.language.bound import (
     Pattern,
     Repeat,
     RowsPerMatch,
+    RowWindows,
     Semantics,
+    SessionWindows,
     SkipMode,
     Symbol,
+    Windows,
     is_nullable,
     pattern_parts,
-)
-from replay.language.bound_select import (
-    WINDOW_END,
-    WINDOW_START,
-    BoundQuery,
-    Columns,
-    RowWindows,
-    SessionWindows,
-    Windows,
 )
 from replay.language.types import TIME_TYPES
 

@@ -8,15 +8,13 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from replay.language.answers import times_of_stream
-from replay.language.bound import BoundPatternQuery
-from replay.language.bound_select import BoundCreate, BoundSelect
+from replay.language.bound import BoundCreate, BoundPatternQuery, BoundSelect
 from replay.language.pattern_binder import bind_pattern_query
 from replay.language.pattern_names import Attributes
 from replay.language.query_binder import bind_answer, bind_create
 from replay.language.relation_binder import Catalog
-from replay.language.select_syntax import CreateStream, Query, StreamName
 from replay.language.source import Source
-from replay.language.syntax import PatternQuery
+from replay.language.syntax import CreateStream, PatternQuery, Query, StreamName
 
 _NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from replay.language import fold, syntax
-from replay.language.bound import Attribute, Call, DataType, Expression, Literal
-from replay.language.bound_select import (
+from replay.language.bound import (
     JOIN_TIME,
+    Attribute,
+    Call,
+    DataType,
+    Expression,
     JoinKind,
     JoinRelation,
     JoinWindow,
+    Literal,
     Relation,
 )
 from replay.language.expression_binder import ExpressionBinder
 from replay.language.outer_scope import OuterScope, RowRules
 from replay.language.relation_columns import RelationColumn, RelationColumns, unique_names
-from replay.language.select_syntax import Join, Span
 from replay.language.source import Source
+from replay.language.syntax import Join, Span
 from replay.language.types import TIME_TYPES
 from replay.language.window_binder import count_of_rows, span_of_time
 

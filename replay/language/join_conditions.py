@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from replay.language.bound import Attribute, Call, Expression, attributes, walk
-from replay.language.bound_select import JoinKind, JoinRelation
+from replay.language.bound import (
+    Attribute,
+    Call,
+    Expression,
+    JoinKind,
+    JoinRelation,
+    attributes,
+    walk,
+)
 from replay.language.fold import all_of
 
 _PLAIN = frozenset(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from replay.language.bound import Attribute, Expression
-from replay.language.bound_select import (
+from replay.language.bound import (
+    Attribute,
     BoundSelect,
+    Expression,
     JoinRelation,
     JoinWindow,
     Relation,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from replay.language.select_syntax import SelectQuery
-    from replay.language.syntax import PatternQuery
+    from replay.language.syntax import PatternQuery, SelectQuery
 
 DEPTH_MAX = 30
 """Levels of subqueries inside each other."""

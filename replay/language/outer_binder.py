@@ -20,9 +20,8 @@ from replay.language.outer_scope import (
     RowRules,
 )
 from replay.language.printer import to_sql
-from replay.language.select_syntax import SelectQuery
 from replay.language.source import Source, shown
-from replay.language.syntax import PatternQuery
+from replay.language.syntax import PatternQuery, SelectQuery
 
 Keys = tuple[Expression, ...] | None
 """What rows are grouped by; None: they are not, and no key at all is one group of all rows."""

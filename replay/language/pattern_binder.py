@@ -16,11 +16,11 @@ from replay.language.bound import (
     RowsPerMatch,
     Semantics,
     SkipMode,
+    SubqueryRelation,
     SymbolSet,
     TimedOut,
     pattern_parts,
 )
-from replay.language.bound_select import SubqueryRelation
 from replay.language.constant_binder import bind_constant
 from replay.language.expression_binder import ExpressionBinder
 from replay.language.negation_binder import check_gap_negations, check_negations
@@ -28,9 +28,8 @@ from replay.language.outer_binder import bind_outer
 from replay.language.pattern_names import Attributes, Symbols
 from replay.language.pattern_scope import Clause, PatternScope
 from replay.language.row_pattern_binder import bind_row_pattern, name_symbols
-from replay.language.select_syntax import StreamName
 from replay.language.source import Source, resolve
-from replay.language.syntax import PatternQuery
+from replay.language.syntax import PatternQuery, StreamName
 from replay.language.types import TIME_TYPES
 
 TIMED_OUT = "timed_out"

@@ -19,17 +19,20 @@ from replay.language.expression_parser import (
     SIGN,
     SUM,
 )
-from replay.language.select_syntax import (
+from replay.language.syntax import (
     CreateStream,
+    Expression,
+    Identifier,
+    Node,
     Query,
     Reference,
+    RowPattern,
     SelectQuery,
     Span,
     StreamName,
     Subquery,
     WindowCall,
 )
-from replay.language.syntax import Expression, Identifier, Node, RowPattern
 
 _POWERS = {"AND": AND, "OR": OR, "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT}
 _POWERS |= dict.fromkeys(COMPARISONS, COMPARISON)

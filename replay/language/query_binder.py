@@ -10,14 +10,13 @@ from replay.language.answers import (
     times_of_select,
     times_of_stream,
 )
-from replay.language.bound_select import BoundCreate, BoundSelect, SubqueryRelation
+from replay.language.bound import BoundCreate, BoundSelect, SubqueryRelation
 from replay.language.outer_binder import bind_clauses
 from replay.language.pattern_binder import bind_pattern_query
 from replay.language.pattern_names import Attributes
 from replay.language.relation_binder import Catalog, bind_reference
-from replay.language.select_syntax import CreateStream, SelectQuery, StreamName
 from replay.language.source import Source
-from replay.language.syntax import PatternQuery
+from replay.language.syntax import CreateStream, PatternQuery, SelectQuery, StreamName
 from replay.language.window_keys import WindowKeys
 
 

@@ -8,8 +8,7 @@ from chronicle.errors import did_you_mean
 from replay.language.cursor import Cursor, describe
 from replay.language.relation_parser import NOT_YET
 from replay.language.select_parser import parse_select
-from replay.language.select_syntax import CreateStream, Query
-from replay.language.syntax import PatternQuery
+from replay.language.syntax import CreateStream, PatternQuery, Query
 from replay.language.tokens import END, NAME
 
 
@@ -30,7 +29,7 @@ def parse_query(text: str) -> Query:
 
     Examples
     --------
-    >>> from replay.language.select_syntax import streams_of
+    >>> from replay.language.syntax import streams_of
     >>> streams_of(parse_query("SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN (A B+))"))
     ('s',)
     """

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from replay.language import syntax
 from replay.language.answers import Answer, times_of_stream
-from replay.language.bound_select import (
+from replay.language.bound import (
     JOIN_TIME,
     JoinRelation,
     Relation,
@@ -19,17 +19,17 @@ from replay.language.bound_select import (
 )
 from replay.language.join_binder import OF_ASOF, JoinSide, bind_join
 from replay.language.relation_columns import RelationColumn, RelationColumns
-from replay.language.select_syntax import (
+from replay.language.source import Source
+from replay.language.syntax import (
     OF_ROWS,
     Join,
+    PatternQuery,
     Reference,
     SelectQuery,
     StreamName,
     Subquery,
     WindowCall,
 )
-from replay.language.source import Source
-from replay.language.syntax import PatternQuery
 from replay.language.types import TIME_TYPES, remedy_for, to_data_type
 from replay.language.window_binder import bind_windows
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from replay.errors import BindError
 from replay.language import syntax
-from replay.language.bound import Attribute, DataType
-from replay.language.bound_select import WINDOW_END, WINDOW_START
-from replay.language.bound_select import Columns as NamesAndTypes
+from replay.language.bound import WINDOW_END, WINDOW_START, Attribute, DataType
+from replay.language.bound import Columns as NamesAndTypes
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve
 from replay.language.syntax import Identifier

@@ -7,17 +7,21 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from chronicle.errors import did_you_mean
-from replay.language.bound_select import JoinKind
+from replay.language.bound import JoinKind
 from replay.language.clause_parser import CLAUSES, separated
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import parse_expression
 from replay.language.named_queries import DEPTH_MAX, READS_MAX
-from replay.language.select_syntax import (
+from replay.language.source import resolve
+from replay.language.syntax import (
     OF_ROWS,
     WINDOW_ARGUMENTS,
     WITH_ORIGIN,
+    Expression,
+    Identifier,
     Join,
+    PatternQuery,
     Reference,
     SelectQuery,
     Span,
@@ -25,8 +29,6 @@ from replay.language.select_syntax import (
     Subquery,
     WindowCall,
 )
-from replay.language.source import resolve
-from replay.language.syntax import Expression, Identifier, PatternQuery
 from replay.language.tokens import END, NAME, QUOTED
 
 ParseQuery = Callable[[Cursor], SelectQuery | PatternQuery]

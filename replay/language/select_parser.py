@@ -8,9 +8,15 @@ from replay.language.clause_parser import Clauses, parse_clauses, parse_select_l
 from replay.language.cursor import Cursor
 from replay.language.match_recognize_parser import parse_match_recognize
 from replay.language.relation_parser import close, parse_alias, parse_reference
-from replay.language.select_syntax import Reference, SelectQuery, StreamName, Subquery, WindowCall
 from replay.language.source import resolve
-from replay.language.syntax import PatternQuery
+from replay.language.syntax import (
+    PatternQuery,
+    Reference,
+    SelectQuery,
+    StreamName,
+    Subquery,
+    WindowCall,
+)
 
 
 def parse_select(cursor: Cursor) -> SelectQuery | PatternQuery:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from replay.language import syntax
 from replay.language.agreement import text_error
-from replay.language.bound import DataType, Expression
-from replay.language.bound_select import (
+from replay.language.bound import (
     CumulateWindows,
+    DataType,
+    Expression,
     RowWindows,
     SessionWindows,
     TimeWindows,
@@ -15,8 +16,8 @@ from replay.language.bound_select import (
 from replay.language.coercion import coerce
 from replay.language.constant_binder import bind_constant
 from replay.language.literals import TimeTextError
-from replay.language.select_syntax import OF_ROWS, WINDOW_ARGUMENTS, WindowCall
 from replay.language.source import Source, shown
+from replay.language.syntax import OF_ROWS, WINDOW_ARGUMENTS, WindowCall
 
 T = DataType
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from replay.language import syntax
-from replay.language.bound import Attribute, Expression, attributes
-from replay.language.bound_select import (
+from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
+    Attribute,
     CumulateWindows,
+    Expression,
     RowWindows,
     SessionWindows,
     Windows,
+    attributes,
 )
 from replay.language.outer_binder import Keys
 from replay.language.relation_binder import BoundReference
-from replay.language.select_syntax import SelectQuery
 from replay.language.source import Source
+from replay.language.syntax import SelectQuery
 
 
 class WindowKeys:

@@ -10,7 +10,7 @@ import numpy as np
 from chronicle.compiled import njit
 from replay.operators.conditions.kernels import ANCHOR_FIRST, N_FAULTS
 from replay.operators.conditions.totals.kernels import SYMBOL_MASK
-from replay.operators.machine.ends.kernels import NO_MATCH, UNDECIDED
+from replay.operators.machine.ends.kernels import NO_MATCH, UNDECIDED, is_after
 from replay.operators.machine.kernels import (
     AT_PC,
     NO_ROOM,
@@ -101,14 +101,6 @@ def _is_identity(prefix):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def _is_after(later, earlier, within):  # type: ignore[no-untyped-def]
-    """Whether ``later - earlier > within``, without overflow."""
-    if within < 0:
-        return True
-    return earlier <= _INT64_MAX - within and later > earlier + within
-
-
-@njit(_nrt=False)
 def _window_end(t, row, hi, earlier, within):  # type: ignore[no-untyped-def]
     """First row from ``row`` on that is outside the window, ``hi`` if none."""
     if within < 0:
@@ -124,7 +116,7 @@ def _window_closed(settings, t, start):  # type: ignore[no-untyped-def]
     """Whether no event still to come can lie in the window of ``start``."""
     if settings[FINAL]:
         return True
-    return settings[HAS_WITHIN] and _is_after(settings[NEWEST], t[start], settings[WITHIN])
+    return settings[HAS_WITHIN] and is_after(settings[NEWEST], t[start], settings[WITHIN])
 
 
 @njit(_nrt=False)
@@ -162,7 +154,7 @@ def find_fixed(prefix, settings, words, t, ends, nexts, out_first, out_segment, 
             start = row - n_prefix + 1
             if start < begin:
                 continue
-            if settings[HAS_WITHIN] and _is_after(t[row], t[start], settings[WITHIN]):
+            if settings[HAS_WITHIN] and is_after(t[row], t[start], settings[WITHIN]):
                 continue
             if n_out == out_first.size:
                 nexts[g] = start
@@ -238,7 +230,7 @@ def _may_match(required, seen, start, limit, words):  # type: ignore[no-untyped-
     return True
 
 
-@njit()
+@njit(gives_up=True)
 def find_matches(machine, across, prefix, required, settings, t, ends, nexts, firsts, lasts, numbers, failures, shown, anchors, out_first, out_last, out_class, out_segment, out_anchors, out_path, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Match any pattern: one match per start row by SQL's preferment.
 

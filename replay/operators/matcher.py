@@ -306,17 +306,17 @@ class PatternMatcher(RowIntake):
     ) -> tuple[IntArray, IntArray]:
         """Return the rows each segment's partition begins with and ends before; see `Segments`."""
         firsts, lasts = np.full(len(searched.ends), -1), searched.ends.copy()
-        if not self._program.rims:
+        if not self._program.partition_edges:
             return firsts, lasts
         rows, table = searched.rows, self._partitions
         segments = np.flatnonzero(searched.ends > searched.begins)
         begins, at = searched.begins[segments], searched.ends[segments] - 1
         seq, numbers = searched.seq(begins, segments), partitions[segments]
         table.note_first_rows(numbers, seq)
-        is_first = self._rims.are_first(rows, begins, seq, table.first_seq[numbers])
+        is_first = self._edges.are_first(rows, begins, seq, table.first_seq[numbers])
         firsts[segments] = np.where(is_first, begins, -1)
         if final:
-            lasts[segments] += ~self._rims.are_last(rows, at, searched.seq(at, segments))
+            lasts[segments] += ~self._edges.are_last(rows, at, searched.seq(at, segments))
         return firsts, lasts
 
     def _check(self, outcome: Outcome, searched: Searched) -> None:

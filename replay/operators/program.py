@@ -33,12 +33,14 @@ from replay.language.bound import (
     pattern_parts,
     walk,
 )
+from replay.operators.automaton import StrategyCode, compile_strategy
 from replay.operators.columns import Columns
 from replay.operators.conditions.across import AcrossCode
 from replay.operators.conditions.kernels import ANCHOR_FIRST, ANCHOR_LAST
 from replay.operators.conditions.split import SymbolConditions, split_conditions
 from replay.operators.config import SYMBOLS_MAX
 from replay.operators.evaluate import evaluate
+from replay.operators.liveness import StateKeys, state_keys
 from replay.operators.masks.predicates import MaskPlan, plan_masks
 from replay.operators.negation import without_negations
 from replay.operators.pattern import (
@@ -57,8 +59,6 @@ from replay.operators.prepared import (
     group_keys,
 )
 from replay.operators.scalars import Faults
-from replay.operators.states.liveness import StateKeys, state_keys
-from replay.operators.strategies.automaton import StrategyCode, compile_strategy
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -121,7 +121,7 @@ class MatchProgram:
     """Columns of `MatchRows.moved`: how far from rows of a match MEASURES read in partitions."""
     with_unmatched: bool
     """Whether rows that no match maps are told as well."""
-    rims: tuple[int, ...]
+    partition_edges: tuple[int, ...]
     """Offsets of the rows that the first and the last of a partition have not: `BEFORE` where the
     pattern has ``^``, `BEHIND` where it has ``$``."""
     stands_alone: bool
@@ -143,7 +143,7 @@ class MatchProgram:
     @property
     def told_offsets(self) -> tuple[int, ...]:
         """How far from rows of a match MEASURES, ``^`` and ``$`` look in partitions, each once."""
-        return tuple(sorted({*self.offsets, *self.row_offsets, *self.rims} - {0}))
+        return tuple(sorted({*self.offsets, *self.row_offsets, *self.partition_edges} - {0}))
 
     @property
     def n_symbols(self) -> int:
@@ -271,8 +271,8 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     moves = (*margins, *offsets, *row_offsets) if partitioned else ()
     needs_all_rows = any(moves)
     with_unmatched = query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED
-    rims = _rims(query.pattern)
-    looks = (*moves, *rims) if partitioned else ()
+    partition_edges = _partition_edges(query.pattern)
+    looks = (*moves, *partition_edges) if partitioned else ()
     numbered = MatchNumber in {type(part) for part in read}
     return MatchProgram(
         columns=_columns(query, read),
@@ -299,8 +299,8 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         needs_rows=needs_rows,
         row_offsets=row_offsets,
         with_unmatched=with_unmatched,
-        rims=rims,
-        stands_alone=not any((*margins, needs_all_rows, with_unmatched, rims, numbered)),
+        partition_edges=partition_edges,
+        stands_alone=not any((*margins, needs_all_rows, with_unmatched, partition_edges, numbered)),
         query=query,
     )
 
@@ -320,7 +320,7 @@ def _is_adjacent(query: BoundPatternQuery) -> bool:
     return query.semantics is Semantics.SQL
 
 
-def _rims(pattern: Pattern) -> tuple[int, ...]:
+def _partition_edges(pattern: Pattern) -> tuple[int, ...]:
     asked = edges(pattern)
     offsets = {EdgeKind.START: BEFORE, EdgeKind.END: BEHIND}
     return tuple(offsets[kind] for kind in EdgeKind if kind in asked)

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.language.bound import MatchNumber, walk
+from replay.operators.partition_edges import PartitionEdges
 from replay.operators.partitions import PartitionTable
 from replay.operators.prepared import BEFORE, Prepared
 from replay.operators.program import MatchProgram
-from replay.operators.rims import Rims
 from replay.operators.search import Rows
 
 IntArray = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class RowIntake(ABC):
     ) -> None:
         self._program = program
         self._partitions = partitions
-        self._rims = Rims.of(program, n_events)
+        self._edges = PartitionEdges.of(program, n_events)
         self._inbox: list[Rows] = []
         self._deferred: list[tuple[Prepared, int]] = []
         self._next_seq: int | None = None
@@ -163,7 +163,7 @@ class RowIntake(ABC):
         was mapped, so nothing of that covers them. But for two: where ``^`` is asked it is known
         to have begun, and MATCH_NUMBER goes on counting its matches.
         """
-        if BEFORE in self._program.rims:
+        if BEFORE in self._program.partition_edges:
             return kept
         table = self._partitions
         is_needed = np.zeros(len(table), np.bool_)

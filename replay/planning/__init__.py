@@ -2,7 +2,7 @@
 
 from replay.planning.explain import to_json, to_text
 from replay.planning.intervals import Stretches, replay_stretches
-from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, Rival
+from replay.planning.plan import Condition, Occurrences, Plan, PlanKind
 from replay.planning.planner import choose_plan
 from replay.planning.ranges import implied_ranges
 from replay.planning.shape import PatternShape, Position, to_shape
@@ -15,7 +15,6 @@ __all__ = [
     "Plan",
     "PlanKind",
     "Position",
-    "Rival",
     "StreamStatistics",
     "Stretches",
     "choose_plan",

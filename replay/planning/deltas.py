@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chronicle.derived_attributes import Delta
+from chronicle.tree.derived_attributes import Delta
 from indexing.key_range import Key, KeyRange, KeyRanges
 from replay.language.bound import AnchorKind, Attribute, BoundPatternQuery, Call, Expression, walk
 from replay.language.bound import DataType as T

@@ -1,4 +1,4 @@
-"""A plan in words and as JSON: what is expected, what happened, which plans lost and why."""
+"""A plan in words and as JSON: the steps taken and refused, what was expected, what happened."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Any, Final
 
 from costmodel.plan_cost import Estimate
 from replay.planning.block_ranges import count_blocks
-from replay.planning.plan import Part, Plan, PlanKind, Selectivity
+from replay.planning.plan import Plan, PlanKind, Selectivity, Step
 from replay.planning.shape import Position
-from replay.planning.told import Told
 
 Json = dict[str, Any]
 
 NOT_COMPARED: Final = "-"
 
-LOOKED_AT: Final = "the same, looked at"
-LOOKED_UP: Final = "the same, looked up"
-"""What the estimate of the chosen plan is called in the table, once more is known of it."""
+VERSION: Final = 2
+"""Of the keys that `to_json` gives; 1 had keys of samples, parts and rivals."""
 
 
-def to_json(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | None = None) -> Json:
+def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
     """Return the plan as JSON values; ``docs/explain.schema.json`` has the keys, which are stable.
 
     Parameters
@@ -34,6 +32,7 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | No
         query has been run.
     """
     return {
+        "version": VERSION,
         "plan": plan.name,
         "indexes": _indexes(plan),
         "reason": plan.reason,
@@ -52,37 +51,25 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | No
             "blocks_total": plan.n_blocks,
             "level": plan.level,
         },
-        "through": _through(plan),
+        "steps": [_step(step) for step in plan.steps],
         "estimated": _estimated(plan.estimated),
-        "sampled": plan.sampled,
-        "told": None if told is None else _told_json(told),
-        "strategy": plan.strategy,
         "weights": plan.weights.source,
         "actual": None if actual is None else dict(actual),
-        "rivals": [{"plan": r.name, "estimated": _estimated(r.estimated)} for r in plan.rivals],
     }
 
 
-def _told_json(told: Told) -> Json:
+def _step(step: Step) -> Json:
+    left = step.left
     return {
-        "by": "lookups" if told.is_asked else "blocks",
-        "blocks_looked": told.n_looked,
-        "estimated": _estimated(told.estimated),
-        "blocks_min": told.blocks_min,
-        "blocks_max": told.blocks_max,
-        "switched": told.switched,
-    }
-
-
-def _through(plan: Plan) -> Json | None:
-    part = plan.part
-    if part is None:
-        return None
-    return {
-        "count": len(part.through),
-        "blocks": count_blocks(part.through),
-        "blocks_asked": count_blocks(part.asked),
-        "times": [[first, last] for first, last in part.times],
+        "lookup": step.lookup,
+        "counted": list(step.counted),
+        "estimated_left": step.estimated_left,
+        "left": None
+        if left is None
+        else {"blocks": left.blocks, "events": left.events, "intervals": left.intervals},
+        "taken": step.taken,
+        "why": step.why,
+        "seconds": step.seconds,
     }
 
 
@@ -160,23 +147,18 @@ def _estimated(estimated: Estimate) -> Json:
     }
 
 
-def to_text(plan: Plan, actual: Mapping[str, Any] | None = None, told: Told | None = None) -> str:
+def to_text(plan: Plan, actual: Mapping[str, Any] | None = None) -> str:
     """Return the plan as lines a person can read, without a line break at the end.
 
-    ``actual`` and ``told`` as in `to_json`; with ``actual``, the text says what happened and how
-    far estimates erred.
+    ``actual`` as in `to_json`; with it, the text says what happened and how far estimates erred.
     """
     lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.shape}"]
     lines += _position_lines(plan)
     lines.append(f"stretches {_stretches(plan)}")
-    if plan.part is not None:
-        lines.append(f"through   {_read_through(plan.part)}")
-    if plan.sampled is not None:
-        lines.append(f"sample    {plan.sampled}")
-    if told is not None:
-        lines.append(f"looked    {_seen(told)}")
-    lines += _weights_line(plan)
-    lines += _plan_lines(plan, told) if actual is None else _actual_lines(plan, actual)
+    lines += _step_lines(plan)
+    if plan.full_estimate is not None:
+        lines.append(f"weights   {plan.weights.source}")
+    lines += _plan_lines(plan) if actual is None else _actual_lines(plan, actual)
     return "\n".join(lines)
 
 
@@ -235,60 +217,30 @@ def _stretches(plan: Plan) -> str:
     return f"{left}{drawn}"
 
 
-def _read_through(part: Part) -> str:
-    """Return in a sentence what is read whatever lookups find, and why."""
-    n, blocks = len(part.through), count_blocks(part.through)
-    return (
-        f"{_counted(n, 'stretch', 'stretches')} of {blocks:,} blocks read without asking, as "
-        f"lookups would leave most of them; asked are {count_blocks(part.asked):,} blocks"
-    )
-
-
-def _seen(told: Told) -> str:
-    """Return in a sentence what was looked up or at, and what the plan will read by it."""
-    blocks = f"{told.estimated.blocks:,.0f}"
-    if told.is_asked:
-        reads = f"up all that is asked: the plan reads {blocks} blocks"
-        beside = "" if told.is_certain else ", and some beside them for neighbours in partitions"
-        return f"{reads}{beside}{'' if told.switched is None else f'; {told.switched}'}"
-    if told.is_certain:
-        return f"at all {told.n_remaining:,} blocks: the plan reads {blocks}"
-    least, most = math.floor(told.blocks_min), math.ceil(told.blocks_max)
-    return (
-        f"at {told.n_looked:,} of {told.n_remaining:,} blocks: the plan reads about {blocks}, at "
-        f"least {least:,} and at most {most:,} (95 % each)"
-    )
+def _step_lines(plan: Plan) -> list[str]:
+    """Return a line for each lookup: entries, what it left, whether it was taken, and why."""
+    rows = []
+    for step in plan.steps:
+        least, most = step.counted
+        entries = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        left = "" if step.left is None else f"leaves {step.left.blocks:,} blocks"
+        took = _ms(step.seconds) if step.taken else ""
+        rows.append((step.lookup, f"{entries} entries", left, took, step.why))
+    return ["steps", *_aligned(rows, "<>>><")] if rows else []
 
 
 def _counted(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
 
-def _weights_line(plan: Plan) -> list[str]:
-    if plan.full_estimate is None:
-        return []
-    searched = "" if plan.strategy is None else f"; sets of indexes searched by {plan.strategy}"
-    return [f"weights   {plan.weights.source}{searched}"]
-
-
-def _plan_lines(plan: Plan, told: Told | None) -> list[str]:
-    """Return what is expected of the plan, after a look too, and of its rivals, side by side."""
-    own = plan.estimated
-    rows = [("", "time", "", "blocks", "entries", "events", "candidates")]
-    rows.append((plan.name, _ms(own.cost), "", *_quantities(own)))
-    if told is not None:
-        same = LOOKED_UP if told.is_asked else LOOKED_AT
-        rows.append((same, _ms(told.estimated.cost), "", *_quantities(told.estimated)))
-    rows += [
-        (
-            r.name,
-            _ms(r.estimated.cost),
-            _times(r.estimated.cost, own.cost),
-            *_quantities(r.estimated),
-        )
-        for r in plan.rivals
-    ]
-    return ["estimated", *_aligned(rows, "<>>>>>>")]
+def _plan_lines(plan: Plan) -> list[str]:
+    """Return what was expected of the plan before its first step, beside a full replay."""
+    rows = [("", "time", "blocks", "entries", "events", "candidates")]
+    expected = [(plan.name if not plan.steps else "at first", plan.estimated)]
+    if plan.full_estimate is not None and plan.kind is not PlanKind.FULL:
+        expected.append(("full", plan.full_estimate))
+    rows += [(name, _ms(e.cost), *_quantities(e)) for name, e in expected]
+    return ["estimated", *_aligned(rows, "<>>>>>")]
 
 
 def _quantities(estimated: Estimate) -> tuple[str, str, str, str]:
@@ -300,12 +252,8 @@ def _quantities(estimated: Estimate) -> tuple[str, str, str, str]:
     )
 
 
-def _times(cost: float, chosen: float) -> str:
-    return "" if chosen <= 0 else f"{cost / chosen:,.1f}x"
-
-
 def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
-    """Return what was expected beside what happened, then where the time went, then the rivals."""
+    """Return what was expected beside what happened, then where the time went."""
     seconds, estimated = actual["seconds"], plan.estimated
     counts = [
         ("blocks", estimated.blocks, actual["blocks_read"]),
@@ -334,7 +282,6 @@ def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
         f"time      {', '.join(phases)}",
         *([] if switched is None else [f"switched  {switched}"]),
         *(f"warning   {warning}" for warning in actual.get("warnings", ())),
-        *_rival_lines(plan),
     ]
 
 
@@ -354,14 +301,6 @@ def happened(actual: Mapping[str, Any]) -> list[str]:
         *([] if switched is None else [f"switched  {switched}"]),
         *(f"warning   {warning}" for warning in actual.get("warnings", ())),
     ]
-
-
-def _rival_lines(plan: Plan) -> list[str]:
-    rows = [
-        (r.name, _ms(r.estimated.cost), _times(r.estimated.cost, plan.estimated.cost))
-        for r in plan.rivals
-    ]
-    return ["rivals, as estimated", *_aligned(rows, "<>>")] if rows else []
 
 
 def _error(estimated: float, actual: float) -> str:

@@ -12,8 +12,8 @@ from replay.language.bound import (
     SkipMode,
     Symbol,
 )
+from replay.planning.named_plans import KINDS, PREFIX
 from replay.planning.plan import Plan
-from replay.planning.requests import KINDS, PREFIX
 
 _WORDS = (
     ("no match can exist", "no event can pass"),

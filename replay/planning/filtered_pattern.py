@@ -13,14 +13,16 @@ from typing import Final
 from replay.language.bound import (
     Attribute,
     BoundPatternQuery,
+    BoundSelect,
     Call,
     DataType,
     Expression,
+    StreamRelation,
+    SubqueryRelation,
     attributes,
     is_nullable,
 )
-from replay.language.bound_select import BoundSelect, StreamRelation, SubqueryRelation
-from replay.planning.requests import why_only_full
+from replay.planning.named_plans import why_only_full
 from replay.planning.shape import to_shape
 
 PASSES: Final = "\0passes"

@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from replay.language.bound import BoundPatternQuery
-from replay.planning.agreement import link_by_key
 from replay.planning.ascending import lower_bounds, row_lower_bounds
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
 from replay.planning.coarse_map import saturating_add
 from replay.planning.hits import BlockHits, by_place, join_block, run_ends
+from replay.planning.key_join import link_by_key
 from replay.planning.key_spans import KeySpans, unite_by_key
 from replay.planning.plan import Occurrences, Plan, Slot
 from replay.planning.row_spans import RowSpans
@@ -62,7 +62,7 @@ def replay_stretches(
         Chosen plan. Without conditions on a position its own stretches are the answer.
     occurrences
         For each condition of the plan, by its ``slot``, the events in its ranges. More than those
-        inside ``plan.asked`` may be given. If all carry keys, those of a candidate are equal.
+        inside ``plan.stretches`` may be given. If all carry keys, those of a candidate are equal.
     query, statistics
         What the plan was made for.
     bridge_blocks
@@ -87,25 +87,20 @@ def replay_stretches(
         blocks = bridge(plan.stretches, bridge_blocks)
         n = len(plan.stretches)
         return Stretches(blocks, 0, n, count_events(blocks, leaves.base))
-    found = by_place(plan.conditions, occurrences, leaves.base[plan.asked])
+    found = by_place(plan.conditions, occurrences, leaves.base[plan.stretches])
     hits = join_blocks(plan.shape, found, statistics)
     intervals = sweep(hits, fills_of(found), plan.shape, query, statistics)
-    through = no_blocks() if plan.part is None else plan.part.through
     if intervals.n == 0:
-        blocks = bridge(through, bridge_blocks)
-        return Stretches(blocks, 0, len(through), count_events(blocks, leaves.base))
+        return Stretches(no_blocks(), 0, 0, 0)
     covered = covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
-    if plan.part is not None:
-        covered |= mask_of(through, statistics.n_blocks)
     blocks = bridge(ranges_of(covered), bridge_blocks)
     return Stretches(
         blocks,
         intervals.n,
-        intervals.count_disjoint() + len(through),
+        intervals.count_disjoint(),
         count_events(blocks, leaves.base),
-        # Of blocks read through no candidate is known.
-        _key_spans(intervals, statistics.n_events) if plan.part is None else None,
-        _row_spans(intervals) if plan.part is None and not query.partition_by else None,
+        _key_spans(intervals, statistics.n_events),
+        _row_spans(intervals) if not query.partition_by else None,
     )
 
 
@@ -132,20 +127,7 @@ def sweep(
     query: BoundPatternQuery,
     statistics: Timeline,
 ) -> Intervals:
-    """Chain basic blocks; parameters are those of `touched_by`."""
-    return _sweep(hits, fills, _Reach.of(shape, query, statistics))
-
-
-def touched_by(
-    hits: list[BlockHits],
-    fills: Mapping[int, IntArray],
-    shape: PatternShape,
-    query: BoundPatternQuery,
-    statistics: Timeline,
-) -> BoolArray:
-    """Return which blocks the replay intervals have a part in, shape (n_blocks,).
-
-    The inner part of `replay_stretches`, for plans that share what they join.
+    """Chain basic blocks within the window.
 
     Parameters
     ----------
@@ -154,12 +136,9 @@ def touched_by(
     fills
         Rows that the gap before a position may hold, by that position; none where not looked up.
     shape, query, statistics
-        As there.
+        As of `replay_stretches`.
     """
-    intervals = sweep(hits, fills, shape, query, statistics)
-    if intervals.n == 0:
-        return np.zeros(statistics.n_blocks, dtype=np.bool_)
-    return covered_blocks(intervals, statistics.leaves)
+    return _sweep(hits, fills, _Reach.of(shape, query, statistics))
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +391,8 @@ def _key_spans(intervals: Intervals, n_events: int) -> KeySpans | None:
     the whole mapping: it lies in one span, and of a span no row is missing. (3) So in every
     partition the same starts lead to the same matches, and skips and numbers, which depend on the
     partition's matches alone, are the same. Rows that PREV and NEXT read in partitions, and those
-    that tell ``^`` and ``$`` where a partition goes on, are found beside these (`planning.beside`).
+    that tell ``^`` and ``$`` where a partition goes on, are found beside these
+    (`planning.partition_neighbours`).
     What else asks for more than rows of matches (unmatched rows, timeouts, MATCH_NUMBER in DEFINE)
     is replayed in full and never comes here.
     """

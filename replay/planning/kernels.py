@@ -55,7 +55,7 @@ def rank_lower_bounds(values, wanted, first, n_words):  # type: ignore[no-untype
     return places
 
 
-@njit()
+@njit(_nrt=False)
 def _count_ones(word):  # type: ignore[no-untyped-def]
     """Return how many bits of a uint64 are set; compiled to one instruction where there is one."""
     pairs = word - ((word >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
@@ -176,7 +176,7 @@ def cut_to_intervals(seq_low, t_low, seq_high, t_high, n, starts, n_rows, first_
     return begins[:n_runs], ends[:n_runs], stretch[:n_runs]
 
 
-@njit()
+@njit(_nrt=False)
 def _first_from(values, at, stop, least):  # type: ignore[no-untyped-def]
     """Return the first place from ``at`` on of a value that is no less, ``stop`` if there is none.
 
@@ -228,7 +228,7 @@ def lay_over(low, high, span, step, first, last, mean, second):  # type: ignore[
     return start, even, part
 
 
-@njit()
+@njit(_nrt=False)
 def add_parts(inside, part, even, least):  # type: ignore[no-untyped-def]
     """Add to ``inside`` each part, at least ``least`` times what it is of even values.
 

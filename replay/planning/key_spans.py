@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replay.planning.agreement import in_order_of_keys
+from replay.planning.key_join import in_order_of_keys
 from replay.planning.statistics import BoolArray, IntArray
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -111,40 +110,61 @@ class Selectivity:
     source: str
     """Where the number comes from, in words."""
     indexed: bool
-    is_said: bool = False
-    """Whether a composite index says it, and more, so that it is not asked by itself."""
-    at_most: float = 1.0
-    """What the fraction cannot exceed, as index fences prove."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """A plan that was weighed, with its estimate."""
-
-    name: str
-    estimated: Estimate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """The part of the stream that lookups are asked in, where the rest is read through.
+class LookupOption:
+    """A lookup that may be asked, with what is known of it before."""
 
-    Every match lies wholly within one of ``through``, or wholly within one of ``asked``.
-    """
+    lookup: Lookup
+    conditions: tuple[Condition, ...]
+    """What it answers."""
+    least: int
+    most: int
+    """Entries in its ranges inside what the tree leaves, at least and at most, by fences."""
+    expected: float
+    """Events expected among them."""
+    is_even: bool | None
+    """Whether the tree's summaries show that its events lie everywhere, about as many in each
+    block: then no look at them can surprise. None: they show nothing."""
 
-    asked: IntArray
-    """Blocks that lookups are asked in, half-open ranges of ordinals, shape (n, 2)."""
-    through: IntArray
-    """Blocks that are read whatever is found, shape (m, 2). At their rims lookups are asked in some
-    as well: a match may reach from one part into the other."""
-    times: tuple[tuple[int, int], ...]
-    """Least and greatest time of each range read through."""
-    n_events: int
-    """Events of the blocks asked in."""
-    expected: Mapping[Lookup, float]
-    """How many of these each lookup is expected to find."""
-    features: PlanFeatures
-    """What the cost model is told of the part asked in."""
+    @property
+    def name(self) -> str:
+        """The conditions as ``--plan`` takes them."""
+        return ",".join(dict.fromkeys(condition.name for condition in self.conditions))
+
+    @property
+    def fills_gap(self) -> bool:
+        """Whether it bounds rows of gaps alone, which leaves nothing out by itself."""
+        return all(condition.fills_gap for condition in self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left to be replayed."""
+
+    blocks: int
+    events: int
+    intervals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A lookup carried out or refused."""
+
+    lookup: str
+    """Its conditions as ``--plan`` takes them."""
+    counted: tuple[int, int]
+    """Entries inside what the tree leaves, at least and at most, by fences."""
+    estimated_left: float | None
+    """Seconds to replay what it was expected to leave; None where nothing was estimated."""
+    left: Left | None
+    """What was left behind it; None where intervals were not computed then."""
+    taken: bool
+    why: str
+    """One sentence."""
+    seconds: float = 0.0
+    """What it took, with the intervals."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,14 +173,13 @@ class Plan:
 
     kind: PlanKind
     conditions: tuple[Condition, ...]
-    """Index lookups, by position; none unless ``kind`` is INDEXES."""
+    """Index lookups, by position; of a plan that takes steps those that are expected to be worth
+    it, and once it was carried out those that were."""
     shape: PatternShape
     stretches: IntArray
-    """Blocks that may be replayed, shape (n, 2), half-open ordinals: the whole stream for FULL,
-    else what the coarse pattern map leaves. None at all: no match can exist, nothing is read."""
+    """Blocks that matches can lie in, shape (n, 2), half-open ordinals: what the coarse pattern map
+    leaves; the whole stream of a full replay asked for. None at all: no match can exist."""
     estimated: Estimate
-    rivals: tuple[Rival, ...]
-    """The other plans weighed, cheapest first."""
     reason: str
     """One sentence on why this plan."""
     selectivities: tuple[Selectivity, ...] = ()
@@ -171,22 +190,20 @@ class Plan:
     """The estimate of a full replay, as good as known; None where nothing was weighed."""
     weights: CostParameters = DEFAULT_PARAMETERS
     """Weights of the cost model, and where they come from."""
-    strategy: str | None = None
-    """How sets of conditions were searched for ``auto``; None where none were."""
     features: PlanFeatures | None = None
     """What the cost model was told; None where nothing was weighed."""
-    sampled: str | None = None
-    """What a sample of the events says of the estimate, in one sentence; None without a sample."""
     level: int = 0
     """Level of the tree the coarse pattern map began at; 0 are the blocks."""
-
-    part: Part | None = None
-    """Where lookups are asked, if only in a part of ``stretches``."""
-
-    @property
-    def asked(self) -> IntArray:
-        """Blocks that lookups are asked in, shape (n, 2)."""
-        return self.stretches if self.part is None else self.part.asked
+    takes_steps: bool = False
+    """Whether lookups are chosen from ``options`` while the plan is carried out."""
+    options: tuple[LookupOption, ...] = ()
+    """Lookups that steps choose from."""
+    matches_wanted: int | None = None
+    """How many matches end a replay; None: all are looked for."""
+    wanted_share: float = 1.0
+    """Share of a replay that is expected to find these."""
+    steps: tuple[Step, ...] = ()
+    """Lookups taken and refused, once the plan was carried out."""
 
     @property
     def name(self) -> str:

@@ -12,15 +12,13 @@ from replay.language.bound import (
     Aggregate,
     Attribute,
     BoundPatternQuery,
+    BoundQuery,
+    BoundSelect,
     Call,
     DataType,
     Expression,
-    Outer,
-)
-from replay.language.bound_select import (
-    BoundQuery,
-    BoundSelect,
     JoinRelation,
+    Outer,
     Relation,
     RowWindows,
     SessionWindows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -91,7 +91,7 @@ class AttributeBounds(Protocol):
 
 
 class Timeline(Protocol):
-    """Where the events of a stream, or of a sample of it, lie: what intervals are computed with."""
+    """Where the events of a stream lie: what intervals are computed with."""
 
     @property
     def n_events(self) -> int:
@@ -140,13 +140,6 @@ class StreamStatistics(Timeline, Protocol):
         """
         ...
 
-    def crowding(self, within: int) -> float:
-        """Return how many times as full windows are that begin at events (`planning.crowding`).
-
-        May read the times of a few blocks, once.
-        """
-        ...
-
     @property
     def parameters(self) -> CostParameters:
         """Weights of the cost model on this machine."""
@@ -171,22 +164,4 @@ class StreamStatistics(Timeline, Protocol):
 
     def expect_count(self, attribute: str, ranges: KeyRanges) -> float:
         """Return about how many index entries are in ``ranges``: between least and most."""
-        ...
-
-    def sample_columns(self, blocks: IntArray, attributes: Sequence[str]) -> Mapping[str, pa.Array]:
-        """Return all values of some attributes in some blocks: the only events planning reads.
-
-        Parameters
-        ----------
-        blocks
-            Strictly ascending block ordinals.
-        attributes
-            Those that are no columns, such as derived ones, are left out of the answer.
-
-        Returns
-        -------
-        mapping of attribute to pyarrow.Array
-            In stream order, one array for all blocks; of the column's own type, but that strings
-            may have a dictionary.
-        """
         ...

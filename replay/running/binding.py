@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from replay.language import bind_query
-from replay.language.bound_select import BoundCreate, BoundQuery
-from replay.language.select_syntax import streams_of
+from replay.language.bound import BoundCreate, BoundQuery
+from replay.language.syntax import streams_of
 from replay.planning.simplify import simplified
 from replay.running.catalog import Described
 from replay.running.statement import STATEMENTS_CACHED, Given, Parameters, given_of, parse

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from chronicle import Snapshot, Store, Stream
 from chronicle.errors import CorruptBlockError, StreamNotFoundError
-from chronicle.history import parse_version
-from chronicle.lost import check_not_vacuumed, lost_file
+from chronicle.log.history import parse_version
+from chronicle.maintenance.missing_files import check_not_vacuumed, missing_file
 from replay.errors import PlanError
 
 Described = tuple[pa.Schema, str | None]
@@ -130,7 +130,7 @@ class StoreCatalog:
         files = self.lost.setdefault(name, {})
         if not may_skip or path.name in files:
             raise error
-        files[path.name] = str(lost_file(stream, version, error))
+        files[path.name] = str(missing_file(stream, version, error))
 
 
 def catalog_of_store(

@@ -7,17 +7,17 @@ from itertools import chain
 import pyarrow as pa
 
 from chronicle import StreamSettings
-from chronicle.lineage import Lineage
-from chronicle.materialise import materialise
+from chronicle.log.lineage import Lineage
 from chronicle.schema import normalise_schema
+from chronicle.write.materialise import materialise
 from replay.errors import QueryError
-from replay.language.bound_select import BoundCreate
+from replay.language.bound import BoundCreate
 from replay.result import Result
 from replay.running.catalog import Catalog, StoreCatalog
-from replay.running.run import Asked, Run
+from replay.running.run import QueryRequest, Run
 
 
-def create_stream(catalog: Catalog, run: Run, create: BoundCreate, asked: Asked) -> Result:
+def create_stream(catalog: Catalog, run: Run, create: BoundCreate, asked: QueryRequest) -> Result:
     """Run a query and keep its answer as a new stream; nothing is left behind where it fails.
 
     Parameters
@@ -62,7 +62,7 @@ def create_stream(catalog: Catalog, run: Run, create: BoundCreate, asked: Asked)
     return run.to_result(pa.Table.from_pylist([row]))
 
 
-def _lineage_of(asked: Asked, catalog: StoreCatalog) -> Lineage:
+def _lineage_of(asked: QueryRequest, catalog: StoreCatalog) -> Lineage:
     """Return what an answer is made from: the text, the versions read, the parameters."""
     texts = {name: str(value) for name, value in asked.params.items()}
     return Lineage(asked.sql.strip().rstrip(";"), dict(catalog.versions), texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -10,19 +11,18 @@ from typing import Protocol
 import pyarrow as pa
 
 from chronicle import Snapshot
-from replay.engines.found import bytes_of, look_up
+from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.joins import JoinRun
 from replay.engines.scan import Reading, Scan
 from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.window_tree.run import TreeRun
 from replay.engines.work import Work
-from replay.language.bound import BoundPatternQuery
-from replay.language.bound_select import WindowAggregation
+from replay.language.bound import BoundPatternQuery, WindowAggregation
 from replay.operators.outer_pieces import Operator, run_through
 from replay.planning.block_ranges import all_blocks
+from replay.planning.flow_plan import AnyPlan, FlowPlan
 from replay.planning.plan import Plan
-from replay.planning.telling import AnyPlan
 from replay.planning.windows.plan import WindowPlan
 
 
@@ -79,8 +79,6 @@ class StreamFlow:
         The filter as a pattern of one symbol, see ``planning.filter_query``.
     plan
         How its events are found.
-    is_adaptive
-        Whether the plan may be left where lookups find it wrong.
     reading
         What is handed on.
     """
@@ -89,14 +87,19 @@ class StreamFlow:
     statistics: SnapshotStatistics
     query: BoundPatternQuery
     plan: Plan
-    is_adaptive: bool
     reading: Reading
     _scan: Scan | None = field(default=None, init=False)
     _found: Work = field(default_factory=Work, init=False)
 
+    def look(self, seconds_max: float = math.inf) -> IndexResult:
+        """Carry out the plan's lookups, see `look_up`."""
+        found = look_up(self.plan, self.query, self.statistics, seconds_max=seconds_max)
+        self.plan = found.plan
+        return found
+
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows that pass."""
-        found = look_up(self.plan, self.query, self.statistics, is_adaptive=self.is_adaptive)
+        found = self.look()
         blocks = found.stretches.blocks
         self._found = found.work + bytes_of(self.snapshot, blocks, self.reading.all_columns)
         self._scan = Scan(self.snapshot, blocks, self.reading)
@@ -122,11 +125,32 @@ def _scanned(source: EventSource, scan: Scan | None) -> Work:
 
 @dataclass(slots=True, eq=False)
 class OperatorFlow:
-    """Rows that pass through an operator."""
+    """Rows that pass through an operator.
+
+    Attributes
+    ----------
+    inner
+        Where they come from.
+    operator
+        What they pass through.
+    name
+        What the operator does, in a few words; None: as the plan of the rows says.
+    chosen
+        How it does it, where that was chosen.
+    """
 
     inner: Flow
     operator: Operator
-    plan: AnyPlan | None
+    name: str | None = None
+    chosen: WindowPlan | None = None
+
+    @property
+    def plan(self) -> AnyPlan | None:
+        """The plan, as it was carried out as soon as it was."""
+        below = self.inner.plan
+        if self.name is None or below is None:
+            return below
+        return FlowPlan(self.name, (below,), self.chosen)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield what the operator makes of the inner rows, asking for no more than it needs."""
@@ -202,7 +226,16 @@ class JoinFlow:
 
     run: JoinRun
     sides: tuple[Side, ...]
-    plan: AnyPlan | None
+
+    @property
+    def plan(self) -> AnyPlan | None:
+        """The plan of the join with those below it; None where all is in memory."""
+        below = [side.flow.plan for side in self.sides if side.snapshot is None]
+        plans = tuple(plan for plan in below if plan is not None)
+        if plans:
+            return FlowPlan("join", plans, self.run.plan)
+        is_stored = any(side.snapshot is not None for side in self.sides)
+        return self.run.plan if is_stored else None
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the pairs."""

@@ -15,7 +15,7 @@ from chronicle.frames import to_table
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
 from replay.engines.answer import to_rows, wanted_parts
-from replay.engines.arrivals import Arrivals
+from replay.engines.input_buffer import InputBuffer
 from replay.engines.source import encode_strings
 from replay.errors import QueryError, SkipError
 from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
@@ -24,7 +24,7 @@ from replay.operators.matches import Matches
 from replay.operators.measures import answer_parts
 from replay.operators.packing import State, stated
 from replay.operators.scalars import Faults
-from replay.planning.reads import columns_of_pattern
+from replay.planning.required_columns import columns_of_pattern
 from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
 from replay.running.statement import Statement
 
@@ -53,7 +53,7 @@ class OnlineQuery:
         self._schema = normal
         self._digest = digest_of(self._query, str(normal))
         self._before, self._after = _reach(self._query)
-        self._rows = Arrivals(normal, self._query.time, self._query.order_by)
+        self._rows = InputBuffer(normal, self._query.time, self._query.order_by)
         self._n_matched = 0
         self._is_finished = False
         self._faults = Faults()
@@ -202,6 +202,8 @@ class OnlineQuery:
 
     def restore(self, data: bytes) -> None:
         """Go on from a snapshot; what this operator had seen is forgotten.
+
+        Restore only what you wrote: a checksum tells damage, not intent.
 
         Raises
         ------

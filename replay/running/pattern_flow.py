@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,9 +12,9 @@ import pyarrow as pa
 
 from chronicle import Snapshot
 from costmodel.parameters import CostParameters
-from replay.engines.answer import Answering
+from replay.engines.answer import ResultBuilder
 from replay.engines.beside import find_beside
-from replay.engines.found import Found, bytes_of, look_up
+from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.key_filter import KeyFilter
 from replay.engines.local import kept_if_small
 from replay.engines.ordered import OrderedSource
@@ -23,7 +24,7 @@ from replay.engines.work import Work
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
-from replay.planning.reads import columns_of_pattern
+from replay.planning.required_columns import columns_of_pattern
 from replay.planning.statistics import IntArray
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog
@@ -85,7 +86,7 @@ class PatternFlow:
     plan
         How its candidates are found.
     is_adaptive
-        Whether the plan may be left where lookups find it wrong.
+        Whether everything may be read where that turns out to be quicker.
     """
 
     snapshot: Snapshot
@@ -93,13 +94,20 @@ class PatternFlow:
     statement: Statement
     plan: Plan
     is_adaptive: bool
-    _answering: Answering | None = field(default=None, init=False)
+    _builder: ResultBuilder | None = field(default=None, init=False)
     _found: Work = field(default_factory=Work, init=False)
+
+    def look(self, seconds_max: float = math.inf) -> IndexResult:
+        """Carry out the plan's lookups, see `look_up`."""
+        bound = self.statement.bound
+        found = look_up(self.plan, bound, self.statistics, seconds_max=seconds_max)
+        self.plan = found.plan
+        return found
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows of the answer as they are found."""
         bound, program = self.statement.bound, self.statement.program
-        found = look_up(self.plan, bound, self.statistics, is_adaptive=self.is_adaptive)
+        found = self.look()
         blocks = found.stretches.blocks
         source, keys = self._source_of(blocks), self._key_filter(found)
         self._found, beside = found.work, None
@@ -121,13 +129,13 @@ class PatternFlow:
                 source = self._source_of(blocks)
         self._found += bytes_of(self.snapshot, blocks, program.columns)
         spans = found.stretches.rows
-        self._answering = Answering(source, bound, program, blocks, keys, beside, spans)
-        yield from self._answering.tables()
+        self._builder = ResultBuilder(source, bound, program, blocks, keys, beside, spans)
+        yield from self._builder.tables()
 
     def work(self) -> Work:
         """Return what was done so far."""
         total = Work(warnings=self.statistics.faults)
-        return total + self._found + answered(self.snapshot, self._answering)
+        return total + self._found + answered(self.snapshot, self._builder)
 
     def _source_of(self, stretches: IntArray) -> EventSource:
         """Return where to read: small replays keep what they read for the measures."""
@@ -139,7 +147,7 @@ class PatternFlow:
         n_events = count_events(stretches, snapshot.bases)
         return kept_if_small(source, bound, self.statement.program, n_events)
 
-    def _key_filter(self, found: Found) -> KeyFilter | None:
+    def _key_filter(self, found: IndexResult) -> KeyFilter | None:
         """Return what tells the rows of candidates' keys from others, where candidates have one."""
         spans = found.stretches.keys
         if spans is None:
@@ -165,7 +173,7 @@ class TablePatternFlow:
     statement: Statement
     plan: None = None
     _source: TableSource | None = field(default=None, init=False)
-    _answering: Answering | None = field(default=None, init=False)
+    _builder: ResultBuilder | None = field(default=None, init=False)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer as they are found."""
@@ -178,26 +186,26 @@ class TablePatternFlow:
             order_by=bound.order_by,
         )
         blocks = all_blocks(source.n_blocks)
-        self._answering = Answering(source, bound, self.statement.program, blocks)
-        yield from self._answering.tables()
+        self._builder = ResultBuilder(source, bound, self.statement.program, blocks)
+        yield from self._builder.tables()
 
     def work(self) -> Work:
         """Return what was done so far."""
-        return Work() if self._source is None else answered(self._source, self._answering)
+        return Work() if self._source is None else answered(self._source, self._builder)
 
 
 AnyPatternFlow = PatternFlow | TablePatternFlow
 
 
-def answered(source: EventSource, answering: Answering | None) -> Work:
+def answered(source: EventSource, builder: ResultBuilder | None) -> Work:
     """Return what reading and matching took so far, of all there is; None: they have not begun."""
     total = Work(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
-    if answering is None:
+    if builder is None:
         return total
-    replayed = answering.replayed
+    replayed = builder.replayed
     return total + Work(
         n_blocks=replayed.n_blocks,
         n_rows=replayed.n_rows,
-        n_faults=answering.n_faults,
+        n_faults=builder.n_faults,
         read_s=replayed.seconds_read,
     )

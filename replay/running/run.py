@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from chronicle import Store
-from chronicle.compiled import clock
+from chronicle.compile_time import clock
+from chronicle.errors import StorageError
 from chronicle.frames import to_table
-from replay.engines.lookups import Lookups
 from replay.engines.work import Work
-from replay.language.bound_select import BoundCreate
-from replay.language.select_syntax import StreamName, streams_of
-from replay.language.syntax import PatternQuery
+from replay.language.bound import BoundCreate
+from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.limits import check_limits
 from replay.operators.windows.forming import TOLD_MAX
-from replay.planning.telling import AnyPlan
-from replay.planning.told import Told, tell
+from replay.planning.flow_plan import AnyPlan
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import AsOf, Tables, check_query, check_source, check_unversioned
 from replay.running.binding import bind_over
@@ -31,7 +30,7 @@ from replay.running.statement import Parameters, parse, prepare
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryRequest:
     """A query as it was asked, and when."""
 
     sql: str
@@ -62,7 +61,7 @@ def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalo
     )
 
 
-def open_run(catalog: Catalog, asked: Asked) -> Run:
+def open_run(catalog: Catalog, asked: QueryRequest) -> Run:
     """Bind and plan a query."""
     parsed = parse(asked.sql)
     if isinstance(parsed, PatternQuery) and isinstance(parsed.source, StreamName):
@@ -76,7 +75,9 @@ def open_run(catalog: Catalog, asked: Asked) -> Run:
     return _started(flow, catalog, asked, create)
 
 
-def _started(flow: Flow, catalog: Catalog, asked: Asked, create: BoundCreate | None = None) -> Run:
+def _started(
+    flow: Flow, catalog: Catalog, asked: QueryRequest, create: BoundCreate | None = None
+) -> Run:
     return Run(flow, catalog.warnings, asked.started, clock(), create)
 
 
@@ -114,22 +115,18 @@ class Run:
         assert self.flow.plan is not None
         return self.flow.plan
 
-    def tell(self) -> Told | None:
-        """Tell what the plan will read, where it is one of a stream."""
+    def explained(self, seconds_max: float) -> AnyPlan:
+        """Return the plan with the steps that it takes within some seconds.
+
+        Steps of a join's sides are not taken: which sides are looked up is told by what is found.
+        """
         flow = self.flow
-        if isinstance(flow, OperatorFlow) and flow.plan is flow.inner.plan:
+        while isinstance(flow, OperatorFlow):
             flow = flow.inner
-        match flow:
-            case PatternFlow():
-                query = flow.statement.bound
-            case StreamFlow():
-                query = flow.query
-            case FilteredPatternFlow():
-                query = flow.pattern.planned
-            case _:
-                return None
-        lookups = Lookups(flow.plan, flow.statistics)
-        return tell(flow.plan, query, flow.statistics, lookups, is_adaptive=flow.is_adaptive)
+        if isinstance(flow, PatternFlow | StreamFlow | FilteredPatternFlow):
+            with suppress(StorageError):  # what cannot be read is for the query to complain of
+                flow.look(seconds_max)
+        return self.plan_of_store
 
     def result(self) -> Result:
         """Run, and return all rows with what happened."""

@@ -15,11 +15,13 @@ from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.engines.window_tree.planning import window_plan
 from replay.errors import PlanError
 from replay.language.aggregation import to_aggregation
-from replay.language.bound import BoundPatternQuery, Expression, Outer
-from replay.language.bound_select import (
+from replay.language.bound import (
+    BoundPatternQuery,
     BoundQuery,
     BoundSelect,
+    Expression,
     JoinRelation,
+    Outer,
     Relation,
     StreamRelation,
     SubqueryRelation,
@@ -34,9 +36,10 @@ from replay.planning.filter_query import (
     to_request,
 )
 from replay.planning.filtered_pattern import to_filtered_pattern
+from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan, PlanKind
 from replay.planning.planner import choose_plan
-from replay.planning.reads import (
+from replay.planning.required_columns import (
     columns_of_outer,
     columns_of_query,
     columns_of_windows,
@@ -44,8 +47,6 @@ from replay.planning.reads import (
     may_filter_first,
     pruned,
 )
-from replay.planning.requests import PREFIX
-from replay.planning.telling import AnyPlan, FlowPlan
 from replay.planning.windows.plan import Way
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog, TableCatalog
@@ -114,8 +115,7 @@ class Opener:
                     filtered.planned, statistics, self.requested, statistics.parameters
                 )
                 if plan.kind is not PlanKind.FULL:
-                    is_adaptive = self.requested == "auto"
-                    return FilteredPatternFlow(snapshot, statistics, filtered, plan, is_adaptive)
+                    return FilteredPatternFlow(snapshot, statistics, filtered, plan)
         inner = self._open_relation(query.source, columns_of_query(query), None)
         return _over("MATCH_RECOGNIZE over a subquery", inner, operators_of(query))
 
@@ -134,7 +134,7 @@ class Opener:
             few=wanted is not None,
         )
         inner = self._read(stream, reading, limit=wanted)
-        return OperatorFlow(inner, OuterOperator(replace(outer, where=None)), inner.plan)
+        return OperatorFlow(inner, OuterOperator(replace(outer, where=None)))
 
     def _open_aggregation(self, source: StreamRelation, what: WindowAggregation) -> Flow:
         """Return windows of a stream's events, aggregated from its tree or by replay."""
@@ -152,12 +152,10 @@ class Opener:
         if chosen.way is not Way.REPLAY:
             told_max = allowed_to_tell(what, self.told_max)
             flow = TreeFlow(snapshot, what, chosen, statistics.faults, told_max)
-            return OperatorFlow(flow, Chain(finishing(what)), chosen)
+            return OperatorFlow(flow, Chain(finishing(what)))
         inner = self._open_aggregated(source, what, self.requested if by_blocks else "auto")
         steps = aggregating(_unfiltered(what), span=_span(snapshot), told_max=self.told_max)
-        assert inner.plan is not None
-        plan = FlowPlan("window aggregation by replay", (inner.plan,), chosen)
-        return OperatorFlow(inner, Chain(steps), plan)
+        return OperatorFlow(inner, Chain(steps), "window aggregation by replay", chosen)
 
     def _open_aggregated(
         self, source: StreamRelation, what: WindowAggregation, requested: str
@@ -204,7 +202,7 @@ class Opener:
         if isinstance(self.catalog, TableCatalog):
             check_replayed(self.requested, TABLE_PLANS)
         run = JoinRun(join, open_side, where=where, columns=columns, requested=self.requested)
-        return JoinFlow(run, tuple(sides), _plan_of_join(run, sides))
+        return JoinFlow(run, tuple(sides))
 
     def _read(self, stream: StreamRelation, reading: Reading, limit: int | None = None) -> Flow:
         """Return the events of a stream that pass a condition, by the plan asked for."""
@@ -215,8 +213,7 @@ class Opener:
         request = to_request(self.requested, stream.name)
         query = to_pattern_query(stream.name, snapshot.settings.time, reading.where, limit=limit)
         plan = _planned(query, statistics, request, statistics.parameters)
-        is_adaptive = self.requested == "auto"
-        return StreamFlow(snapshot, statistics, query, plan, is_adaptive, reading)
+        return StreamFlow(snapshot, statistics, query, plan, reading)
 
     def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
         check_replayed(self.requested, TABLE_PLANS)
@@ -231,16 +228,6 @@ def _unfiltered(what: WindowAggregation) -> WindowAggregation:
     return replace(what, where=None) if may_filter_first(what) and what.where else what
 
 
-def _plan_of_join(run: JoinRun, sides: Sequence[Side]) -> AnyPlan | None:
-    """Return the plan of a join with those below it; None where all is in memory."""
-    stored = [side for side in sides if side.snapshot is not None]
-    below = [side.flow.plan for side in sides if side.snapshot is None]
-    plans = [plan for plan in below if plan is not None]
-    if not stored and not plans:
-        return None
-    return FlowPlan("join", tuple(plans), run.plan) if plans else run.plan
-
-
 def _words_of(query: BoundSelect) -> str:
     below = "a join" if isinstance(query.source, JoinRelation) else "a subquery"
     if query.outer.group_by is None:
@@ -250,8 +237,7 @@ def _words_of(query: BoundSelect) -> str:
 
 def _over(operator: str, inner: Flow, operators: Sequence[Operator]) -> Flow:
     """Return rows that pass through operators, and the plan that says so."""
-    plan = None if inner.plan is None else FlowPlan(operator, (inner.plan,))
-    return OperatorFlow(inner, Chain(operators), plan)
+    return OperatorFlow(inner, Chain(operators), operator)
 
 
 @lru_cache(STATEMENTS_CACHED)
@@ -275,8 +261,7 @@ def _planned_pattern(
     requested: str,
     parameters: CostParameters,
 ) -> Plan:
-    # No sample: its events would have to be marked by the filter first.
-    return choose_plan(query, statistics, requested=requested, parameters=parameters, sample=False)
+    return choose_plan(query, statistics, requested=requested, parameters=parameters)
 
 
 def clear_planned() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from chronicle.errors import did_you_mean
 from replay.language import bind, parse_query
 from replay.language.bound import BoundPatternQuery
-from replay.language.select_syntax import CreateStream, Query
+from replay.language.syntax import CreateStream, Query
 from replay.language.tokens import PARAMETER, tokenize
 from replay.operators.program import MatchProgram, compile_program
 

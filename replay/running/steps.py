@@ -10,11 +10,12 @@ import pyarrow as pa
 from chronicle.time import is_ascending, to_int64
 from replay.errors import QueryError
 from replay.language.aggregation import to_aggregation
-from replay.language.bound import BoundPatternQuery, Outer
-from replay.language.bound_select import (
+from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
+    BoundPatternQuery,
     BoundQuery,
+    Outer,
     SubqueryRelation,
     WholeRange,
     WindowAggregation,
@@ -23,7 +24,7 @@ from replay.operators.outer_pieces import Operator, OuterOperator
 from replay.operators.packing import State
 from replay.operators.program import compile_program
 from replay.operators.windows.aggregator import WindowAggregator
-from replay.planning.reads import in_stream_order
+from replay.planning.required_columns import in_stream_order
 from replay.planning.simplify import without_order
 from replay.running.online_query import OnlineQuery
 from replay.running.statement import Statement

@@ -21,13 +21,13 @@ import numpy as np
 import indexing
 import replay
 from chronicle import Snapshot, open_store
-from chronicle.check import check_stream
-from chronicle.column_file import VERSION, open_columns
 from chronicle.errors import ChronicleError
-from chronicle.finding import Severity
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.finding import Severity
 from chronicle.store import Store
+from chronicle.tree.column_file import VERSION, open_columns
 from indexing import KeyRange, KeyRanges, check_runs, open_indexes
-from indexing.within.row_mask import RowMask
+from indexing.masked_lookup import RowMask
 from replay.query import clear_caches
 
 MEMORY_MAX = 4 << 30

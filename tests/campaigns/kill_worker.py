@@ -22,13 +22,12 @@ from typing import Any
 import pyarrow as pa
 
 from chronicle import open_store
-from chronicle.append import append
-from chronicle.compaction import compact_events
 from chronicle.errors import CommitConflictError
-from chronicle.lifecycle import delete_range
-from chronicle.repair import repair_stream
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.repair import repair_stream
+from chronicle.maintenance.vacuum import vacuum
 from chronicle.store import Stream
-from chronicle.vacuum import vacuum
+from chronicle.write.lifecycle import delete_range
 from indexing.check import check_runs
 from indexing.lifecycle import compact_index, create_index, drop_index
 from indexing.tables import indexed_attributes
@@ -93,7 +92,7 @@ def choose(rng: random.Random, stream: Stream, job: Job, n: int) -> tuple[dict[s
         rows = random_events(rng, n)
         table = pa.Table.from_pylist(rows, schema=NUMBERED)
         derived = rng.choice((None, runs, runs))
-        return {"append": rows}, partial(append, stream, table, derived=derived)
+        return {"append": rows}, partial(stream.append, table, derived=derived)
     if kind == "delete":
         start = rng.randint(0, 60)
         stop = start + rng.choice((1, 5))

@@ -20,14 +20,13 @@ from typing import Any
 import pyarrow as pa
 
 from chronicle import Store, Stream, StreamSettings, open_store
-from chronicle.append import append
-from chronicle.check import check_stream
-from chronicle.compaction import compact_events
 from chronicle.errors import ChronicleError, StreamExistsError, StreamNotFoundError
-from chronicle.finding import Severity
-from chronicle.lifecycle import delete_range, drop_stream, rename_stream
-from chronicle.repair import repair_stream
-from chronicle.vacuum import vacuum
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.finding import Severity
+from chronicle.maintenance.repair import repair_stream
+from chronicle.maintenance.vacuum import vacuum
+from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
 from indexing.check import check_runs
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
 from indexing.stream_writer import writer_for
@@ -131,7 +130,7 @@ class Worker:
             SCHEMA,
         )
         runs = writer_for(stream, least_events=0) if self.rng.random() < 0.5 else None
-        report = append(stream, events, derived=runs)
+        report = stream.append(events, derived=runs)
         return {"batch": batch, "life": self.life, "fault": report.fault}
 
     def count(self) -> dict[str, Any]:

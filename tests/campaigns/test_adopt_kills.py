@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from chronicle import check_stream, open_store
-from chronicle.finding import faults_of
+from chronicle.maintenance.finding import faults_of
 from indexing.check import check_runs
 from tests.campaigns.adopt_victim import KILLED, adopt_it
 

@@ -12,7 +12,6 @@ import pytest
 
 import replay
 from chronicle import Store, StreamSettings, create_store
-from chronicle.append import append
 from chronicle.store import Stream
 from datasets import crimes, synthetic
 from datasets.tour import QUESTIONS, STREAM
@@ -72,7 +71,7 @@ def test_crimes_appended_as_reported_are_those_loaded_in_order(
     derived = RunWriter(("primary_type", "district"), crimes.TIME)
     n_late = 0
     for month in months:
-        n_late += append(stream, month.cast(stream.schema), derived=derived).n_late
+        n_late += stream.append(month.cast(stream.schema), derived=derived).n_late
     assert n_late > 0
     everything = pa.concat_tables(months).cast(stream.schema)
     # The number of arrival grows from month to month, so that it breaks ties like arrival.
@@ -99,7 +98,7 @@ def test_late_synthetic_events_are_those_of_a_bulk_load(tmp_path: Path, n_events
     size = n_events // n_appends
     n_late = 0
     for start in range(0, n_events, size):
-        n_late += append(stream, arriving.slice(start, size), derived=derived).n_late
+        n_late += stream.append(arriving.slice(start, size), derived=derived).n_late
     assert n_late > n_events // 20
     assert all_events(stream).equals(events.combine_chunks())
     check_queries(store, "synthetic", events, [SYNTHETIC_QUERY])

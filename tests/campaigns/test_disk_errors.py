@@ -15,15 +15,16 @@ import pytest
 
 import replay
 from chronicle import Store, StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.check import check_store
 from chronicle.errors import ChronicleError, CorruptBlockError
-from chronicle.finding import Severity
 from chronicle.ingest.local import AppendOptions, append_files
-from chronicle.repair import repair_store
+from chronicle.maintenance.check import check_store
+from chronicle.maintenance.finding import Severity
+from chronicle.maintenance.repair import repair_store
+from chronicle.write.append import append
 from indexing import clear_caches
 from indexing.check import check_runs
 from tests.campaigns.kill_worker import STREAM, Job, choose, random_events
+from tests.campaigns.seeds import seeds
 from tests.disk_errors import Fault, failing, random_fault
 from tests.store_model import (
     NUMBERED,
@@ -37,7 +38,6 @@ from tests.store_model import (
     writer_of,
 )
 
-N_SEEDS, N_SEEDS_FAST = 200, 8
 ERRORS = (
     errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.ENOMEM,
 )  # fmt: skip
@@ -58,7 +58,8 @@ def prepare(path: Path, rng: random.Random) -> list[Row]:
     for i in range(4):
         fresh = random_events(rng, 100 * i)
         table = pa.Table.from_pylist(fresh, schema=NUMBERED)
-        append(stream, table, derived=writer_of(stream), tidy=i % 2 == 0)
+        add = stream.append if i % 2 == 0 else partial(append, stream)  # one tidies, one does not
+        add(table, derived=writer_of(stream))
         rows = in_order(rows + fresh)
         if i == 1:
             choose(random.Random(0), stream, _job("index"), 0)[1]()
@@ -76,7 +77,7 @@ def operation(kind: str, store: Store, seed: int, folder: Path) -> tuple[dict[st
     if kind == "late":
         rows = [row | {"t": rng.randint(-5, 5)} for row in random_events(rng, 5000)]
         table = pa.Table.from_pylist(rows, schema=NUMBERED)
-        return {"append": rows}, partial(append, stream, table, derived=writer_of(stream))
+        return {"append": rows}, partial(stream.append, table, derived=writer_of(stream))
     if kind == "files":
         rows = random_events(rng, 5000)
         source = folder / "more.arrow"
@@ -113,13 +114,7 @@ def copied(source: Path, target: Path) -> Store:
     return open_store(target)
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        *range(N_SEEDS_FAST),
-        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(N_SEEDS_FAST, N_SEEDS)),
-    ],
-)
+@pytest.mark.parametrize("seed", seeds(200))
 def test_an_error_of_the_disk_is_stated_and_loses_or_doubles_nothing(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,5 +164,5 @@ def check_afterwards(store: Store, allowed: list[list[Row]], fault: Fault) -> No
     assert faults_of(fresh, deep=True) == []
     stream = fresh.stream(STREAM)
     more = {"t": 99, "a": 1, "x": None, "s": None, "f": None, "k": None, "n": 10**6}
-    append(stream, pa.Table.from_pylist([more], schema=NUMBERED), derived=writer_of(stream))
+    stream.append(pa.Table.from_pylist([more], schema=NUMBERED), derived=writer_of(stream))
     assert plain(rows_of(stream)) == plain(in_order([*found, more]))

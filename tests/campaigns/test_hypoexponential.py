@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from costmodel.hypoexponential import N_STAGES_MAX, cdf, sf
+from costmodel.thesis.hypoexponential import N_STAGES_MAX, cdf, sf
 from scripts.make_hypoexponential_reference import Reference
 
 N_SETS = int(os.environ.get("HYPOEXPONENTIAL_SETS", "10000"))

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from chronicle import Store, StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.repair import repair_store
+from chronicle.maintenance.repair import repair_store
 from indexing.check import check_runs
 from tests.campaigns.kill_worker import FAILED, STREAM, Job, random_events
+from tests.campaigns.seeds import FAST, seeds
 from tests.campaigns.worker_server import WorkerServer
 from tests.store_model import (
     NUMBERED,
@@ -29,7 +29,7 @@ from tests.store_model import (
     writer_of,
 )
 
-N_SEEDS, N_SEEDS_FAST = 200, 20
+N_SEEDS = 200
 KILLS_IN_A_ROW = 3
 """Per store; one in the fast runs."""
 
@@ -82,19 +82,14 @@ def check_after_kill(store: Store, allowed: list[list[Row]], rng: random.Random)
         check_answers(open_store(store.path), STREAM, found, PROBE)
     fresh = random_events(rng, 1_000_000 + rng.randrange(1_000_000))
     stream = open_store(store.path).stream(STREAM)
-    append(stream, pa.Table.from_pylist(fresh, schema=NUMBERED), derived=writer_of(stream))
+    stream.append(pa.Table.from_pylist(fresh, schema=NUMBERED), derived=writer_of(stream))
     found = in_order(found + fresh)
     assert plain(rows_of(store.stream(STREAM))) == plain(found)
     check_answers(store, STREAM, found, PROBE)
     return found
 
 
-def seeds() -> list[object]:
-    slow = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(N_SEEDS_FAST, N_SEEDS)]
-    return [*range(N_SEEDS_FAST), *slow]
-
-
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(N_SEEDS))
 def test_no_event_is_lost_or_doubled_by_a_kill(
     tmp_path: Path, server: WorkerServer, seed: int
 ) -> None:
@@ -105,7 +100,7 @@ def test_no_event_is_lost_or_doubled_by_a_kill(
     )
     store.create_stream(STREAM, NUMBERED, knobs)
     rows: list[Row] = []
-    for kill in range(1 if seed < N_SEEDS_FAST else KILLS_IN_A_ROW):
+    for kill in range(1 if seed < FAST else KILLS_IN_A_ROW):
         by_time = rng.random() < 0.25
         job = Job(
             store=str(store.path),

@@ -13,6 +13,7 @@ import pytest
 
 from chronicle import StreamSettings, create_store, open_store
 from tests.campaigns.kill_worker import STREAM, Job
+from tests.campaigns.seeds import seeds
 from tests.campaigns.worker_server import WorkerServer
 from tests.store_model import (
     NUMBERED,
@@ -25,7 +26,6 @@ from tests.store_model import (
     rows_of,
 )
 
-ROUNDS = 10
 ARRIVALS = 1_000_000
 """Arrival numbers of a worker: as many as it will ever use."""
 
@@ -57,7 +57,7 @@ def batches(journals: list[Path]) -> dict[int, list[Row]]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("seed", seeds(10, fast=5))
 def test_appends_of_many_land_whole_and_in_order_of_their_commits(
     tmp_path: Path, servers: list[WorkerServer], seed: int
 ) -> None:

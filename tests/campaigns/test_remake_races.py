@@ -15,22 +15,18 @@ from typing import Any
 import pytest
 
 from chronicle import create_store, open_store
-from chronicle.check import check_store
-from chronicle.finding import Severity
+from chronicle.maintenance.check import check_store
+from chronicle.maintenance.finding import Severity
 from indexing.check import check_runs
 from replay import query
 from tests.campaigns.race_worker import BATCH_EVENTS, STREAM, RaceJob
+from tests.campaigns.seeds import seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 
 N_RACES, N_RACES_FAST = 20, 1
 SECONDS, SECONDS_FAST = 12.0, 3.0
 ROLES = ("write", "write", "read", "tend", "remake")
-
-
-def seeds() -> list[object]:
-    slow = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(N_RACES_FAST, N_RACES)]
-    return [*range(N_RACES_FAST), *slow]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +80,7 @@ def check_answer(groups: list[list[int]], life: int | None) -> None:
         assert groups[0][0] == life
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(N_RACES, fast=N_RACES_FAST))
 def test_nothing_is_lost_doubled_or_mixed_where_a_stream_is_made_again_and_again(
     tmp_path: Path, server: subprocess.Popen[str], seed: int
 ) -> None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 from chronicle import StreamSettings, create_store
-from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_files
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import commit_files
 from indexing import RunWriter, compact_index
 
 ATTRIBUTES = ("n", "x", "word")

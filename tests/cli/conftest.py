@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chronicle import create_store
+from replay.console.startup import let_scipy_in
 from tests.cli.commands import Commands
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream
+
+
+@pytest.fixture(autouse=True)
+def _scipy_is_found_again() -> Iterator[None]:
+    """Undo what a command does for a process that ends with it; this one goes on."""
+    yield
+    let_scipy_in()
 
 
 @pytest.fixture

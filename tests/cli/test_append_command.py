@@ -12,13 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from chronicle import open_store
-from chronicle.delta_log import live_files
+from chronicle.log.delta_log import live_files
 from indexing.tables import indexed_attributes
 from tests.cli.commands import Commands, assert_refused
 from tests.ingest_files import read_rows
 
 HEADER = "t,a,x,s,f,k\n"
-COLUMNS = ["t", "a", "x", "s", "f", "k"]
 
 
 def write(path: Path, text: str) -> Path:
@@ -36,7 +35,7 @@ def test_what_fails_once_the_events_are_in_is_a_warning_and_no_failure(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("chronicle.commit.commit_tree", fail)
+    monkeypatch.setattr("chronicle.write.commit.commit_tree", fail)
     done = command("append", write(tmp_path / "new.csv", HEADER + "41,1,,,,\n"), "--stream", "s")
     assert done.code == 0
     assert "warning: the events are in the stream, do not add them again" in done.err

@@ -94,7 +94,7 @@ def test_analysis_file_has_the_stable_keys(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "analysis.json"
     run("query", RISE, "--store", store, "--plan", "indexes=A.a", "--analysis", file)
     analysis = json.loads(file.read_text())
-    assert {"plan", "indexes", "estimated", "actual", "rivals"} <= set(analysis)
+    assert {"plan", "indexes", "estimated", "actual", "steps"} <= set(analysis)
     assert {"cost", "blocks", "entries", "alpha", "candidates"} <= set(analysis["estimated"])
     actual = analysis["actual"]
     assert {"blocks_read", "blocks_total", "bytes_read", "entries_read", "rows_replayed",

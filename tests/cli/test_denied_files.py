@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 import pytest
 
-from chronicle.delta_log import load_table
 from chronicle.errors import StorageError
+from chronicle.log.delta_log import load_table
 from chronicle.stream_folder import check_unclaimed
 from indexing import clear_caches
 from tests.cli.commands import Commands, assert_refused

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from chronicle import open_store
-from chronicle.delta_log import live_files
+from chronicle.log.delta_log import live_files
 from tests.cli.commands import Commands, Done, assert_refused
 from tests.ingest_files import read_rows
 

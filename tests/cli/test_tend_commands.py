@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from chronicle import open_store
-from chronicle.delta_log import live_files
+from chronicle.log.delta_log import live_files
 from tests.cli.commands import Commands, Done, assert_refused
 from tests.ingest_files import read_rows
 
@@ -346,7 +346,7 @@ def test_version_that_is_none_names_those_there_are(command: Commands, version: 
 
 
 def test_interrupted_command_says_what_became_of_it(command: Commands) -> None:
-    with patch("chronicle.compaction.compact_events", side_effect=KeyboardInterrupt):
+    with patch("chronicle.maintenance.compaction.compact_events", side_effect=KeyboardInterrupt):
         done = command("compact", "s")
     assert done.code == 130
     assert done.err == (

@@ -13,13 +13,12 @@ import pytest
 
 import replay
 from chronicle import Snapshot, Store, open_store
-from chronicle.append import append
-from chronicle.check import check_stream
 from chronicle.config import FORMAT_VERSION
-from chronicle.finding import Severity
-from chronicle.history import history
-from chronicle.quarantine import QUARANTINE_TABLE
-from chronicle.repair import repair_stream
+from chronicle.describe import history
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.finding import Severity
+from chronicle.maintenance.repair import repair_stream
+from chronicle.write.quarantine import QUARANTINE_TABLE
 from indexing import KeyRanges, check_runs, open_indexes, writer_for
 from replay.errors import PlanError
 from scripts.make_store_fixture import SCHEMA, START, STREAM, to_plain
@@ -142,7 +141,7 @@ def test_repair_writes_trees_and_runs_anew(tmp_path: Path, expected: dict[str, A
 
 
 def test_quarantine_holds_what_could_not_be_taken(store: Store, expected: dict[str, Any]) -> None:
-    from chronicle.delta_log import live_files
+    from chronicle.log.delta_log import live_files
 
     files = live_files(store.path / STREAM / QUARANTINE_TABLE)
     assert sum(file.n_rows or 0 for file in files) == expected["n_quarantined"]
@@ -154,7 +153,7 @@ def test_the_stream_goes_on(tmp_path: Path, store: Store) -> None:
     stream = open_store(folder).stream(STREAM)
     before = stream.snapshot()
     row = dict.fromkeys(stream.schema.names) | {"at": START, "arrival": -1}
-    append(stream, pa.Table.from_pylist([row], schema=stream.schema))
+    stream.append(pa.Table.from_pylist([row], schema=stream.schema))
     after = open_store(folder).stream(STREAM).snapshot()
     assert after.n_events == before.n_events + 1
     block = after.read_blocks(np.array([0]), ["arrival"])["arrival"].to_pylist()

@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chronicle import commit, delta_log
-from chronicle.append import append
 from chronicle.errors import SchemaError, SourceError, StorageError
 from chronicle.ingest import FollowReport, follow, ingest
 from chronicle.ingest.checkpoint import default_place, open_checkpoint
+from chronicle.log import delta_log
 from chronicle.store import Store, create_store
+from chronicle.write import commit
 from indexing import RunWriter
 from tests.ingest_files import TIES, Row, options, read_rows, write_rows
 
@@ -186,7 +186,7 @@ def test_appends_in_between_lose_no_event(store: Store) -> None:
         stream = Store(store.path).stream("s")
         for n in range(6):
             row = {"t": 3, "n": 1000 + n, "pad": "y"}
-            append(stream, pa.Table.from_pylist([row], TIES))
+            stream.append(pa.Table.from_pylist([row], TIES))
             others.append(row)
             clock.sleep(0.3)
 

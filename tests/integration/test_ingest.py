@@ -13,18 +13,13 @@ import pytest
 
 from chronicle.ingest import IngestOptions
 from chronicle.ingest.pipeline import ingest
-from chronicle.store import Store, create_store
+from chronicle.store import Store
 from tests.ingest_files import TIES, Row, options, read_rows, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 TIES_DDL = "t BIGINT, n BIGINT, pad STRING"
 FORMATS = ("parquet", "csv", "json")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 def tied_files(folder: Path, ending: str, *, ordered: bool) -> tuple[list[Path], list[Row]]:

@@ -7,21 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from chronicle import commit, delta_log
 from chronicle.errors import ChronicleError, SourceError
 from chronicle.ingest import IngestReport, pipeline
 from chronicle.ingest.pipeline import ingest
-from chronicle.source_memory import read_source
-from chronicle.store import Store, create_store, open_store
+from chronicle.ingest.source_memory import read_source
+from chronicle.log import delta_log
+from chronicle.store import Store, open_store
+from chronicle.write import commit
 from indexing import RunWriter
 from tests.ingest_files import TIES, Row, options, read_rows, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 def put(folder: Path, name: str, times: list[int], first: int = 0) -> Path:

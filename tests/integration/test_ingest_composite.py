@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from chronicle.check import check_stream
 from chronicle.errors import SchemaError
-from chronicle.finding import Severity
 from chronicle.ingest.jobs import spark_runner
 from chronicle.ingest.pipeline import ingest
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.finding import Severity
 from chronicle.store import Store, create_store
 from indexing import IndexingError, KeyRange, KeyRanges, RunWriter
 from indexing.check import check_runs

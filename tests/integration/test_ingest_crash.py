@@ -8,19 +8,15 @@ from typing import Any
 
 import pytest
 
-from chronicle import commit, delta_log
 from chronicle.ingest import publish
 from chronicle.ingest.pipeline import ingest
-from chronicle.store import Store, create_store
+from chronicle.log import delta_log
+from chronicle.store import Store
+from chronicle.write import commit
 from indexing import RunWriter
 from tests.ingest_files import TIES, Row, options, read_rows, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 # Crashes.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chronicle import delta_log
 from chronicle.errors import LateEventError, SchemaError, SourceError
 from chronicle.ingest.pipeline import ingest
-from chronicle.store import Store, create_store
+from chronicle.log import delta_log
+from chronicle.store import Store
 from tests.ingest_files import TIES, Row, options, read_rows, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -70,52 +63,6 @@ def test_faulty_csv_records_are_put_aside_with_their_reason(tmp_path: Path, stor
     assert placed == {n: lines[n - 2] for n in (3, 4, 5, 6, 7, 8, 9, 11)}
     newest = delta_log.commits(store.path / "s" / "events")[0]
     assert {row["batch"] for row in rows} == {newest.metadata["quarantine_batch"]}
-
-
-def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path, store: Store) -> None:
-    path = tmp_path / "a.json"
-    lines = [
-        '{"t": 1, "x": 1.5}',
-        '{"t": 2, "x": "many"}',
-        '{"t": 3, "x": ',
-        '{"t": "four", "x": 4}',
-        '{"x": 5}',
-        '{"t": 6}',
-    ]
-    path.write_text("".join(line + "\n" for line in lines))
-    report = ingest(store, "s", [path], options(schema="t BIGINT, x DOUBLE"))
-    assert read_rows(store) == [{"t": 1, "x": 1.5}, {"t": 6, "x": None}]
-    assert report.reasons == {
-        "column 'x' does not parse as double": 1,
-        "the record does not parse": 1,
-        "time 't' does not parse": 1,
-        "no time in column 't'": 1,
-    }
-    assert '{"t": 3, "x": ' in {row["record"] for row in quarantine(store)}
-
-
-def test_parquet_rows_without_a_time_are_put_aside(tmp_path: Path, store: Store) -> None:
-    rows = [{"t": 2, "n": 0, "pad": "a"}, {"t": None, "n": 1, "pad": "b"}, {"t": 1, "n": 2}]
-    report = ingest(store, "s", [write_rows(tmp_path / "a.parquet", rows, TIES)], options())
-    assert [row["n"] for row in read_rows(store)] == [2, 0]
-    assert report.reasons == {"no time in column 't'": 1}
-    assert json.loads(quarantine(store)[0]["record"]) == {"t": None, "n": 1, "pad": "b"}
-
-
-def test_open_quotes_and_cells_with_line_breaks_are_as_they_are_to_append(
-    tmp_path: Path, store: Store
-) -> None:
-    text = 't,s\n1,"a\n2,x"\n3,"b"x\n4,c\n5,"d\n6,e\n'
-    (tmp_path / "a.csv").write_text(text)
-    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(text.replace("\n", "\r\n").encode()))
-    files = [tmp_path / name for name in ("a.csv", "b.csv.gz")]
-    report = ingest(store, "s", files, options(schema="t BIGINT, s STRING"))
-    texts = ["a\n2,x", "a\r\n2,x", "c", "c"]
-    assert read_rows(store) == [
-        {"t": t, "s": text} for t, text in zip((1, 1, 4, 4), texts, strict=True)
-    ]
-    assert report.n_quarantined == 4
-    assert sorted(row["line"] for row in quarantine(store)) == [4, 4, 6, 6]
 
 
 def test_times_beyond_the_limit_are_put_aside(tmp_path: Path, store: Store) -> None:

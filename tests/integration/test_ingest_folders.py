@@ -13,15 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from chronicle.errors import SourceError
 from chronicle.ingest import IngestReport, follow, ingest
 from chronicle.ingest.local import AppendOptions, append_files
-from chronicle.store import Store, create_store
+from chronicle.store import Store
 from tests.ingest_files import TIES, options, read_rows, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 def take(store: Store, source: Path, **given: Any) -> IngestReport:

@@ -10,21 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chronicle import delta_log
 from chronicle.errors import LateEventError, SourceError
 from chronicle.ingest.pipeline import ingest
-from chronicle.quarantine import LATE_REASON
-from chronicle.store import Store, create_store
+from chronicle.log import delta_log
+from chronicle.store import Store
+from chronicle.write.quarantine import LATE_REASON
 from indexing import RunWriter, open_indexes
 from tests.ingest_files import TIES, Row, options, read_rows, write_rows
 from tests.power_loss import watched_disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 def rows_of(times: list[int], first: int = 0) -> list[Row]:

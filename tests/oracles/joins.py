@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from replay.language.bound_select import JoinWindow
+from replay.language.bound import JoinWindow
 
 Row = dict[str, Any]
 Pair = tuple[int, int | None]

@@ -25,9 +25,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from replay.language.bound import Aggregate, Attribute, Call, DataType, Expression
-from replay.language.bound_select import (
+from replay.language.bound import (
+    Aggregate,
+    Attribute,
+    Call,
     CumulateWindows,
+    DataType,
+    Expression,
     RowWindows,
     SessionWindows,
     TimeWindows,

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import replay
 from chronicle import Store, StreamSettings, create_store, open_store
-from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_files, complete_derived
-from chronicle.evolve import add_column
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import commit_files, complete_derived
+from chronicle.write.evolve import add_column
 from indexing import RunWriter
 from replay.errors import PlanError
 from replay.language import bind, parse_query
 from tests.oracles.matcher import match_rows
-from tests.property.test_plans_agree import answer, comparable
+from tests.property.law import answer, comparable
 from tests.strategies import SmallStream, cases
 
 INDEXED = ("a", "x", "s", "f")
@@ -72,7 +72,7 @@ def fill(
 
 
 @given(case=cases(), indexes=st.sets(st.sampled_from(INDEXED)), data=st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_every_plan_gives_the_answer_of_the_oracle_over_added_columns(
     case: tuple[SmallStream, str], indexes: set[str], data: st.DataObject
 ) -> None:

@@ -24,7 +24,8 @@ from indexing.stream_writer import writer_for
 from replay.errors import PlanError
 from replay.language import bind, parse_query
 from tests.oracles.matcher import match_rows
-from tests.property.test_plans_agree import INDEXED, answer, comparable
+from tests.property.law import answer, comparable
+from tests.property.test_plans_agree import INDEXED
 from tests.strategies import SmallStream, cases
 
 _WIDER = {pa.string(): (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()))}

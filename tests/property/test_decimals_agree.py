@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
-import tempfile
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,8 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import replay
-from chronicle import Store, StreamSettings, create_store
+from chronicle import Store, StreamSettings
 from replay.errors import PlanError
+from tests.memory_stream import some_store
 from tests.window_cases import seeds
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -62,8 +61,7 @@ def some_literal(random: Random, rows: list[dict[str, Any]]) -> Decimal:
     return random.choice(known) + near
 
 
-def store_of(folder: Path, rows: list[dict[str, Any]]) -> Store:
-    store = create_store(folder / "store")
+def fill(store: Store, rows: list[dict[str, Any]]) -> Store:
     stream = store.create_stream("s", SCHEMA, StreamSettings("t", block_events=4, key="k"))
     stream.append(pa.Table.from_pylist(rows, schema=SCHEMA))
     return store
@@ -88,8 +86,8 @@ def test_comparisons_with_constants_are_exact(random: Random) -> None:
     rows = some_events(random)
     op, value = random.choice(list(COMPARISONS)), some_literal(random, rows)
     low, high = sorted([some_literal(random, rows), some_literal(random, rows)])
-    with tempfile.TemporaryDirectory() as folder:
-        store = store_of(Path(folder), rows)
+    with some_store(random.random()) as store:
+        fill(store, rows)
         for condition, holds in (
             (f"p {op} {value}", lambda p: COMPARISONS[op](p, value)),
             (f"{value} {op} p", lambda p: COMPARISONS[op](value, p)),
@@ -118,8 +116,8 @@ def test_aggregates_of_windows_are_exact(random: Random) -> None:
     parts += "SUM(DISTINCT x), AVG(x), VAR_POP(x), SUM(-x)"
     sql = f"""SELECT window_start, {parts.replace("x", name)}
         FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), {size})) GROUP BY window_start, window_end"""
-    with tempfile.TemporaryDirectory() as folder:
-        found = by_every_plan(store_of(Path(folder), rows), sql, "replay", "tree", "tree-naive")
+    with some_store(random.random()) as store:
+        found = by_every_plan(fill(store, rows), sql, "replay", "tree", "tree-naive")
 
     assert found
     for start, n, total, *others in found:
@@ -151,8 +149,8 @@ def test_groups_order_and_having_look_at_exact_values(random: Random) -> None:
         if row["q"] is not None and row["q"] >= 0 and row["p"] is not None:
             groups.setdefault((row["k"], row["p"]), []).append(row["p"])
     sums = [(*key, sum(values)) for key, values in groups.items() if sum(values) > value]
-    with tempfile.TemporaryDirectory() as folder:
-        found = by_every_plan(store_of(Path(folder), rows), sql, "replay")
+    with some_store(random.random()) as store:
+        found = by_every_plan(fill(store, rows), sql, "replay")
 
     assert [row[2] for row in found] == sorted((s for *_, s in sums), reverse=True)
     assert sorted(map(repr, found)) == sorted(map(repr, sums))
@@ -171,8 +169,8 @@ def test_patterns_compare_decimals(random: Random) -> None:
         a, b = one["p"], two["p"]
         if a is not None and b is not None and a <= value and b - a > Decimal("0.25"):
             expected.append((a, b, b - a, a * Decimal("2.5")))
-    with tempfile.TemporaryDirectory() as folder:
-        assert by_every_plan(store_of(Path(folder), rows), sql, "full", "tree") == expected
+    with some_store(random.random()) as store:
+        assert by_every_plan(fill(store, rows), sql, "full", "tree") == expected
 
 
 @SLOW

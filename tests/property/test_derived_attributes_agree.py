@@ -20,15 +20,14 @@ from hypothesis import strategies as st
 
 import indexing.tail
 from chronicle import StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.check import check_store
-from chronicle.compaction import compact_events
-from chronicle.evolve import add_derived
-from chronicle.finding import Severity
-from chronicle.lifecycle import delete_range
-from chronicle.repair import repair_store
+from chronicle.maintenance.check import check_store
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.finding import Severity
+from chronicle.maintenance.repair import repair_store
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream
+from chronicle.write.evolve import add_derived
+from chronicle.write.lifecycle import delete_range
 from indexing import KeyRange, KeyRanges
 from indexing.check import check_runs
 from indexing.index import clear_caches, open_indexes
@@ -131,7 +130,7 @@ class Model:
         writer = writer_for(self.stream, least_events=self.case.least_events)
         if name == "append":
             rows = [self._row(*row) for row in given[0]]
-            append(self.stream, pa.Table.from_pylist(rows, schema=SCHEMA), derived=writer)
+            self.stream.append(pa.Table.from_pylist(rows, schema=SCHEMA), derived=writer)
             self.rows = sorted([*self.rows, *rows], key=lambda row: row["t"])
         elif name == "delete":
             delete_range(self.stream, given[0], given[0] + 3, derived=writer)
@@ -280,7 +279,7 @@ def run(case: Case, path: Path) -> None:
 
 
 @given(CASES)
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_index_and_tree_say_what_the_events_in_their_order_say(case: Case):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(indexing.tail, "MEMTABLE_EVENTS", case.memtable_events)

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 import replay
-from chronicle import Store, create_store
+from chronicle import Store
 from replay.errors import PlanError, QueryError
 from replay.language import bind_query, parse_query
-from replay.language.bound import Outer
-from replay.language.bound_select import BoundSelect
+from replay.language.bound import BoundSelect, Outer
 from replay.operators.outer import apply_outer
 from replay.operators.outer_pieces import OuterOperator, run_through
 from replay.operators.scalars import Faults
 from tests.filter_cases import conditions, filters, plain_filters
 from tests.helpers import fill_stream
+from tests.memory_stream import some_store
 from tests.oracles.matcher import match_rows
 from tests.oracles.outer import outer_rows
-from tests.property.test_plans_agree import INDEXED, answer, comparable
+from tests.plan_cases import composites, conjunctions
+from tests.property.law import FEW, SLOW, answer, comparable
+from tests.property.test_plans_agree import INDEXED
 from tests.strategies import SmallStream, queries, streams
 
 PLANS = ("auto", "full", "tree", "all", "indexes=a", "indexes=s.x,s.s")
-SLOW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def outer_of(sql: str, schema: pa.Schema) -> Outer:
@@ -50,8 +49,7 @@ def rows_of(stream: SmallStream) -> list[dict[str, Any]]:
 @contextmanager
 def filled(stream: SmallStream, indexes: set[str]) -> Iterator[Store]:
     """Lend a store with the stream ``s``."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = create_store(Path(folder) / "store")
+    with some_store(stream, indexes) as store:
         fill_stream(store, "s", stream, index=tuple(sorted(indexes)))
         yield store
 
@@ -96,6 +94,19 @@ def check_filter(stream: SmallStream, sql: str, indexes: set[str]) -> None:
         assert_every_plan_gives(expected, store, sql)
         pieces = replay.batches(store, sql).read_all()
         assert answer(pieces) == comparable(expected)
+
+
+@given(stream=streams(), data=st.data(), index=composites())
+@SLOW
+def test_every_plan_of_a_filter_through_indexes_of_several_columns(
+    stream: SmallStream, data: st.DataObject, index: tuple[str, ...]
+) -> None:
+    sql = f"SELECT t, a, x, s FROM s WHERE {data.draw(conjunctions('s', ()))}"
+    expected = outer_rows(rows_of(stream), outer_of(sql, stream.schema))
+    with filled(stream, set(index)) as store:
+        assert_every_plan_gives(
+            expected, store, sql, (*PLANS[:4], *(f"indexes={i}" for i in index))
+        )
 
 
 @given(stream=streams(), sql=filters())
@@ -175,7 +186,7 @@ def test_a_query_over_a_subquery_gives_the_answer_of_both_oracles(
 
 
 @given(stream=streams(), inner=plain_filters(), data=st.data())
-@SLOW
+@FEW
 def test_a_pattern_over_a_subquery_gives_the_answer_of_both_oracles(
     stream: SmallStream, inner: str, data: st.DataObject
 ) -> None:
@@ -228,7 +239,7 @@ JOINS = (
     join=st.sampled_from(JOINS),
     sides=st.tuples(*[conditions().map(lambda c: f"SELECT * FROM s AS A WHERE {c}")] * 2),
 )
-@SLOW
+@FEW
 def test_a_join_of_filters_is_that_of_the_rows_they_leave(
     stream: SmallStream, join: str, sides: tuple[str, str]
 ) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from chronicle import Store, create_store
+from chronicle import Store
 from replay.engines.joins import JoinRun
 from replay.engines.statistics import statistics_of
 from replay.errors import PlanError
-from replay.language.bound import Expression, Literal
-from replay.language.bound_select import JOIN_TIME, Relation, StreamRelation
+from replay.language.bound import JOIN_TIME, Expression, Literal, Relation, StreamRelation
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
 from replay.operators.scalars import Faults
@@ -30,6 +27,8 @@ from tests.join_cases import (
     join_cases,
     values_of,
 )
+from tests.memory_stream import some_store
+from tests.property.law import SLOW
 from tests.strategies import SmallStream
 
 
@@ -109,7 +108,7 @@ def oracle(case: JoinCase, where: Expression | None) -> list[tuple[Any, ...]]:
 
 
 @given(case=join_cases(rows_max=24), data=st.data())
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@SLOW
 def test_every_plan_of_a_join_gives_the_answer_of_the_oracle(
     case: JoinCase, data: st.DataObject
 ) -> None:
@@ -118,8 +117,7 @@ def test_every_plan_of_a_join_gives_the_answer_of_the_oracle(
     if asked:
         where = asked[0] if len(asked) == 1 else call("and", *asked)
     expected = oracle(case, where)
-    with tempfile.TemporaryDirectory() as folder:
-        store = create_store(Path(folder) / "store")
+    with some_store(case, where) as store:
         index = tuple(data.draw(st.sets(st.sampled_from(("k", "x")))))
         fill_stream(store, "l", small(data.draw, case.left), index=index)
         fill_stream(store, "r", small(data.draw, case.right), index=index)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.language.bound_select import JoinKind, JoinWindow
+from replay.language.bound import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from replay.operators.joins.asof import AsofJoin
 from replay.operators.joins.windowed import WindowJoin

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from replay.language.bound_select import JoinKind
+from replay.language.bound import JoinKind
 from replay.language.join_conditions import split_conditions
 from replay.operators.joins import asof, join, windowed
 from replay.operators.packing import pack, unpack

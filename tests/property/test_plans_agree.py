@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import replay
-from chronicle import Store, create_store
+from chronicle import create_store
 from replay.engines import local
-from replay.errors import PlanError, SkipError
+from replay.errors import PlanError
 from replay.language import bind, parse_query
 from tests.helpers import fill_stream
+from tests.memory_stream import memory_store, some_store
 from tests.oracles.matcher import match_rows
-from tests.pattern_cases import pattern_case
+from tests.pattern_cases import PatternCase, pattern_case
+from tests.plan_cases import (
+    SEEDS,
+    Case,
+    composite_queries,
+    composites,
+    delta_cases,
+    filled,
+    keyed_cases,
+    long_cases,
+    neighbour_case,
+    strategy_queries,
+)
+from tests.property.law import FEW, SLOW, Rows, answer, assert_plans_agree, comparable, outcome
 from tests.strategies import SmallStream, cases, streams
 
 INDEXED = ("a", "x", "s", "f")
+PLANS = ("tree", "all", "auto")
 
 
-def comparable(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
-    """Rows with NaN made equal to itself, and -0.0 told from 0.0."""
+def check_plans(
+    stream: SmallStream,
+    sql: str,
+    index: tuple[str, ...],
+    plans: tuple[str, ...] = PLANS,
+    expected: Rows | None = None,
+) -> None:
+    """Hold every plan that applies to the full replay."""
+    with some_store(stream, sql, index) as store:
+        fill_stream(store, "s", stream, index=index)
+        assert_plans_agree(store, sql, plans, expected=expected)
 
-    def plain(value: object) -> object:
-        if isinstance(value, float):
-            return "nan" if math.isnan(value) else repr(value)
-        return value
 
-    return [tuple(plain(value) for value in row.values()) for row in rows]
-
-
-def answer(table: pa.Table) -> list[tuple[object, ...]]:
-    """Rows of an answer as the oracle has them: times and intervals in microseconds."""
-    for index, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
-            table = table.set_column(index, field.name, table.column(index).cast(pa.int64()))
-    return comparable(table.to_pylist())
+def check_case(case: Case, *plans: str) -> None:
+    """Hold every plan that applies to the full replay, and that to the oracle."""
+    with filled(case) as store:
+        assert_plans_agree(store, case.sql, (*plans, *PLANS), expected=case.expected())
 
 
 @given(
@@ -48,128 +62,89 @@ def answer(table: pa.Table) -> list[tuple[object, ...]]:
     indexes=st.sets(st.sampled_from((*INDEXED, "a+s", "x+a+f"))),
     unit=st.sampled_from((local.UNIT_EVENTS, 1, 6)),
 )
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@SLOW
 def test_every_plan_gives_the_answer_of_the_oracle(
     case: tuple[SmallStream, str], indexes: set[str], unit: int
 ) -> None:
     stream, sql = case
     bound = bind(parse_query(sql), stream.schema, time="t", text=sql)
     expected = comparable(match_rows(stream.rows, bound))
-    event(f"matches: {min(len(expected), 3)}")
-    in_memory = replay.query({"s": stream.table}, sql)
-    assert answer(in_memory.table) == expected
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    assert answer(replay.query({"s": stream.table}, sql).table) == expected
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "UNIT_EVENTS", unit)
-        store = create_store(Path(folder) / "store")
-        fill_stream(store, "s", stream, index=tuple(sorted(indexes)))
-        for plan in ("full", "tree", "all", "auto"):
-            try:
-                result = replay.query(store, sql, plan=plan)
-            except PlanError:
-                assert plan in ("tree", "all")
-                continue
-            read = result.actual.blocks_read
-            event(f"{plan}: {'skips' if read < result.actual.blocks_total else 'reads all'}")
-            assert answer(result.table) == expected, plan
+        check_plans(stream, sql, tuple(sorted(indexes)), expected=expected)
 
 
 @given(case=cases())
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@SLOW
 def test_every_single_index_gives_the_answer_of_a_full_replay(
     case: tuple[SmallStream, str],
 ) -> None:
-    stream, sql = case
-    with tempfile.TemporaryDirectory() as folder:
-        store = create_store(Path(folder) / "store")
-        fill_stream(store, "s", stream, index=INDEXED)
-        full = answer(replay.query(store, sql, plan="full").table)
-        for symbol in ("A", "B", "C"):
-            for attribute in INDEXED:
-                try:
-                    result = replay.query(store, sql, plan=f"indexes={symbol}.{attribute}")
-                except PlanError:
-                    continue
-                event("named index applies")
-                assert answer(result.table) == full, (symbol, attribute)
+    plans = (f"indexes={symbol}.{attribute}" for symbol in "ABC" for attribute in INDEXED)
+    check_plans(*case, INDEXED, tuple(plans))
 
 
-def rows_or_error(source: Store, sql: str, plan: str) -> tuple[object, int]:
-    """Return the answer, or the error that is the answer, and how many blocks were left out."""
-    try:
-        result = replay.query(source, sql, plan=plan)
-    except SkipError as error:
-        return str(error), 0
-    return answer(result.table), result.actual.blocks_total - result.actual.blocks_read
-
-
-def check_plans(stream: SmallStream, sql: str, index: tuple[str, ...]) -> None:
-    """Hold every plan that applies to the full replay."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = create_store(Path(folder) / "store")
-        fill_stream(store, "s", stream, index=index)
-        full, _ = rows_or_error(store, sql, "full")
-        event(f"full: {'error' if isinstance(full, str) else 'rows' if full else 'no rows'}")
-        for plan in ("tree", "all", "auto"):
-            try:
-                given, n_skipped = rows_or_error(store, sql, plan)
-            except PlanError:
-                event(f"{plan}: does not apply")
-                continue
-            event(f"{plan}: {'skips' if n_skipped else 'reads all'}")
-            assert given == full, plan
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_every_plan_gives_the_full_replay_whatever_the_constructs(seed: int) -> None:
-    case = pattern_case(seed)
+@given(SEEDS.map(pattern_case))
+@SLOW
+def test_every_plan_gives_the_full_replay_whatever_the_constructs(case: PatternCase) -> None:
     check_plans(case.stream, case.sql, case.indexes)
 
 
-RARE = ("a = 5", "a > 4", "s = 'z'", "x > 2.0", "s LIKE 'ab%'", "a = 0")
-COMMON = ("f", "a < 4", "x >= 0.0", "a <> 2", "x IS NOT NULL", "a >= {0}.a", "{0}.k = k")
-
-
-@st.composite
-def strategy_queries(draw: st.DrawFn, *, timestamps: bool) -> str:
-    """Strategies with negations anywhere, whose symbols are so rare that blocks are skipped."""
-    parts = ["A", draw(st.sampled_from(("", "B", "B+", "B?", "(B | C)", "C*"))), "D"]
-    semantics = draw(st.sampled_from(("CONTIGUOUS", "SKIP TILL NEXT", "SKIP TILL ANY")))
-    inner = () if semantics == "CONTIGUOUS" else (1, 2)  # there nothing lies between rows
-    for place in sorted(draw(st.sets(st.sampled_from((0, *inner, 3)), max_size=2)), reverse=True):
-        parts.insert(place, "!X")
-    pattern = " ".join(part for part in parts if part)
-    unit = "INTERVAL '{}' SECOND" if timestamps else "{}"
-    within = unit.format(draw(st.sampled_from((1, 2, 3, 5))))
-    names = [name for name in "ABCD" if name in pattern]
-    rare = draw(st.sampled_from(names))
-    defines = []
-    for name in names:
-        other = draw(st.sampled_from([n for n in names if n != name]))
-        likely = draw(st.sampled_from(COMMON)).format(other)
-        defines.append(f"{name} AS {draw(st.sampled_from(RARE)) if name == rare else likely}")
-    if "!X" in pattern:
-        defines.append(f"X AS {draw(st.sampled_from((*RARE, 'f', 'a = 2', 'PREV(a) = 1')))}")
-    rows = draw(st.sampled_from(("", "ONE ROW PER MATCH", "ALL ROWS PER MATCH")))
-    partition = draw(st.sampled_from(("", "", "PARTITION BY k")))
-    measures = (
-        "A.a AS m1, LAST(D.x) AS m2, COUNT(*) AS m3, MATCH_NUMBER() AS m4, CLASSIFIER() AS m5"
-    )
-    limit = draw(st.sampled_from(("", "", " LIMIT 2")))
-    return (
-        f"SELECT * FROM s MATCH_RECOGNIZE ({partition} ORDER BY t MEASURES {measures} {rows} "
-        f"PATTERN ({pattern}) SEMANTICS {semantics} WITHIN {within} DEFINE {', '.join(defines)})"
-        f"{limit}"
-    )
-
-
 @given(stream=streams(), data=st.data(), indexes=st.sets(st.sampled_from(INDEXED)))
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@SLOW
 def test_every_plan_gives_every_match_of_a_strategy_and_what_forbids_it(
     stream: SmallStream, data: st.DataObject, indexes: set[str]
 ) -> None:
     sql = data.draw(strategy_queries(timestamps=stream.has_timestamps))
     check_plans(stream, sql, tuple(sorted(indexes)))
+
+
+@given(stream=streams(), data=st.data(), index=composites())
+@SLOW
+def test_every_plan_over_indexes_of_several_columns_gives_the_full_replay(
+    stream: SmallStream, data: st.DataObject, index: tuple[str, ...]
+) -> None:
+    sql = data.draw(composite_queries(timestamps=stream.has_timestamps))
+    named = (f"indexes={symbol}.{name}" for symbol in "ABD" for name in index)
+    check_plans(stream, sql, index, (*PLANS, "indexes=A", *named))
+
+
+@given(keyed_cases())
+@SLOW
+def test_every_plan_gives_the_answer_of_the_oracle_over_keys(case: Case) -> None:
+    check_case(case, "indexes=A", "indexes=B", "indexes=A,B", "indexes=A,B,Z")
+
+
+@given(SEEDS.map(neighbour_case))
+@SLOW
+def test_every_plan_finds_the_neighbours_of_a_full_replay(case: Case) -> None:
+    check_case(case, "indexes=A", "indexes=B", "indexes=A,B")
+
+
+@given(delta_cases())
+@SLOW
+def test_every_plan_finds_what_compares_with_the_event_before(case: Case) -> None:
+    check_case(case, "indexes=A.delta(x)", "indexes=A.delta(n)")
+
+
+@given(long_cases())
+@FEW
+def test_every_plan_gives_the_answer_of_the_oracle_over_long_streams(case: Case) -> None:
+    check_case(case, "indexes=A")
+
+
+@given(SEEDS.map(pattern_case))
+@settings(max_examples=12)
+def test_a_store_in_memory_answers_and_skips_as_one_on_the_disk(case: PatternCase) -> None:
+    with tempfile.TemporaryDirectory() as folder, memory_store() as in_memory:
+        found: list[list[object]] = [[], []]
+        for place, store in enumerate((in_memory, create_store(Path(folder) / "store"))):
+            fill_stream(store, "s", case.stream, index=case.indexes)
+            for plan in ("full", "tree", "all"):
+                with suppress(PlanError):
+                    rows, actual = outcome(store, case.sql, plan)
+                    found[place].append((plan, rows, actual and actual.blocks_read))
+        assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("plan", ["full", "tree", "auto"])

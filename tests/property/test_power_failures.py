@@ -15,11 +15,10 @@ import pyarrow as pa
 import pytest
 
 from chronicle import StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.compaction import compact_events
 from chronicle.errors import StorageError
-from chronicle.lifecycle import delete_range
-from chronicle.repair import repair_store
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.repair import repair_store
+from chronicle.write.lifecycle import delete_range
 from indexing.check import check_runs
 from indexing.lifecycle import create_index
 from tests.campaigns.kill_worker import random_events
@@ -52,7 +51,7 @@ def check_image(image: Path, allowed: list[list[Row]]) -> None:
     stream = store.stream("s")
     derived = writer_of(stream)
     fresh = {"t": 100, "a": 1, "x": None, "s": None, "f": None, "k": None, "n": 10**6}
-    append(stream, pa.Table.from_pylist([fresh], schema=NUMBERED), derived=derived)
+    stream.append(pa.Table.from_pylist([fresh], schema=NUMBERED), derived=derived)
     repair_store(store, derived=derived, derived_checks=(check_runs,))
     assert faults_of(store, deep=True) == []
     assert plain(rows_of(open_store(image).stream("s"))) == plain(in_order([*found, fresh]))
@@ -85,7 +84,7 @@ def operations(rng: random.Random, stream: Any, n: int) -> tuple[Callable[[], An
     if kind == "append":
         rows = random_events(rng, n)
         table = pa.Table.from_pylist(rows, schema=NUMBERED)
-        return partial(append, stream, table, derived=runs), lambda old: in_order(old + rows)
+        return partial(stream.append, table, derived=runs), lambda old: in_order(old + rows)
     if kind == "delete":
         start = rng.randint(0, 60)
         return partial(delete_range, stream, start, start + 5, derived=runs), lambda old: [
@@ -134,7 +133,7 @@ def test_regression_without_flushing_acknowledged_events_can_be_lost(tmp_path: P
         stream = store.create_stream("s", NUMBERED, knobs)
         patch.setenv("CHRONICLE_SYNC", "off")
         rows = random_events(random.Random(0), 0)
-        append(stream, pa.Table.from_pylist(rows, schema=NUMBERED))
+        stream.append(pa.Table.from_pylist(rows, schema=NUMBERED))
         lost = 0
         for seed in range(10):
             image = tmp_path / str(seed)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,13 +13,23 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from chronicle import Snapshot, StreamSettings, create_store
+from chronicle import Snapshot, Store, StreamSettings
 from replay.engines.window_tree import run as tree_run
 from replay.engines.window_tree.planning import window_plan
 from replay.engines.window_tree.run import TreeRun
 from replay.errors import QueryError
-from replay.language.bound import Attribute, Call, DataType, Expression, Literal
-from replay.language.bound_select import RowWindows, TimeWindows, WholeRange, WindowAggregation
+from replay.language.bound import (
+    Attribute,
+    Call,
+    DataType,
+    Expression,
+    Literal,
+    RowWindows,
+    TimeWindows,
+    WholeRange,
+    WindowAggregation,
+)
+from tests.memory_stream import some_store
 from tests.oracles.windows import naive_windows
 from tests.window_cases import (
     AGGREGATES,
@@ -92,7 +100,7 @@ def moved(table: pa.Table, far: int) -> pa.Table:
 
 
 def snapshot_of(
-    folder: Path, table: pa.Table, random: Random, derived: tuple[str, ...] = DECLARED
+    store: Store, table: pa.Table, random: Random, derived: tuple[str, ...] = DECLARED
 ) -> Snapshot:
     """Write a stream in small blocks, files and commits."""
     chosen = StreamSettings(
@@ -103,7 +111,7 @@ def snapshot_of(
         key="s",
         derived=derived,
     )
-    stream = create_store(folder / "store").create_stream("s", table.schema, chosen)
+    stream = store.create_stream("s", table.schema, chosen)
     cut = random.randint(0, table.num_rows)
     for part in (table.slice(0, cut), table.slice(cut)):
         if part.num_rows:
@@ -138,8 +146,8 @@ def test_windows_of_the_tree_are_those_of_the_oracle(
     far = random.choice((0, 0, NANOSECONDS))
     table = moved(some_table(random), far)
     rows = events(table)
-    with tempfile.TemporaryDirectory() as folder:
-        snapshot = snapshot_of(Path(folder), table, random)
+    with some_store(random.random()) as store:
+        snapshot = snapshot_of(store, table, random)
         for _ in range(2):
             what = some_case(random, far)
             plan = window_plan(what, snapshot)
@@ -157,8 +165,8 @@ def test_windows_of_the_tree_are_those_of_the_oracle(
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_without_where_no_block_is_read_twice(random: Random) -> None:
     table = some_table(random)
-    with tempfile.TemporaryDirectory() as folder:
-        snapshot = snapshot_of(Path(folder), table, random)
+    with some_store(random.random()) as store:
+        snapshot = snapshot_of(store, table, random)
         what = replace(some_case(random, 0), where=None, keys=(), key_names=())
         plan = window_plan(what, snapshot)
         if len(plan.rivals) == 0:
@@ -209,8 +217,8 @@ def test_every_plan_gives_the_same_bits(random: Random) -> None:
     what = aggregation(windows, *random.sample(SAME_BITS, 4), keys=keys)
     cuts = tuple(sorted(random.randint(0, table.num_rows) for _ in range(random.randint(0, 3))))
     replayed = run(what, table, cuts=cuts)
-    with tempfile.TemporaryDirectory() as folder:
-        snapshot = snapshot_of(Path(folder), table, random, ("by(x)", "by(i)"))
+    with some_store(random.random()) as store:
+        snapshot = snapshot_of(store, table, random, ("by(x)", "by(i)"))
         for way in ("tree", "tree-naive"):
             got, _ = answer(snapshot, what, way)
             assert bits(got) == bits(replayed), way

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from replay.language.bound_select import (
+from replay.language.bound import (
     CumulateWindows,
     RowWindows,
     SessionWindows,

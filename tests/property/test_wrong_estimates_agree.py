@@ -1,25 +1,25 @@
-"""The one law where estimates are wrong: counts that lie, odd weights, samples of a few blocks."""
+"""The one law where estimates are wrong: counts that lie, odd weights, steps that nobody needs."""
 
 from __future__ import annotations
 
 import math
-import tempfile
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import replay
-from chronicle import Store, create_store
+from chronicle import Store
 from costmodel.parameters import CostParameters
 from replay.engines.statistics import SnapshotStatistics
 from replay.errors import SkipError
-from replay.planning import planner, safety, sampling
+from replay.planning import steps
 from tests.helpers import fill_stream
+from tests.memory_stream import some_store
 from tests.pattern_cases import pattern_case
-from tests.property.test_plans_agree import answer
-from tests.strategies import SmallStream, cases
+from tests.plan_cases import SEEDS, composite_queries, composites
+from tests.property.law import FEW, answer
+from tests.strategies import SmallStream, cases, streams
 
 
 @st.composite
@@ -39,27 +39,33 @@ def weights(draw: st.DrawFn) -> CostParameters:
 
 
 def check_auto(
-    stream: SmallStream, sql: str, index: tuple[str, ...], odd: CostParameters, lie: int | None
+    stream: SmallStream,
+    sql: str,
+    index: tuple[str, ...],
+    odd: CostParameters,
+    lie: int | None,
+    *,
+    boldness: int = 0,
 ) -> None:
-    """Hold the planner's choice to the full replay, with a sample and with doubts between lookups.
+    """Hold the steps that are taken to the full replay.
 
     ``lie`` is what every range is said to hold at most; None: the truth. It is never nothing, as
-    planning may take that for a proof.
+    planning may take that for a proof. ``boldness`` 1 has every lookup tried and intervals computed
+    behind each, 2 has them tried without a look between.
     """
 
     def count(*asked: object, **knobs: object) -> tuple[int, int]:
         return 0, lie or 1
 
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        store = create_store(Path(folder) / "store")
+    with pytest.MonkeyPatch.context() as patch, some_store(stream, sql, lie) as store:
         fill_stream(store, "s", stream, index=index)
         expected = rows_or_error(store, sql, "full")
         patch.setattr(SnapshotStatistics, "parameters", odd)
-        patch.setattr(planner, "blocks_worth_sampling", lambda *costs: 2)
-        patch.setattr(sampling, "CORE_BLOCKS", 1)
-        patch.setattr(sampling, "BUCKETS_MIN", 1)
-        patch.setattr(safety, "AS_EXPECTED", 1.0)
-        patch.setattr(safety, "CHECK_SHARE", math.inf)
+        if boldness:
+            patch.setattr(steps, "EXPLORE_SHARE", math.inf)
+            patch.setattr(steps, "EXPLORE_UNKNOWN", math.inf)
+            patch.setattr(steps, "is_bearable", lambda *seconds: True)
+            patch.setattr(steps, "SWEEP_S", math.inf if boldness == 2 else 0.0)
         if lie is not None:
             patch.setattr(SnapshotStatistics, "estimate_count", count)
         assert rows_or_error(store, sql, "auto") == expected
@@ -71,27 +77,44 @@ def rows_or_error(store: Store, sql: str, plan: str) -> object:
     except SkipError as error:
         return str(error)
     if plan == "auto" and result.plan is not None:
-        event(f"{result.plan.kind.value}, switched: {result.actual.switched is not None}")
-        event(f"sampled: {result.plan.sampled is not None}")
+        taken = [step.taken for step in result.plan.steps]
+        event(f"{result.plan.kind.value}, {sum(taken)} steps taken, {taken.count(False)} refused")
     return answer(result.table)
 
 
 LIES = st.sampled_from([None, 1, 10**9])
+BOLDNESS = st.sampled_from([0, 1, 1, 2])
 
 
-@given(seed=st.integers(0, 2**32 - 1), odd=weights(), lie=LIES)
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(seed=SEEDS, odd=weights(), lie=LIES, boldness=BOLDNESS)
+@FEW
 def test_wrong_estimates_change_no_answer_whatever_the_constructs(
-    seed: int, odd: CostParameters, lie: int | None
+    seed: int, odd: CostParameters, lie: int | None, boldness: int
 ) -> None:
     case = pattern_case(seed)
-    check_auto(case.stream, case.sql, case.indexes, odd, lie)
+    check_auto(case.stream, case.sql, case.indexes, odd, lie, boldness=boldness)
 
 
-@given(case=cases(), odd=weights(), lie=LIES)
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(case=cases(), odd=weights(), lie=LIES, boldness=BOLDNESS)
+@FEW
 def test_wrong_estimates_change_no_answer(
-    case: tuple[SmallStream, str], odd: CostParameters, lie: int | None
+    case: tuple[SmallStream, str], odd: CostParameters, lie: int | None, boldness: int
 ) -> None:
     stream, sql = case
-    check_auto(stream, sql, ("a", "x", "s", "f"), odd, lie)
+    check_auto(stream, sql, ("a", "x", "s", "f"), odd, lie, boldness=boldness)
+
+
+@given(
+    stream=streams(), data=st.data(), index=composites(), odd=weights(), lie=LIES, boldness=BOLDNESS
+)
+@FEW
+def test_wrong_estimates_of_composites_change_no_answer(
+    stream: SmallStream,
+    data: st.DataObject,
+    index: tuple[str, ...],
+    odd: CostParameters,
+    lie: int | None,
+    boldness: int,
+) -> None:
+    sql = data.draw(composite_queries(timestamps=stream.has_timestamps))
+    check_auto(stream, sql, index, odd, lie, boldness=boldness)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle import Snapshot
-from chronicle.summary import Ints
-from replay.language.bound_select import (
+from chronicle.tree.summary import Ints
+from replay.language.bound import (
     CumulateWindows,
     RowWindows,
     TimeWindows,

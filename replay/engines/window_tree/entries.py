@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from chronicle.compiled import clock
-from chronicle.summary import AttributeSummary, Ints, Kind, all_null, counted
-from replay.engines.ahead import read_ahead
+from chronicle.compile_time import clock
+from chronicle.tree.summary import AttributeSummary, Ints, Kind, all_null, counted
 from replay.engines.local import INLINE_EVENTS
+from replay.engines.read_ahead import read_ahead
 from replay.engines.window_tree.keyed import KeyGroups
 from replay.engines.window_tree.pieces import NO_INTS, PieceReader, Pieces, Series, cut_units
 from replay.engines.window_tree.terms import Needed

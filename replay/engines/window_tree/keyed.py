@@ -12,15 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle import Snapshot
-from chronicle.by_key import KeySummaries, parse_by_key
 from chronicle.layout import AttributeBounds
-from chronicle.summary import Ints
 from chronicle.time import to_int64
-from chronicle.tree_file import extremes_to_arrow
+from chronicle.tree.by_key import KeySummaries, parse_by_key
+from chronicle.tree.summary import Ints
+from chronicle.tree.tree_file import extremes_to_arrow
 from replay.engines.window_tree.terms import Needed
 from replay.engines.window_tree.work import Work
-from replay.language.bound import Attribute, Expression, attributes
-from replay.language.bound_select import RowWindows, WindowAggregation
+from replay.language.bound import Attribute, Expression, RowWindows, WindowAggregation, attributes
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
 from replay.operators.scalars import Faults

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle import Snapshot
-from chronicle.summary import AttributeSummary, Ints, Kind
 from chronicle.time import to_int64
+from chronicle.tree.summary import AttributeSummary, Ints, Kind
 from replay.engines.local import UNIT_EVENTS
 from replay.engines.window_tree.axis import Axis, distinct
 from replay.engines.window_tree.keyed import KeyGroups

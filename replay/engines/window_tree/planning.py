@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from chronicle import Snapshot
-from chronicle.summary import Ints
+from chronicle.tree.summary import Ints
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.windows import WindowFeatures, break_even_slide, with_slide
 from replay.engines.window_tree.axis import axis_of, series_of
@@ -19,18 +19,19 @@ from replay.engines.window_tree.keyed import (
     why_no_groups,
 )
 from replay.engines.window_tree.terms import needed_of, plain_counts, why_not_tree
-from replay.language.bound import Call, Expression
-from replay.language.bound import DataType as T
-from replay.language.bound_select import (
+from replay.language.bound import (
+    Call,
     CumulateWindows,
+    Expression,
     RowWindows,
     SessionWindows,
     TimeWindows,
     WholeRange,
     WindowAggregation,
 )
+from replay.language.bound import DataType as T
 from replay.operators.windows.borders import grid_of
-from replay.planning.reads import columns_of_windows
+from replay.planning.required_columns import columns_of_windows
 from replay.planning.windows.choice import choose_way, estimate_ways, rivals_of
 from replay.planning.windows.plan import BlockWhere, WindowPlan, may_pass
 from replay.planning.windows.where import (

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
-from chronicle.summary import AttributeSummary, Ints
-from replay.engines.ahead import read_ahead
+from chronicle.tree.summary import AttributeSummary, Ints
+from replay.engines.read_ahead import read_ahead
 from replay.engines.window_tree.axis import axis_of, distinct, series_of
 from replay.engines.window_tree.entries import Entries, EntryMaker
 from replay.engines.window_tree.keyed import Span, groups_of, key_spans
 from replay.engines.window_tree.pieces import PieceReader
 from replay.engines.window_tree.terms import needed_of, plain_counts
 from replay.engines.window_tree.work import Work
-from replay.language.bound_select import WholeRange, WindowAggregation
+from replay.language.bound import WholeRange, WindowAggregation
 from replay.limits import check_limits
 from replay.operators.windows.forming import check_told
 from replay.operators.windows.merging import merge_counts, merge_windows

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from chronicle.summary import Kind, kind_of
-from replay.language.bound import Aggregate, Attribute, Expression, Literal
-from replay.language.bound_select import (
+from chronicle.tree.summary import Kind, kind_of
+from replay.language.bound import (
+    Aggregate,
+    Attribute,
+    Expression,
+    Literal,
     RowWindows,
     SessionWindows,
     WindowAggregation,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from chronicle import Snapshot
-from chronicle.summary import Ints
+from chronicle.tree.summary import Ints
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chronicle.pairs import divide
+from chronicle.tree.double_double import divide
 from replay.errors import NotSupportedError
 from replay.language.bound import Call, DataType, Literal
 from replay.language.types import CASTS, DECIMAL_DIGITS, SCALES

@@ -170,7 +170,7 @@ def _logarithm(function, a):  # type: ignore[no-untyped-def]
     return (math.log10(a) if function == LOG10 else math.log2(a)), True
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, is_exact=False)
 def double_function(function, a, b, c, d):  # type: ignore[no-untyped-def]
     """Value of a function of doubles, and whether it exists; unused arguments are ignored."""
     if function == DISTANCE:

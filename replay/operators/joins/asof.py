@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from replay.errors import NotSupportedError
-from replay.language.bound_select import JoinKind, JoinRelation
+from replay.language.bound import JoinKind, JoinRelation
 from replay.language.join_conditions import JoinConditions
 from replay.operators.joins.join import END_OF_TIME, KEPT_ROWS_MIN, StreamJoin
 from replay.operators.joins.kernels import NONE, OUT, find_latest, note_latest

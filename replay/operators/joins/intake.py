@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from chronicle.errors import SchemaError
 from chronicle.time import is_ascending, to_int64
-from replay.language.bound import Expression
-from replay.language.bound_select import JoinRelation
+from replay.language.bound import Expression, JoinRelation
 from replay.language.join_conditions import JoinConditions
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 
-from replay.language.bound_select import JoinRelation
+from replay.language.bound import JoinRelation
 from replay.language.join_conditions import JoinConditions
 from replay.operators.joins.intake import behind, intakes_of
 from replay.operators.joins.keys import KeyNumbers

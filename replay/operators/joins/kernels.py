@@ -70,7 +70,7 @@ class Side(NamedTuple):
     tails: IntArray
 
 
-@njit()
+@njit(_nrt=False)
 def number_values(values, exists, slots, keys, numbers, n_known, out):  # type: ignore[no-untyped-def]
     """Give every value a number, a new one if it has none, and return how many there are.
 
@@ -95,7 +95,7 @@ def number_values(values, exists, slots, keys, numbers, n_known, out):  # type: 
     return n_known
 
 
-@njit()
+@njit(_nrt=False)
 def _link(side, begin, end):  # type: ignore[no-untyped-def]
     """Chain rows ``begin`` to ``end`` behind those of their keys."""
     for row in range(begin, end):
@@ -112,7 +112,7 @@ def _link(side, begin, end):  # type: ignore[no-untyped-def]
         side.tails[code] = row
 
 
-@njit()
+@njit(_nrt=False)
 def _end_of_time(side, row, time):  # type: ignore[no-untyped-def]
     """Return the first row from ``row`` on that is later."""
     while row - side.first < side.times.size and side.times[row - side.first] == time:
@@ -120,7 +120,7 @@ def _end_of_time(side, row, time):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit()
+@njit(_nrt=False)
 def _active(side, window, end, n_rows, time, low, high):  # type: ignore[no-untyped-def]
     """Return the rows of the active window at ``time``, by which rows before ``end`` have come.
 
@@ -145,7 +145,7 @@ def _active(side, window, end, n_rows, time, low, high):  # type: ignore[no-unty
     return low, high
 
 
-@njit()
+@njit(_nrt=False)
 def _oldest(side, code, low):  # type: ignore[no-untyped-def]
     """Return the oldest row of a key from ``low`` on, and forget those before."""
     row = side.heads[code]
@@ -157,7 +157,7 @@ def _oldest(side, code, low):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit()
+@njit(_nrt=False)
 def _next_time(left, right, state, until):  # type: ignore[no-untyped-def]
     """Return whether there is a further time not after ``until``, and which."""
     time = until
@@ -173,7 +173,7 @@ def _next_time(left, right, state, until):  # type: ignore[no-untyped-def]
     return there, time
 
 
-@njit()
+@njit(_nrt=False)
 def _begin_time(left, right, windows, state, time):  # type: ignore[no-untyped-def]
     """Chain the rows of a time and move the windows to it."""
     state[LEFT_FIRST] = state[LEFT_NEXT]
@@ -199,18 +199,13 @@ def _begin_time(left, right, windows, state, time):  # type: ignore[no-untyped-d
     state[WALK] = START
 
 
-@njit()
-def _to_side(parts):  # type: ignore[no-untyped-def]
-    return Side(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6])
-
-
-@njit()
+@njit(_nrt=False)
 def link_rows(parts, begin, end):  # type: ignore[no-untyped-def]
     """Chain rows of a side, given by the fields of `Side`, behind those of their keys."""
-    _link(_to_side(parts), begin, end)
+    _link(Side(*parts), begin, end)
 
 
-@njit()
+@njit(_nrt=False, gives_up=True)
 def find_pairs(left_parts, right_parts, windows, state, until, alone, out):  # type: ignore[no-untyped-def]
     """Write the pairs of all times not after ``until``, as far as there is room.
 
@@ -234,7 +229,7 @@ def find_pairs(left_parts, right_parts, windows, state, until, alone, out):  # t
     int
         Number of pairs; equal to the room if there may be more.
     """
-    left, right = _to_side(left_parts), _to_side(right_parts)
+    left, right = Side(*left_parts), Side(*right_parts)
     n = 0
     room = out.shape[1]
     while True:
@@ -297,7 +292,7 @@ def find_pairs(left_parts, right_parts, windows, state, until, alone, out):  # t
         state[PHASE] = BETWEEN
 
 
-@njit()
+@njit(_nrt=False)
 def note_latest(right, state, latest, until):  # type: ignore[no-untyped-def]
     """Note the rows of the right up to a time, ``state[0]`` the first, as the latest of their keys.
 
@@ -311,7 +306,7 @@ def note_latest(right, state, latest, until):  # type: ignore[no-untyped-def]
     state[0] = at
 
 
-@njit()
+@njit(_nrt=False)
 def find_latest(left, begin, right, state, latest, until, bound, out):  # type: ignore[no-untyped-def]
     """Find for rows of the left the latest row of the right with their key.
 

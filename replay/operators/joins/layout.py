@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.time import from_int64, time_type
-from replay.language.bound import Expression, attributes
-from replay.language.bound_select import JOIN_TIME, JoinRelation
+from replay.language.bound import JOIN_TIME, Expression, JoinRelation, attributes
 from replay.language.join_conditions import JoinConditions, JoinNames
 from replay.operators.joins.intake import plain_schema
 from replay.operators.joins.kernels import NONE

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from replay.language.bound import Expression
-from replay.language.bound_select import JoinKind, JoinRelation
+from replay.language.bound import Expression, JoinKind, JoinRelation
 from replay.language.join_conditions import JoinConditions, split_conditions
 from replay.language.join_unfold import unfold
 from replay.operators.joins.asof import AsofJoin

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.errors import QueryError
-from replay.language.bound_select import JoinWindow
+from replay.language.bound import JoinWindow
 from replay.operators.joins import kernels
 from replay.operators.joins.kernels import NONE
 from replay.operators.joins.rows import KeptRows

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from replay.language.bound import attributes
-from replay.language.bound_select import JoinKind, JoinRelation
+from replay.language.bound import JoinKind, JoinRelation, attributes
 from replay.language.join_conditions import JoinConditions
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths

@@ -36,7 +36,7 @@ def _where_signatures() -> list[Any]:
     return [void(Array(boolean, 1, "C", readonly=True), uint64, Array(uint64, 1, "C"))]
 
 
-@njit(signatures=_ranges_signatures)
+@njit(_nrt=False, signatures=_ranges_signatures)
 def keep_in_ranges(values, lows, highs, bits, words):  # type: ignore[no-untyped-def]
     """Clear ``bits[k]`` of a row's word unless ``lows[k] <= value <= highs[k]``.
 
@@ -56,14 +56,14 @@ def keep_in_ranges(values, lows, highs, bits, words):  # type: ignore[no-untyped
                 out[i] &= _ALL if inside else others
 
 
-@njit(signatures=_code_signatures)
+@njit(_nrt=False, signatures=_code_signatures)
 def keep_by_code(codes, table, words):  # type: ignore[no-untyped-def]
     """AND each row's word with the table's entry for its code."""
     for i in range(codes.size):
         words[i] &= table[codes[i]]
 
 
-@njit(signatures=_where_signatures)
+@njit(_nrt=False, signatures=_where_signatures)
 def keep_where(holds, bits, words):  # type: ignore[no-untyped-def]
     """Clear ``bits`` in the words of rows where the predicate does not hold."""
     others = ~bits

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chronicle.pairs import divide, two_sum
+from chronicle.tree.double_double import divide, two_sum
 from replay.errors import NotSupportedError
 from replay.language.bound import Aggregate, DataType
 from replay.language.types import DECIMAL_DIGITS, SCALES

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.language.bound import Semantics
+from replay.operators.automaton import StrategyCode
 from replay.operators.conditions.kernels import N_FAULTS
 from replay.operators.conditions.state import new_mapped, to_conditions
 from replay.operators.config import STEPS_MAX
 from replay.operators.program import MatchProgram
 from replay.operators.search import Rows, read_only
 from replay.operators.strategies import kernels
-from replay.operators.strategies.automaton import StrategyCode
 from replay.operators.strategies.runs.kernels import (
     ANY,
     CONTIGUOUS,

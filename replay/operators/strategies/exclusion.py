@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from replay.operators.strategies.automaton import StrategyCode
-from replay.operators.strategies.positions import Positions
+from replay.operators.automaton import StrategyCode
+from replay.operators.positions import Positions
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -70,7 +70,7 @@ class Intake(RowIntake):
             return
         self._n_rows += prepared.n_rows
         stretch, seq = seqs_of_stretches(prepared, starts, n_rows, first_seqs)
-        search = to_search(self._to_rows(prepared, seq, stretch), self._rims, self._first_rows())
+        search = to_search(self._to_rows(prepared, seq, stretch), self._edges, self._first_rows())
         search.end()
         self._finished.append(search)
 
@@ -106,16 +106,16 @@ class Intake(RowIntake):
 
     def _merge_inbox(self) -> None:
         if self._open is None:
-            self._open = to_search(Rows.concat(self._inbox), self._rims, self._first_rows())
+            self._open = to_search(Rows.concat(self._inbox), self._edges, self._first_rows())
         elif self._inbox:
             firsts, lookback = self._first_rows(), self._lookback()
-            self._open = self._open.extended(self._inbox, self._rims, firsts, lookback)
+            self._open = self._open.extended(self._inbox, self._edges, firsts, lookback)
         self._inbox = []
 
     def _trim(self) -> None:
         """Let go of rows that no match can need any more."""
         assert self._open is not None
-        self._open = self._open.trimmed(self._rims, self._first_rows(), self._lookback())
+        self._open = self._open.trimmed(self._edges, self._first_rows(), self._lookback())
 
     def _lookback(self) -> int | None:
         """Return how long before a match rows decide about it; None: not at all."""
@@ -123,7 +123,7 @@ class Intake(RowIntake):
 
     def _first_rows(self) -> IntArray | None:
         """Return ``seq`` of the first row pushed of each partition, if the pattern asks for it."""
-        is_asked = self._code.asks_for_start and self._rims.n_events is None
+        is_asked = self._code.asks_for_start and self._edges.n_events is None
         return self._firsts if is_asked else None
 
     def _note_first(self, partition: IntArray, seq: IntArray) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from chronicle.compiled import njit
 from replay.operators.conditions.kernels import N_FAULTS
-from replay.operators.machine.ends.kernels import set_all
+from replay.operators.machine.ends.kernels import is_after, set_all
 from replay.operators.strategies.across.kernels import clear, follow_runs, release, witness
 from replay.operators.strategies.across.kernels import emit as emit_across
 from replay.operators.strategies.runs.kernels import (
@@ -42,7 +42,6 @@ from replay.operators.strategies.runs.kernels import (
     advance,
     deeper,
     find_latest,
-    is_after,
     is_match,
     lowest,
     new_path,
@@ -444,7 +443,7 @@ def _from_start(first, settings, resumed_rows, resumed_symbols, scratch, memo, p
     return STATUS_DONE if closed else STATUS_OPEN, path
 
 
-@njit()
+@njit(gives_up=True)
 def find_all(order, settings, resumed_rows, resumed_symbols, scratch, memo, data, tables, across, out, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Write matches in canonical order until there is no room or no more is certain.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from replay.operators.partition_edges import PartitionEdges
 from replay.operators.program import MatchProgram
-from replay.operators.rims import Rims
 from replay.operators.search import Rows
 from replay.operators.strategies import kernels
 from replay.operators.strategies.enumeration import Batch, Cursor, Segments, enumerate_matches
@@ -58,7 +58,7 @@ class Search:
         return found
 
     def extended(
-        self, new: list[Rows], rims: Rims, firsts: IntArray | None, lookback: int | None
+        self, new: list[Rows], edges: PartitionEdges, firsts: IntArray | None, lookback: int | None
     ) -> Search:
         """Return the search with further rows, less those that no match can need any more.
 
@@ -66,7 +66,7 @@ class Search:
         ----------
         new
             Further rows, in order of ``seq``.
-        rims, firsts
+        edges, firsts
             As in `to_search`.
         lookback
             How long before a match rows decide about it; None: not at all.
@@ -74,7 +74,7 @@ class Search:
         cursor, rows, seq = self.cursor, self.segments.rows, self._seq
         start = self._start()
         kept = self.ordered.take(slice(self._first_kept(start, lookback), None))
-        longer = to_search(Rows.concat([kept, *new]), rims, firsts, newest=self.newest)
+        longer = to_search(Rows.concat([kept, *new]), edges, firsts, newest=self.newest)
         places = np.argsort(longer._seq)
         ascending = longer._seq[places]
 
@@ -93,11 +93,13 @@ class Search:
             longer.cursor.rows, longer.cursor.symbols = moved(cursor.rows), cursor.symbols
         return longer
 
-    def trimmed(self, rims: Rims, firsts: IntArray | None, lookback: int | None) -> Search:
+    def trimmed(
+        self, edges: PartitionEdges, firsts: IntArray | None, lookback: int | None
+    ) -> Search:
         """Return a dry search less the rows no match can need, if they are half of it."""
         if 2 * self._first_kept(self._start(), lookback) < max(len(self), 1):
             return self
-        shorter = self.extended([], rims, firsts, lookback)
+        shorter = self.extended([], edges, firsts, lookback)
         shorter.is_dry = True
         return shorter
 
@@ -130,7 +132,7 @@ class Search:
 
 
 def to_search(
-    rows: Rows, rims: Rims, firsts: IntArray | None, *, newest: int | None = None
+    rows: Rows, edges: PartitionEdges, firsts: IntArray | None, *, newest: int | None = None
 ) -> Search:
     """Return a search over rows from its beginning.
 
@@ -138,7 +140,7 @@ def to_search(
     ----------
     rows
         In order of ``seq``, with the group each belongs to.
-    rims
+    edges
         What tells the first and last rows of the groups.
     firsts
         ``seq`` of the row of each group that was pushed first, if the pattern asks for it.
@@ -155,13 +157,13 @@ def to_search(
     if len(rows) and rows.group.min() != rows.group.max():
         rows = rows.take(np.argsort(rows.group, kind="stable"))
         assert rows.group is not None
-        edges = np.flatnonzero(np.diff(rows.group, prepend=-1, append=-1))
-        counts = np.diff(edges)
-        begins, ends = np.repeat(edges[:-1], counts), np.repeat(edges[1:], counts)
+        cuts = np.flatnonzero(np.diff(rows.group, prepend=-1, append=-1))
+        counts = np.diff(cuts)
+        begins, ends = np.repeat(cuts[:-1], counts), np.repeat(cuts[1:], counts)
         order = np.argsort(rows.seq)  # type: ignore[arg-type]
     seq = rows.seq
     assert seq is not None
     at = np.arange(len(rows))
-    opens = rims.are_first(rows, at, seq, None if firsts is None else firsts[rows.group])
-    closes = np.equal(at, ends - 1) & rims.are_last(rows, at, seq)
+    opens = edges.are_first(rows, at, seq, None if firsts is None else firsts[rows.group])
+    closes = np.equal(at, ends - 1) & edges.are_last(rows, at, seq)
     return Search(ordered, Segments(rows, begins, ends, opens, closes, order), newest)

@@ -18,9 +18,9 @@ from replay.operators.archive import (
     to_keys,
     unpack,
 )
+from replay.operators.partition_edges import PartitionEdges
 from replay.operators.prepared import Key
 from replay.operators.program import MatchProgram
-from replay.operators.rims import Rims
 from replay.operators.search import Rows
 from replay.operators.strategies.enumeration import Cursor
 from replay.operators.strategies.searches import Search, to_search
@@ -83,7 +83,7 @@ def from_bytes(snapshot: bytes, program: MatchProgram) -> StrategyState:
     searches = []
     for k, (newest, at, done, final) in enumerate(header["searches"]):
         rows = take_rows(f"search.{k}", arrays, program, partitions.shape[1])
-        search = to_search(rows, Rims.of(program, None), asked, newest=newest)
+        search = to_search(rows, PartitionEdges.of(program, None), asked, newest=newest)
         symbols = arrays[f"cursor.{k}.symbols"]
         search.cursor = Cursor(at, done, arrays[f"cursor.{k}.rows"], symbols)
         search.final = final

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import Ints
 from chronicle.time import to_int64
-from replay.language.bound import Attribute, Expression, attributes
-from replay.language.bound_select import (
+from chronicle.tree.summary import Ints
+from replay.language.bound import (
+    Attribute,
+    Expression,
     RowWindows,
     SessionWindows,
     WholeRange,
     WindowAggregation,
+    attributes,
 )
 from replay.operators.columns import Columns, Values
 from replay.operators.evaluate import evaluate, truths

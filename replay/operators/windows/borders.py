@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from chronicle.summary import Ints
 from chronicle.time import TIME_LIMIT
+from chronicle.tree.summary import Ints
 from replay.errors import QueryError
-from replay.language.bound_select import CumulateWindows, RowWindows, TimeWindows
+from replay.language.bound import CumulateWindows, RowWindows, TimeWindows
 
 Time = TypeVar("Time", int, Ints)
 """A time, or many."""

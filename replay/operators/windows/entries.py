@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import AttributeSummary, Ints, Kind, counted
+from chronicle.tree.summary import AttributeSummary, Ints, Kind, counted
 from replay.errors import NotSupportedError
 from replay.language.bound import Aggregate, DataType, Expression
 from replay.language.types import SCALES

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import Ints
+from chronicle.tree.summary import Ints
 from replay.errors import QueryError
 from replay.operators.packing import State
 from replay.operators.scalars import Faults

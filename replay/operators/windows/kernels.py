@@ -14,7 +14,7 @@ from chronicle.compiled import njit
 # time" (2017), where it is called Two-Stacks; the front takes the place of the entries.
 
 
-@njit()
+@njit(_nrt=False)
 def slide_extremes(least, most, begins, ends, out_least, out_most):  # type: ignore[no-untyped-def]
     """Write least and greatest of windows that are not empty, at least one of any kind.
 
@@ -98,7 +98,7 @@ def cut_entries(codes, positions, origin, width, rest):  # type: ignore[no-untyp
     return begins[: n_entries + 1].copy()
 
 
-@njit()
+@njit(_nrt=False)
 def locate(positions, entry_begins, row_begins, lows, highs, begins, ends):  # type: ignore[no-untyped-def]  # fmt: skip
     """Write which entries each window holds: those with ``lows <= position < highs``.
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import Ints
+from chronicle.tree.summary import Ints
 from replay.language.bound import Attribute, DataType, Expression
 from replay.operators.columns import Columns, Values
 from replay.operators.evaluate import evaluate

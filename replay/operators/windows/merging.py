@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from chronicle.summary import INT_MAX, INT_MIN, AttributeSummary, Ints, Kind, all_null, carry
+from chronicle.tree.summary import INT_MAX, INT_MIN, AttributeSummary, Ints, Kind, all_null, carry
 from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.windows.kernels import slide_extremes
 from replay.operators.windows.moments.kernels import slide_moments
@@ -39,7 +39,7 @@ def merge_windows(
     Returns
     -------
     AttributeSummary
-        One entry per window; one without events is like those of `chronicle.summary.all_null`.
+        One entry per window; one without events is like those of `chronicle.tree.summary.all_null`.
 
     Notes
     -----

@@ -14,11 +14,20 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.config import TIME_UNIT
-from chronicle.pairs import divide, snapped
-from chronicle.summary import AttributeSummary, Ints, Kind, integer_sums
+from chronicle.tree.double_double import divide, snapped
+from chronicle.tree.summary import AttributeSummary, Ints, Kind, integer_sums
 from replay.errors import NotSupportedError, QueryError
-from replay.language.bound import Aggregate, Attribute, Call, DataType, Expression
-from replay.language.bound_select import WINDOW_END, WINDOW_START, WholeRange, WindowAggregation
+from replay.language.bound import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Attribute,
+    Call,
+    DataType,
+    Expression,
+    WholeRange,
+    WindowAggregation,
+)
 from replay.language.types import SCALES
 from replay.operators.columns import Values, decimals_of_units
 from replay.operators.measures import ARROW_TYPES, to_arrow
@@ -159,7 +168,7 @@ def to_tables(
     ``n * 2**-95 * (v + mean(abs(x)) * sqrt(v))`` of the exact v of n values, whatever the plan,
     where values lie more than 2**-430 apart; ``STDDEV_*`` are their roots. So plans give
     different doubles of one variance only where the exact one is that near the border of two,
-    and that border is put where no short sum of squares lies (`chronicle.pairs.snapped`). Of
+    and that border is put where no short sum of squares lies (``double_double.snapped``). Of
     infinite values, of NaN and where all values are equal they follow from counts and extremes,
     which are exact. -0.0 is 0.0.
     """

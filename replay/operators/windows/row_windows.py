@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from chronicle.summary import Ints
-from replay.language.bound_select import RowWindows
+from chronicle.tree.summary import Ints
+from replay.language.bound import RowWindows
 from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.entries import Entries

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import AttributeSummary, Ints
-from replay.language.bound import Aggregate
-from replay.language.bound_select import WindowAggregation
+from chronicle.tree.summary import AttributeSummary, Ints
+from replay.language.bound import Aggregate, WindowAggregation
 from replay.operators.columns import Values
 from replay.operators.measures import to_arrow
 from replay.operators.windows.entries import KINDS, Entries, Needs, take_summary

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import Ints
-from replay.language.bound_select import SessionWindows
+from chronicle.tree.summary import Ints
+from replay.language.bound import SessionWindows
 from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.entries import Entries

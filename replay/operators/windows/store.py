@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from chronicle.summary import Ints
+from chronicle.tree.summary import Ints
 from replay.operators.packing import State
 from replay.operators.windows.entries import Entries
 from replay.operators.windows.kernels import order_rows

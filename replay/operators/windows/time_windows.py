@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import Ints
-from replay.language.bound_select import CumulateWindows, TimeWindows
+from chronicle.tree.summary import Ints
+from replay.language.bound import CumulateWindows, TimeWindows
 from replay.operators.packing import State
 from replay.operators.scalars import Faults
 from replay.operators.windows.borders import TimeGrid, grid_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from costmodel.choice import in_words
+from costmodel.guard import in_words
 from replay.planning import explain
 from replay.planning.joins.plan import JoinPlan
-from replay.planning.requests import PREFIX
+from replay.planning.named_plans import PREFIX
 
 Json = dict[str, Any]
 

@@ -9,18 +9,17 @@ from typing import Final
 import numpy as np
 
 from chronicle.composite_names import SEPARATOR, composite_parts
-from costmodel.choice import in_words
+from costmodel.guard import in_words
 from indexing.composite import Composite, parse_composite
 from replay.errors import PlanError
-from replay.language.bound import Expression
-from replay.language.bound_select import JoinKind, JoinRelation, Relation, StreamRelation
+from replay.language.bound import Expression, JoinKind, JoinRelation, Relation, StreamRelation
 from replay.language.join_conditions import JoinConditions, JoinNames
 from replay.planning.block_ranges import count_blocks, mask_of
 from replay.planning.filter_query import in_words_of_filters, to_pattern_query
 from replay.planning.joins.spans import Reaches, blocks_within, spans_around, stretches_within
+from replay.planning.named_plans import PREFIX, check_request
 from replay.planning.plan import Plan, PlanKind
 from replay.planning.planner import choose_plan
-from replay.planning.requests import PREFIX, check_request
 from replay.planning.statistics import StreamStatistics
 
 WORTH: Final = 0.8
@@ -317,12 +316,6 @@ def _estimate_covered(
     each = blocks_within(spans_around(middle, middle, reaches, leaves, yours.leaves), yours.leaves)
     mean = float((each[:, 1] - each[:, 0]).sum()) / max(len(each), 1)
     covered = plan.estimated.candidates * max(mean, 1.0)
-    if plan.part is not None:
-        # What is read through has no candidates: there, most blocks are expected to have an event.
-        through = plan.part.through
-        first, last = leaves.t_min[through[:, 0]], leaves.t_max[through[:, 1] - 1]
-        spans = spans_around(first, last, reaches, leaves, yours.leaves)
-        covered += count_blocks(stretches_within(spans, yours.leaves, None))
     return min(most, covered)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replay.language.bound_select import JoinRelation, JoinWindow
+from replay.language.bound import JoinRelation, JoinWindow
 from replay.planning.block_ranges import mask_of, ranges_of
 from replay.planning.coarse_map import saturating_add
 from replay.planning.statistics import IntArray, Leaves

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from chronicle.errors import did_you_mean
-from costmodel.choice import in_words
+from costmodel.guard import in_words
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate
 from costmodel.windows import (
@@ -15,8 +15,7 @@ from costmodel.windows import (
     estimate_tree,
 )
 from replay.errors import PlanError
-from replay.planning.plan import Rival
-from replay.planning.windows.plan import Way
+from replay.planning.windows.plan import Rival, Way
 
 KINDS: Final = ("auto", "replay", "full", "tree", "tree-naive")
 """Names of plans; ``full`` is what ``replay`` is called elsewhere."""

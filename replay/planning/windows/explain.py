@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from costmodel.choice import in_words
+from costmodel.guard import in_words
 from costmodel.plan_cost import Estimate
-from replay.language.bound_select import (
+from replay.language.bound import (
     CumulateWindows,
     RowWindows,
     SessionWindows,

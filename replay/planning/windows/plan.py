@@ -9,9 +9,7 @@ import numpy as np
 
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.plan_cost import Estimate
-from replay.language.bound import Expression
-from replay.language.bound_select import Windows
-from replay.planning.plan import Rival
+from replay.language.bound import Expression, Windows
 from replay.planning.statistics import BoolArray, IntArray
 from replay.planning.windows.where import NONE_PASS, BlockClasses, KeyClasses
 
@@ -26,6 +24,14 @@ class Way(StrEnum):
     TREE = "tree"
     """One query of the tree per slice between borders of windows; slices are merged (thesis
     3.3.1, "optimized", and 3.3.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A way that was weighed, with its estimate."""
+
+    name: str
+    estimated: Estimate
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_files
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, ensure_store
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import commit_files
 
 SCHEMA = pa.schema(
     [

@@ -20,9 +20,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import chronicle
 import replay
-from chronicle import Store, create_store
+from chronicle import Store
 from chronicle import adopt as adopt_function
-from chronicle.block_writer import write_tree
 from chronicle.errors import (
     AdoptedStreamError,
     ChangedFileError,
@@ -34,6 +33,7 @@ from chronicle.errors import (
 )
 from chronicle.ingest import IngestOptions, ingest
 from chronicle.ingest.local import AppendOptions, append_files
+from chronicle.write.block_writer import write_tree
 from indexing.check import check_runs
 from indexing.lifecycle import compact_index, create_index, drop_index
 from indexing.stream_writer import writer_for
@@ -55,11 +55,6 @@ def adopt(store: Store, table: Path, **options: Any) -> chronicle.AdoptReport:
 def rows(start: int, stop: int) -> pa.Table:
     t = np.arange(start, stop)
     return pa.table({"t": t, "a": t % 7, "s": [f"x{i % 3}" for i in t.tolist()]})
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 @pytest.fixture
@@ -438,14 +433,14 @@ def test_a_failure_before_the_commit_leaves_nothing_and_adopting_again_does_it(
         raise StorageError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["chronicle.adopt"], "commit_change", fail)
+        patch.setattr(sys.modules["chronicle.write.adopt"], "commit_change", fail)
         with pytest.raises(StorageError, match="no space"):
             adopt(store, lake, time="t", begin=INDEX)
     assert store.stream_names() == ()
     adopt(store, lake, time="t", begin=INDEX)
     pq.write_table(rows(300, 310), lake / "3.parquet")
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["chronicle.adopt"], "commit_change", fail)
+        patch.setattr(sys.modules["chronicle.write.adopt"], "commit_change", fail)
         with pytest.raises(StorageError, match="no space"):
             adopt(store, lake)
     assert n_events(store) == 300

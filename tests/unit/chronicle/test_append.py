@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle import append as append_module
-from chronicle import delta_log
-from chronicle.append import append
-from chronicle.compaction import compact_events
 from chronicle.errors import CommitConflictError, LateEventError, SchemaError
+from chronicle.log import delta_log
+from chronicle.maintenance.compaction import compact_events
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, create_store, open_store
+from chronicle.write import append as append_module
+from chronicle.write.append import append
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
 
@@ -46,7 +47,8 @@ def test_merged_stream_is_sorted_by_time_and_arrival(batches: list[list[int]], t
         arrived: list[tuple[int, int]] = []
         for times in batches:
             end = max((time for time, _ in arrived), default=None)
-            report = append(stream, _table(times, len(arrived)), tidy=tidy)
+            add = stream.append if tidy else partial(append, stream)
+            report = add(_table(times, len(arrived)))
             n_late = 0 if end is None else sum(time < end for time in times)
             assert (report.n_events, report.n_late) == (len(times), n_late)
             arrived += [(time, len(arrived) + i) for i, time in enumerate(times)]
@@ -60,9 +62,9 @@ def test_merged_stream_is_sorted_by_time_and_arrival(batches: list[list[int]], t
 
 def test_only_the_files_concerned_are_rewritten(tmp_path: Path):
     stream = _stream(tmp_path)
-    append(stream, _table(list(range(0, 80, 2))), tidy=False)
+    append(stream, _table(list(range(0, 80, 2))))
     before = {file.name: (file.t_min, file.t_max) for file in stream.snapshot().files}
-    report = append(stream, _table([33, 34, 90], 40), tidy=False)
+    report = append(stream, _table([33, 34, 90], 40))
     after = {file.name for file in stream.snapshot().files}
     gone = set(before) - after
     assert [before[name] for name in gone] == [(32, 46)]
@@ -74,17 +76,17 @@ def test_only_the_files_concerned_are_rewritten(tmp_path: Path):
 
 def test_late_events_can_be_refused_as_a_whole(tmp_path: Path):
     stream = _stream(tmp_path)
-    append(stream, _table([10, 20]))
+    stream.append(_table([10, 20]))
     with pytest.raises(LateEventError, match=r"1 of 2 events are older than the end") as caught:
-        append(stream, _table([5, 30], 2), late="reject")
+        stream.append(_table([5, 30], 2), late="reject")
     assert caught.value.n_late == 1
     assert _rows(stream) == [(10, 0), (20, 1)]
 
 
 def test_late_events_and_events_without_a_time_can_be_put_aside(tmp_path: Path):
     stream = _stream(tmp_path)
-    append(stream, _table([10, 20]))
-    report = append(stream, _table([5, None, 30], 2), late="quarantine")
+    stream.append(_table([10, 20]))
+    report = stream.append(_table([5, None, 30], 2), late="quarantine")
     assert _rows(stream) == [(10, 0), (20, 1), (30, 4)]
     assert (report.n_events, report.n_late, report.n_quarantined) == (1, 0, 2)
     quarantine = stream.path / "quarantine"
@@ -100,8 +102,8 @@ def test_late_events_and_events_without_a_time_can_be_put_aside(tmp_path: Path):
 
 def test_events_that_are_all_put_aside_are_accounted_for_by_a_commit(tmp_path: Path):
     stream = _stream(tmp_path)
-    append(stream, _table([10]))
-    report = append(stream, _table([5], 1), late="quarantine")
+    stream.append(_table([10]))
+    report = stream.append(_table([5], 1), late="quarantine")
     assert (report.n_events, report.n_quarantined) == (0, 1)
     assert "quarantine_batch" in delta_log.commits(stream.path / "events")[0].metadata
     assert _rows(stream) == [(10, 0)]
@@ -110,7 +112,7 @@ def test_events_that_are_all_put_aside_are_accounted_for_by_a_commit(tmp_path: P
 def test_columns_that_do_not_fit_are_named(tmp_path: Path):
     stream = _stream(tmp_path)
     with pytest.raises(SchemaError, match="lack columns 'n', 's'"):
-        append(stream, pa.table({"t": [1]}))
+        stream.append(pa.table({"t": [1]}))
 
 
 @pytest.mark.parametrize("step", ["_write_new", "commit_quarantine", "commit_change"])
@@ -118,7 +120,7 @@ def test_append_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ):
     stream = _stream(tmp_path)
-    append(stream, _table([10, 20]))
+    stream.append(_table([10, 20]))
     events = {path.name for path in (stream.path / "events").glob("*.parquet")}
 
     def fail(*args: object, **kwargs: object) -> None:
@@ -127,14 +129,14 @@ def test_append_that_fails_leaves_nothing_behind(
     with monkeypatch.context() as patch:
         patch.setattr(append_module, step, fail)
         with pytest.raises(OSError, match="no space"):
-            append(stream, _table([5, None, 30], 2), late="merge")
+            stream.append(_table([5, None, 30], 2), late="merge")
     assert {path.name for path in (stream.path / "events").glob("*.parquet")} == events
     assert _rows(stream) == [(10, 0), (20, 1)]
 
 
 def test_append_follows_one_that_came_first_if_their_times_are_apart(tmp_path: Path):
     ours = _stream(tmp_path)
-    append(ours, _table([10, 20, 30, 40, 50, 60, 70, 80, 90, 100]), tidy=False)
+    append(ours, _table([10, 20, 30, 40, 50, 60, 70, 80, 90, 100]))
     versions = _interleaved(ours, _table([15, 101], 10), _table([95, 200], 12))
     assert versions == [2, 3]
     assert [t for t, _ in _rows(ours)] == [*range(10, 20, 10), 15, *range(20, 100, 10), 95, 100,
@@ -143,7 +145,7 @@ def test_append_follows_one_that_came_first_if_their_times_are_apart(tmp_path: P
 
 def test_append_is_prepared_anew_if_another_rewrote_its_file(tmp_path: Path):
     ours = _stream(tmp_path)
-    append(ours, _table([10, 20, 30]), tidy=False)
+    append(ours, _table([10, 20, 30]))
     _interleaved(ours, _table([15, 35], 3), _table([15, 35], 5))
     assert _rows(ours) == [(10, 0), (15, 3), (15, 5), (20, 1), (30, 2), (35, 3 + 1), (35, 5 + 1)]
 
@@ -158,13 +160,13 @@ def _interleaved(ours: Stream, first: pa.Table, second: pa.Table) -> list[int]:
     def late_commit(*args: object, **kwargs: object) -> int:
         if not done.is_set():
             done.set()
-            versions.append(append(ours, first, tidy=False).version)
+            versions.append(append(ours, first).version)
         return commit(*args, **kwargs)
 
     append_module.commit_change, original = late_commit, commit
     try:
         done.clear()
-        versions.append(append(theirs, second, tidy=False).version)
+        versions.append(append(theirs, second).version)
     finally:
         append_module.commit_change = original
     return versions
@@ -176,7 +178,7 @@ def test_a_stale_commit_of_the_same_source_is_refused(tmp_path: Path):
     theirs = open_store(ours.path.parent).stream(ours.name)
     version = theirs.snapshot().version
     append(ours, _table([20], 1), transactions={"source.b": 1})
-    from chronicle.commit import Change, commit_change
+    from chronicle.write.commit import Change, commit_change
 
     with pytest.raises(CommitConflictError, match="took the same source"):
         commit_change(
@@ -188,7 +190,7 @@ def test_files_that_landed_and_were_replaced_at_once_are_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     stream = _stream(tmp_path, file_events=100)
-    append(stream, _table([10]), tidy=False)
+    append(stream, _table([10]))
     commit = append_module.commit_change
 
     def landed_and_replaced(*args: object, **kwargs: object) -> None:
@@ -198,7 +200,7 @@ def test_files_that_landed_and_were_replaced_at_once_are_not_removed(
 
     monkeypatch.setattr(append_module, "commit_change", landed_and_replaced)
     with pytest.raises(OSError, match="version 2"):
-        append(stream, _table([20], 1), tidy=False)
+        append(stream, _table([20], 1))
     assert _rows(stream) == [(10, 0), (20, 1)]
     assert open_store(tmp_path / "store").stream("s").snapshot(2).n_events == 2
     for file in stream.snapshot(2).files:

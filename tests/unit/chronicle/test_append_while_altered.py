@@ -7,11 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import chronicle.append as module
+import chronicle.write.append as module
 from chronicle import StreamSettings, create_store, open_store
-from chronicle.append import append
 from chronicle.errors import SchemaError
-from chronicle.evolve import add_column
+from chronicle.write.evolve import add_column
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64())])
 
@@ -22,7 +21,7 @@ def test_append_that_meets_a_new_column_asks_for_it(
 ) -> None:
     store = create_store(tmp_path / "store")
     stream = store.create_stream("s", SCHEMA, StreamSettings(time="t"))
-    append(stream, pa.table({"t": [5, 6], "a": [1, 2]}, SCHEMA))
+    stream.append(pa.table({"t": [5, 6], "a": [1, 2]}, SCHEMA))
     commit_change = module.commit_change
 
     def beaten(*arguments: object, **options: object) -> object:
@@ -33,6 +32,6 @@ def test_append_that_meets_a_new_column_asks_for_it(
     monkeypatch.setattr(module, "commit_change", beaten)
     before = sorted((stream.path / "events").glob("*.parquet"))
     with pytest.raises(SchemaError, match="lack column 'c'"):
-        append(stream, pa.table({"t": times, "a": [3] * len(times)}, SCHEMA))
+        stream.append(pa.table({"t": times, "a": [3] * len(times)}, SCHEMA))
     assert stream.snapshot().n_events == 2
     assert sorted((stream.path / "events").glob("*.parquet")) == before

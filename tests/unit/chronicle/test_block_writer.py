@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle.block_writer import WrittenFile, remove_written, write_ordered
 from chronicle.derived import DerivedFile
 from chronicle.errors import SchemaError
 from chronicle.settings import StreamSettings
+from chronicle.write.block_writer import WrittenFile, remove_written, write_ordered
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chronicle import blocks
-from chronicle.block_writer import write_events
-from chronicle.blocks import BlockReader
 from chronicle.errors import CorruptBlockError
-from chronicle.open_files import OpenFiles
+from chronicle.tree import blocks
+from chronicle.tree.blocks import BlockReader
+from chronicle.tree.open_files import OpenFiles
+from chronicle.write.block_writer import write_events
 
 SCHEMA = pa.schema([("t", pa.int64()), ("s", pa.string()), ("s.t", pa.int64())])
 

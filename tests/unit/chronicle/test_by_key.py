@@ -20,14 +20,14 @@ from chronicle import (
     delete_range,
     repair_stream,
 )
-from chronicle.block_writer import write_tree
-from chronicle.by_key import KEYS_MAX, ByKey, KeySummaries, summarise_by_key
-from chronicle.commit import complete_derived
 from chronicle.errors import SchemaError
-from chronicle.finding import faults_of
+from chronicle.maintenance.finding import faults_of
 from chronicle.store import Stream
-from chronicle.summary import Kind, integer_sums
-from chronicle.tree_file import TREE_TABLE, TreeFile
+from chronicle.tree.by_key import KEYS_MAX, ByKey, KeySummaries, summarise_by_key
+from chronicle.tree.summary import Kind, integer_sums
+from chronicle.tree.tree_file import TREE_TABLE, TreeFile
+from chronicle.write.block_writer import write_tree
+from chronicle.write.commit import complete_derived
 
 SCHEMA = pa.schema(
     {"t": pa.int64(), "k": pa.string(), "x": pa.float64(), "n": pa.int64(), "s": pa.string()}
@@ -188,7 +188,7 @@ def test_nothing_is_read_where_they_are_stored(
     stream = made(tmp_path / "store", [TWO, TWO])
     stream = create_again(tmp_path / "store")
     snapshot = stream.snapshot()
-    monkeypatch.setattr("chronicle.blocks.BlockReader.read", None)
+    monkeypatch.setattr("chronicle.tree.blocks.BlockReader.read", None)
     found = snapshot.by_key("x")
     assert found is not None
     assert found.keys == ("a", "b", None)

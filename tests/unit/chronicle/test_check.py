@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle import check, check_events, check_quarantine, delta_log, log_audit
-from chronicle.block_writer import write_events, write_tree
-from chronicle.check import check_store, check_stream
-from chronicle.column_file import open_columns
-from chronicle.finding import CheckedEvents, Finding, Severity
+from chronicle.log import audit, delta_log
+from chronicle.maintenance import check, check_events, check_quarantine
+from chronicle.maintenance.check import check_store, check_stream
+from chronicle.maintenance.finding import CheckedEvents, Finding, Severity
 from chronicle.store import Stream
+from chronicle.tree.column_file import open_columns
+from chronicle.write.block_writer import write_events, write_tree
 from tests.unit.chronicle.stream_cases import append, events, make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
@@ -158,8 +159,8 @@ def test_a_commit_that_fails_to_be_read_without_a_word_is_named_by_the_error(
     def fail(_: Path) -> set[str]:
         raise OSError
 
-    monkeypatch.setattr("chronicle.log_audit._commit_names", fail)
-    faults = log_audit.audit_log(stream.path / "events").faults
+    monkeypatch.setattr("chronicle.log.audit._commit_names", fail)
+    faults = audit.audit_log(stream.path / "events").faults
     assert [fault.what for fault in faults] == ["OSError"] * 3  # creation, two appends
 
 

@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 
 from chronicle import Store, StreamSettings, create_store
-from chronicle.append import append
-from chronicle.check import check_stream
-from chronicle.finding import Severity
-from chronicle.quarantine import QUARANTINE_TABLE
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.finding import Severity
+from chronicle.write.quarantine import QUARANTINE_TABLE
 from indexing.check import check_runs
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64())])
@@ -21,7 +20,7 @@ SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64())])
 def store(tmp_path: Path) -> Store:
     store = create_store(tmp_path / "store")
     stream = store.create_stream("s", SCHEMA, StreamSettings(time="t"))
-    append(stream, pa.table({"t": [5, 6], "a": [1, 2]}, SCHEMA))
+    stream.append(pa.table({"t": [5, 6], "a": [1, 2]}, SCHEMA))
     return store
 
 
@@ -38,7 +37,7 @@ def test_folder_without_a_commit_is_a_leftover(store: Store, table: str) -> None
 
 def test_quarantine_that_lost_its_log_is_a_fault(store: Store) -> None:
     late = pa.table({"t": [1], "a": [1]}, SCHEMA)
-    append(store.stream("s"), late, late="quarantine")
+    store.stream("s").append(late, late="quarantine")
     for commit in (store.path / "s" / QUARANTINE_TABLE / "_delta_log").iterdir():
         commit.unlink()
     assert Severity.FAULT in severities(store, QUARANTINE_TABLE)

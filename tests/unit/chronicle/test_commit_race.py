@@ -8,11 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import chronicle.append as append_module
+import chronicle.write.append as append_module
 from chronicle import Store, StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.block_writer import WrittenFile, write_ordered
-from chronicle.commit import (
+from chronicle.derived import DerivedFile
+from chronicle.errors import CommitConflictError
+from chronicle.layout import DataFile
+from chronicle.log.delta_log import LoggedChange
+from chronicle.store import Stream
+from chronicle.write.append import append
+from chronicle.write.block_writer import WrittenFile, write_ordered
+from chronicle.write.commit import (
     APPEND,
     COMPACT,
     OPERATION,
@@ -21,12 +26,7 @@ from chronicle.commit import (
     keeps_order,
     why_unsafe,
 )
-from chronicle.delta_log import LoggedChange
-from chronicle.derived import DerivedFile
-from chronicle.errors import CommitConflictError
-from chronicle.layout import DataFile
-from chronicle.rewrite import Rewrite, rewrite_files
-from chronicle.store import Stream
+from chronicle.write.rewrite import Rewrite, rewrite_files
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64())])
 
@@ -107,7 +107,7 @@ def merge_all(stream: Stream) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = create_store(tmp_path / "store")
-    append(store.create_stream("s", SCHEMA, StreamSettings(time="t")), table(1, 10))
+    store.create_stream("s", SCHEMA, StreamSettings(time="t")).append(table(1, 10))
     return store
 
 
@@ -118,19 +118,19 @@ def test_regression_append_between_files_that_are_compacted_meanwhile(
 
     def beaten(*arguments: object, **options: object) -> object:
         monkeypatch.undo()
-        append(other, table(40, 50), tidy=False)
+        append(other, table(40, 50))
         merge_all(other)
         return commit_change(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(append_module, "commit_change", beaten)
-    append(store.stream("s"), table(20, 30), tidy=False)
+    append(store.stream("s"), table(20, 30))
     found = [row["t"] for row in rows(open_store(store.path).stream("s"))]
     assert found == [*range(1, 10), *range(20, 30), *range(40, 50)]
 
 
 def test_regression_compaction_over_an_append_that_lands_between(store: Store) -> None:
     stream = store.stream("s")
-    append(stream, table(40, 50), tidy=False)
+    append(stream, table(40, 50))
     snapshot = stream.snapshot()
     names = tuple(file.name for file in snapshot.files)
     files = rewrite_files(

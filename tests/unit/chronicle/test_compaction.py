@@ -13,18 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle import compaction, config, delta_log
-from chronicle.block_writer import EVENTS_TABLE
-from chronicle.commit import Change, commit_change
-from chronicle.compaction import (
+from chronicle import config
+from chronicle.config import EVENTS_TABLE
+from chronicle.derived import DerivedChange, DerivedFile
+from chronicle.errors import CommitConflictError, CorruptBlockError, StorageError
+from chronicle.log import delta_log
+from chronicle.log.delta_log import reading, writing
+from chronicle.maintenance import compaction
+from chronicle.maintenance.compaction import (
     compact_events,
     tidy_after,
 )
-from chronicle.delta_log import reading, writing
-from chronicle.derived import DerivedChange, DerivedFile
-from chronicle.errors import CommitConflictError, CorruptBlockError, StorageError
-from chronicle.rewrite import Rewrite, rewrite_files
 from chronicle.store import Stream, open_store
+from chronicle.write.commit import Change, commit_change
+from chronicle.write.rewrite import Rewrite, rewrite_files
 from tests.unit.chronicle.stream_cases import append, make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
@@ -174,8 +176,8 @@ def test_killed_at_any_step_of_any_merge_it_loses_nothing_and_goes_on(
             raise _KilledError
         return original(*args, **kwargs)
 
-    module = __import__("chronicle.rewrite", fromlist=["x"]) if step == "write_file" else (
-        __import__("chronicle.commit", fromlist=["x"])
+    module = __import__("chronicle.write.rewrite", fromlist=["x"]) if step == "write_file" else (
+        __import__("chronicle.write.commit", fromlist=["x"])
     )  # fmt: skip
     original = getattr(module, step)
     monkeypatch.setattr(module, step, fail)

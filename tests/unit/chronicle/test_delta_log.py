@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chronicle import delta_log
 from chronicle.errors import CommitConflictError, StorageError
+from chronicle.log import delta_log
 
 SCHEMA = pa.schema([("t", pa.timestamp("us")), ("x", pa.int64())])
 

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chronicle.derived_attributes import (
+from chronicle.errors import SchemaError
+from chronicle.tree.derived_attributes import (
     Delta,
     attribute_field,
     check_derived,
@@ -17,8 +18,7 @@ from chronicle.derived_attributes import (
     parse_derived,
     split_open,
 )
-from chronicle.derived_summaries import summarise_derived
-from chronicle.errors import SchemaError
+from chronicle.tree.derived_summaries import summarise_derived
 
 INF, NAN = float("inf"), float("nan")
 INT64_MAX, INT64_MIN = 2**63 - 1, -(2**63)

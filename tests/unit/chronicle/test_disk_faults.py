@@ -17,23 +17,23 @@ import pytest
 
 import replay
 from chronicle import Store, create_store, open_store
-from chronicle.block_writer import write_ordered
-from chronicle.check import check_stream
-from chronicle.commit import remove_uncommitted
-from chronicle.compaction import compact_events
-from chronicle.declared import add_declared
 from chronicle.errors import (
     CorruptBlockError,
     StorageError,
     UnflushedCommitError,
     UnreadFileError,
 )
-from chronicle.open_files import IDLE_FILES_MAX
-from chronicle.quarantine import QuarantineWriter
-from chronicle.repair import repair_stream
+from chronicle.log.stream_metadata import add_metadata
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.repair import repair_stream
 from chronicle.settings import StreamSettings
 from chronicle.staging import open_staging
 from chronicle.store import Stream
+from chronicle.tree.open_files import IDLE_FILES_MAX
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import remove_uncommitted
+from chronicle.write.quarantine import QuarantineWriter
 from indexing import RunWriter, clear_caches
 from indexing.check import check_runs
 from replay.engines.weights import store_weights
@@ -177,7 +177,7 @@ WRITES: dict[str, Callable[[Store, Stream], Any]] = {
     "late": lambda _, stream: stream.append(events(0, 3)),
     "quarantine": lambda _, stream: stream.append(events(0, 3), late="quarantine"),
     "compact": lambda _, stream: compact_events(stream, derived=RUNS, full=True),
-    "declare": lambda _, stream: add_declared(stream.path, tables=["index/y"]),
+    "declare": lambda _, stream: add_metadata(stream.path, tables=["index/y"]),
     "weights": lambda store, _: store_weights(store.path, {}),
     "create": lambda store, _: store.create_stream("u", SCHEMA, StreamSettings(time="t")),
     "store": lambda store, _: create_store(store.path / "inner"),
@@ -302,7 +302,7 @@ def test_files_stay_where_the_log_does_not_tell_whether_their_commit_landed(tmp_
         ordinal_prefix="000001-000000",
     )
     unread = UnreadFileError("commit", "Input/output error", "run it again")
-    with patch("chronicle.delta_log.changes_since", side_effect=unread):
+    with patch("chronicle.log.delta_log.changes_since", side_effect=unread):
         remove_uncommitted(stream, written, since=1)
     assert (stream.path / "events" / written[0].name).exists()
     remove_uncommitted(stream, written, since=1)

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chronicle import delta_log
-from chronicle.commit import complete_derived
 from chronicle.errors import (
     CommitConflictError,
     CorruptBlockError,
     SchemaError,
     StorageError,
 )
-from chronicle.evolve import add_column, new_field, type_named
+from chronicle.log import delta_log
 from chronicle.schema import check_extends, check_same_schema
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, open_store
-from chronicle.summarise import summarise
-from chronicle.summary import Kind, all_null, kind_of
+from chronicle.tree.summarise import summarise
+from chronicle.tree.summary import Kind, all_null, kind_of
+from chronicle.write.commit import complete_derived
+from chronicle.write.evolve import add_column, new_field, type_named
 from indexing import RunWriter, open_indexes
 from tests.unit.chronicle.stream_cases import SCHEMA, append, events, make_stream
 

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 
-import chronicle.commit as commit_module
+import chronicle.write.commit as commit_module
 from chronicle import Store, Stream, StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.check import check_stream
-from chronicle.compaction import compact_events
 from chronicle.errors import ChronicleError
-from chronicle.finding import Severity
-from chronicle.lifecycle import delete_range
-from chronicle.repair import repair_stream
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.finding import Severity
+from chronicle.maintenance.repair import repair_stream
+from chronicle.write.append import append
+from chronicle.write.lifecycle import delete_range
 from indexing.check import check_runs
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
@@ -43,7 +43,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Store:
     stream = store.create_stream("s", SCHEMA, SETTINGS)
     create_index(stream, ["x"], least_events=0)
     for t in range(0, 30, 10):
-        append(stream, table(t, t + 1), derived=runs(stream), tidy=False)
+        append(stream, table(t, t + 1), derived=runs(stream))
     return store
 
 
@@ -53,11 +53,11 @@ def runs(stream: Stream):
 
 CHANGES: dict[str, tuple[Callable[[Stream], object], list[int]]] = {
     "append": (
-        lambda stream: append(stream, table(30, 31), derived=runs(stream)),
+        lambda stream: stream.append(table(30, 31), derived=runs(stream)),
         [0, 1, 10, 11, 20, 21, 30, 31],
     ),
     "append of late events": (
-        lambda stream: append(stream, table(5, 15, 40), derived=runs(stream)),
+        lambda stream: stream.append(table(5, 15, 40), derived=runs(stream)),
         [0, 1, 5, 10, 11, 15, 20, 21, 40],
     ),
     "delete": (
@@ -150,7 +150,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_fail_the_append_that_is_in
     for version in range(1, 60):  # where checkpoints would be, folders are in the way
         (log / f"{version:020d}.checkpoint.parquet").mkdir()
     for t in range(45):
-        append(stream, table(t), tidy=False)
+        append(stream, table(t))
         assert times_of(stream) == list(range(t + 1))
 
 
@@ -158,7 +158,7 @@ def test_a_stream_made_of_a_query_whose_tree_cannot_be_committed_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = create_store(tmp_path / "store")
-    append(store.create_stream("s", SCHEMA, SETTINGS), table(1, 2))
+    store.create_stream("s", SCHEMA, SETTINGS).append(table(1, 2))
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left")

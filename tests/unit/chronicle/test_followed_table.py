@@ -8,9 +8,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from chronicle import delta_log
-from chronicle.delta_log import FollowedTable, NewFile
 from chronicle.errors import CommitConflictError, StorageError
+from chronicle.log import delta_log
+from chronicle.log.delta_log import FollowedTable, NewFile
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 

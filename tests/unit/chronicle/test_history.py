@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle.commit import OPERATION
-from chronicle.delta_log import Commit
+from chronicle.describe import history
 from chronicle.errors import VersionNotFoundError
-from chronicle.history import history, parse_version, to_history, version_at
+from chronicle.log.delta_log import Commit
+from chronicle.log.history import parse_version, to_history, version_at
+from chronicle.write.commit import OPERATION
 from tests.unit.chronicle.stream_cases import append, make_stream
 
 UTC = dt.UTC

@@ -9,18 +9,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import chronicle.commit as commit_module
+import chronicle.write.commit as commit_module
 from chronicle import Store, Stream, StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.block_writer import write_ordered
-from chronicle.check import check_stream
-from chronicle.commit import Change, commit_change
-from chronicle.compaction import compact_events
 from chronicle.errors import StorageError, StreamNotFoundError, StreamReplacedError
-from chronicle.evolve import add_column
-from chronicle.finding import faults_of
-from chronicle.lifecycle import delete_range, drop_stream, rename_stream
-from chronicle.vacuum import vacuum
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.finding import faults_of
+from chronicle.maintenance.vacuum import vacuum
+from chronicle.write.append import append
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import Change, commit_change
+from chronicle.write.evolve import add_column
+from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
 from indexing.lifecycle import create_index, drop_index
 from indexing.stream_writer import writer_for
 from replay import query
@@ -38,17 +38,12 @@ def table(*times: int) -> pa.Table:
 def make(store: Store, *appends: tuple[int, ...]) -> Stream:
     stream = store.create_stream("s", SCHEMA, SETTINGS)
     for times in appends:
-        append(stream, table(*times), tidy=False)
+        append(stream, table(*times))
     return stream
 
 
 def times_of(stream: Stream) -> list[int]:
     return [row["t"] for row in rows_of(stream)]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 def remade(store: Store, how: str, *appends: tuple[int, ...]) -> Stream:
@@ -89,8 +84,8 @@ def test_who_holds_a_stream_that_was_made_again_is_told_so_and_who_asks_by_name_
 
 def does(name: str) -> Callable[[Stream], object]:
     found: dict[str, Callable[[Stream], object]] = {
-        "append": lambda stream: append(stream, table(1000)),
-        "append late": lambda stream: append(stream, table(1), derived=writer_for(stream)),
+        "append": lambda stream: stream.append(table(1000)),
+        "append late": lambda stream: stream.append(table(1), derived=writer_for(stream)),
         "compact": lambda stream: compact_events(stream, derived=None, full=True),
         "delete": lambda stream: delete_range(stream, 0, 3, derived=None),
         "add column": lambda stream: add_column(stream, "y", "double"),
@@ -219,7 +214,7 @@ def test_damage_is_not_left_out_where_the_stream_is_gone(store: Store) -> None:
 
 
 def test_the_tree_table_made_again_by_a_repair_is_followed(store: Store) -> None:
-    from chronicle.repair import repair_stream
+    from chronicle.maintenance.repair import repair_stream
 
     held = make(store, (0, 2), (4, 6))
     held.snapshot()
@@ -248,7 +243,7 @@ def overwrite(store: Store, how: str) -> Stream:
     elif how == "of another stream, the same number":
         other = store.create_stream("other", SCHEMA, SETTINGS)
         for t in (1, 3, 5):
-            append(other, table(t), tidy=False)
+            append(other, table(t))
         commit_file(stream, 3).write_bytes(commit_file(other, 3).read_bytes())
     else:
         lines = [json.loads(line) for line in commit_file(stream, 3).read_text().splitlines()]
@@ -290,7 +285,7 @@ def test_who_read_the_commit_before_it_was_overwritten_says_so_too(store: Store,
 def overwrite_of(stream: Stream, store: Store, how: str) -> bytes:
     """Let a stream be read, then overwrite its newest commit; return what that held."""
     for t in (0, 2, 4):
-        append(stream, table(t), tidy=False)
+        append(stream, table(t))
     whole = commit_file(stream, 3).read_bytes()
     spare = create_store(store.path / "spare")
     commit_file(stream, 3).write_bytes(commit_file(overwrite(spare, how), 3).read_bytes())

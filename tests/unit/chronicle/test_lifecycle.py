@@ -14,10 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle import delta_log, lifecycle
-from chronicle.append import append as append_late
-from chronicle.block_writer import EVENTS_TABLE
-from chronicle.compaction import compact_events
+from chronicle.config import EVENTS_TABLE
+from chronicle.describe import history
 from chronicle.errors import (
     CommitConflictError,
     CorruptBlockError,
@@ -27,11 +25,14 @@ from chronicle.errors import (
     StreamNotFoundError,
     StreamReplacedError,
 )
-from chronicle.history import history
-from chronicle.lifecycle import delete_range, drop_stream, rename_stream
+from chronicle.log import delta_log
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.vacuum import vacuum
 from chronicle.staging import open_staging
 from chronicle.store import Stream, open_store
-from chronicle.vacuum import vacuum
+from chronicle.write import lifecycle
+from chronicle.write.append import append as append_late
+from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
 from indexing import RunWriter
 from tests.unit.chronicle.stream_cases import append, make_stream
 
@@ -185,7 +186,7 @@ def test_a_store_that_was_moved_works_at_its_new_place(tmp_path: Path):
     moved = open_store(tmp_path / "far" / "moved").stream("ticks")
     assert _rows(moved) == rows
     assert _rows(moved, 2) == rows[:8]
-    append_late(moved, _ticks([3, 20], 18), derived=runs)
+    moved.append(_ticks([3, 20], 18), derived=runs)
     assert _rows(moved) == [*rows[:4], (3, 18.0), *rows[4:], (20, 19.0)]
     compact_events(moved, derived=runs, full=True)
     delete_range(moved, 4, 16, derived=runs)
@@ -232,7 +233,7 @@ def test_what_is_left_equals_a_stream_loaded_without_the_events(tmp_path_factory
     assert _rows(stream) == left
     assert _rows(stream, version) == rows
     # What arrives then lands where it would in a stream that never had the events.
-    append_late(stream, _ticks([0, 5, 10**6], 1000), derived=None)
+    stream.append(_ticks([0, 5, 10**6], 1000), derived=None)
     late = [(0, 1000.0), (5, 1001.0), (10**6, 1002.0)]
     assert _rows(stream) == sorted(left + late, key=lambda row: row[0])
 
@@ -262,7 +263,7 @@ def test_a_stream_can_be_emptied_and_filled_again(tmp_path: Path):
     stream = _stream(tmp_path)
     assert delete_range(stream, None, None, derived=None).n_events == 16
     assert _rows(stream) == []
-    append_late(stream, _ticks([7, 3], 50), derived=None)
+    stream.append(_ticks([7, 3], 50), derived=None)
     assert _rows(stream) == [(3, 51.0), (7, 50.0)]
 
 
@@ -283,7 +284,8 @@ class _KilledError(BaseException):
 def test_killed_at_any_step_all_or_nothing_is_deleted(tmp_path: Path, monkeypatch, step):
     stream = _stream(tmp_path)
     module = __import__(
-        "chronicle.rewrite" if step == "write_file" else "chronicle.commit", fromlist=["x"]
+        "chronicle.write.rewrite" if step == "write_file" else "chronicle.write.commit",
+        fromlist=["x"],
     )
 
     def fail(*args, **kwargs):
@@ -318,9 +320,7 @@ def test_events_that_arrive_late_meanwhile_are_deleted_or_kept_by_their_time(
 ):
     stream = _stream(tmp_path)
     rival = open_store(tmp_path / "store").stream("ticks")
-    _meeting(
-        monkeypatch, lambda: append_late(rival, _ticks([1, 6, 14], 100), derived=None, tidy=False)
-    )
+    _meeting(monkeypatch, lambda: append_late(rival, _ticks([1, 6, 14], 100), derived=None))
     report = delete_range(stream, 2, 13, derived=None)
     assert report.n_events == 12
     assert _rows(stream) == [
@@ -337,9 +337,7 @@ def test_events_that_arrive_late_meanwhile_are_deleted_or_kept_by_their_time(
 def test_events_appended_to_the_range_meanwhile_are_deleted(tmp_path: Path, monkeypatch):
     stream = _stream(tmp_path)
     rival = open_store(tmp_path / "store").stream("ticks")
-    _meeting(
-        monkeypatch, lambda: append_late(rival, _ticks([20, 21], 100), derived=None, tidy=False)
-    )
+    _meeting(monkeypatch, lambda: append_late(rival, _ticks([20, 21], 100), derived=None))
     report = delete_range(stream, 2, None, derived=None)
     assert report.n_events == 16
     assert _rows(stream) == [(0, 0.0), (1, 1.0)]

@@ -11,10 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from chronicle import machine_code
-from chronicle.compiled import clock, compiling_s, njit
+from chronicle import compiled, machine_code
+from chronicle.compile_time import clock, compiling_s
+from chronicle.compiled import njit
 from tests.compiled import only_compiled
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -82,14 +84,60 @@ def test_compiled_functions_call_each_other(folder):
     assert njit()(twice)(4) == 8
 
 
-@pytest.mark.parametrize("changed", ["indexing", "replay/operators/machine", "costmodel"])
+def middle(numbers, k):
+    return numbers[k]
+
+
+def ends_and_middle(numbers, short):
+    return taken(numbers, 0) + taken(numbers, short[0]) + taken(numbers, np.uint8(1))
+
+
+taken = njit()(middle)
+
+
+@only_compiled("nothing is compiled twice where nothing is compiled")
+def test_helper_is_compiled_once_for_constants_and_integers_of_any_length(folder):
+    numbers = np.array([1, 10, 100])
+    assert njit()(ends_and_middle)(numbers, np.array([2], np.int32)) == 111
+    assert len(taken.inner.overloads) == 1
+
+
+def refuse(k):
+    if k > 1:
+        raise ValueError("no number like", k)
+    return k
+
+
+def ask(k):
+    return refused(k)
+
+
+refused = njit()(refuse)
+
+
+def test_error_of_a_helper_is_raised_with_what_it_tells(folder):
+    asked = njit()(ask)
+    assert asked(1) == 1
+    with pytest.raises(ValueError, match="2"):
+        asked(2)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "indexing/kernels.py",
+        "replay/operators/kernels.py",
+        "costmodel/kernels.py",
+        "replay/planning/new_kernels.py",
+    ],
+)
 def test_editing_a_helper_changes_the_folder(tmp_path, changed):
     for room in ("chronicle", "costmodel", "indexing", "replay"):
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     before = machine_code.fingerprint(tmp_path)
     assert machine_code.fingerprint(tmp_path) == before
-    helper = tmp_path / changed / "kernels.py"
-    helper.write_text(helper.read_text() + "\n")
+    with (tmp_path / changed).open("a") as helper:
+        helper.write("\n")
     assert machine_code.fingerprint(tmp_path) != before
 
 
@@ -119,6 +167,7 @@ def test_without_a_home_a_private_folder_or_none_is_used_and_said_once(tmp_path,
     blocked = tmp_path / "file"
     blocked.touch()
     script = (
+        "from chronicle.compiled import compile_at_once; compile_at_once(); "
         "from replay.planning.kernels import add_parts as k; import numpy as np; "
         "k(np.ones(2), np.ones(2), np.ones(2), 0.5); print('done')"
     )
@@ -153,6 +202,123 @@ def test_clock_stands_still_while_compiling(folder):
     spent = compiling_s() - compiled
     assert spent > 0
     assert clock() - at <= time.perf_counter() - began - spent
+
+
+@pytest.fixture
+def plain(folder, monkeypatch):
+    """Let small calls run as plain Python, for a second at most."""
+    monkeypatch.setattr(compiled._BUDGET, "left", 1.0)
+
+
+def count(numbers, until):
+    while numbers[0] < until:
+        one_more(numbers)
+    return numbers[0]
+
+
+def more(numbers):
+    numbers[0] += 1
+
+
+one_more = njit()(more)
+
+
+@only_compiled("everything is plain where nothing is compiled")
+def test_small_call_is_not_compiled(plain, folder):
+    numbers = np.zeros(1, np.int64)
+    assert njit(gives_up=True)(count)(numbers, 5) == 5
+    assert numbers[0] == 5
+    assert not list(folder.iterdir())
+
+
+@only_compiled("everything is plain where nothing is compiled")
+def test_clock_leaves_out_what_runs_as_plain_python_instead_of_being_compiled(plain, folder):
+    compiled_before, began, at = compiling_s(), time.perf_counter(), clock()
+    njit(gives_up=True)(count)(np.zeros(1, np.int64), 1000)
+    spent = compiling_s() - compiled_before
+    assert spent > 0
+    assert clock() - at <= time.perf_counter() - began - spent
+
+
+@only_compiled("everything is plain where nothing is compiled")
+def test_call_that_takes_too_long_begins_again_compiled(plain, folder, monkeypatch):
+    numbers = np.zeros(1, np.int64)
+    counting = njit(gives_up=True)(count)
+    assert counting(numbers, 20_000_000) == 20_000_000
+    assert len(list(folder.iterdir())) == 1
+    assert compiled._BUDGET.left <= 0
+    assert compiled._PLAIN.until is None
+
+
+def write_and_divide(numbers, by):
+    numbers[0] += 7
+    return numbers[1] + 1.0 / by
+
+
+@only_compiled("everything is plain where nothing is compiled")
+def test_compiled_code_decides_what_an_error_of_plain_python_means(plain):
+    divided = njit(error_model="numpy")(write_and_divide)
+    numbers = np.array([1.0, 2.0])
+    assert divided(numbers, 0.0) == np.inf
+    assert numbers.tolist() == [8.0, 2.0]  # written once
+
+
+def root(a):
+    return a**0.5
+
+
+def ask_root(a):
+    return rooted(a)
+
+
+rooted = njit(is_exact=False)(root)
+
+
+@only_compiled("everything is plain where nothing is compiled")
+def test_what_plain_python_may_round_otherwise_is_compiled_and_all_that_calls_it(plain, folder):
+    assert njit()(ask_root)(4.0) == 2.0
+    assert len(list(folder.iterdir())) == 1
+
+
+@only_compiled("everything is plain where nothing is compiled")
+def test_large_arrays_are_passed_by_compiled_code(plain, folder):
+    assert njit()(middle)(np.zeros(compiled.PLAIN_SIZE + 1), 0) == 0
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM s WHERE x > 2",
+        (
+            "SELECT window_start, AVG(x) AS mean "
+            "FROM TUMBLE(TABLE s, DESCRIPTOR(t), 2) GROUP BY window_start"
+        ),
+        (
+            "SELECT a.t AS a, b.t AS b FROM (SELECT * FROM s ORDER BY t) AS a "
+            "JOIN (SELECT * FROM s ORDER BY t) AS b WITHIN 5 ON a.x = b.x"
+        ),
+        (
+            "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a PATTERN (A Z* B) "
+            "DEFINE B AS x > A.x)"
+        ),
+        (
+            "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a "
+            "SEMANTICS SKIP TILL NEXT PATTERN (A B) WITHIN 5 DEFINE B AS x > A.x)"
+        ),
+    ],
+    ids=["filter", "window", "join", "pattern", "skip-till"],
+)
+def test_small_question_loads_no_compiler(query):
+    script = (
+        "import replay, sys, pyarrow as pa; "
+        "s = pa.table({'t': [1, 2, 3, 4], 'x': [1.0, 3.0, 2.0, 3.0]}); "
+        f"assert len(replay.query({{'s': s}}, {query!r})); print('numba' in sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert ended.stdout == "False\n"
 
 
 def test_starting_up_imports_no_compiler():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle.compaction import Merge, choose_merges, files_bound, n_tiers
+from chronicle.maintenance.compaction import Merge, choose_merges, files_bound, n_tiers
 
 SIZES = st.lists(st.one_of(st.integers(1, 3), st.integers(1, 130)), max_size=60)
 FAN_INS = st.integers(2, 9)

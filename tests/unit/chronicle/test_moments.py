@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from chronicle.summarise import summarise
-from chronicle.summary import AttributeSummary
+from chronicle.tree.summarise import summarise
+from chronicle.tree.summary import AttributeSummary
 from tests.window_cases import seeds
 
 FAMILIES: dict[str, Callable[[Random], float]] = {

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import chronicle.put_back
+import chronicle.ingest.put_back
 from chronicle import SourceError, StorageError, StreamSettings, create_store, open_store
 from chronicle.ingest.local import AppendOptions, append_files
-from chronicle.put_back import put_back
-from chronicle.quarantine_rows import (
+from chronicle.ingest.put_back import put_back
+from chronicle.maintenance.quarantine_rows import (
     REASON,
     RECORD,
     RETURNED_PREFIX,
@@ -169,7 +169,7 @@ def test_of_two_who_put_a_row_back_at_once_one_is_refused(
     stream = made(tmp_path)
     file = mended(stream, tmp_path / "m.csv", {"8": ("8", "8", "")})
     other = mended(stream, tmp_path / "o.csv", {"8": ("9", "9", ""), "7,": ("7", "7", "")})
-    counted = chronicle.put_back.count_returned
+    counted = chronicle.ingest.put_back.count_returned
     turns = iter([True])
 
     def let_another_in_between(*arguments: Any) -> dict[str, int]:
@@ -177,7 +177,7 @@ def test_of_two_who_put_a_row_back_at_once_one_is_refused(
             put_back(open_store(stream.path.parent).stream("s"), other)
         return counted(*arguments)
 
-    monkeypatch.setattr(chronicle.put_back, "count_returned", let_another_in_between)
+    monkeypatch.setattr(chronicle.ingest.put_back, "count_returned", let_another_in_between)
     with pytest.raises(SourceError, match="another process put rows"):
         put_back(stream, file)
     assert [row[0] for row in events(stream)] == [1, 2, 7, 9]

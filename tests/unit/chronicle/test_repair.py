@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chronicle import check, check_events, delta_log, repair
-from chronicle.check import check_store, check_stream
-from chronicle.finding import Finding, Severity
-from chronicle.repair import RepairReport, repair_store, repair_stream
+from chronicle.log import delta_log
+from chronicle.maintenance import check, check_events, repair
+from chronicle.maintenance.check import check_store, check_stream
+from chronicle.maintenance.finding import Finding, Severity
+from chronicle.maintenance.repair import RepairReport, repair_store, repair_stream
 from chronicle.store import Stream, open_store
 from tests.unit.chronicle.stream_cases import make_stream
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from chronicle.errors import CorruptBlockError, SchemaError
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, open_store
-from chronicle.summary import kind_of
-from chronicle.tree_file import TREE_TABLE
+from chronicle.tree.summary import kind_of
+from chronicle.tree.tree_file import TREE_TABLE
 from tests.unit.chronicle.stream_cases import SCHEMA, append, events, make_stream, to_internal
 from tests.unit.chronicle.test_summary import assert_aggregate
 
@@ -268,37 +268,12 @@ def test_damaged_data_file_is_named(tmp_path: Path):
         snapshot.read_blocks(np.arange(4), ["t", "x"])
 
 
-def test_flipped_bit_of_a_value_is_noticed(tmp_path: Path):
-    rng = np.random.default_rng(7)
-    table = pa.table({"t": range(64), "x": rng.random(64)})
-    stream = make_stream(tmp_path, [table], schema=table.schema, block_events=64, file_events=64)
-    path = stream.path / "events" / stream.snapshot().files[0].name
-    content = bytearray(path.read_bytes())
-    at = content.index(table["x"].combine_chunks().to_numpy()[40:41].tobytes())
-    content[at] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(CorruptBlockError):
-        _reopened(stream).read_blocks(np.array([0]), ["x"])
-
-
 def test_missing_data_file_is_named(tmp_path: Path):
     stream = _tick_stream(tmp_path, 32)
     missing = stream.snapshot().files[1].name
     (stream.path / "events" / missing).unlink()
     with pytest.raises(CorruptBlockError, match=missing):
         _reopened(stream).read_blocks(np.arange(8), ["x"])
-
-
-def test_damaged_tree_file_costs_no_rows(tmp_path: Path):
-    stream = _tick_stream(tmp_path, 40)
-    expected = stream.snapshot().aggregate(3, 37, "x")
-    for file in (stream.path / "tree").glob("*.parquet"):
-        content = bytearray(file.read_bytes())
-        content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
-        file.write_bytes(content)
-    snapshot = _reopened(stream)
-    assert snapshot.aggregate(3, 37, "x") == expected
-    assert not snapshot.bounds("x").known.any()
 
 
 def test_tree_file_of_other_events_is_not_used(tmp_path: Path):
@@ -309,16 +284,6 @@ def test_tree_file_of_other_events_is_not_used(tmp_path: Path):
     snapshot = _reopened(stream)
     assert [file.has_tree for file in snapshot.files] == [True, True, False]
     assert snapshot.n_events == 40
-
-
-def test_older_versions_stay_as_they_were(tmp_path: Path):
-    stream = _tick_stream(tmp_path, 10)
-    version = stream.snapshot().version
-    append(stream, _ticks(10, start=10))
-    assert stream.snapshot().n_events == 20
-    assert stream.snapshot(version).n_events == 10
-    assert stream.snapshot(version) is stream.snapshot(version)
-    assert stream.snapshot(0).n_events == 0
 
 
 def test_snapshot_is_kept_until_another_process_commits(tmp_path: Path):
@@ -341,20 +306,6 @@ def test_empty_stream_has_no_blocks_and_no_times(tmp_path: Path):
     assert snapshot.seq_at(5) == 0
     assert len(snapshot.level(0, "x").times) == 0
     assert snapshot.read_blocks(np.zeros(0, np.int64), ["s", "x"]).num_rows == 0
-
-
-def test_ties_across_files_keep_the_order_of_arrival(tmp_path: Path):
-    schema = pa.schema([("t", pa.int64()), ("x", pa.float64())])
-    tables = [
-        pa.table({"t": [1, 5], "x": [0.0, 1.0]}, schema=schema),
-        pa.table({"t": [5, 5], "x": [2.0, 3.0]}, schema=schema),
-        pa.table({"t": [5], "x": [4.0]}, schema=schema),
-        pa.table({"t": [5, 9], "x": [5.0, 6.0]}, schema=schema),
-    ]
-    snapshot = make_stream(tmp_path, tables, schema=schema).snapshot()
-    table = snapshot.read_blocks(np.arange(4), ["x"])
-    assert table["x"].to_pylist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    assert snapshot.seq_at(5) == 1
 
 
 def test_timestamps_count_microseconds(tmp_path: Path):

@@ -8,19 +8,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from chronicle import Store, StreamSettings, create_store, delta_log
-from chronicle.append import append
-from chronicle.check import check_store
+from chronicle import Store, StreamSettings, create_store
 from chronicle.derived import DERIVED_SCHEMA
 from chronicle.errors import StorageError
-from chronicle.finding import faults_of
 from chronicle.ingest import IngestOptions, ingest
 from chronicle.ingest.local import AppendOptions, append_files
-from chronicle.lineage import Lineage
-from chronicle.materialise import materialise
-from chronicle.repair import repair_store
+from chronicle.log import delta_log
+from chronicle.log.lineage import Lineage
+from chronicle.maintenance.check import check_store
+from chronicle.maintenance.finding import faults_of
+from chronicle.maintenance.repair import repair_store
 from chronicle.store import open_store
-from chronicle.tree_file import TREE_TABLE
+from chronicle.tree.tree_file import TREE_TABLE
+from chronicle.write.materialise import materialise
 from indexing import RunWriter
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64())])
@@ -30,7 +30,7 @@ EVENTS = pa.table({"t": [5, 6], "a": [1, 2]}, SCHEMA)
 def make(path: Path) -> Store:
     store = create_store(path)
     stream = store.create_stream("s", SCHEMA, StreamSettings(time="t"))
-    append(stream, EVENTS, derived=RunWriter(("a",), "t"))
+    stream.append(EVENTS, derived=RunWriter(("a",), "t"))
     store.create_stream("other", SCHEMA, StreamSettings(time="t"))
     return store
 
@@ -102,7 +102,7 @@ def test_stream_that_a_crash_left_half_made_is_made_anew(tmp_path: Path) -> None
     (store.path / "s" / "events" / "_delta_log").mkdir(parents=True)
     assert not faults_of(check_store(store))
     stream = store.create_stream("s", SCHEMA, StreamSettings(time="t"))
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     assert stream.snapshot().n_events == 2
     assert not faults_of(check_store(store))
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle.aggregate import to_aggregate
-from chronicle.summarise import summarise, summarise_times
-from chronicle.summary import (
+from chronicle.tree.aggregate import to_aggregate
+from chronicle.tree.summarise import summarise, summarise_times
+from chronicle.tree.summary import (
     AttributeSummary,
     Kind,
     TimeSummary,

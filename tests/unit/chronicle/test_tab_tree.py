@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle.summarise import summarise, summarise_times
-from chronicle.tab_tree import TabTree
-from chronicle.tree_file import build_levels
+from chronicle.tree.summarise import summarise, summarise_times
+from chronicle.tree.tab_tree import TabTree
+from chronicle.tree.tree_file import build_levels
 
 
 def _tree(blocks_per_file: list[int], fan_out: int) -> TabTree:

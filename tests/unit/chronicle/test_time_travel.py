@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chronicle import delta_log
 from chronicle.errors import (
     CorruptBlockError,
     StorageError,
     VacuumedVersionError,
     VersionNotFoundError,
 )
+from chronicle.log import delta_log
 from chronicle.store import _OLD_SNAPSHOTS_MAX, Stream, open_store
 from tests.unit.chronicle.stream_cases import append, make_stream
 

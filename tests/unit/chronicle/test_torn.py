@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from chronicle import Store, create_store, open_store
-from chronicle.append import append
-from chronicle.check import check_stream
 from chronicle.errors import StorageError
-from chronicle.finding import faults_of
-from chronicle.repair import repair_stream
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.finding import faults_of
+from chronicle.maintenance.repair import repair_stream
 from chronicle.settings import StreamSettings
+from chronicle.write.append import append
 from indexing import RunWriter, clear_caches
 from indexing.check import check_runs
 from tests.store_model import NUMBERED, PROBE, Row, check_answers, plain, rows_of
@@ -53,8 +53,11 @@ def newest_commit(table: Path) -> Path:
 def test_a_newest_commit_that_was_cut_is_put_aside_and_kept(tmp_path: Path, cut: str):
     store = make_store(tmp_path / "store")
     fresh = pa.Table.from_pylist(rows_from(15, 20), schema=NUMBERED)
-    with patch("chronicle.commit.commit_tree"), patch("chronicle.commit.commit_derived"):
-        append(store.stream("s"), fresh, tidy=False)
+    with (
+        patch("chronicle.write.commit.commit_tree"),
+        patch("chronicle.write.commit.commit_derived"),
+    ):
+        append(store.stream("s"), fresh)
     commit = newest_commit(store.path / "s/events")
     torn = CUTS[cut](commit.read_bytes())
     commit.write_bytes(torn)
@@ -65,7 +68,7 @@ def test_a_newest_commit_that_was_cut_is_put_aside_and_kept(tmp_path: Path, cut:
     assert (store.path / report.put_aside[0]).read_bytes() == torn
     assert report.left == ()
     assert plain(rows_of(open_store(store.path).stream("s"))) == plain(rows_from(0, 15))
-    append(open_store(store.path).stream("s"), fresh, derived=RUNS)
+    open_store(store.path).stream("s").append(fresh, derived=RUNS)
     check_answers(open_store(store.path), "s", rows_from(0, 20), PROBE)
     assert faults_of(check_stream(store.path / "s", deep=True)) == []
 

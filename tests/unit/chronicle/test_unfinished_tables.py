@@ -8,14 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from chronicle import Store, Stream, StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.check import check_store, check_stream
+from chronicle import Store, Stream, StreamSettings, open_store
 from chronicle.errors import StorageError, StreamExistsError
-from chronicle.finding import Finding, Severity
 from chronicle.ingest.local import AppendOptions, append_files
-from chronicle.lifecycle import drop_if_empty, drop_stream
-from chronicle.repair import repair_stream
+from chronicle.maintenance.check import check_store, check_stream
+from chronicle.maintenance.finding import Finding, Severity
+from chronicle.maintenance.repair import repair_stream
+from chronicle.write.lifecycle import drop_if_empty, drop_stream
 from indexing.check import check_runs
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
@@ -48,14 +47,9 @@ def repaired(stream: Stream) -> None:
     )
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
-
-
 def make(store: Store) -> Stream:
     stream = store.create_stream("s", SCHEMA, SETTINGS)
-    append(stream, pa.table({"t": [1, 2], "x": [3, 4]}, SCHEMA))
+    stream.append(pa.table({"t": [1, 2], "x": [3, 4]}, SCHEMA))
     return stream
 
 
@@ -88,7 +82,7 @@ def test_a_table_that_was_never_made_is_no_fault_and_is_made_or_removed(
     assert {f.severity for f in wrong(stream.path)} == {Severity.WARNING}
     if table == "index/x":
         create_index(stream, ["x"], least_events=0)
-        append(stream, pa.table({"t": [9], "x": [9]}, SCHEMA), derived=writer_for(stream))
+        stream.append(pa.table({"t": [9], "x": [9]}, SCHEMA), derived=writer_for(stream))
     repaired(stream)
     assert wrong(stream.path) == []
 
@@ -126,7 +120,7 @@ def test_what_an_older_chronicle_left_of_a_stream_it_was_making_does_not_keep_th
 
 def test_a_stream_is_not_dropped_as_empty_once_somebody_appended_to_it(store: Store) -> None:
     stream = store.create_stream("s", SCHEMA, SETTINGS)
-    append(open_store(store.path).stream("s"), pa.table({"t": [1], "x": [2]}, SCHEMA))
+    open_store(store.path).stream("s").append(pa.table({"t": [1], "x": [2]}, SCHEMA))
     drop_if_empty(store, stream)
     assert len(rows_of(store.stream("s"))) == 1
     drop_stream(store, "s")

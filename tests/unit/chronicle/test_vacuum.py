@@ -16,26 +16,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle import config, delta_log
-from chronicle.append import append as append_late
-from chronicle.block_writer import EVENTS_TABLE, write_ordered
-from chronicle.check import FOREIGN, check_stream
-from chronicle.check_quarantine import QUARANTINE
-from chronicle.commit import complete_derived
-from chronicle.compaction import compact_events
-from chronicle.delta_log import Commit, reading
+from chronicle import config
+from chronicle.config import EVENTS_TABLE
 from chronicle.errors import StorageError, VacuumedVersionError
-from chronicle.lifecycle import delete_range
-from chronicle.quarantine import (
+from chronicle.log import delta_log
+from chronicle.log.delta_log import Commit, reading
+from chronicle.maintenance.check import FOREIGN, check_stream
+from chronicle.maintenance.check_quarantine import QUARANTINE
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.repair import repair_stream
+from chronicle.maintenance.vacuum import FileOnDisk, choose_garbage, oldest_retained, vacuum
+from chronicle.store import Stream, open_store
+from chronicle.tree.tree_file import TREE_TABLE
+from chronicle.write.append import append as append_late
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import complete_derived
+from chronicle.write.lifecycle import delete_range
+from chronicle.write.quarantine import (
     QUARANTINE_SCHEMA,
     QUARANTINE_TABLE,
     QuarantineWriter,
     commit_quarantine,
 )
-from chronicle.repair import repair_stream
-from chronicle.store import Stream, open_store
-from chronicle.tree_file import TREE_TABLE
-from chronicle.vacuum import FileOnDisk, choose_garbage, oldest_retained, vacuum
 from indexing import RunWriter
 from tests.unit.chronicle.stream_cases import append, make_stream
 
@@ -161,22 +163,6 @@ def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path):
     assert (said.n_files, said.n_bytes) == (done.n_files, done.n_bytes)
 
 
-def test_within_the_retention_every_version_stays_readable(tmp_path: Path):
-    stream = _compacted(tmp_path)
-    expected = {version: _times(stream, version) for version in range(11)}
-    assert vacuum(stream).n_files == 0
-    now = dt.datetime.now(dt.UTC) + WEEK - dt.timedelta(hours=1)
-    assert vacuum(stream, now=now).n_files == 0
-    assert {version: _times(stream, version) for version in expected} == expected
-
-
-def test_after_the_retention_old_versions_go(tmp_path: Path):
-    stream = _compacted(tmp_path)
-    report = vacuum(stream, now=dt.datetime.now(dt.UTC) + WEEK + dt.timedelta(hours=1))
-    assert report.n_files == 16
-    assert _times(stream) == list(range(32))
-
-
 def _date_commits(stream: Stream, step: dt.timedelta) -> dt.datetime:
     """Date version v to v steps after version 0, that to a step from now; return the last date."""
     now = dt.datetime.now(dt.UTC) + step
@@ -263,7 +249,7 @@ def test_nothing_behind_a_link_is_deleted(tmp_path: Path):
 
 
 def test_what_is_committed_while_vacuum_decides_stays(tmp_path: Path, monkeypatch):
-    module = sys.modules["chronicle.vacuum"]
+    module = sys.modules["chronicle.maintenance.vacuum"]
     stream = _compacted(tmp_path)
     rivals = iter([open_store(tmp_path / "store").stream("ticks")])
     original = module._list_files
@@ -353,7 +339,7 @@ def _quarantined(tmp_path: Path) -> Stream:
         _ticks(4, 8).to_batches(), stream_dir=stream.path, schema=TICKS,
         settings=stream.settings, ordinal_prefix="000001-000000",
     )  # fmt: skip
-    from chronicle.commit import commit_files
+    from chronicle.write.commit import commit_files
 
     metadata = {"chronicle.operation": "ingest", "quarantine_batch": AA}
     commit_files(stream, files, read_version=stream.snapshot().version, metadata=metadata)
@@ -506,9 +492,9 @@ def test_after_any_past_retained_versions_answer_as_before_and_no_other_file_is_
     runs = RunWriter(("x",), "t")
     for i, operation in enumerate(operations):
         if operation == "append":
-            append_late(stream, _ticks(20 + 5 * i, 24 + 5 * i), derived=runs, tidy=False)
+            append_late(stream, _ticks(20 + 5 * i, 24 + 5 * i), derived=runs)
         elif operation == "late":
-            append_late(stream, _ticks(3, 6), derived=runs, tidy=False)
+            append_late(stream, _ticks(3, 6), derived=runs)
         elif operation == "compact":
             compact_events(stream, derived=runs, full=True)
         else:

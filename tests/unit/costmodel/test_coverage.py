@@ -236,10 +236,8 @@ def drawn_case(seed):
         ends_exact=bool(random.integers(2)),
         bridge_blocks=int(random.integers(3)),
     )
-    sizes = np.bincount(basic_block, minlength=n_blocks)
-    lifts = tuple(random.normal(size=1 << size) for size in sizes.tolist())
     plans = random.integers(0, 2, (int(random.integers(1, 40)), n_conditions)).astype(bool)
-    return dataclasses.replace(case, lifts=lifts, n_keys=float(random.integers(1, 50))), plans
+    return dataclasses.replace(case, n_keys=float(random.integers(1, 50))), plans
 
 
 @given(st.integers(0, 10_000))

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel import hypoexponential
-from costmodel.hypoexponential import cdf, mean, sf, truncated_mean, variance
+from costmodel.thesis import hypoexponential
+from costmodel.thesis.hypoexponential import cdf, mean, sf, truncated_mean, variance
 
 REFERENCE = json.loads(
     (Path(__file__).parent / "hypoexponential_reference.json").read_text(encoding="utf-8")

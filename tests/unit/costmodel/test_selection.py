@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import CostParameters, PlanFeatures, Strategy, estimate, select, shortlist
+from costmodel import CostParameters, PlanFeatures, estimate
+from costmodel.thesis.selection import Strategy, select
 from tests.unit.costmodel.cases import features
 
 PARAMETERS = st.sampled_from(
@@ -163,48 +164,6 @@ def test_exhaustive_search_has_a_limit():
         select(query, CostParameters(), Strategy.EXHAUSTIVE)
 
 
-@pytest.mark.parametrize("strategy", list(Strategy))
-def test_without_lookups_only_the_tree_plan_remains(strategy):
-    query = dataclasses.replace(
-        features(density=[0.5], window=9),
-        basic_block=np.zeros(0, dtype=np.int64),
-        lookup=np.zeros(0, dtype=np.int64),
-        lookup_entries=np.zeros(0),
-        density=np.ones((1, 0)),
-    )
-    selection = select(query, CostParameters(), strategy)
-    assert selection.chosen.shape == (0,)
-    assert selection.cost == cost_of(query, selection.chosen, CostParameters())
-    plans, estimates = shortlist(query, CostParameters(), 5)
-    assert plans.shape == (1, 0)
-    assert estimates.cost == selection.cost
-
-
-@settings(deadline=None, max_examples=25)
-@given(queries(1, 13), PARAMETERS, st.integers(1, 20))
-def test_shortlist_begins_with_the_best_and_holds_the_tree_plan(query, parameters, n):
-    plans, estimates = shortlist(query, parameters, n)
-    assert 1 <= len(plans) <= n
-    assert len({plan.tobytes() for plan in plans}) == len(plans)
-    assert (~plans.any(axis=1)).any()
-    cost = estimate(query, plans, parameters).cost
-    assert estimates.cost == pytest.approx(cost, rel=1e-9)
-    kept = cost if n > len(plans) else cost[:-1]
-    assert np.all(np.diff(kept) >= -1e-12)
-    if n > 1:
-        assert cost.min() <= select(query, parameters).cost * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("n_lookups", [3, 8])
-def test_tree_plan_is_on_a_shortlist_of_two_whatever_is_better(n_lookups):
-    rare = features(density=[1e-4] * n_lookups, window=30, n_events=10_000_000)
-    plans, estimates = shortlist(rare, CostParameters(), 2)
-    assert plans.any(axis=1).tolist() == [True, False]
-    every = np.vstack([np.eye(n_lookups, dtype=bool), np.ones((1, n_lookups), dtype=bool)])
-    # Each lookup alone is better than the tree plan, so that more than one is left out.
-    assert (estimate(rare, every, CostParameters()).cost < estimates.cost[1]).all()
-
-
 def test_blocks_that_are_rare_only_together_are_found():
     # Most of these blocks occur in every window, so few of them save nothing; all do, where what
     # is replayed is dear.
@@ -254,3 +213,17 @@ def test_thirty_two_lookups_need_few_estimates():
     assert selection.cost <= min(
         select(query, CostParameters(), s).cost for s in (Strategy.PARETO, Strategy.GREEDY)
     )
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_without_lookups_only_the_tree_plan_remains(strategy):
+    query = dataclasses.replace(
+        features(density=[0.5], window=9),
+        basic_block=np.zeros(0, dtype=np.int64),
+        lookup=np.zeros(0, dtype=np.int64),
+        lookup_entries=np.zeros(0),
+        density=np.ones((1, 0)),
+    )
+    selection = select(query, CostParameters(), strategy)
+    assert selection.chosen.shape == (0,)
+    assert selection.cost == cost_of(query, selection.chosen, CostParameters())

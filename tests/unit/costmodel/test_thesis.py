@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from costmodel.thesis import (
+from costmodel.thesis.formulas import (
     printed_break_even,
     printed_index,
     printed_replay,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from costmodel import hypoexponential
+from costmodel.thesis import hypoexponential
 from costmodel.waiting import POINTS, invert
 
 

@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle import StreamSettings, create_store, delta_log
-from chronicle.block_writer import write_ordered
-from chronicle.check import COMMITTED, check_stream
-from chronicle.commit import commit_files
-from chronicle.finding import Severity
-from chronicle.repair import repair_stream
+from chronicle import StreamSettings, create_store
+from chronicle.log import delta_log
+from chronicle.maintenance.check import COMMITTED, check_stream
+from chronicle.maintenance.finding import Severity
+from chronicle.maintenance.repair import repair_stream
 from chronicle.store import Stream
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import commit_files
 from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
 from indexing.check import COVER, COVERED, ENTRIES, WHOLE, check_runs
 from indexing.group_words import GroupWords
-from indexing.merge import merge_runs
+from indexing.kway_merge import merge_runs
 from indexing.run import open_run
 from indexing.run_file import RunFileWriter
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,23 +10,21 @@ import pytest
 
 import indexing.tail
 from chronicle import StreamSettings, create_store, open_store
-from chronicle.append import append
-from chronicle.check import check_stream
 from chronicle.composite_names import composite_parts
 from chronicle.errors import SchemaError
-from chronicle.evolve import add_column
-from chronicle.finding import Severity
-from chronicle.lifecycle import delete_range, rename_stream
-from chronicle.repair import repair_stream
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.finding import Severity
+from chronicle.maintenance.repair import repair_stream
 from chronicle.store import Stream
-from chronicle.vacuum import vacuum
+from chronicle.write.evolve import add_column
+from chronicle.write.lifecycle import rename_stream
 from indexing import IndexingError, KeyRange, KeyRanges, RunWriter, UnknownIndexError
 from indexing.attributes import indexed_field
 from indexing.check import COVERED, ENTRIES, check_runs
 from indexing.composite import composite_ranges, parse_composite
 from indexing.index import Index, clear_caches, open_indexes
 from indexing.keys import KeyKind, key_kind
-from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
+from indexing.lifecycle import create_index, drop_index, list_indexes
 from indexing.run import open_run
 from indexing.stream_writer import writer_for
 from tests.oracles.index import matching_rows
@@ -91,7 +88,7 @@ def faults_of(stream: Stream) -> list[str]:
 def test_lookup_finds_the_events_all_of_whose_columns_are_in_range(
     stream: Stream, least_events: int
 ) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     [report] = create_index(stream, [NAME], least_events=least_events)
     # Event 4 has no beat and is no entry; event 3 has no kind and is one.
     assert (report.attribute, report.existed) == (NAME, False)
@@ -106,7 +103,7 @@ def test_lookup_finds_the_events_all_of_whose_columns_are_in_range(
 def test_large_tail_file_is_scanned_some_blocks_at_a_time(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=100)
     monkeypatch.setattr(indexing.tail, "MEMTABLE_EVENTS", 0)
     monkeypatch.setattr(indexing.tail, "SCAN_EVENTS", 2)
@@ -115,43 +112,24 @@ def test_large_tail_file_is_scanned_some_blocks_at_a_time(
 
 
 def test_objects_come_with_what_is_found(stream: Stream) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     lookup = index_of(stream).lookup(IN_35, with_objects=True)
     assert lookup.objects is not None
     assert lookup.objects.to_pylist() == ["p", "q", "q", "q", "p"]
 
 
-def test_late_events_deletion_and_compaction_keep_it_true(stream: Stream) -> None:
-    append(stream, EVENTS)
-    create_index(stream, [NAME], least_events=0)
-    writer = writer_for(stream, least_events=0)
-    append(stream, table((1, "q", "ROBBERY", 35), (9, "p", "ROBBERY", 35)), derived=writer)
-    # t 0R 1T 1R 2 3 4 5R 6 7 9R
-    assert found(stream) == [0, 2, 6, 9]
-    append(stream, table((10, "p", "ROBBERY", 35)), derived=writer)
-    compact_index(stream, NAME, full=True)
-    assert found(stream) == [0, 2, 6, 9, 10]
-    delete_range(stream, 1, 5, derived=writer)
-    # 0R 5R 6 7 9R 10R
-    assert found(stream) == [0, 1, 4, 5]
-    assert faults_of(stream) == []
-    vacuum(stream, derived=writer, retention=dt.timedelta(0))
-    assert found(stream) == [0, 1, 4, 5]
-    assert faults_of(stream) == []
-
-
 def test_older_version_answers_from_the_same_runs(stream: Stream) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     version = stream.snapshot().version
-    append(stream, table((1, "q", "ROBBERY", 35)), derived=writer_for(stream, least_events=0))
+    stream.append(table((1, "q", "ROBBERY", 35)), derived=writer_for(stream, least_events=0))
     assert found(stream) == [0, 2, 6]
     assert found(stream, version=version) == [0, 5]
 
 
 def test_version_without_one_of_its_columns_has_no_such_index(stream: Stream) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     before = stream.snapshot().version
     add_column(stream, "lane", "int64")
     create_index(stream, ["lane+kind", NAME], least_events=0)
@@ -163,7 +141,7 @@ def test_version_without_one_of_its_columns_has_no_such_index(stream: Stream) ->
 
 
 def test_repair_and_check_know_it(stream: Stream) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     [run] = (stream.path / "index" / NAME).glob("*.parquet")
     content = bytearray(run.read_bytes())
@@ -179,7 +157,7 @@ def test_repair_and_check_know_it(stream: Stream) -> None:
 
 
 def test_check_compares_its_entries_with_the_events(stream: Stream) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     [file] = stream.snapshot().files
     beats = [{8: 9, 9: 8}.get(beat, beat) for beat in EVENTS.column("beat").to_pylist()]
@@ -198,7 +176,7 @@ def test_check_compares_its_entries_with_the_events(stream: Stream) -> None:
 def test_check_takes_no_offence_at_long_texts_that_begin_alike(stream: Stream, name: str) -> None:
     kinds = ["ab" * 200 + end for end in ("", "c", "", "d", "c", "", "e", "d")]
     alike = EVENTS.set_column(2, "kind", pa.array(kinds))
-    append(stream, alike, derived=RunWriter((name,), "t", key="k", fence_entries=2))
+    stream.append(alike, derived=RunWriter((name,), "t", key="k", fence_entries=2))
     asked = KeyRange(kinds[1], kinds[3])
     found = ranges(asked, name=name) if "+" in name else KeyRanges((asked,))
     assert index_of(stream, name).lookup(found).seq.tolist() == [1, 3, 4, 7]
@@ -206,7 +184,7 @@ def test_check_takes_no_offence_at_long_texts_that_begin_alike(stream: Stream, n
 
 
 def test_dropped_and_made_again_under_every_order_of_its_columns(stream: Stream) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME, "kind+beat", "beat"], least_events=0)
     assert open_indexes(stream.snapshot()).attributes == ("beat", NAME, "kind+beat")
     asked = ranges(KeyRange("ROBBERY", "ROBBERY"), KeyRange(30, None), name="kind+beat")
@@ -221,7 +199,7 @@ def test_dropped_and_made_again_under_every_order_of_its_columns(stream: Stream)
 
 
 def test_stream_can_be_renamed_with_it(stream: Stream) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     assert found(rename_stream(open_store(stream.path.parent), "s", "other")) == [0, 5]
 
@@ -269,7 +247,7 @@ def test_column_of_that_very_name_comes_first(tmp_path: Path) -> None:
     )
     settings = StreamSettings(time="t", block_events=2, file_events=64)
     stream = create_store(tmp_path / "store").create_stream("s", schema, settings)
-    append(stream, pa.table({"t": [0, 1], "a": [1, 1], "b": [2, 2], "a+b": [3, 4]}, schema=schema))
+    stream.append(pa.table({"t": [0, 1], "a": [1, 1], "b": [2, 2], "a+b": [3, 4]}, schema=schema))
     create_index(stream, ["a+b", "b+a"], least_events=0)
     assert index_of(stream, "a+b").lookup(KeyRanges((KeyRange(4, 4),))).seq.tolist() == [1]
     assert index_of(stream, "b+a").n_entries == 2
@@ -286,13 +264,13 @@ def test_no_column_can_be_added_that_would_take_its_name(stream: Stream) -> None
 
 def test_file_without_a_run_is_told(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("indexing.check.TAIL_FILE_EVENTS", 1)
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=100)
     assert faults_of(stream) == [COVERED]
 
 
 def test_its_runs_hold_strings(stream: Stream) -> None:
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     runs = sorted((stream.path / "index" / NAME).glob("*.parquet"))
     assert {open_run(path).kind for path in runs} == {KeyKind.STRING}
@@ -318,7 +296,7 @@ def test_every_type_can_be_indexed_with_another(
     events = rows(45)
     settings = StreamSettings(time="t", block_events=4, file_events=20)
     stream = create_store(tmp_path / "store").create_stream("s", events.schema, settings)
-    append(stream, events)
+    stream.append(events)
     parts = list(dict.fromkeys(("is_late", first, second)))
     name = "+".join(parts)
     create_index(stream, [name], least_events=least_events)

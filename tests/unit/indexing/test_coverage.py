@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from chronicle import StreamSettings, create_store
-from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_files, complete_derived
-from chronicle.delta_log import live_files
+from chronicle.log.delta_log import live_files
 from chronicle.store import Stream
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import commit_files, complete_derived
 from indexing import KeyRange, KeyRanges, RunWriter, clear_caches, open_indexes
 from indexing.coverage import list_runs
 from indexing.lifecycle import compact_index, create_index
@@ -148,7 +148,7 @@ def test_a_crash_between_writing_and_committing_a_run_anew_leaves_a_whole_one(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("chronicle.delta_log.commit_changes", die)
+        patch.setattr("chronicle.log.delta_log.commit_changes", die)
         with pytest.raises(KeyboardInterrupt):
             complete_derived(stream, WRITER)
     assert_answers(stream, 25)

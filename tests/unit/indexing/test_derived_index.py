@@ -9,12 +9,11 @@ import pytest
 
 import indexing.tail
 from chronicle import StreamSettings, create_store
-from chronicle.append import append
-from chronicle.check import check_store
 from chronicle.errors import SchemaError
-from chronicle.evolve import add_derived
-from chronicle.finding import Severity
+from chronicle.maintenance.check import check_store
+from chronicle.maintenance.finding import Severity
 from chronicle.store import Stream
+from chronicle.write.evolve import add_derived
 from indexing import KeyRange, KeyRanges
 from indexing.check import ENTRIES, check_runs
 from indexing.errors import UnknownIndexError
@@ -59,7 +58,7 @@ def found(stream: Stream, ranges: KeyRanges) -> list[int]:
 
 
 def test_index_on_a_derived_attribute_declares_it(stream: Stream):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     [report] = create_index(stream, ["delta( speed )"], least_events=0)
     assert (report.attribute, report.existed, report.n_entries) == (NAME, False, 7)
     assert stream.settings.derived == (NAME,)
@@ -68,7 +67,7 @@ def test_index_on_a_derived_attribute_declares_it(stream: Stream):
 
 @pytest.mark.parametrize("least_events", [0, 100])
 def test_lookup_finds_values_in_range_and_events_that_are_open(stream: Stream, least_events: int):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=least_events)
     # The first of each object is open; a then rises by 1, falls by 2, stays; b falls, rises.
     assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5]
@@ -80,7 +79,7 @@ def test_lookup_finds_values_in_range_and_events_that_are_open(stream: Stream, l
 
 
 def test_large_tail_file_is_read_as_a_whole(stream: Stream, monkeypatch: pytest.MonkeyPatch):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=100)
     monkeypatch.setattr(indexing.tail, "MEMTABLE_EVENTS", 0)
     monkeypatch.setattr(indexing.tail, "SCAN_EVENTS", 2)
@@ -89,7 +88,7 @@ def test_large_tail_file_is_read_as_a_whole(stream: Stream, monkeypatch: pytest.
 
 
 def test_estimate_counts_open_events_as_possible_only(stream: Stream):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=100)
     assert index_of(stream).estimate_count(ABOVE_ZERO) == (2, 4)
     assert index_of(stream).estimate_count(KeyRanges.everything()) == (5, 7)
@@ -97,7 +96,7 @@ def test_estimate_counts_open_events_as_possible_only(stream: Stream):
 
 
 def test_objects_come_with_what_is_found(stream: Stream):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     lookup = index_of(stream).lookup(BELOW_ZERO, with_objects=True)
     assert lookup.objects is not None
@@ -105,20 +104,20 @@ def test_objects_come_with_what_is_found(stream: Stream):
 
 
 def test_late_event_corrects_the_one_after_it_in_its_object(stream: Stream):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     late = table((4, "b", 70.0), (4, "a", 3.5))
-    append(stream, late, derived=writer_for(stream, least_events=0))
+    stream.append(late, derived=writer_for(stream, least_events=0))
     # t 0a 1b 2a 3b 4a 4b 4a 5b 6a 7b: b rises 40 to 70 and falls to 60, a falls to 3.5 and rises.
     assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5, 8]
     assert found(stream, BELOW_ZERO) == [0, 1, 3, 4, 6, 7]
 
 
 def test_event_whose_predecessor_lies_in_another_file_is_a_candidate(stream: Stream):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     later = table((8, "a", 1.0), (9, "a", 0.5), (10, "b", 9.0))
-    append(stream, later, derived=writer_for(stream, least_events=0))
+    stream.append(later, derived=writer_for(stream, least_events=0))
     assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5, 8, 10]
     compact_index(stream, full=True)
     assert index_of(stream).n_runs == 1
@@ -127,7 +126,7 @@ def test_event_whose_predecessor_lies_in_another_file_is_a_candidate(stream: Str
 
 
 def test_dropped_index_leaves_the_attribute_declared(stream: Stream):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     drop_index(stream, NAME)
     assert open_indexes(stream.snapshot()).attributes == ()
@@ -145,14 +144,14 @@ def test_what_cannot_be_derived_is_refused_before_anything_is_made(stream: Strea
 
 def test_runs_without_objects_of_a_stream_with_a_key_pass_a_deep_check(stream: Stream):
     add_derived(stream, [NAME])
-    append(stream, EVENTS, derived=RunWriter((NAME,), "t"))
+    stream.append(EVENTS, derived=RunWriter((NAME,), "t"))
     assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5]
     findings = check_store(stream.path.parent, deep=True, derived_checks=(check_runs,))
     assert [finding for finding in findings if finding.severity is Severity.FAULT] == []
 
 
 def test_runs_of_other_values_are_found_by_a_deep_check(stream: Stream):
-    append(stream, EVENTS)
+    stream.append(EVENTS)
     add_derived(stream, [NAME])
     create_index(stream, [NAME], least_events=0)
     [file] = stream.snapshot().files

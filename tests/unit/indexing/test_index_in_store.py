@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from chronicle import StreamSettings, create_store, open_store
-from chronicle.block_writer import write_ordered
-from chronicle.commit import Change, commit_derived, commit_events, commit_files, commit_tree
+from chronicle import StreamSettings, create_store
 from chronicle.store import Stream
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import Change, commit_derived, commit_events, commit_files, commit_tree
 from indexing import Index, KeyRange, KeyRanges, RunWriter, open_indexes
 from tests.oracles.index import matching_rows
 
@@ -142,12 +141,6 @@ def test_damaged_index_log_makes_all_events_tail_and_is_named(stream: Stream) ->
     assert "'price'" in fault
     assert indexes.index("price").n_tail_events == 50
     assert_answers(stream, events(50))
-
-
-def test_store_answers_after_it_was_moved(stream: Stream, tmp_path: Path) -> None:
-    append(stream, events(120))
-    shutil.move(tmp_path / "store", tmp_path / "moved")
-    assert_answers(open_store(tmp_path / "moved").stream("ticks"), events(120))
 
 
 def test_objects_come_from_runs_and_tail_of_a_keyed_stream(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chronicle import StreamSettings, create_store, delta_log
-from chronicle.block_writer import write_ordered
-from chronicle.commit import commit_files, commit_tidy
+from chronicle import StreamSettings, create_store
 from chronicle.errors import CorruptBlockError, StorageError
 from chronicle.jobs import run_locally
+from chronicle.log import delta_log
 from chronicle.store import Stream
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import commit_files, commit_tidy
 from indexing import (
     IndexingError,
     KeyRange,
@@ -158,7 +159,7 @@ def test_what_cannot_be_indexed_is_refused_and_leaves_nothing(
 def test_each_data_file_is_read_once_with_the_columns_needed(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from chronicle.blocks import BlockReader
+    from chronicle.tree.blocks import BlockReader
 
     reads: list[tuple[str, tuple[str, ...]]] = []
     read = BlockReader.read
@@ -197,7 +198,7 @@ def test_jobs_can_be_sent_to_other_processes(stream: Stream) -> None:
 def test_killed_while_creating_leaves_right_answers_and_creating_again_completes(
     stream: Stream, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    steps = ["chronicle.delta_log.create_table", "chronicle.delta_log.commit_changes",
+    steps = ["chronicle.log.delta_log.create_table", "chronicle.log.delta_log.commit_changes",
              "indexing.lifecycle.write_runs"]  # fmt: skip
     with monkeypatch.context() as patch, killed_at(step, steps) as calls:
         patch.setattr("indexing.lifecycle.FILES_PER_COMMIT", 2)
@@ -410,7 +411,7 @@ def test_older_snapshots_answer_from_runs_merged_later(stream: Stream) -> None:
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_killed_while_compacting_leaves_the_old_runs_or_the_new(stream: Stream, step: int) -> None:
     create(stream, ["venue", "price"])
-    steps = ["indexing.compaction.merge_runs", "chronicle.delta_log.commit_changes"]
+    steps = ["indexing.compaction.merge_runs", "chronicle.log.delta_log.commit_changes"]
     with killed_at(step, steps) as calls:
         compact_index(stream)
     assert calls == [step]

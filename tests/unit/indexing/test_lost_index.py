@@ -11,13 +11,13 @@ import pytest
 
 import replay
 from chronicle import Store, StreamSettings, create_store, open_store
-from chronicle.check import LOGS, check_stream
-from chronicle.compaction import compact_events
-from chronicle.declared import ATTRIBUTES_FILE
-from chronicle.finding import Finding, Severity
-from chronicle.repair import repair_stream
+from chronicle.log.stream_metadata import ATTRIBUTES_FILE
+from chronicle.maintenance.check import LOGS, check_stream
+from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.finding import Finding, Severity
+from chronicle.maintenance.repair import repair_stream
+from chronicle.maintenance.vacuum import vacuum
 from chronicle.store import Stream
-from chronicle.vacuum import vacuum
 from indexing import (
     KeyRange,
     KeyRanges,

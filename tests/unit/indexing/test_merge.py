@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from indexing.errors import CorruptRunError, IndexingError
 from indexing.index import RunTable
-from indexing.merge import merge_runs
+from indexing.kway_merge import merge_runs
 from indexing.run import open_run
 from indexing.run_format import CoveredFile
 from tests.oracles.index import matching_rows
@@ -50,7 +50,7 @@ def test_merged_run_equals_one_built_at_once(
     names = [p.name for p in pieces]
     live = [p for p in pieces if data.draw(st.booleans(), label=f"{p.name} lives")]
     with TemporaryDirectory() as text, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("indexing.merge.MERGE_GROUPS", merge_groups)
+        patch.setattr("indexing.kway_merge.MERGE_GROUPS", merge_groups)
         folder = Path(text)
         write_runs(folder, pieces, ("x",), fence_entries=fence_entries)
         merge_runs(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from indexing.errors import IndexingError
 from indexing.index import RunTable, clear_caches
 from indexing.key_range import KeyRange, KeyRanges
+from indexing.kway_merge import merge_runs
 from indexing.lookup import Lookup
-from indexing.merge import merge_runs
 from indexing.run import open_run
 from indexing.writer import RunWriter
 from tests.oracles.index import matching_rows, to_key
@@ -107,7 +107,7 @@ def test_merged_runs_carry_objects(
     names = [p.name for p in pieces]
     expected = matching_rows(events["x"].to_pylist(), ranges.ranges)
     with TemporaryDirectory() as text, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("indexing.merge.MERGE_GROUPS", data.draw(st.integers(1, 3)))
+        patch.setattr("indexing.kway_merge.MERGE_GROUPS", data.draw(st.integers(1, 3)))
         clear_caches()
         folder = Path(text)
         write_runs(folder, pieces, ("x",), fence_entries=fence_entries, key="k")

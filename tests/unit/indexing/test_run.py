@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle import column_file
-from chronicle.column_file import open_columns
+from chronicle.tree import column_file
+from chronicle.tree.column_file import open_columns
 from indexing.bounds import to_bounds
 from indexing.config import FENCE_KEY_CHARS
 from indexing.entries import sort_entries

@@ -10,7 +10,7 @@ from chronicle import create_store
 from chronicle.errors import SourceError
 from chronicle.ingest import local as subject
 from chronicle.ingest.local import AppendOptions, append_files
-from chronicle.source_memory import Source
+from chronicle.ingest.source_memory import Source
 from chronicle.store import Store, Stream
 from tests.ingest_files import read_rows
 

@@ -16,14 +16,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import replay
-from chronicle import Store, create_store
+from chronicle import Store
 from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.local import AppendFilesReport, AppendOptions, append_files
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "store")
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle.block_writer import write_ordered
-from chronicle.commit import Change, commit_change, commit_files
 from chronicle.errors import SchemaError
 from chronicle.ingest.late import (
     LateFile,
@@ -31,6 +29,8 @@ from chronicle.ingest.late import (
 from chronicle.layout import DataFile
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, create_store
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import Change, commit_change, commit_files
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64())])
 

@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chronicle.append import append
-from chronicle.declared import add_declared
 from chronicle.errors import SchemaError, SourceError, StorageError
 from chronicle.ingest import IngestOptions, follow
 from chronicle.ingest.checkpoint import default_place, last_batch, last_committed, open_checkpoint
@@ -23,10 +21,12 @@ from chronicle.ingest.preparation import (
     to_attributes,
     to_units,
 )
+from chronicle.ingest.source_memory import Source, read_source, taken, to_transactions
 from chronicle.ingest.sources import find_sources
+from chronicle.log.stream_metadata import add_metadata
 from chronicle.settings import StreamSettings
-from chronicle.source_memory import Source, read_source, taken, to_transactions
 from chronicle.store import Store, Stream, create_store
+from chronicle.write.append import append
 from tests.ingest_files import TIES, write_rows
 
 
@@ -66,7 +66,7 @@ def test_sources_left_are_those_not_taken(stream: Stream) -> None:
 
 
 def test_indexes_that_were_lost_are_written_with_those_asked_for(stream: Stream) -> None:
-    add_declared(stream.path, tables=["index/n"])
+    add_metadata(stream.path, tables=["index/n"])
     assert to_attributes(stream, IngestOptions(time="t", index=("pad",))) == ("n", "pad")
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from chronicle.errors import StreamNotFoundError
 from replay.language import bind_query, parse_query
-from replay.language.bound_select import BoundSelect
+from replay.language.bound import BoundSelect
 
 SCHEMA = pa.schema(
     {

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from replay.language import syntax
-from replay.language.bound import EdgeKind, RowsPerMatch, Semantics, SkipMode
-from replay.language.bound_select import JoinKind
+from replay.language.bound import EdgeKind, JoinKind, RowsPerMatch, Semantics, SkipMode
 from replay.language.cursor import RESERVED
 from replay.language.duration_parser import UNITS
 from replay.language.literals import UNIT_SPANS
-from replay.language.select_syntax import (
+from replay.language.syntax import (
     WINDOW_ARGUMENTS,
     WITH_ORIGIN,
     CreateStream,
+    Identifier,
     Join,
     SelectQuery,
     Span,
@@ -21,7 +21,6 @@ from replay.language.select_syntax import (
     Subquery,
     WindowCall,
 )
-from replay.language.syntax import Identifier
 
 NAMES = ["A", "B", "x", "speed", "date", "timestamp", "first", "within", "pattern", "_u1", "été"]
 assert not {name.upper() for name in NAMES} & RESERVED

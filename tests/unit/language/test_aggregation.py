@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from replay.language.aggregation import to_aggregation
-from replay.language.bound import Aggregate, Attribute, Call, DataType, Literal, Outer, SortKey
-from replay.language.bound_select import TimeWindows, WholeRange, WindowAggregation
+from replay.language.bound import (
+    Aggregate,
+    Attribute,
+    Call,
+    DataType,
+    Literal,
+    Outer,
+    SortKey,
+    TimeWindows,
+    WholeRange,
+    WindowAggregation,
+)
 from tests.unit.language.catalogs import bound_select
 
 T = DataType

@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from replay.errors import BindError
-from replay.language.bound import Attribute, Call, DataType, Literal
-from replay.language.bound_select import JoinKind, JoinRelation, JoinWindow
+from replay.language.bound import (
+    Attribute,
+    Call,
+    DataType,
+    JoinKind,
+    JoinRelation,
+    JoinWindow,
+    Literal,
+)
 from tests.unit.language.catalogs import bound_select
 
 T = DataType

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay.language.bound import Attribute, DataType, Expression, Literal
-from replay.language.bound_select import JoinKind, JoinWindow
+from replay.language.bound import Attribute, DataType, Expression, JoinKind, JoinWindow, Literal
 from replay.language.join_conditions import JoinConditions, split_conditions
 from tests.join_cases import call, column, join_of
 

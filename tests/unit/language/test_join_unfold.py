@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay.language.bound import attributes
-from replay.language.bound_select import JoinRelation, StreamRelation, SubqueryRelation
+from replay.language.bound import JoinRelation, StreamRelation, SubqueryRelation, attributes
 from replay.language.join_unfold import UnfoldedJoin, unfold
 from tests.unit.language.catalogs import bound_select
 

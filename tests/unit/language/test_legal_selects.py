@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 
 from replay.language import parse_query, to_sql
 from replay.language.aggregation import to_aggregation
-from replay.language.bound import Aggregate, Expression, attributes, walk
-from replay.language.bound_select import WINDOW_END, WINDOW_START, BoundSelect, WholeRange
+from replay.language.bound import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    BoundSelect,
+    Expression,
+    WholeRange,
+    attributes,
+    walk,
+)
 from tests.unit.language.catalogs import SCHEMA, bound_query
 
 COLUMNS = frozenset(SCHEMA.names)

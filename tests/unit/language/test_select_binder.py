@@ -9,11 +9,16 @@ import pytest
 from chronicle.errors import StreamNotFoundError
 from replay.errors import BindError
 from replay.language import parse_query
-from replay.language.bound import Aggregate, Attribute, Call, DataType, Literal, SortKey
-from replay.language.bound_select import (
+from replay.language.bound import (
+    Aggregate,
+    Attribute,
+    Call,
     CumulateWindows,
+    DataType,
+    Literal,
     RowWindows,
     SessionWindows,
+    SortKey,
     StreamRelation,
     TimeWindows,
     Windows,

@@ -6,15 +6,17 @@ import pytest
 
 from replay.errors import BindError, NotSupportedError
 from replay.language import parse_query, to_sql
-from replay.language.bound import Attribute, BoundPatternQuery, DataType
-from replay.language.bound_select import (
+from replay.language.bound import (
+    Attribute,
     BoundCreate,
+    BoundPatternQuery,
     BoundSelect,
+    DataType,
     StreamRelation,
     SubqueryRelation,
     TimeWindows,
 )
-from replay.language.select_syntax import streams_of
+from replay.language.syntax import streams_of
 from tests.unit.language.catalogs import bound_query, bound_select
 
 T = DataType

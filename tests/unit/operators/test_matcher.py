@@ -1,4 +1,5 @@
-"""The matcher gives what the naive one gives, however the rows are cut into batches."""
+"""The matcher by hand, and what it keeps; that it gives what the naive one gives, however rows are
+cut into batches, `tests.campaigns.test_pattern_fuzz` shows."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from replay.errors import NotSupportedError, SkipError, StepLimitError
+from replay.language import bind, parse_query
 from replay.language.bound import (
     Alternate,
     BoundPatternQuery,
@@ -33,6 +35,8 @@ from replay.operators.matchers import new_matcher
 from replay.operators.program import compile_program
 from tests.oracles.matcher import match_rows
 from tests.oracles.view import OutOfStepsError
+from tests.pattern_cases import PatternCase, pattern_case
+from tests.plan_cases import SEEDS
 from tests.unit.operators.bound_queries import (
     INT,
     STRING,
@@ -42,10 +46,7 @@ from tests.unit.operators.bound_queries import (
     first,
     last,
     lit,
-    queries,
     query,
-    rich_queries,
-    rows,
     run,
     to_table,
 )
@@ -71,40 +72,6 @@ def spans(pattern: Pattern, text: str, symbols: str, **more: object) -> list[tup
     table = letters(text, more.pop("times", None))
     found, _ = run(query(pattern, defines, measures=measures, **more), table)
     return [(row["m0"], row["m1"], row["m2"]) for row in found]
-
-
-def test_contiguous_sequence_is_found_at_each_place() -> None:
-    assert spans(Concat((A, B, C)), "abcabbabc", "abc") == [(0, 2, "C"), (6, 8, "C")]
-
-
-def test_overlapping_matches_are_found_only_when_skipping_to_the_next_row() -> None:
-    pattern = Concat((A, B, A))
-    assert spans(pattern, "ababa", "ab") == [(0, 2, "A")]
-    assert spans(pattern, "ababa", "ab", skip=SkipMode.TO_NEXT_ROW) == [(0, 2, "A"), (2, 4, "A")]
-
-
-def test_greedy_repetition_takes_the_longest_and_reluctant_the_shortest() -> None:
-    #  a x b x b     A .* B reaches the second b, A .*? B the first
-    any_rows = Repeat(C, 0, None)
-    assert spans(Concat((A, any_rows, B)), "axbxb", "ab.") == [(0, 4, "B")]
-    reluctant = Repeat(C, 0, None, greedy=False)
-    assert spans(Concat((A, reluctant, B)), "axbxb", "ab.") == [(0, 2, "B")]
-
-
-def test_earlier_alternative_is_preferred_even_if_shorter() -> None:
-    pattern = Alternate((A, Concat((A, B))))
-    assert spans(pattern, "ab", "ab") == [(0, 0, "A")]
-
-
-def test_thesis_figure_2_6_contiguous_match() -> None:
-    pattern = Concat((A, Repeat(B, 0, None), C))
-    assert spans(pattern, "abacbc", "abc") == [(2, 3, "C")]
-
-
-def test_empty_match_is_shown_and_search_goes_on_at_the_next_row() -> None:
-    #  rows b a b: A* is empty at 0, maps row 1, is empty at 2
-    found = spans(Repeat(A, 0, None), "bab", "a")
-    assert found == [(None, None, None), (1, 1, "A"), (None, None, None)]
 
 
 def test_window_is_part_of_the_match_and_comes_before_preferment() -> None:
@@ -175,34 +142,6 @@ def agree(asked: BoundPatternQuery, events: list, cuts: list[int], *, resume: bo
     assert matcher.n_kept == 0
 
 
-@SLOW
-@given(data=st.data(), events=rows(max_size=9), asked=queries())
-def test_matcher_gives_what_the_naive_matcher_gives(data, events, asked) -> None:
-    cuts = data.draw(st.lists(st.integers(0, len(events)), max_size=4))
-    agree(asked, events, cuts, resume=data.draw(st.booleans()))
-
-
-@SLOW
-@given(data=st.data(), events=rows(max_size=10), asked=queries(across=False))
-def test_matcher_without_conditions_across_rows_gives_what_the_naive_one_gives(
-    data, events, asked
-) -> None:
-    cuts = data.draw(st.lists(st.integers(0, len(events)), max_size=6))
-    agree(asked, events, cuts, resume=data.draw(st.booleans()))
-
-
-@SLOW
-@given(data=st.data(), events=rows(max_size=8), asked=rich_queries())
-def test_matcher_gives_what_the_naive_matcher_gives_with_every_construct(
-    data, events, asked
-) -> None:
-    cuts = data.draw(st.lists(st.integers(0, len(events)), max_size=3))
-    try:
-        agree(asked, events, cuts, resume=data.draw(st.booleans()))
-    except NotSupportedError as refused:
-        assert "the condition of !" in refused.message  # noqa: PT017 - it may also be answered
-
-
 def gapped_query(random: Random) -> BoundPatternQuery:
     """Draw two to four letters or choices of them, with any rows between them."""
 
@@ -234,11 +173,18 @@ def test_no_gapped_match_is_lost_whatever_rows_a_window_lacks(seed) -> None:
     agree(gapped_query(random), events, cuts, resume=random.random() < 0.5)
 
 
+def asked_of(case: PatternCase) -> BoundPatternQuery:
+    """Return the pattern of a case, if no order beside time and no SKIP TO can end it early."""
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    assume(bound.semantics is Semantics.SQL and not bound.order_by and bound.skip_to is None)
+    return bound
+
+
 @SLOW
-@given(events=rows(max_size=16), asked=queries(), data=st.data())
-def test_stretches_pushed_at_once_match_as_pushed_one_by_one(events, asked, data) -> None:
-    table = to_table(events)
-    program = compile_program(asked)
+@given(case=SEEDS.map(pattern_case), data=st.data())
+def test_stretches_pushed_at_once_match_as_pushed_one_by_one(case, data) -> None:
+    table, events = case.stream.table, case.stream.rows
+    program = compile_program(asked_of(case))
     if program.rows_before or program.rows_after or program.needs_all_rows:
         return
     edges = [0, *sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=4))), len(events)]
@@ -349,13 +295,14 @@ def test_rows_of_partitions_that_know_their_neighbours_know_the_edges(
 
 
 @SLOW
-@given(events=rows(max_size=16), asked=queries(), data=st.data())
-def test_rows_left_out_are_as_if_they_had_never_been(events, asked, data) -> None:
-    table = to_table(events)
-    program = compile_program(replace(asked, partition_by=asked.partition_by or ("p",)))
+@given(case=SEEDS.map(pattern_case), data=st.data())
+def test_rows_left_out_are_as_if_they_had_never_been(case, data) -> None:
+    table, events = case.stream.table, case.stream.rows
+    asked = asked_of(case)
+    program = compile_program(replace(asked, partition_by=asked.partition_by or ("k",)))
     if not program.stands_alone:
         return
-    kept = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=16, max_size=16)))
+    kept = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=40, max_size=40)))
     kept = kept[kept < len(events)].astype(np.int64)
     n_first = data.draw(st.integers(0, len(kept)))
     left, right = PatternMatcher(program), PatternMatcher(program)

@@ -8,16 +8,10 @@ import pytest
 
 from replay.errors import NotSupportedError, SkipError
 from replay.language.bound import (
-    Alternate,
-    Anchor,
-    AnchorKind,
     BoundPatternQuery,
-    Classifier,
     Concat,
     Edge,
     EdgeKind,
-    Exclusion,
-    MatchNumber,
     Negation,
     Pattern,
     Repeat,
@@ -27,14 +21,12 @@ from replay.language.bound import (
 )
 from replay.operators import search
 from replay.operators.matcher import PatternMatcher
-from replay.operators.matches import NO_SYMBOL, Matches
+from replay.operators.matches import Matches
 from replay.operators.program import compile_program
 from tests.unit.operators.bound_queries import (
-    DOUBLE,
     INT,
     attr,
     call,
-    first,
     last,
     lit,
     query,
@@ -70,31 +62,6 @@ def spans(pattern: Pattern, text: str, symbols: str, **more: object) -> list[tup
     defines = [None if s == "." else is_letter(s) for s in symbols]
     found = find(query(pattern, defines, **more), letters(text))
     return list(zip(found.first_seq.tolist(), found.last_seq.tolist(), strict=True))
-
-
-def counted(defines: list, values: list[int]) -> list[tuple[int, int]]:
-    """Return the spans of A+ over numbers."""
-    found = find(query(Repeat(A, 1, None), defines), numbers(values))
-    return list(zip(found.first_seq.tolist(), found.last_seq.tolist(), strict=True))
-
-
-def test_rows_of_matches_tell_symbols_and_exclusion() -> None:
-    pattern = Concat((A, Exclusion(Repeat(B, 1, None)), C))
-    asked = query(pattern, [is_letter(s) for s in "abc"], rows_per_match=ALL)
-    rows = find(asked, letters("xabbcabc")).rows
-    assert rows is not None
-    assert rows.offsets.tolist() == [0, 4, 7]
-    assert rows.seq.tolist() == [1, 2, 3, 4, 5, 6, 7]
-    assert rows.symbol.tolist() == [0, 1, 1, 2, 0, 1, 2]
-    assert rows.excluded.tolist() == [False, True, True, False, False, True, False]
-
-
-def test_empty_match_has_one_row_of_no_symbol() -> None:
-    asked = query(Repeat(A, 0, None), [is_letter("a")], rows_per_match=ALL)
-    found = find(asked, letters("ba"))
-    assert found.rows is not None
-    assert found.number.tolist() == [1, 2]
-    assert (found.rows.seq.tolist(), found.rows.symbol.tolist()) == ([0, 1], [NO_SYMBOL, 0])
 
 
 def test_start_edge_holds_at_the_first_row_of_each_partition_only() -> None:
@@ -133,15 +100,6 @@ def test_end_edge_waits_though_the_window_has_passed() -> None:
     assert matcher.n_kept == 1
     matcher.finish()
     assert matcher.take().first_seq.tolist() == [0]
-
-
-def test_search_goes_on_at_the_row_that_skip_names() -> None:
-    #  A B B over any five rows
-    pattern = Concat((A, B, B))
-    to_last = spans(pattern, "xxxxx", "..", skip=SkipMode.TO_LAST, skip_to=(1,))
-    assert to_last == [(0, 2), (2, 4)]
-    to_first = spans(pattern, "xxxxx", "..", skip=SkipMode.TO_FIRST, skip_to=(1,))
-    assert to_first == [(0, 2), (1, 3), (2, 4)]
 
 
 @pytest.mark.parametrize(
@@ -183,20 +141,6 @@ def test_skip_error_of_a_partition_waits_for_earlier_matches_of_others() -> None
     assert matcher.take().first_seq.tolist() == [0, 1]
 
 
-def test_unmatched_rows_stand_between_matches_with_number_0() -> None:
-    asked = query(
-        Concat((A, B)),
-        [is_letter("a"), is_letter("b")],
-        rows_per_match=RowsPerMatch.ALL_WITH_UNMATCHED,
-    )
-    found = find(asked, letters("xabab-"))
-    assert found.rows is not None
-    assert found.first_seq.tolist() == [0, 1, 3, 5]
-    assert found.last_seq.tolist() == [-1, 2, 4, 4]
-    assert found.number.tolist() == [0, 1, 2, 0]
-    assert found.rows.symbol.tolist() == [NO_SYMBOL, 0, 1, 0, 1, NO_SYMBOL]
-
-
 @pytest.mark.parametrize("greedy", [True, False])
 @pytest.mark.parametrize("after", [True, False])
 def test_negation_keeps_its_rows_out_of_the_repetition_beside_it(after, greedy) -> None:
@@ -231,11 +175,6 @@ def test_negation_that_counts_rows_of_its_repetition_is_refused() -> None:
         compile_program(query(pattern, [None, None, counts]))
 
 
-def test_sum_in_define_counts_the_row_under_test() -> None:
-    small = call("<=", total("sum", attr("i"), (0,)), lit(5))
-    assert counted([small], [1, 2, 3, 4, 9]) == [(0, 1), (2, 2), (3, 3)]
-
-
 def test_sum_beyond_int64_is_null_until_it_comes_back() -> None:
     #  2**62 + 2**62 does not fit; less 1 it does
     big = 2**62
@@ -248,70 +187,6 @@ def test_sum_beyond_int64_is_null_until_it_comes_back() -> None:
     matcher = PatternMatcher(program)
     matcher.push(program.prepare(numbers([big, big])), 0)
     assert (matcher.n_matches, matcher.n_faults) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("function", "values", "is_this"),
-    [
-        ("avg", [1, 2, 6], 3.0),
-        ("var_pop", [1, 2, 3], 2 / 3),
-        ("var_samp", [1, 2, 3], 1.0),
-        ("stddev_samp", [1, 2, 3], 1.0),
-    ],
-)
-def test_averages_and_spreads_in_define(function, values, is_this) -> None:
-    three = Concat((A, A, B))
-    reached = call("=", total(function, attr("i"), None, DOUBLE), lit(is_this))
-    assert len(find(query(three, [None, reached]), numbers(values))) == 1
-    assert len(find(query(three, [None, reached]), numbers([5, *values[:2]]))) == 0
-
-
-def test_extremes_and_counts_pass_over_nulls() -> None:
-    table = pa.table({"t": range(3), "i": pa.array([4, None, 2])})
-    conditions = [
-        call("=", total("min", attr("i"), None), lit(2)),
-        call("=", total("max", attr("i"), (0,)), lit(4)),
-        call("=", total("count", attr("i"), None), lit(2)),
-        call("=", total("count", None, None), lit(3)),
-    ]
-    asked = query(Concat((A, A, B)), [None, call("and", *conditions)])
-    assert len(find(asked, table)) == 1
-
-
-def test_union_of_symbols_and_offsets_are_read_so_far() -> None:
-    #  third row: first of (A, B) is row 0, one after it row 1, one before its last row 0
-    def reads(anchor: Anchor, value: int) -> object:
-        return call("=", attr("i", anchor), lit(value))
-
-    both = (0, 1)
-    asked = query(
-        Concat((A, B, C)),
-        [
-            None,
-            None,
-            call(
-                "and",
-                reads(Anchor(AnchorKind.FIRST, both), 7),
-                reads(Anchor(AnchorKind.FIRST, both, 1), 8),
-                reads(Anchor(AnchorKind.LAST, both, 1), 7),
-                reads(Anchor(AnchorKind.LAST, None, 1), 8),
-                call("is_null", attr("i", Anchor(AnchorKind.LAST, both, 2))),
-            ),
-        ],
-    )
-    assert len(find(asked, numbers([7, 8, 9]))) == 1
-
-
-def test_classifier_of_a_union_names_its_last_symbol() -> None:
-    union = Classifier(anchor=Anchor(AnchorKind.LAST, (0, 1)))
-    pattern = Concat((Alternate((A, B)), C))
-    asked = query(pattern, [is_letter("a"), is_letter("b"), call("=", union, lit("B"))])
-    assert find(asked, letters("axbx")).first_seq.tolist() == [2]
-
-
-def test_match_number_in_define_is_that_of_the_match_sought() -> None:
-    numbered = query(A, [call("=", attr("i"), MatchNumber())])
-    assert find(numbered, numbers([2, 1, 1, 2, 3])).first_seq.tolist() == [1, 3, 4]
 
 
 @pytest.mark.parametrize("patience", [0, 256])
@@ -346,33 +221,3 @@ def test_snapshot_is_refused_by_another_query_and_as_garbage() -> None:
         PatternMatcher(other).restore(snapshot)
     with pytest.raises(ValueError, match="no snapshot"):
         PatternMatcher(one).restore(b"garbage")
-
-
-def test_overlapping_matches_share_their_ends() -> None:
-    #  (A|B)+ from each row: all end at the same row, with the same symbols on the way
-    asked = query(
-        Repeat(Alternate((A, B)), 1, None),
-        [is_letter("a"), is_letter("b")],
-        skip=SkipMode.TO_NEXT_ROW,
-        rows_per_match=ALL,
-    )
-    found = find(asked, letters("abbax"))
-    assert found.rows is not None
-    assert found.last_seq.tolist() == [3, 3, 3, 3]
-    assert found.rows.symbol.tolist() == [0, 1, 1, 0, 1, 1, 0, 1, 0, 0]
-
-
-def test_partition_neighbours_of_rows_are_told() -> None:
-    #  p 0 1 0 1: PREV of row 2 is row 0
-    asked = query(
-        A,
-        [is_letter("a")],
-        measures=[attr("i", last(0), -1), attr("i", first(None))],
-        partition_by=("p",),
-        rows_per_match=ALL,
-    )
-    program = compile_program(asked)
-    assert program.row_offsets == (-1,)
-    rows = find(asked, letters("xxaa", p=[0, 1, 0, 1])).rows
-    assert rows is not None
-    assert (rows.seq.tolist(), rows.moved.tolist()) == ([2, 3], [[0], [1]])

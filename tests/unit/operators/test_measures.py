@@ -7,11 +7,11 @@ import datetime as dt
 import numpy as np
 import pyarrow as pa
 
-from replay.language.bound import Attribute, Call, Classifier, Concat, DataType, Repeat, Symbol
+from replay.language.bound import Attribute, Call, Classifier, Concat, DataType, Symbol
 from replay.operators.matcher import PatternMatcher
 from replay.operators.measures import evaluate_measures
 from replay.operators.program import compile_program
-from tests.unit.operators.bound_queries import INT, attr, call, first, last, lit, query, run
+from tests.unit.operators.bound_queries import INT, attr, call, first, last, lit, query
 
 TABLE = pa.table(
     {
@@ -74,23 +74,6 @@ def test_expressions_over_rows_of_a_match_have_the_type_of_the_language() -> Non
     assert found.schema.types == [pa.duration("us"), pa.string()]
     assert found.column(0).cast(pa.int64()).to_pylist() == [1, 1]
     assert found.column(1).to_pylist() == ["B", "B"]
-
-
-def test_neighbours_outside_the_stream_and_symbols_without_a_row_are_null() -> None:
-    measures = [attr("t", first(None), -1), attr("t", last(None), 1), attr("t", last(1))]
-    found = answer(measures, Concat((Symbol(0), Repeat(Symbol(1), 0, 1))))
-    assert found.to_pydict() == {"m0": [None, 2], "m1": [2, None], "m2": [1, 4]}
-
-
-def test_neighbours_in_measures_are_those_of_the_partition() -> None:
-    #  row 0 1 2 3, partition x y x y: the row before row 2 in its partition is row 0
-    table = pa.table(
-        {"t": range(4), "i": [0, 0, 1, 0], "p": ["x", "y", "x", "y"], "s": list("abcd")}
-    )
-    measures = [attr("t", last(0), -1), attr("t", last(0), 1)]
-    bound = query(Symbol(0), [ONE], measures=measures, partition_by=("p",))
-    found, _ = run(bound, table, [1, 3])
-    assert found == [{"p": "x", "m0": 0, "m1": None}]
 
 
 def test_no_match_gives_an_empty_table_with_all_columns_typed() -> None:

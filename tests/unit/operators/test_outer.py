@@ -111,18 +111,6 @@ def first_of_each(values):
 # Filter, project, cut
 
 
-@law
-@given(rows_of_answers, st.integers(0, 5), st.integers(0, 5))
-def test_rows_are_filtered_projected_and_cut_in_canonical_order(rows, limit, offset):
-    kept = [row for row in rows if row["n"] is not None and row["n"] > 0]
-    expected = [(row["key"], row["n"] % 2) for row in kept][offset:][:limit]
-    assert ask(rows, f"key, n % 2 | WHERE n > 0 LIMIT {limit} OFFSET {offset}") == expected
-    assert (
-        ask(rows, f"key, n % 2 | WHERE n > 0 OFFSET {offset}")
-        == [(row["key"], row["n"] % 2) for row in kept][offset:]
-    )
-
-
 def test_plain_columns_keep_their_type_and_others_take_the_expression_s():
     schema = pa.schema({"n": pa.int16(), "key": pa.dictionary(pa.int32(), pa.string())})
     table = pa.table({"n": [1, None], "key": ["a", None]}, schema=schema)
@@ -149,30 +137,6 @@ def test_a_fault_is_counted_once_per_row_of_each_expression():
 
 # ---------------------------------------------------------------------------------------------
 # Order
-
-
-@law
-@given(rows_of_answers, st.booleans(), st.booleans(), st.sampled_from(["key", "n", "x", "ok"]))
-def test_order_is_stable_and_missing_values_stand_where_they_are_told(rows, desc, first, name):
-    def missing(row):
-        return row[name] is None or row[name] != row[name]
-
-    # reverse=True keeps equal rows in their order, as DESC does.
-    present = sorted((r for r in rows if not missing(r)), key=lambda r: r[name], reverse=desc)
-    absent = [row for row in rows if missing(row)]
-    expected = absent + present if first else present + absent
-    clause = f"{name}{' DESC' if desc else ''}{' NULLS FIRST' if first else ''}"
-    found = ask(rows, f"key, n, x, ok | ORDER BY {clause}")
-    assert same(found, [(row["key"], row["n"], row["x"], row["ok"]) for row in expected])
-
-
-@law
-@given(rows_of_answers)
-def test_later_keys_order_what_earlier_ones_leave_equal(rows):
-    rows = [row for row in rows if row["key"] is not None and row["n"] is not None]
-    expected = sorted(rows, key=lambda row: (row["key"], -row["n"]))
-    found = ask(rows, "key AS k, n | ORDER BY k, n DESC LIMIT 4")
-    assert found == [(row["key"], row["n"]) for row in expected][:4]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -231,18 +195,6 @@ def test_conditions_are_counted_and_joined(rows):
     (found,) = ask(rows, "COUNT_IF(ok), BOOL_AND(ok), EVERY(ok), BOOL_OR(ok)")
     every = all(values) if values else None
     assert found == (sum(values), every, every, any(values) if values else None)
-
-
-@law
-@given(rows_of_answers)
-def test_select_distinct_keeps_the_first_row_of_each(rows):
-    expected = [(group[0]["key"], group[0]["x"]) for group in grouped(rows, "key", "x")]
-    assert same(ask(rows, "DISTINCT key, x"), expected)
-    assert same(ask(rows, "DISTINCT key, x | LIMIT 2 OFFSET 1"), expected[1:3])
-    names = [key for key in dict.fromkeys(row["key"] for row in rows) if key is not None]
-    in_order = sorted(names, key=lambda name: name.encode(), reverse=True)
-    found = ask(rows, "DISTINCT key | WHERE key IS NOT NULL ORDER BY key DESC")
-    assert found == [(name,) for name in in_order]
 
 
 @law

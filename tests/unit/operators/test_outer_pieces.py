@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from replay.language import bind_query, parse_query
-from replay.language.bound import Outer
-from replay.language.bound_select import BoundSelect
+from replay.language.bound import BoundSelect, Outer
 from replay.operators import outer_pieces
 from replay.operators.outer_pieces import OuterOperator, run_through
-from tests.oracles.outer import outer_rows
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("s", pa.string())])
 
@@ -36,27 +33,6 @@ def pieces(n: int, each: int) -> list[pa.Table]:
     ]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     return [table.slice(at, each) for at in range(0, n, each)]
-
-
-def comparable(rows: list[dict[str, Any]]) -> list[str]:
-    return [repr(row) for row in rows]
-
-
-@pytest.mark.parametrize(
-    "key", ["x", "x DESC", "x NULLS FIRST", "x DESC NULLS LAST", "s", "s DESC"]
-)
-@pytest.mark.parametrize("limit", ["LIMIT 7", "LIMIT 3 OFFSET 20", "LIMIT 90"])
-def test_the_first_rows_of_an_order_are_those_of_the_oracle(
-    key: str, limit: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outer_pieces, "KEPT_ROWS_MIN", 8)
-    query = outer(f"SELECT t, x, s … ORDER BY {key}, t DESC {limit}")
-    parts = pieces(200, 11)
-
-    found = pa.concat_tables(run_through(OuterOperator(query), parts))
-
-    rows = pa.concat_tables(parts).to_pylist()
-    assert comparable(found.to_pylist()) == comparable(outer_rows(rows, query))
 
 
 def test_a_limited_order_keeps_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:

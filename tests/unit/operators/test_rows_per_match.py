@@ -66,55 +66,6 @@ def columns(measures: list[Expression], found: list[Found], **more: Any) -> dict
     return answer(measuring(measures, **more), TABLE, found).to_pydict()
 
 
-def test_excluded_rows_give_no_row_of_the_answer_but_count() -> None:
-    found = columns([COUNT, TOTAL, Classifier()], [match(0, "AbBc")], rows=ALL, columns=("t",))
-    assert found == {"t": [0, 2], "m0": [1, 3], "m1": [10, 60], "m2": ["A", "B"]}
-    final = Aggregate("sum", attr("i"), None, INT, final=True)
-    assert columns([final], [match(0, "AbBc")], rows=ALL) == {"m0": [100, 100]}
-
-
-def test_a_match_whose_rows_are_all_excluded_gives_nothing() -> None:
-    assert columns([COUNT], [match(0, "ab"), match(2, "A", 2)], rows=ALL) == {"m0": [1]}
-
-
-def test_an_empty_match_has_its_rows_columns_a_number_count_zero_and_null_else() -> None:
-    measures = [
-        MatchNumber(),
-        COUNT,
-        TOTAL,
-        Classifier(),
-        attr("s", first(None)),
-        attr("t", last(0)),
-    ]
-    found = columns(measures, FOUND[1:2], rows=ALL, columns=("t", "s"))
-    assert found == {
-        "t": [2], "s": ["c"], "m0": [2], "m1": [0], "m2": [None], "m3": [None], "m4": [None],
-        "m5": [None],
-    }  # fmt: skip
-
-
-def test_empty_matches_are_shown_or_omitted() -> None:
-    matched = [FOUND[0], FOUND[1], FOUND[3]]
-    assert columns([], matched, rows=ALL, columns=("t",)) == {"t": [0, 1, 2, 4]}
-    assert columns([], matched, rows=OMIT, columns=("t",)) == {"t": [0, 1, 4]}
-    one = columns([COUNT], matched, rows=ONE, partition_by=("p",))
-    assert one == {"p": [1, 2, 1], "m0": [2, 0, 1]}
-
-
-def test_unmatched_rows_have_their_columns_and_no_measure() -> None:
-    measures = [MatchNumber(), COUNT, Classifier(), lit(7), TimedOut(), attr("s", last(None))]
-    found = columns(measures, FOUND, rows=UNMATCHED, columns=("t",))
-    assert found == {
-        "t": [0, 1, 2, 3, 4],
-        "m0": [1, 1, 2, None, 3],
-        "m1": [1, 2, 0, None, 1],
-        "m2": ["A", "B", None, None, "C"],
-        "m3": [7, 7, 7, None, 7],
-        "m4": [False, False, False, None, False],
-        "m5": ["a", None, None, None, "e"],
-    }
-
-
 def test_columns_and_plain_measures_keep_their_type_and_dictionaries_are_decoded() -> None:
     measures = [
         attr("i", last(None)),

@@ -35,7 +35,7 @@ from replay.language.bound import (
     Symbol,
 )
 from replay.planning import Occurrences, Plan
-from replay.planning.agreement import tells_keys
+from replay.planning.key_join import tells_keys
 from replay.planning.key_spans import KeySpans
 from replay.planning.plan import Slot
 from replay.planning.row_spans import RowSpans
@@ -199,11 +199,6 @@ class SmallStatistics:
         table = pa.table({part: self._column(part) for part in parts})
         return to_composite_column(table, Composite(parts)).to_pylist()
 
-    def crowding(self, within: int) -> float:
-        """Return what is told of windows that begin at events: as full as any."""
-        del within
-        return 1.0
-
     def bounds(self, name: str) -> SmallBounds:
         everything = KeyRanges.everything()
         values = [
@@ -225,12 +220,6 @@ class SmallStatistics:
     ) -> tuple[int, int]:
         n = len(self.occurrences(name, ranges).seq)
         return n, n
-
-    def sample_columns(
-        self, blocks: np.ndarray, attributes: Sequence[str]
-    ) -> Mapping[str, pa.Array]:
-        sampled = [row for block in blocks for row in self.rows[slice(*self.blocks[block])]]
-        return {name: pa.array([row[name] for row in sampled]) for name in attributes}
 
     def expect_count(self, name: str, ranges: KeyRanges) -> float:
         return float(len(self.occurrences(name, ranges).seq))

@@ -15,9 +15,9 @@ from indexing.key_range import KeyRange, KeyRanges
 from replay.language.bound import Repeat, Symbol
 from replay.planning import coarse_map
 from replay.planning.coarse_map import saturating_add
+from replay.planning.cost_inputs import draw_coarse_map
 from replay.planning.extremes import may_contain
 from replay.planning.shape import to_shape
-from replay.planning.weighing import draw_coarse_map
 from tests.oracles.intervals import deciding_rows, matches
 from tests.unit.planning.streams import (
     SmallStatistics,

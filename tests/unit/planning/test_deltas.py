@@ -14,7 +14,7 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from chronicle.derived_attributes import extend, open_key
+from chronicle.tree.derived_attributes import extend, open_key
 from indexing.key_range import KeyRange, KeyRanges
 from replay.language.bound import (
     Attribute,

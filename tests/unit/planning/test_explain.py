@@ -14,15 +14,13 @@ from replay.planning import (
     Condition,
     Plan,
     PlanKind,
-    Rival,
     choose_plan,
     to_json,
     to_shape,
     to_text,
 )
 from replay.planning.block_ranges import all_blocks
-from replay.planning.plan import Selectivity
-from replay.planning.told import Told
+from replay.planning.plan import Left, Selectivity, Step
 from tests.json_schema import violations
 from tests.unit.planning.streams import SmallStatistics, compare, query_of, seq, star
 
@@ -63,11 +61,7 @@ def plan() -> Plan:
         to_shape(query),
         all_blocks(400),
         Estimate(0.002, 15.0, 10.0, 0.005, 10.0),
-        (
-            Rival("full", Estimate(0.008, 400.0, 0.0, 1.0, 0.0)),
-            Rival("tree", Estimate(12.5, 400.0, 0.0, 1.0, 0.0)),
-        ),
-        "indexes=A.a,C.b: estimated at 2 ms, 4.0x less than 8 ms of a full replay",
+        "indexes=A.a,C.b: 2 of 3 lookups leave 2 ms to replay; 8 ms for a full replay",
         (
             Selectivity(conditions[0], 0.00025, "index fences", True),
             Selectivity(on_b, 0.3333, "even between the tree's minima and maxima", False),
@@ -76,74 +70,18 @@ def plan() -> Plan:
         ),
         400,
         full_estimate=Estimate(0.008, 400.0, 0.0, 1.0, 0.0),
-        strategy="optimal",
-        sampled="from 32 of 400 blocks: 5.1 candidates expected, 9 found",
         level=1,
+        takes_steps=True,
+        steps=(
+            Step("A.a", (10, 10), 0.003, Left(40, 4000, 10), True, "takes 0.1 ms", 0.0002),
+            Step("C.b", (20_000, 24_000), 0.002, None, True, "takes 0.8 ms", 0.0009),
+            Step("B.b", (13_333, 13_333), None, None, False, "not asked: it takes 1 ms"),
+        ),
     )
 
 
 def test_text_of_a_plan():
     assert to_text(plan()) == (GOLDEN / "explain.txt").read_text().rstrip("\n")
-
-
-@pytest.mark.parametrize(
-    ("looked", "is_certain", "said"),
-    [
-        pytest.param(64, False, "at 64 of 400 blocks: the plan reads about 14, at least 12 and at "
-                     "most 18 (95 % each)", id="some"),
-        pytest.param(400, True, "at all 400 blocks: the plan reads 14", id="all"),
-    ],
-)  # fmt: skip
-def test_a_look_is_told_beside_the_estimates_the_choice_was_made_by(looked, is_certain, said):
-    estimated = Estimate(0.0018, 14.3, 10.0, 0.25, 9.0)
-    told = Told(estimated, 12.4, 17.2, looked, 400, is_certain=is_certain)
-    lines = to_text(plan(), told=told).splitlines()
-    golden = (GOLDEN / "explain.txt").read_text().splitlines()
-    (looked_at,) = (line for line in lines if line.startswith("looked"))
-    (row,) = (line for line in lines if line.startswith("  the same, looked at"))
-    assert looked_at == f"looked    {said}"
-    assert row.split()[4:] == ["1.8", "ms", "14", "10", "25.0%", "9"]
-    assert lines[lines.index(row) - 1].startswith("  indexes=A.a,C.b ")
-    # What was there is there, but for the width of the table.
-    others = [line.split() for line in lines if line not in (row, looked_at)]
-    assert others == [line.split() for line in golden]
-    assert to_json(plan(), told=told)["told"] == {
-        "by": "blocks",
-        "blocks_looked": looked,
-        "estimated": {
-            "cost": 0.0018,
-            "blocks": 14.3,
-            "entries": 10.0,
-            "alpha": 0.25,
-            "candidates": 9.0,
-        },
-        "blocks_min": 12.4,
-        "blocks_max": 17.2,
-        "switched": None,
-    }
-
-
-@pytest.mark.parametrize(
-    ("is_certain", "switched", "said"),
-    [
-        pytest.param(True, None, "", id="as planned"),
-        pytest.param(True, "C.b not asked: no candidate is left",
-                     "; C.b not asked: no candidate is left", id="otherwise"),
-        pytest.param(False, None, ", and some beside them for neighbours in partitions",
-                     id="by key"),
-    ],
-)  # fmt: skip
-def test_what_lookups_say_is_told_beside_the_estimates_the_choice_was_made_by(
-    is_certain, switched, said
-):
-    estimated = Estimate(0.0018, 14.0, 10.0, 0.25, 9.0)
-    told = Told(estimated, 14.0, 14.0, 0, 400, is_certain, is_asked=True, switched=switched)
-    lines = to_text(plan(), told=told).splitlines()
-    (looked_up,) = (line for line in lines if line.startswith("looked"))
-    assert looked_up == f"looked    up all that is asked: the plan reads 14 blocks{said}"
-    assert any(line.startswith("  the same, looked up") for line in lines)
-    written = to_json(plan(), told=told)["told"]
-    assert (written["by"], written["switched"]) == ("lookups", switched)
 
 
 def test_text_of_a_plan_that_was_run():
@@ -183,8 +121,8 @@ def test_schema_tells_what_is_wrong():
     ]
     assert violations({**good, "more": 1}, SCHEMA) == []
     assert violations({**good, "more": 1}, SCHEMA, closed=True) == ["$.more: not in the schema"]
-    few = {key: value for key, value in good.items() if key != "rivals"}
-    assert violations(few, SCHEMA) == ["$: lacks rivals"]
+    few = {key: value for key, value in good.items() if key != "steps"}
+    assert violations(few, SCHEMA) == ["$: lacks steps"]
     wrong = {**good, "estimated": {**good["estimated"], "alpha": 1.5, "blocks": "15"}}
     assert sorted(violations(wrong, SCHEMA)) == [
         "$.estimated.alpha: 1.5 is above 1",

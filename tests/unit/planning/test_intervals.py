@@ -20,8 +20,8 @@ from replay.planning import PlanKind, choose_plan, replay_stretches, to_shape
 from replay.planning.block_ranges import all_blocks, bridge, mask_of, ranges_of
 from replay.planning.coarse_map import position_masks, surviving_buckets
 from replay.planning.extremes import may_contain
+from replay.planning.named_plans import all_conditions, gap_conditions, index_conditions
 from replay.planning.plan import Plan
-from replay.planning.requests import all_conditions, gap_conditions, index_conditions
 from tests.oracles.intervals import covered_blocks, deciding_rows, matches
 from tests.unit.planning.streams import (
     SmallStatistics,
@@ -62,7 +62,7 @@ def plan_with(query, statistics, chosen=None, stretches=None) -> Plan:
     )
     chosen = tuple(c for c in found if chosen is None or c.place in chosen)
     everywhere = all_blocks(statistics.n_blocks) if stretches is None else stretches
-    return Plan(PlanKind.INDEXES, chosen, shape, everywhere, NOT_WEIGHED, (), "")
+    return Plan(PlanKind.INDEXES, chosen, shape, everywhere, NOT_WEIGHED, "")
 
 
 def replayed(query, statistics, chosen=None, bridge_blocks=0):

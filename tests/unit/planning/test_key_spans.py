@@ -10,8 +10,8 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from replay.language.bound import Symbol
-from replay.planning.agreement import COUNTED_MIN
 from replay.planning.intervals import replay_stretches
+from replay.planning.key_join import COUNTED_MIN
 from replay.planning.key_spans import unite_by_key
 from tests.oracles.intervals import matches
 from tests.unit.planning.streams import (

@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 
 from replay.language.bound import Concat, Symbol
-from replay.planning import narrowing, safety
-from replay.planning.narrowing import expected_hits, rows_of_neighbours
 from replay.planning.plan import Occurrences, Plan, Slot
-from replay.planning.requests import index_conditions
-from replay.planning.safety import find_stretches
-from replay.planning.shape import to_shape
-from tests.unit.planning.array_streams import ArrayStream
+from replay.planning.row_filter import expected_hits, rows_of_neighbours
 from tests.unit.planning.streams import SmallStatistics, compare, query_of, seq, star
 from tests.unit.planning.test_intervals import plan_with
-from tests.unit.planning.test_narrowing import rows_of
-from tests.unit.planning.test_safety import Indexes, attributes_read, ones_at, plan_on
+from tests.unit.planning.test_row_filter import rows_of
 
 A, B, C = Symbol(0), Symbol(1), Symbol(2)
 GAP = star(Symbol(3))
@@ -83,30 +77,3 @@ def test_blocks_asked_beside_each_other_have_as_many_hits_as_the_shortest_list()
     assert expected_hits(given, plan, 1000, {0}) == pytest.approx(20)
     del given[2, "c"]
     assert expected_hits(given, plan, 1000, {0}) == pytest.approx(50)
-
-
-def test_of_what_is_asked_beside_others_as_many_are_expected_as_chance_has_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A tenth of the events are A and half B: of 100 rows behind an A 50 are expected to be B."""
-    monkeypatch.setattr(narrowing, "ENTRIES_MIN", 0)
-    columns = {
-        "a": ones_at(*range(500, 600)),
-        "b": ones_at(*range(501, 600, 2)),
-        "c": np.ones(1000, dtype=np.int64),
-    }
-    stream = ArrayStream(columns, block_events=10)
-    query = query_of(seq(A, B, GAP, C), DEFINES, within=4)
-    usable = index_conditions(to_shape(query), frozenset("abc"))
-    plan = plan_on(stream, query, usable, {"a": 0.1, "b": 0.5, "c": 0.9}, replay_s=0.001)
-    compared: list[tuple[int, float]] = []
-
-    def note(n_found: int, n_expected: float) -> bool:
-        compared.append((n_found, n_expected))
-        return True
-
-    monkeypatch.setattr(safety, "is_as_expected", note)
-    indexes = Indexes(stream)
-    find_stretches(plan, query, stream, indexes)
-    assert attributes_read(indexes) == ["a", "b", "c"]
-    assert compared == [(100, 100.0), (50, 50.0)]

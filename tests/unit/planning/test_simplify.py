@@ -6,8 +6,13 @@ import pyarrow as pa
 import pytest
 
 from replay.language import bind_query, parse_query
-from replay.language.bound import BoundPatternQuery, attributes
-from replay.language.bound_select import BoundSelect, StreamRelation, SubqueryRelation
+from replay.language.bound import (
+    BoundPatternQuery,
+    BoundSelect,
+    StreamRelation,
+    SubqueryRelation,
+    attributes,
+)
 from replay.planning.filtered_pattern import PASSES, to_filtered_pattern
 from replay.planning.simplify import simplified
 

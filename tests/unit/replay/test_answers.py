@@ -10,10 +10,8 @@ import pytest
 
 import replay
 from chronicle import Store, StreamSettings, create_store, open_store
-from chronicle.block_writer import write_ordered
-from chronicle.commit import Change, commit_derived, commit_events, commit_tree
 from chronicle.errors import SchemaError, StreamNotFoundError
-from indexing import RunWriter
+from chronicle.write.block_writer import write_ordered
 from replay.engines import answer as answer_module
 from replay.engines import local
 from replay.engines import source as source_module
@@ -32,36 +30,6 @@ def rows(start: int, stop: int) -> list[dict[str, object]]:
         {"t": t, "a": t % 7, "x": t / 2, "s": f"s{t % 3}", "f": None, "k": 0}
         for t in range(start, stop)
     ]
-
-
-@pytest.mark.parametrize("n_steps", [1, 2, 3])
-@pytest.mark.parametrize("plan", ["full", "tree", "all", "auto"])
-def test_commit_cut_short_after_any_step_loses_no_row(
-    tmp_path: Path, n_steps: int, plan: str
-) -> None:
-    store = create_store(tmp_path / "store")
-    small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=())
-    stream = fill_stream(store, "s", small, index=("a",))
-    files = write_ordered(
-        pa.Table.from_pylist(rows(40, 80), schema=SCHEMA).to_batches(),
-        stream_dir=stream.path,
-        schema=SCHEMA,
-        settings=stream.settings,
-        ordinal_prefix=f"{stream.next_generation():06d}-{0:06d}",
-        derived=RunWriter(attributes=("a",), time="t"),
-    )
-    version = stream.snapshot().version
-    steps = (
-        lambda: commit_events(stream, Change(tuple(files)), read_version=version, metadata={}),
-        lambda: commit_tree(stream, files),
-        lambda: commit_derived(stream, files),
-    )
-    for step in steps[:n_steps]:
-        step()
-    reopened = open_store(tmp_path / "store")
-    answer = replay.query(reopened, SQL, plan=plan).table.to_pylist()
-    # a = 1 at t = 1, 8, 15, …; a = 2 one later; the last is 71, 72 (78 has 1 and 79 has 2).
-    assert answer == [{"a": t, "b": t + 1} for t in range(1, 79, 7)]
 
 
 def test_files_written_but_not_committed_are_not_seen(tmp_path: Path) -> None:
@@ -94,17 +62,6 @@ def test_small_replay_reads_measures_with_the_rest(tmp_path: Path, first: str) -
     table = replay.query({"s": small.table}, sql).table
     assert replay.query(store, sql, plan="all").table.equals(table)
     assert replay.query(store, sql + " LIMIT 3", plan="all").table.equals(table.slice(0, 3))
-
-
-def test_older_version_answers_as_it_did(tmp_path: Path) -> None:
-    store = create_store(tmp_path / "store")
-    small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=(20,))
-    stream = fill_stream(store, "s", small, index=("a",))
-    before = stream.snapshot().version - 1
-    for plan in ("full", "all"):
-        # a = 1 then 2 at 1, 8, 15 in the first 20 events
-        assert len(replay.query(store, SQL, plan=plan, as_of=before)) == 3
-        assert len(replay.query(store, SQL, plan=plan)) == 6
 
 
 def test_batches_are_the_answer_piece_by_piece(tmp_path: Path) -> None:

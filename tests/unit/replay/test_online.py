@@ -12,7 +12,7 @@ import pytest
 
 import replay
 from chronicle.errors import SchemaError
-from replay.errors import NotSupportedError, QueryError, SkipError
+from replay.errors import QueryError, SkipError
 from replay.operators.packing import MAGIC, pack, unpack
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int32()), ("s", pa.string())])
@@ -91,15 +91,6 @@ def test_outer_condition_and_projection_are_applied_as_rows_come() -> None:
     assert doubled.push(events((1, 1), (2, 2), (3, 1), (4, 2))).to_pylist() == [{"w": 6}]
 
 
-@pytest.mark.parametrize(
-    ("head", "tail"),
-    [("*", "ORDER BY u"), ("COUNT(*) AS n", ""), ("DISTINCT u", ""), ("u", "GROUP BY u")],
-)
-def test_what_needs_the_whole_answer_is_refused(head: str, tail: str) -> None:
-    with pytest.raises(NotSupportedError, match=r"use replay\.query"):
-        query(head=head, tail=tail)
-
-
 def test_events_that_do_not_fit_are_refused() -> None:
     pair = query()
     pair.push(events((5, 1)))
@@ -134,21 +125,6 @@ def test_limit_that_is_reached_with_the_match_a_skip_fails_for_is_no_error() -> 
     assert again.push(events((4, 1), (5, 1))).to_pylist() == [{"u": 4}]
     assert again.push(events((6, 1), (7, 1))).num_rows == 0
     assert again.finish().num_rows == 0
-
-
-@pytest.mark.parametrize("tail", ["", "LIMIT 2"])
-def test_snapshot_goes_on_where_it_was_taken(tail: str) -> None:
-    rows = [(t, 1 + t % 2) for t in range(1, 9)]
-    whole = query(tail=tail)
-    first = [row for event in rows[:4] for row in whole.push(events(event)).to_pylist()]
-    state = whole.snapshot()
-    assert first == [{"u": 2, "v": 3}]
-    for _ in range(2):  # a snapshot may be used more than once
-        other = query(tail=tail)
-        other.restore(state)
-        found = [row for event in rows[4:] for row in other.push(events(event)).to_pylist()]
-        expected = [{"u": 4, "v": 5}, {"u": 6, "v": 7}]
-        assert found + other.finish().to_pylist() == expected[: 1 if tail else 2]
 
 
 def test_snapshot_of_another_query_is_refused() -> None:

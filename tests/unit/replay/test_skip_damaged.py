@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import Store, create_store, delta_log, open_store
+from chronicle import Store, create_store, open_store
 from chronicle.errors import CorruptBlockError, VacuumedVersionError
+from chronicle.log import delta_log
 from chronicle.store import Stream
 from tests.helpers import fill_stream
 from tests.strategies import SCHEMA, SmallStream

@@ -10,7 +10,6 @@ import pytest
 
 import replay
 from chronicle import Snapshot, Store, StreamSettings, create_store
-from chronicle.append import append
 from chronicle.store import Stream
 from costmodel import CostParameters
 from indexing import KeyRanges, RunWriter
@@ -18,7 +17,7 @@ from indexing.index import Index
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
 from replay.engines.statistics import SnapshotStatistics, clear_statistics, statistics_of
-from replay.planning import beside
+from replay.planning import partition_neighbours
 
 N_EVENTS = 1000
 BLOCK_EVENTS = 10
@@ -57,7 +56,7 @@ def fill(path: Path, key: str | None, *, how: str = "runs") -> Store:
     # The last events come late, into the middle of files that are there already.
     late = np.isin(np.arange(N_EVENTS), (505, 700, 3))
     for part in (table.filter(pa.array(~late)), table.filter(pa.array(late))):
-        append(stream, part, derived=writer_of(stream, how))
+        stream.append(part, derived=writer_of(stream, how))
     return store
 
 
@@ -143,7 +142,7 @@ def test_whether_a_row_is_the_first_or_last_of_its_key_is_found_out_beside(
 def test_an_index_of_the_key_tells_that_a_row_is_not_the_last_of_it(
     tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beside, "PAGE_S", 1e-3)
+    monkeypatch.setattr(partition_neighbours, "PAGE_S", 1e-3)
     store = fill(tmp_path, key)
     create_index(store.stream("s"), (key,))
     text = (
@@ -168,7 +167,7 @@ def test_neighbours_in_the_partition_are_read_wherever_they_lie(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Blocks of ten events are so cheap to open that an index would be asked late.
-    monkeypatch.setattr(beside, "PAGE_S", 1e-3)
+    monkeypatch.setattr(partition_neighbours, "PAGE_S", 1e-3)
     store = fill(tmp_path, key, how=how)
     if "key" in indexes:
         create_index(store.stream("s"), (key,))
@@ -196,7 +195,7 @@ def test_an_index_is_not_asked_for_more_keys_than_the_next_blocks_are_worth(
     stream = create_store(tmp_path / "store").create_stream("s", SCHEMA, settings)
     create_index(stream, ("n",))
     every = events().set_column(2, SCHEMA.field("n"), pa.array(range(N_EVENTS), pa.int64()))
-    append(stream, every, derived=writer_for(stream))
+    stream.append(every, derived=writer_for(stream))
     asked = []
     estimate_count = Index.estimate_count
 
@@ -223,7 +222,7 @@ def test_a_search_for_neighbours_is_given_up_before_it_costs_more_than_a_plan_ma
     assert found.plan.name == "indexes=A.a"
     assert found.actual.switched is None
     replay.clear_caches()
-    monkeypatch.setattr(beside.BesidePrices, "risk_s", 3e-4)  # a dozen keys of blocks
+    monkeypatch.setattr(partition_neighbours.BesidePrices, "risk_s", 3e-4)  # a dozen keys of blocks
     result = replay.query(store, text)
     assert result.table.equals(found.table)
     assert "an index on k would tell where they are" in str(result.actual.switched)
@@ -293,21 +292,6 @@ def test_runs_written_without_keys_are_used_as_they_are(tmp_path: Path) -> None:
     assert n_blocks >= N_EVENTS // BLOCK_EVENTS
 
 
-def test_sample_is_in_order_and_read_once(tmp_path: Path) -> None:
-    snapshot = fill(tmp_path, "k").stream("s").snapshot()
-    statistics = statistics_of(snapshot)
-    blocks = np.array([2, 50, 51])
-    sampled = statistics.sample_columns(blocks, ["a", "t", "delta(a)"])
-    assert set(sampled) == {"a", "t"}
-    base = snapshot.leaves.base
-    at = [seq for block in blocks for seq in range(base[block], base[block + 1])]
-    assert sampled["t"].to_pylist() == at
-    assert sampled["a"].to_pylist() == events()["a"].take(pa.array(at)).to_pylist()
-    again = statistics.sample_columns(blocks, ["k", "a"])
-    assert again["a"] is sampled["a"]
-    assert again["k"].to_pylist() == events()["k"].take(pa.array(at)).to_pylist()
-
-
 @pytest.mark.parametrize(("key", "name"), [("k", "k"), ("n", "n"), (None, None)], ids=str)
 def test_keys_that_take_turns_are_counted(
     tmp_path: Path, key: str | None, name: str | None
@@ -331,23 +315,7 @@ def test_keys_are_counted_once_for_a_snapshot(
 def test_key_of_doubles_tells_no_objects_apart(tmp_path: Path) -> None:
     settings = StreamSettings("t", BLOCK_EVENTS, key="d")
     stream = create_store(tmp_path / "store").create_stream("s", SCHEMA, settings)
-    append(stream, events())
+    stream.append(events())
     statistics = statistics_of(stream.snapshot())
     assert statistics.key is None
     assert statistics.n_keys == 1.0
-
-
-def test_bursts_are_told_from_the_events_of_a_snapshot(tmp_path: Path) -> None:
-    stream = create_store(tmp_path / "store").create_stream(
-        "s", pa.schema({"t": pa.int64(), "a": pa.int64()}), StreamSettings("t", 40)
-    )
-    times = np.repeat(np.arange(200) * 10, 4)  # four at a time, ten units apart
-    append(stream, pa.table({"t": times, "a": np.arange(800)}))
-    statistics = statistics_of(stream.snapshot())
-    # A window of 0 holds 2.5 events on average from an event on, and else the one it begins with.
-    assert statistics.crowding(0) == pytest.approx(2.5, rel=0.05)
-    assert statistics.crowding(10**6) == 1.0
-    empty = create_store(tmp_path / "empty").create_stream(
-        "s", pa.schema({"t": pa.int64()}), StreamSettings("t")
-    )
-    assert statistics_of(empty.snapshot()).crowding(5) == 1.0

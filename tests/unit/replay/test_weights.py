@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from chronicle import create_store
-from chronicle.check import check_store
+from chronicle.maintenance.check import check_store
 from costmodel.calibration import WEIGHTS
 from costmodel.parameters import DEFAULT_PARAMETERS
 from replay.engines.weights import (

@@ -15,7 +15,7 @@ from chronicle import Store, StreamSettings, create_store
 from replay.engines.window_tree.axis import WindowSeries, series_of
 from replay.engines.window_tree.entries import ranges_between
 from replay.errors import PlanError
-from replay.language.bound_select import TimeWindows
+from replay.language.bound import TimeWindows
 from tests.json_schema import violations
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())

@@ -88,7 +88,7 @@ def test_a_reader_that_takes_them_piece_by_piece_is_not_refused(
 def test_an_online_flow_tells_windows_for_ever_if_not_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("replay.running.inlets.TOLD_MAX", 10)
+    monkeypatch.setattr("replay.running.input_ports.TOLD_MAX", 10)
     flow = replay.online(counting("TUMBLE(TABLE s, DESCRIPTOR(t), 1)"), SCHEMA, time="t")
     told = 0
     for t in range(0, 100, 9):

@@ -20,6 +20,7 @@ NUMBER = 8  # of a RUN
 NO_MATCH = -1
 UNDECIDED = -2
 
+_INT64_MAX = np.iinfo(np.int64).max
 LINK_MAX = np.iinfo(np.uint16).max
 
 _ONE = np.uint64(1)
@@ -197,3 +198,11 @@ def set_all(array, value):  # type: ignore[no-untyped-def]
     """Set all elements; a slice that is assigned to takes seconds to compile, for its errors."""
     for k in range(array.size):
         array[k] = value
+
+
+@njit(_nrt=False)
+def is_after(later, earlier, within):  # type: ignore[no-untyped-def]
+    """Whether ``later - earlier > within``, without overflow."""
+    if within < 0:
+        return True
+    return earlier <= _INT64_MAX - within and later > earlier + within

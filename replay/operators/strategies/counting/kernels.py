@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from chronicle.compiled import njit
-from replay.operators.machine.ends.kernels import set_all
+from replay.operators.machine.ends.kernels import is_after, set_all
 from replay.operators.strategies.runs.kernels import (
     Data,
     Tables,
-    is_after,
     lowest,
     passed,
     window_end,

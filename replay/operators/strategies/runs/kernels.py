@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
-from replay.operators.machine.ends.kernels import set_all
+from replay.operators.machine.ends.kernels import is_after, set_all
 
 IntArray = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -30,7 +30,6 @@ STEPS = 5
 
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
-_INT64_MAX = np.iinfo(np.int64).max
 
 
 class Tables(NamedTuple):
@@ -166,14 +165,6 @@ def deeper(path):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def is_after(later, earlier, within):  # type: ignore[no-untyped-def]
-    """Whether ``later - earlier > within``, without overflow."""
-    if within < 0:
-        return True
-    return earlier <= _INT64_MAX - within and later > earlier + within
-
-
-@njit(_nrt=False)
 def window_end(times, first, end, within):  # type: ignore[no-untyped-def]
     """First row of the partition that lies beyond the window of ``first``."""
     low, high = first, end
@@ -210,17 +201,6 @@ def skipped(state, word, tables):  # type: ignore[no-untyped-def]
             if state < 0:
                 return -1
     return state
-
-
-@njit(_nrt=False)
-def violated(word, tables):  # type: ignore[no-untyped-def]
-    """Negations that the row satisfies, as bits."""
-    bits = _NONE
-    if word & tables.watched != 0:
-        for x in range(tables.negated.size):
-            if (word >> np.uint64(tables.negated[x])) & _ONE:
-                bits |= _ONE << np.uint64(x)
-    return bits
 
 
 @njit(_nrt=False)

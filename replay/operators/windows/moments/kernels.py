@@ -19,7 +19,7 @@ _HALF = 4294967296.0
 # Sums as pairs of doubles, and second moments.
 
 
-@njit()
+@njit(_nrt=False)
 def _add(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
     """Add two pairs to a relative error of 3 * 2**-106; a pair that is not finite has low 0.
 
@@ -41,7 +41,7 @@ def _add(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
     return total, lost - (total - head)
 
 
-@njit()
+@njit(_nrt=False)
 def _product(a, b):  # type: ignore[no-untyped-def]
     """Return ``a * b`` and what it lost to rounding (Dekker)."""
     whole = a * b
@@ -55,7 +55,7 @@ def _product(a, b):  # type: ignore[no-untyped-def]
     return whole, lost
 
 
-@njit()
+@njit(_nrt=False)
 def _times(high, low, by):  # type: ignore[no-untyped-def]
     """Return the product of a pair with a double, to 2 * 2**-106 (DWTimesFP, as there)."""
     whole, lost = _product(high, by)
@@ -64,7 +64,7 @@ def _times(high, low, by):  # type: ignore[no-untyped-def]
     return total, lost - (total - whole)
 
 
-@njit()
+@njit(_nrt=False)
 def _multiply(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
     """Return the product of two pairs, to 7 * 2**-106 (DWTimesDW1, as there)."""
     whole, lost = _product(high, other_high)
@@ -73,7 +73,7 @@ def _multiply(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
     return total, lost - (total - whole)
 
 
-@njit()
+@njit(_nrt=False)
 def _over(high, low, by):  # type: ignore[no-untyped-def]
     """Return a pair divided by a double, to 4 * 2**-106 (DWDivFP2, as there)."""
     first = high / by
@@ -83,7 +83,7 @@ def _over(high, low, by):  # type: ignore[no-untyped-def]
     return total, rest - (total - first)
 
 
-@njit()
+@njit(_nrt=False)
 def _squares_between(n, high, low, other_n, other_high, other_low):  # type: ignore[no-untyped-def]
     """Return what the distance of two means adds to the second moment of both together.
 
@@ -106,7 +106,7 @@ def _squares_between(n, high, low, other_n, other_high, other_low):  # type: ign
     return off * off * (float(n) * (float(other_n) / (float(n) + float(other_n)))), 0.0
 
 
-@njit()
+@njit(_nrt=False)
 def _merge(entry, other, with_squares):  # type: ignore[no-untyped-def]
     """Merge two entries of (count, sum, what it lost, second moment, what that lost)."""
     n, high, low, squares, squares_low = entry
@@ -182,7 +182,7 @@ def slide_moments(counts, highs, lows, squares, squares_low, begins, ends, with_
 # Entries: the events of one pane and key, which stand together.
 
 
-@njit()
+@njit(_nrt=False)
 def _add_one(high, low, value):  # type: ignore[no-untyped-def]
     """Add a double to a pair, to a relative error of 2 * 2**-106; see `_add`."""
     total = high + value
@@ -200,7 +200,7 @@ _CHUNK = 64 * _LANES
 n**2 * 2**-106 of their magnitude: with 64 in a lane that is within the n * 2**-100 promised."""
 
 
-@njit()
+@njit(_nrt=False)
 def _plain_floats(values, begin, end):  # type: ignore[no-untyped-def]
     """Return sum, what it lost, least and greatest of values none of which is missing.
 
@@ -259,7 +259,7 @@ def _plain_floats(values, begin, end):  # type: ignore[no-untyped-def]
     return sum_0, lost_0, least, most
 
 
-@njit()
+@njit(_nrt=False)
 def _apart(value, center):  # type: ignore[no-untyped-def]
     """Return the difference of two doubles as a pair."""
     off = value - center
@@ -267,7 +267,7 @@ def _apart(value, center):  # type: ignore[no-untyped-def]
     return off, (value - (off - virtual)) + (-center - virtual)
 
 
-@njit()
+@njit(_nrt=False)
 def _add_square(total, lost, off, off_lost):  # type: ignore[no-untyped-def]
     """Add the square of a pair to a sum that is compensated once."""
     square, square_lost = _product(off, off)
@@ -277,7 +277,7 @@ def _add_square(total, lost, off, off_lost):  # type: ignore[no-untyped-def]
     return added, lost
 
 
-@njit()
+@njit(_nrt=False)
 def _centered(total, lost, n, high, low, center):  # type: ignore[no-untyped-def]
     """Return a second moment, given the squares around a number next to the mean, and the sum."""
     whole, whole_lost = _product(-center, float(n))
@@ -288,7 +288,7 @@ def _centered(total, lost, n, high, low, center):  # type: ignore[no-untyped-def
     return _add(total, lost, less, less_lost)
 
 
-@njit()
+@njit(_nrt=False)
 def _squares(values, valid, begin, end, n, high, low):  # type: ignore[no-untyped-def]
     """Return a second moment and what it lost; NULL and NaN do not count, ``n`` values do."""
     center = (high + low) / n
@@ -387,7 +387,7 @@ def summarise_floats(values, valid, begins, with_squares):  # type: ignore[no-un
     return counts, numbers
 
 
-@njit()
+@njit(_nrt=False)
 def _integer_squares(values, valid, begin, end, n, high, low):  # type: ignore[no-untyped-def]
     """Return a second moment of integers and what it lost; NULL does not count."""
     rounded = float(high)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from chronicle.summary import AttributeSummary, Ints, Kind
+from chronicle.tree.summary import AttributeSummary, Ints, Kind
 from replay.operators.columns import Values, to_arrays
 from replay.operators.grouping import group_rows
 from replay.operators.windows.entries import Rows, summarise_rows

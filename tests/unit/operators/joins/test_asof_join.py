@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from replay.errors import NotSupportedError
-from replay.language.bound_select import JoinKind, JoinWindow
+from replay.language.bound import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from replay.operators.joins.asof import AsofJoin
 from replay.operators.joins.join import KEPT_ROWS_MIN

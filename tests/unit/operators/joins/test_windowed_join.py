@@ -9,8 +9,7 @@ import pytest
 
 from chronicle.errors import SchemaError
 from replay.errors import QueryError
-from replay.language.bound import Expression
-from replay.language.bound_select import JoinKind, JoinWindow
+from replay.language.bound import Expression, JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from replay.operators.joins.join import KEPT_ROWS_MIN
 from replay.operators.joins.windowed import WindowJoin

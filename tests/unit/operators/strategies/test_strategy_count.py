@@ -15,7 +15,6 @@ from replay.operators.program import compile_program
 from replay.operators.strategies.count import MatchCounter, why_not_countable
 from tests.compiled import only_compiled
 from tests.unit.operators.bound_queries import to_table
-from tests.unit.operators.strategies.runs_oracle import Rule, every_match
 from tests.unit.operators.strategies.test_strategy_matcher import (
     ANY,
     COGRA,
@@ -26,8 +25,10 @@ from tests.unit.operators.strategies.test_strategy_matcher import (
     A,
     B,
     C,
+    Rule,
     asked,
     cases,
+    every_match,
     examples,
     letters,
     plus,
@@ -75,27 +76,27 @@ def test_fixed_length_sequences_are_binomial() -> None:
 @examples(150)
 @given(cases(across=False), CUTS)
 def test_counts_as_many_as_the_naive_enumeration_finds(case: tuple, cuts: list[int]) -> None:
-    bound, rules, rows = case
+    bound, rows = case
     bound = replace(bound, with_timeouts=False)
     assume(why_not_countable(compile_program(bound)) is None)
     found = count(bound, rows, tuple(min(c, len(rows)) for c in cuts))
-    assert found == len(every_match(bound, rules, rows))
+    assert found == len(every_match(bound, rows))
 
 
 @examples(30)
 @given(cases(across=False), st.integers(0, 8))
 def test_no_run_goes_on_in_the_next_stretch(case: tuple, cut: int) -> None:
-    bound, rules, rows = case
+    bound, rows = case
     bound = replace(bound, with_timeouts=False)
     program, table = compile_program(bound), to_table(rows)
     assume(why_not_countable(program) is None)
-    assume(not program.rims)
+    assume(not program.partition_edges)
     counter = MatchCounter(program)
     for low, high in pairwise([0, min(cut, len(rows)), len(rows)]):
         counter.push(program.prepare(table.slice(low, high - low)), low)
         counter.finish()
     parts = rows[:cut], rows[cut:]
-    assert counter.count == sum(len(every_match(bound, rules, part)) for part in parts)
+    assert counter.count == sum(len(every_match(bound, part)) for part in parts)
 
 
 @WRAPS

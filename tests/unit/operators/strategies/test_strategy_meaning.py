@@ -10,54 +10,23 @@ from replay.operators.matchers import certain_matches, new_matcher
 from replay.operators.program import compile_program
 from replay.operators.strategies import enumeration
 from tests.unit.operators.bound_queries import to_table
-from tests.unit.operators.strategies.runs_oracle import Rule
 from tests.unit.operators.strategies.test_strategy_matcher import (
     ANY,
     CONTIGUOUS,
-    END,
     NEXT,
-    START,
     A,
     B,
     C,
+    Rule,
     asked,
     find,
     letters,
     plus,
-    spell,
     star,
     to_answers,
 )
 
 NOT_C = Negation(2)
-
-
-@pytest.mark.parametrize("semantics", [NEXT, ANY])
-def test_negation_between_forbids_rows_between(semantics: Semantics) -> None:
-    pattern = Concat((A, NOT_C, B))
-    assert spell(pattern, "acbab", semantics) == ["a4 b5"]
-    assert spell(pattern, "abcb", semantics) == ["a1 b2"]
-
-
-def test_negation_ends_only_the_alternative_it_stands_in() -> None:
-    # a1 c2 b3: after c2 only the way without !C is left
-    pattern = Concat((A, Alternate((Concat((NOT_C, B)), Concat((B, B))))))
-    assert spell(pattern, "acbb", ANY) == ["a1 b3 b4"]
-
-
-def test_negation_at_the_end_looks_to_the_end_of_the_window() -> None:
-    pattern = Concat((A, B, NOT_C))
-    assert spell(pattern, "abcabd", ANY, within=3) == ["a4 b5"]
-    # c6 is 5 after a1
-    assert spell(pattern, "abdddc", ANY, within=3) == ["a1 b2"]
-
-
-def test_negation_at_the_start_looks_back_from_the_last_row() -> None:
-    pattern = Concat((NOT_C, A, B))
-    assert spell(pattern, "cabddab", ANY, within=3) == ["a6 b7"]
-    # c1 is 4 before b5, and 3 before b4
-    assert spell(pattern, "caddb", ANY, within=3) == ["a2 b5"]
-    assert spell(pattern, "cadb", ANY, within=3) == []
 
 
 def timed_out(pattern: Pattern, text: str, semantics: Semantics, within: int) -> list[str]:
@@ -68,26 +37,9 @@ def timed_out(pattern: Pattern, text: str, semantics: Semantics, within: int) ->
     return [w + "?" * a.timed_out for w, a in zip(words, found, strict=True)]
 
 
-def test_timeouts_are_the_runs_that_still_waited_when_their_window_ended() -> None:
-    sequence = Concat((A, B, C))
-    # a1 b2 d3 d4 a5: the window of a1 ends at d3, that of a5 after the stream
-    assert timed_out(sequence, "abdda", NEXT, 2) == ["a1b2?"]
-    assert timed_out(sequence, "abdda", ANY, 2) == ["a1?", "a1b2?"]
-    assert timed_out(sequence, "abdda", CONTIGUOUS, 2) == []  # d3 ended it
-    assert timed_out(sequence, "abdda", CONTIGUOUS, 1) == ["a1b2?"]
-
-
 def test_a_run_that_is_a_match_does_not_time_out() -> None:
     assert timed_out(Concat((A, plus(B))), "abdddd", NEXT, 2) == ["a1b2"]
     assert timed_out(Concat((A, plus(B))), "abdddd", ANY, 2) == ["a1?", "a1b2"]
-
-
-def test_edges_are_those_of_the_partition() -> None:
-    assert spell(Concat((START, A, B)), "aabb", ANY) == ["a1 b3", "a1 b4"]
-    assert spell(Concat((A, B, END)), "abab", ANY) == ["a1 b4", "a3 b4"]
-    rows = [dict(row, p=p) for row, p in zip(letters("aabb"), [0, 1, 0, 1], strict=True)]
-    bound = asked(Concat((START, A, B, END)), [Rule("a"), Rule("b")], ANY, partition_by=("p",))
-    assert [a.rows for a in to_answers(find(bound, to_table(rows), (1, 2, 3)))] == [(0, 2), (1, 3)]
 
 
 def test_rows_within_exclusion_are_marked() -> None:

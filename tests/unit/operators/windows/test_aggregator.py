@@ -12,9 +12,10 @@ from hypothesis import given
 
 from chronicle.errors import SchemaError
 from replay.errors import QueryError
-from replay.language.bound import Call, Literal
-from replay.language.bound_select import (
+from replay.language.bound import (
+    Call,
     CumulateWindows,
+    Literal,
     RowWindows,
     SessionWindows,
     TimeWindows,

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from chronicle.time import TIME_LIMIT
 from replay.errors import QueryError
-from replay.language.bound_select import CumulateWindows, RowWindows, TimeWindows
+from replay.language.bound import CumulateWindows, RowWindows, TimeWindows
 from replay.operators.windows.borders import SIZE_MAX, grid_of, n_row_windows, row_bounds
 from tests.oracles.windows import time_windows
 from tests.window_cases import seeds

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from chronicle.summarise import summarise
-from chronicle.summary import AttributeSummary, Kind, integer_sums
+from chronicle.tree.summarise import summarise
+from chronicle.tree.summary import AttributeSummary, Kind, integer_sums
 from replay.operators.windows.merging import merge_counts, merge_windows
 from tests.window_cases import DOUBLES, INTEGERS, STRINGS, seeds, summarise_panes
 

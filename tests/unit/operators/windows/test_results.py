@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from replay.errors import QueryError
-from replay.language.bound import Call, Outer
-from replay.language.bound_select import TimeWindows, WholeRange, WindowAggregation
+from replay.language.bound import Call, Outer, TimeWindows, WholeRange, WindowAggregation
 from replay.operators.windows.results import (
     answer_schema,
     summarised_attribute,

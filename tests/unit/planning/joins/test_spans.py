@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from replay.language.bound_select import JoinWindow
+from replay.language.bound import JoinWindow
 from replay.planning.joins.spans import (
     END_OF_TIME,
     Reaches,

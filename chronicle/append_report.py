@@ -1,0 +1,42 @@
+"""What an append did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class AppendReport:
+    """What an append did."""
+
+    n_events: int
+    """Events added, late ones among them."""
+
+    n_late: int
+    """Events added that were older than the end of the stream."""
+
+    n_rewritten: int
+    """Data files that late events were merged into."""
+
+    n_quarantined: int
+    version: int
+    """Version of the events table that holds the events."""
+
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Records in quarantine by reason."""
+
+    n_runs: int = 0
+    """Runs written beside the events."""
+
+    fault: str | None = None
+    """What failed once the events were in the stream; they are, and must not be appended again."""
+
+    def __str__(self) -> str:
+        late = f", {self.n_late:,} of them late into {self.n_rewritten:,} files rewritten"
+        added = f"{self.n_events:,} events added{late if self.n_late else ''}"
+        lines = [f"{added}, version {self.version}"]
+        if self.n_quarantined:
+            lines.append(f"quarantined: {self.n_quarantined:,} rows, kept in table 'quarantine'")
+            lines += [f"  {count:,} because {reason}" for reason, count in self.reasons.items()]
+        return "\n".join(lines)

@@ -1,0 +1,119 @@
+"""Put mended records of the quarantine back in as events, each once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from chronicle.append_report import AppendReport
+from chronicle.derived import DerivedWriter
+from chronicle.errors import SourceError
+from chronicle.ingest.local import read_files
+from chronicle.ingest.read_options import ReadOptions
+from chronicle.maintenance.compaction import tidied
+from chronicle.maintenance.quarantine_rows import (
+    ROW,
+    ROWS_SCHEMA,
+    count_returned,
+    quarantined,
+    returned_rows,
+    to_return,
+)
+from chronicle.store import Stream
+from chronicle.write.append import append
+
+
+@dataclass(frozen=True, slots=True)
+class PutBackReport:
+    """What putting rows back did."""
+
+    stream: str
+    appended: AppendReport
+    n_left: int
+    """Rows still in quarantine."""
+
+    def __str__(self) -> str:
+        return (
+            f"stream '{self.stream}': {self.appended}\n"
+            f"{self.appended.n_events:,} rows left the quarantine, {self.n_left:,} are in it"
+        )
+
+
+def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None) -> PutBackReport:
+    """Append the mended rows of a file, and take them out of the quarantine in the same commit.
+
+    All rows of the file are put back, or none. The commit of the events carries which rows they
+    are: whatever is killed when, a row is an event or in quarantine, and never both.
+
+    Parameters
+    ----------
+    stream
+        Where the rows were put aside.
+    path
+        CSV, Parquet or JSON lines, with the stream's columns and those of `ROWS_SCHEMA`, as
+        ``chronicle quarantine STREAM --out`` writes them; rows of other files stay as they are.
+    derived
+        Writes runs, see ``append``.
+
+    Raises
+    ------
+    SourceError
+        If a row is not in quarantine, stands twice, or is no event yet.
+    SchemaError
+        If the columns are not these.
+    """
+    schema = stream.schema
+    for field in ROWS_SCHEMA:
+        schema = schema.append(field)
+    read = read_files([path], ReadOptions(), time=stream.settings.time, schema=schema)
+    if read.put_aside.num_rows:
+        reasons = Counter(read.put_aside.column("reason").to_pylist())
+        told = ", ".join(f"{count:,} because {reason}" for reason, count in reasons.items())
+        raise SourceError(
+            f"{read.put_aside.num_rows:,} rows of '{path}' are no events yet ({told}); nothing was "
+            "put back, mend them or take them out of the file"
+        )
+    rows = _check_rows(read.events, quarantined(stream), path)
+    files = sorted({file for file, _ in rows})
+    going = to_return(returned_rows(stream, files), rows)
+
+    def guard() -> None:
+        """Refuse where another process put rows of these files back since."""
+        if count_returned(stream, files) != going.files:
+            raise SourceError(
+                f"another process put rows of stream '{stream.name}' back meanwhile; nothing was "
+                "put back, run it again"
+            )
+
+    report = append(
+        stream,
+        read.events.select(stream.schema.names),
+        derived=derived,
+        transactions=going.transactions,
+        metadata={"put_back": str(len(rows))},
+        guard=guard,
+    )
+    report = tidied(stream, report, derived)
+    return PutBackReport(stream.name, report, quarantined(stream).num_rows)
+
+
+def _check_rows(events: pa.Table, waiting: pa.Table, path: Path) -> Sequence[tuple[str, int]]:
+    """Return file and number of each row, all of which must be in quarantine, and once here."""
+    names = events.column(ROW).to_pylist()
+    known = set(waiting.column(ROW).to_pylist())
+    for name, count in Counter(names).items():
+        if name not in known:
+            raise SourceError(
+                f"row '{name}' of '{path}' is not in quarantine, or was put back before; nothing "
+                f"was put back, take it out of the file or correct its {ROW}"
+            )
+        if count > 1:
+            raise SourceError(
+                f"row '{name}' stands {count:,} times in '{path}'; nothing was put back, leave one"
+            )
+    parts = (name.rpartition(":") for name in names)
+    return [(file, int(number)) for file, _, number in parts]

@@ -1,0 +1,188 @@
+"""Delta tables of other owners: the files of a version, and those that were added since one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import deltalake
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from chronicle.errors import SourceError
+from chronicle.log.delta_log.commit_marks import check_commits
+from chronicle.log.delta_log.files import commit_path, has_commit
+from chronicle.log.delta_log.opening import first_line, open_table
+from chronicle.paths import url_scheme
+
+_FEATURES = frozenset(
+    {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+)
+"""Features of tables that are read rightly, the first two where no file makes use of them."""
+
+_COLUMN_MAPPING = "delta.columnMapping.mode"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFile:
+    """A Parquet file of the table."""
+
+    inside: str
+    """Path relative to the table's folder."""
+
+    values: Mapping[str, str | None]
+    """Values of the partition columns, which the file lacks, as Delta spells them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignTable:
+    """A version of a table that another program writes."""
+
+    path: Path
+    id: str
+    """Names the table for ever; another one at the same place has another."""
+
+    version: int
+    schema: pa.Schema
+    partition_columns: tuple[str, ...]
+    files: tuple[ForeignFile, ...]
+    """Those that live in it, sorted by path."""
+
+
+def load_foreign(path: Path) -> ForeignTable:
+    """Read the newest version of a Delta table that Chronicle does not write.
+
+    Raises
+    ------
+    SourceError
+        If reading its files one by one does not give its rows: some have deletion vectors or
+        mapped columns, lie elsewhere, or the table has a feature that is not known here.
+    StorageError
+        If the log is damaged.
+    """
+    table = open_table(path, None)
+    version = table.version()
+    check_commits(path, version, identity=str(table.metadata().id), after=-1)
+    _check_features(table, path)
+    metadata = table.metadata()
+    columns = tuple(metadata.partition_columns)
+    actions = pa.table(table.get_add_actions())
+    rows = actions.select(["path", *(["partition"] if columns else [])]).to_pylist()
+    files = [
+        ForeignFile(
+            _inside(row["path"], path),
+            {name: _spelled(row["partition"][name]) for name in columns},
+        )
+        for row in rows
+    ]
+    return ForeignTable(
+        path,
+        str(metadata.id),
+        version,
+        pa.schema(table.schema().to_arrow()),
+        columns,
+        tuple(sorted(files, key=lambda file: file.inside)),
+    )
+
+
+def files_added_since(table: ForeignTable, version: int) -> tuple[ForeignFile, ...]:
+    """Return the files that brought rows after a version, in the order of their commits.
+
+    Commits that only rearrange rows (``dataChange`` false, as OPTIMIZE writes them) bring none,
+    so what they replaced is returned though it lives no more.
+
+    Raises
+    ------
+    SourceError
+        If rows were deleted or changed since, or the log does not reach back to the version.
+    """
+    found: dict[str, ForeignFile] = {}
+    for number in range(version + 1, table.version + 1):
+        if not has_commit(table.path, number):
+            raise SourceError(
+                f"Delta table '{table.path}' was taken up to its version {version}, and commit "
+                f"{number} is in its log no more, so what is new cannot be told; take the table "
+                "whole into a new stream"
+            )
+        for action in _actions(commit_path(table.path, number)):
+            _check_kept(action, table, number, version)
+            if "add" in action and action["add"].get("dataChange", True):
+                inside = _inside(action["add"]["path"], table.path)
+                values = action["add"].get("partitionValues") or {}
+                found[inside] = ForeignFile(inside, values)
+    return tuple(found.values())
+
+
+def _check_kept(action: Mapping[str, Any], table: ForeignTable, number: int, since: int) -> None:
+    """Refuse a commit that took rows away, or changed them, which is the same to Delta."""
+    if action.get("remove", {}).get("dataChange", False):
+        raise SourceError(
+            f"version {number} of Delta table '{table.path}' deleted or changed rows, after the "
+            f"table was taken at version {since}, and a stream only takes what is added; take the "
+            "table whole into a new stream"
+        )
+
+
+def _actions(commit: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise SourceError(
+            f"commit '{commit}' cannot be read ({error}); restore it, or take the table whole into "
+            "a new stream"
+        ) from error
+
+
+def _check_features(table: deltalake.DeltaTable, path: Path) -> None:
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    unknown = sorted(set(protocol.reader_features or ()) - _FEATURES)
+    if unknown:
+        raise SourceError(
+            f"Delta table '{path}' has the feature '{unknown[0]}', which Chronicle cannot read; "
+            "write its rows to a table without, and name that"
+        )
+    if configuration.get(_COLUMN_MAPPING, "none") != "none":
+        raise SourceError(
+            f"Delta table '{path}' maps its columns to other names in its files "
+            f"({_COLUMN_MAPPING}), which Chronicle cannot read; write its rows to a table without "
+            "column mapping, and name that"
+        )
+    if "deletionVectors" not in (protocol.reader_features or ()):
+        return
+    try:
+        n_vectors = sum(batch.num_rows for batch in pa.table(table.deletion_vectors()).to_batches())
+    except DeltaError as error:
+        raise SourceError(
+            f"the deletion vectors of Delta table '{path}' cannot be read ({first_line(error)}); "
+            "write its rows to a table without, and name that"
+        ) from error
+    if n_vectors:
+        raise SourceError(
+            f"rows of Delta table '{path}' are deleted by deletion vectors, which Chronicle does "
+            "not apply; have the table rewritten without them (REORG TABLE … APPLY (PURGE)), and "
+            "run it again"
+        )
+
+
+def _inside(logged: str, path: Path) -> str:
+    """Return a path relative to the table from how the log spells it."""
+    if url_scheme(logged) is not None or logged.startswith("/"):
+        raise SourceError(
+            f"Delta table '{path}' has files in other places, such as '{logged}' (is it a shallow "
+            "clone?); name the table that they belong to"
+        )
+    return unquote(logged)
+
+
+def _spelled(value: Any) -> str | None:
+    """Return a value of a partition column as Delta spells it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
+    return None if value is None else str(value)

@@ -1,0 +1,271 @@
+"""What the log of a Delta table says: files that live in a version, commits, transactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import deltalake
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from chronicle.disk_errors import reason_of
+from chronicle.errors import StorageError, unread
+from chronicle.log.delta_log.commit_marks import MARKS, check_commits
+from chronicle.log.delta_log.files import (
+    APPLICATION_ID,
+    Stamp,
+    commit_path,
+    commit_stamp,
+    version_exists_after,
+)
+from chronicle.log.delta_log.opening import open_table
+from chronicle.log.delta_log.torn import torn_remedy
+
+_COMMIT_INFO = frozenset({"timestamp", "operation", "engineInfo", "clientVersion", "version"})
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A file of a table's version."""
+
+    name: str
+    """Path relative to the table's folder."""
+
+    size_bytes: int
+    n_rows: int | None
+    """None if the writer did not say."""
+
+    modified_ms: int
+    """When it was last changed before it was committed, in milliseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit to a table says of itself."""
+
+    version: int
+    timestamp_ms: int
+    """When it was made, by the clock of who made it, in milliseconds since 1970."""
+
+    operation: str
+    """Delta's name of the operation."""
+
+    metadata: Mapping[str, str]
+    """What its writer added."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """What one commit did to a table."""
+
+    version: int
+    metadata: Mapping[str, str]
+    """What its writer said of it."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    transactions: frozenset[str]
+    """Application ids it carries a number of."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """One version of a table."""
+
+    version: int
+    schema: pa.Schema
+    properties: Mapping[str, str]
+    files: tuple[LiveFile, ...]
+    statistics: pa.Table
+    """What the commits say of the files: ``path``, and structs ``min`` and ``max`` by column."""
+
+    identity: str
+    """Delta's id of the table: a table made again at the same place has another one."""
+
+    stamp: Stamp | None
+    """Of the commit file of this version, see ``commit_stamp``."""
+
+
+def load_table(path: Path, version: int | None = None) -> TableState:
+    """Read one version of a table from its log, the latest if none is named.
+
+    Raises
+    ------
+    StorageError
+        If there is no such table or version, or the log is damaged.
+    """
+    return _open(path, version)[1]
+
+
+class FollowedTable:
+    """The newest version of a table, kept open: only commits made since are read again.
+
+    A table that was dropped and made again is followed too; its ``state.identity`` differs.
+    Not thread-safe. Raises StorageError as ``load_table`` does.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._table, self.state = _open(path, None)
+
+    def refresh(self) -> bool:
+        """Take in what was committed since; return whether anything was. Two ``stat`` if not."""
+        stamp, after = self.state.stamp, self.state.version
+        is_same = stamp is not None and stamp == commit_stamp(self._path, after)
+        if is_same and not version_exists_after(self._path, after):
+            return False
+        if is_same:
+            try:
+                self._table.update_incremental()
+                # Still the same after reading: no commit of another table was taken for one of it.
+                is_same = stamp == commit_stamp(self._path, after)
+            except (DeltaError, OSError, ValueError):
+                is_same = False
+        try:
+            if is_same:
+                self.state = _checked_state(self._path, self._table, after=after)
+            else:
+                self._table, self.state = _open(self._path, None)
+        except StorageError:
+            # What was read of a damaged commit must not stay once the commit is restored.
+            self.state = replace(self.state, stamp=None)
+            raise
+        return True
+
+
+def _open(path: Path, version: int | None) -> tuple[deltalake.DeltaTable, TableState]:
+    table = open_table(path, version)
+    try:
+        return table, _checked_state(path, table, after=-1)
+    except StorageError:
+        again = open_table(path, version)
+        if again.metadata().id == table.metadata().id:
+            raise
+        # It was dropped and made again in between, and the commits read were those of the new one.
+        return again, _checked_state(path, again, after=-1)
+
+
+def _checked_state(path: Path, table: deltalake.DeltaTable, *, after: int) -> TableState:
+    """Return the state of a table whose commits after a version say what they must."""
+    state = _to_state(table)
+    marks = check_commits(path, state.version, identity=state.identity, after=after)
+    counts = [file.n_rows for file in state.files]
+    if marks.n_rows is not None and None not in counts:
+        found = sum(count for count in counts if count is not None)
+        if found != marks.n_rows:
+            raise StorageError(
+                f"commit '{commit_path(path, state.version)}' says that its table has "
+                f"{marks.n_rows:,} rows, and the log lists files of {found:,}: the text of a "
+                "commit was overwritten; restore the log from a copy"
+            )
+    return replace(state, stamp=marks.stamp)
+
+
+def _to_state(table: deltalake.DeltaTable) -> TableState:
+    actions = pa.table(table.get_add_actions())
+    names = actions.column("path").to_pylist()
+    sizes = actions.column("size_bytes").to_pylist()
+    times = actions.column("modification_time").to_pylist()
+    counts = (
+        actions.column("num_records").to_pylist()
+        if "num_records" in actions.column_names
+        else [None] * len(names)
+    )
+    return TableState(
+        version=table.version(),
+        schema=pa.schema(table.schema().to_arrow()),
+        properties=dict(table.metadata().configuration),
+        files=tuple(
+            LiveFile(*of_file) for of_file in zip(names, sizes, counts, times, strict=True)
+        ),
+        statistics=actions,
+        identity=str(table.metadata().id),
+        stamp=None,
+    )
+
+
+def live_files(path: Path, version: int | None = None) -> tuple[LiveFile, ...]:
+    """Return the files of one version, in no particular order; see ``load_table``."""
+    return load_table(path, version).files
+
+
+def transaction_version(path: Path, application_id: str) -> int | None:
+    """Return the number that the last commit carrying ``application_id`` gave it; None if none.
+
+    Such numbers belong to the state of the table, not to its history: they last.
+    """
+    return transaction_versions(path, [application_id]).get(application_id)
+
+
+def transaction_versions(path: Path, application_ids: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of those of several applications that the table knows, by id."""
+    table = open_table(path, None)
+    found = {name: table.transaction_version(name) for name in application_ids}
+    return {name: int(number) for name, number in found.items() if number is not None}
+
+
+def commits(path: Path) -> list[Commit]:
+    """Return what each commit says of itself, newest first, as far back as the log reaches."""
+    return [
+        Commit(
+            version=int(entry["version"]),
+            timestamp_ms=int(entry["timestamp"]),
+            operation=str(entry.get("operation", "")),
+            metadata={
+                name: value
+                for name, value in entry.items()
+                if isinstance(value, str) and name not in _COMMIT_INFO and name not in MARKS
+            },
+        )
+        for entry in _history(path)
+    ]
+
+
+def _history(path: Path) -> list[dict[str, Any]]:
+    # delta-rs numbers what it lists from the newest version down, and every number is off by one
+    # if another process commits in between. So it is asked until nobody did.
+    while True:
+        table = open_table(path, None)
+        entries, version = table.history(), table.version()
+        if not entries:
+            raise StorageError(f"the log of Delta table '{path}' has no commit; was it dropped?")
+        if entries[0]["version"] == version and not version_exists_after(path, version):
+            return entries
+
+
+def changes_since(path: Path, version: int) -> list[LoggedChange]:
+    """Return what the commits after ``version`` did, oldest first.
+
+    Raises
+    ------
+    StorageError
+        If one of them cannot be read; commits that Delta cleaned up are missing in the middle.
+    """
+    found = []
+    while version_exists_after(path, version):
+        version += 1
+        commit = commit_path(path, version)
+        try:
+            lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError) as error:
+            raise unread(commit, error) or StorageError(
+                f"commit '{commit}' cannot be read ({reason_of(error)}); {torn_remedy(commit)}"
+            ) from error
+        found.append(_to_change(version, lines))
+    return found
+
+
+def _to_change(version: int, lines: list[dict[str, Any]]) -> LoggedChange:
+    info: dict[str, Any] = next((line["commitInfo"] for line in lines if "commitInfo" in line), {})
+    return LoggedChange(
+        version,
+        {name: value for name, value in info.items() if isinstance(value, str)},
+        tuple(unquote(line["add"]["path"]) for line in lines if "add" in line),
+        tuple(unquote(line["remove"]["path"]) for line in lines if "remove" in line),
+        frozenset(line["txn"]["appId"] for line in lines if "txn" in line) - {APPLICATION_ID},
+    )

@@ -1,0 +1,1 @@
+"""Upkeep of streams: compact, vacuum, check, repair."""

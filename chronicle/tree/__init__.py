@@ -1,0 +1,1 @@
+"""Summaries of blocks, and the TAB+-tree over them: files, arithmetic, aggregates."""

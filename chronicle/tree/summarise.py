@@ -1,0 +1,230 @@
+"""Summaries of blocks computed from their events, many blocks at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from chronicle.tree.double_double import Floats
+from chronicle.tree.moments import Moments, integer_square_rows, moment_rows
+from chronicle.tree.summary import (
+    INT_MAX,
+    INT_MIN,
+    AttributeSummary,
+    Ints,
+    Kind,
+    TimeSummary,
+    carry,
+    counted,
+    equal_runs,
+    kind_of,
+    two_sum_rows,
+)
+
+_CHUNK_VALUES = 1 << 16
+"""Values summed at once: 512 KiB of doubles, so that the passes stay in the cache."""
+
+_NO_NUMBERS = np.zeros(0)
+_DIRECT_SUM_MAX = 1 << 62
+
+
+def summarise_times(times: Ints, block_counts: Sequence[int]) -> TimeSummary:
+    """Summarise the times of consecutive blocks.
+
+    Parameters
+    ----------
+    times
+        int64, ascending, shape (n_events,).
+    block_counts
+        Events per block, each at least 1; sums to n_events.
+    """
+    counts = np.asarray(block_counts, np.int64)
+    ends = np.cumsum(counts)
+    starts = ends - counts
+    gaps = np.diff(times, append=times[-1:])
+    crossing = ends - 1
+    gaps[crossing] = INT_MAX
+    gap_min = np.minimum.reduceat(gaps, starts) if len(gaps) else gaps
+    gaps[crossing] = -1
+    gap_max = np.maximum.reduceat(gaps, starts) if len(gaps) else gaps
+    return TimeSummary(
+        count=counts,
+        t_min=times[starts],
+        t_max=times[ends - 1],
+        gap_min=np.where(gap_min == INT_MAX, -1, gap_min),
+        gap_max=gap_max,
+    )
+
+
+def summarise(column: pa.Array | pa.ChunkedArray, block_counts: Sequence[int]) -> AttributeSummary:
+    """Summarise one attribute over consecutive blocks.
+
+    Parameters
+    ----------
+    column
+        The attribute of all events, in stream order, of a normalised type.
+    block_counts
+        Events per block, each at least 1; sums to the length of ``column``.
+
+    Notes
+    -----
+    Sums of floats and second moments are pairs of doubles: `chronicle.tree.moments.moment_rows`.
+    """
+    kind = kind_of(column.type)
+    array = _in_one_piece(column, kind)
+    counts = np.asarray(block_counts, np.int64)
+    valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+    nulls = _count_false(valid, counts)
+    if kind is Kind.OPAQUE or kind is Kind.STRING:
+        return _summarise_bytes(array, kind, counts, nulls)
+    values = _to_numpy(array, kind)
+    present = valid
+    if kind is Kind.FLOAT:
+        number = ~np.isnan(values)
+        if not number.all():
+            present = number if valid is None else number & valid
+    n_values = counts - _count_false(present, counts)
+    minimum, maximum = _extremes(values, present, kind, counts)
+    summary = AttributeSummary(
+        kind, n_values, nulls, counts - nulls - n_values, minimum, maximum, *(_NO_NUMBERS,) * 4
+    )
+    return _with_moments(summary, values, present, counts) if kind.has_sum else summary
+
+
+def _in_one_piece(column: pa.Array | pa.ChunkedArray, kind: Kind) -> pa.Array | pa.ChunkedArray:
+    """Return numbers as one array; strings stay as they are, since one array holds 2 GiB."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column if kind in (Kind.STRING, Kind.OPAQUE) else column.combine_chunks()
+
+
+def _to_numpy(array: pa.Array, kind: Kind) -> npt.NDArray[Any]:
+    """Return int64 or float64 values; what stands at nulls is arbitrary but no NaN."""
+    if pat.is_date(array.type):
+        array = array.view(pa.int32())
+    elif pat.is_timestamp(array.type):
+        array = array.view(pa.int64())
+    elif pat.is_boolean(array.type):
+        array = array.cast(pa.int8())
+    if array.null_count:
+        array = array.fill_null(0)
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return values.astype(np.float64 if kind is Kind.FLOAT else np.int64, copy=False)
+
+
+def _pieces(counts: Ints) -> Iterator[tuple[slice, slice, tuple[int, int]]]:
+    """Yield blocks, their events and the matrix shape these have, in cache-sized pieces."""
+    for block, n, first, width in equal_runs(counts):
+        step = max(1, _CHUNK_VALUES // width)
+        for row in range(0, n, step):
+            rows = min(step, n - row)
+            event = first + row * width
+            yield (
+                slice(block + row, block + row + rows),
+                slice(event, event + rows * width),
+                (rows, width),
+            )
+
+
+def _count_false(mask: npt.NDArray[np.bool_] | None, counts: Ints) -> Ints:
+    result = np.zeros(len(counts), np.int64)
+    if mask is not None:
+        for blocks, events, shape in _pieces(counts):
+            result[blocks] = shape[1] - np.count_nonzero(mask[events].reshape(shape), axis=1)
+    return result
+
+
+def _extremes(
+    values: npt.NDArray[Any], present: npt.NDArray[np.bool_] | None, kind: Kind, counts: Ints
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    minimum, maximum = np.empty(len(counts), values.dtype), np.empty(len(counts), values.dtype)
+    low, high = (np.inf, -np.inf) if kind is Kind.FLOAT else (INT_MAX, INT_MIN)
+    for blocks, events, shape in _pieces(counts):
+        piece = values[events]
+        here = None if present is None else present[events]
+        least = piece if here is None else np.where(here, piece, low)
+        most = piece if here is None else np.where(here, piece, high)
+        minimum[blocks] = least.reshape(shape).min(axis=1)
+        maximum[blocks] = most.reshape(shape).max(axis=1)
+    return minimum, maximum
+
+
+def _with_moments(
+    summary: AttributeSummary,
+    values: npt.NDArray[Any],
+    present: npt.NDArray[np.bool_] | None,
+    counts: Ints,
+) -> AttributeSummary:
+    """Add sums and second moments."""
+    high, low = np.empty(len(counts), values.dtype), np.empty(len(counts), values.dtype)
+    m2, m2_low = np.empty(len(counts)), np.empty(len(counts))
+    none = summary.n_values == 0
+    least, most = (np.where(none, 0, side) for side in (summary.minimum, summary.maximum))
+    n_values = summary.n_values.astype(np.float64)
+    for blocks, events, shape in _pieces(counts):
+        matrix = values[events].reshape(shape)
+        here = None if present is None else present[events].reshape(shape)
+        given = (here, n_values[blocks], least[blocks], most[blocks])
+        if summary.kind is Kind.INTEGER:
+            m2[blocks], m2_low[blocks] = integer_square_rows(matrix, *given)
+            added = matrix if here is None else np.where(here, matrix, 0)
+            high[blocks], low[blocks] = _integer_sum_rows(added)
+        else:
+            sums, squares = _float_moments(matrix, *given)
+            (high[blocks], low[blocks]), (m2[blocks], m2_low[blocks]) = sums, squares
+    return replace(summary, sum_high=high, sum_low=low, m2=m2, m2_low=m2_low)
+
+
+def _float_moments(
+    matrix: Floats,
+    here: npt.NDArray[np.bool_] | None,
+    n_values: Floats,
+    least: Floats,
+    most: Floats,
+) -> Moments:
+    """Return moments of doubles; those that are not finite once more as plain sums."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = moment_rows(matrix, here, n_values, least, most)
+        (high, low), (m2, m2_low) = found
+        odd = ~(np.isfinite(low) & np.isfinite(m2_low))
+        if odd.any():
+            rows = matrix[odd] if here is None else np.where(here[odd], matrix[odd], 0.0)
+            high[odd], low[odd] = two_sum_rows(rows)
+            off = rows - (high[odd] / np.maximum(n_values[odd], 1.0))[:, np.newaxis]
+            off = off if here is None else np.where(here[odd], off, 0.0)
+            m2[odd], m2_low[odd] = np.vecdot(off, off), 0.0
+    return found
+
+
+def _integer_sum_rows(matrix: Ints) -> tuple[Ints, Ints]:
+    """Sum each row exactly, as high and low part (see ``AttributeSummary``)."""
+    largest = max(abs(int(matrix.min())), abs(int(matrix.max())))
+    if largest * matrix.shape[1] <= _DIRECT_SUM_MAX:
+        return carry(np.zeros(len(matrix), np.int64), matrix.sum(axis=1))
+    return carry((matrix >> 32).sum(axis=1), (matrix & 0xFFFFFFFF).sum(axis=1))
+
+
+def _summarise_bytes(
+    array: pa.Array | pa.ChunkedArray, kind: Kind, counts: Ints, nulls: Ints
+) -> AttributeSummary:
+    """Summarise strings (extremes too) and opaque values (nulls only)."""
+    if kind is Kind.OPAQUE:
+        return counted(counts - nulls, nulls)
+    ends = np.cumsum(counts)
+    slices = [array.slice(int(e - n), int(n)) for e, n in zip(ends, counts, strict=True)]
+    extremes = [pc.min_max(part).as_py() for part in slices]
+    minimum = pa.array([pair["min"] for pair in extremes], type=pa.string())
+    maximum = pa.array([pair["max"] for pair in extremes], type=pa.string())
+    zeros = np.zeros(len(counts), np.int64)
+    return AttributeSummary(
+        kind, counts - nulls, nulls, zeros, minimum, maximum, *(_NO_NUMBERS,) * 4
+    )

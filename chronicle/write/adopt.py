@@ -1,0 +1,350 @@
+"""Adopt a table where it is: verify its files, and keep tree and indexes of them beside links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from chronicle.arguments import check_name, check_type
+from chronicle.config import EVENTS_TABLE
+from chronicle.derived import DerivedFile, DerivedWriter
+from chronicle.errors import SchemaError, StorageError, did_you_mean
+from chronicle.log import delta_log
+from chronicle.log.adopted_file import adopted_name, fingerprint_in
+from chronicle.ordinal import child
+from chronicle.schema import check_texts
+from chronicle.settings import StreamSettings
+from chronicle.store import Store, Stream
+from chronicle.stream_folder import check_stream_name
+from chronicle.time import to_int64
+from chronicle.tree.blocks import BlockReader
+from chronicle.tree.derived_attributes import canonical_names, extend
+from chronicle.write.adoption import (
+    AdoptableTable,
+    FoundFile,
+    TimeSpan,
+    check_disjoint,
+    check_file,
+    find_file,
+    find_table,
+)
+from chronicle.write.block_writer import WrittenFile, write_tree
+from chronicle.write.commit import (
+    ADOPT,
+    OPERATION,
+    Change,
+    commit_change,
+    complete_derived,
+    remove_uncommitted,
+)
+from chronicle.write.lifecycle import drop_stream
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptReport:
+    """What adopting a table did."""
+
+    stream: str
+    table: Path
+    n_files: int
+    """Files of the stream now."""
+
+    n_events: int
+    """Events of the stream now."""
+
+    n_new: int
+    """Files verified and taken."""
+
+    n_gone: int
+    """Files that left the stream: they left their table, or were changed and are taken anew."""
+
+    version: int
+    """Version of the stream that has them."""
+
+    def __str__(self) -> str:
+        gone = f", {self.n_gone:,} left" if self.n_gone else ""
+        return (
+            f"stream '{self.stream}' reads '{self.table}' where it is: {self.n_new:,} files "
+            f"verified{gone}; {self.n_events:,} events in {self.n_files:,} files, version "
+            f"{self.version}"
+        )
+
+
+def adopt(  # noqa: PLR0913 -- the options of a command
+    store: Store,
+    stream_name: str,
+    table: str | Path,
+    *,
+    time: str | None = None,
+    key: str | None = None,
+    derive: Sequence[str] = (),
+    derived: Callable[[Stream], DerivedWriter] | None = None,
+    begin: Callable[[Stream], object] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> AdoptReport:
+    """Make a stream of a Delta table or of Parquet files without copying an event.
+
+    Settings, tree and indexes are kept in the store; the files stay where they are and are never
+    written. Each is verified first: its time ascends and is never NULL, and no two files overlap
+    in time. Where files share a time at their border, the events of the earlier file come first.
+
+    Run again for the same stream it takes what came to the table since, verifies anew what was
+    changed, and lets go of what left. A file that was changed is not answered from until then.
+
+    Parameters
+    ----------
+    store
+        Where the stream is to be.
+    stream_name
+        Name of the stream, new or adopted from this table before.
+    table
+        Folder of a Delta table or of Parquet files, or one Parquet file.
+    time, key, derive
+        Time column, key column and derived attributes of a new stream.
+    derived
+        Makes the writer of the stream's runs.
+    begin
+        Told of a stream that holds no events yet; for new streams only.
+    progress
+        Told what is being done, in words.
+
+    Raises
+    ------
+    SourceError
+        If there is no such table, or it cannot be adopted; 'ingest' takes it in all the same.
+    SchemaError
+        If a column is of a type that no stream has, or the time or key column is missing.
+    StorageError
+        If the stream exists and was not adopted from this table.
+    CommitConflictError
+        If another process adopts it at the same time.
+    """
+    check_type(store, Store)
+    check_name(stream_name, "stream")
+    check_stream_name(stream_name)
+    found = find_table(table)
+    stream = store.stream(stream_name) if stream_name in store.stream_names() else None
+    if stream is None:
+        stream = _create(store, stream_name, found, time, key, derive)
+    is_new = stream.version_of(None) == 0  # or was killed before it held events
+    _check_same(stream, found, time, key, derive, None if is_new else begin)
+    try:
+        if is_new and begin is not None:
+            begin(stream)
+        return _take(stream, found, derived, progress)
+    except BaseException:
+        if is_new:
+            with suppress(StorageError):
+                if store.stream(stream_name).version_of(None) == 0:
+                    drop_stream(store, stream_name)
+        raise
+
+
+def _create(
+    store: Store,
+    name: str,
+    table: AdoptableTable,
+    time: str | None,
+    key: str | None,
+    derive: Sequence[str],
+) -> Stream:
+    if time is None:
+        raise SchemaError(f"stream '{name}' is new; name the table's time column with --time")
+    if time not in table.schema.names:
+        raise SchemaError(
+            f"no time column '{time}' in '{table.path}' (columns: {', '.join(table.schema.names)})"
+            f"{did_you_mean(time, table.schema.names)}"
+        )
+    settings = StreamSettings(
+        time=time, key=key, adopted_from=str(table.path), derived=canonical_names(derive)
+    )
+    return store.create_stream(name, table.schema, settings)
+
+
+def _check_same(
+    stream: Stream,
+    table: AdoptableTable,
+    time: str | None,
+    key: str | None,
+    derive: Sequence[str],
+    begin: Callable[[Stream], object] | None,
+) -> None:
+    """Check that a stream that exists is the one that a table was adopted as."""
+    name, settings = stream.name, stream.settings
+    if settings.adopted_from != str(table.path):
+        whose = (
+            "holds events of its own"
+            if settings.adopted_from is None
+            else (f"was adopted from '{settings.adopted_from}'")
+        )
+        raise StorageError(
+            f"stream '{name}' {whose}, so '{table.path}' cannot be adopted as it; take another name"
+        )
+    for role, given, has in (("time", time, settings.time), ("key", key, settings.key)):
+        if given not in (None, has):
+            raise SchemaError(
+                f"the {role} column of stream '{name}' is {has!r}, not {given!r}, and it cannot be "
+                "changed; leave it out, or adopt the table under another name"
+            )
+    if begin is not None:
+        raise SchemaError(
+            f"stream '{name}' exists; --index is for new streams, 'chronicle index create' indexes "
+            "attributes of this one"
+        )
+    new = [one for one in canonical_names(derive) if one not in settings.derived]
+    if new:
+        raise SchemaError(
+            f"stream '{name}' does not derive '{new[0]}'; index it with 'chronicle index create', "
+            "which declares it"
+        )
+    if table.schema != stream.schema:
+        raise SchemaError(
+            f"the columns of '{table.path}' are no longer those of stream '{name}' "
+            f"({', '.join(f'{one.name} {one.type}' for one in table.schema)}); drop the stream, "
+            "which leaves the table as it is, and adopt it anew"
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# What came and what left.
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """A file that is to be taken, and where it lies in time."""
+
+    found: FoundFile
+    name: str
+    """Of its link."""
+
+    ordinal: str
+    t_min: int
+    t_max: int
+
+
+def _take(
+    stream: Stream,
+    table: AdoptableTable,
+    derived: Callable[[Stream], DerivedWriter] | None,
+    progress: Callable[[str], None],
+) -> AdoptReport:
+    """Verify what is new, and commit what came and what left."""
+    state = delta_log.load_table(stream.path / EVENTS_TABLE)
+    version, live = state.version, {fingerprint_in(file.name): file for file in state.files}
+    progress(f"looking at {len(table.files):,} files of '{table.path}'")
+    found = [find_file(table, inside) for inside in table.files]
+    here = {file.fingerprint for file in found}
+    gone = [file for fingerprint, file in live.items() if fingerprint not in here]
+    missing = [file for file in found if file.n_events and file.fingerprint not in live]
+    snapshot = stream.snapshot(version, without=frozenset(file.name for file in gone))
+    news = _verify(stream, table, missing, progress)
+    kept = [
+        TimeSpan(file.name, file.t_min, file.t_max, _levels(file.ordinal))
+        for file in snapshot.files
+    ]
+    coming = [
+        TimeSpan(one.found.inside, one.t_min, one.t_max, _levels(one.ordinal)) for one in news
+    ]
+    check_disjoint([*kept, *coming], stream.time_type)
+    writer = None if derived is None else derived(stream)
+    if news or gone:
+        n_gone = sum(file.n_rows or 0 for file in gone)
+        metadata = {
+            OPERATION: ADOPT,
+            "table": str(table.path),
+            "n_events": str(sum(one.found.n_events for one in news) - n_gone),
+        }
+        if table.version is not None:
+            metadata["table_version"] = str(table.version)
+        leaving = tuple(sorted(file.name for file in gone))
+        version = _commit(stream, news, leaving, version, metadata, writer, progress)
+    complete_derived(stream, writer)
+    now = stream.snapshot()
+    return AdoptReport(
+        stream.name, table.path, len(now.files), now.n_events, len(news), len(gone), version
+    )
+
+
+def _verify(
+    stream: Stream,
+    table: AdoptableTable,
+    found: Sequence[FoundFile],
+    progress: Callable[[str], None],
+) -> list[_News]:
+    """Check that files can be adopted, and give them their places among those of equal times."""
+    generation = stream.next_generation()
+    news = []
+    for part, file in enumerate(found):
+        progress(f"verifying '{file.inside}' ({file.n_events:,} events)")
+        times = check_file(table, file.inside, stream.settings.time, stream.time_type)
+        ordinal = child(f"{generation:06d}-{part:06d}", 0)
+        news.append(_News(file, adopted_name(ordinal, file.fingerprint), ordinal, *times))
+    return news
+
+
+def _levels(ordinal: str) -> tuple[int, ...]:
+    return tuple(int(level) for level in ordinal.split("-"))
+
+
+def _commit(
+    stream: Stream,
+    news: Sequence[_News],
+    gone: tuple[str, ...],
+    version: int,
+    metadata: Mapping[str, str],
+    derived: DerivedWriter | None,
+    progress: Callable[[str], None],
+) -> int:
+    """Link files, derive tree and runs from them, and commit all at once."""
+    written: list[WrittenFile] = []
+    try:
+        for one in news:
+            progress(f"reading '{one.found.inside}' for its tree and indexes")
+            written.append(_link_and_derive(stream, one, derived))
+        committed = commit_change(
+            stream, Change(tuple(written), gone), read_version=version, metadata=metadata
+        )
+        return committed.version
+    except BaseException:
+        remove_uncommitted(stream, written, since=version)
+        raise
+
+
+def _link_and_derive(stream: Stream, one: _News, derived: DerivedWriter | None) -> WrittenFile:
+    """Link a file and write what is derived from it; leaves nothing behind on failure."""
+    events_dir, settings, target = stream.path / EVENTS_TABLE, stream.settings, one.found.target
+    link = events_dir / one.name
+    files: list[DerivedFile] = []
+    try:
+        with suppress(FileExistsError):  # a crash left it; its name says what it holds
+            link.symlink_to(target)
+        reader = BlockReader(events_dir, stream.schema)
+        counts = reader.block_counts(one.name)
+        events = reader.read_file(one.name).combine_chunks()
+        check_texts(events, where=f"'{target}'")
+        events = extend(events, settings.derived, settings.key)
+        times = to_int64(events.column(settings.time), name=settings.time)
+        tree = write_tree(
+            stream.path, one.name, events, times.to_numpy(), counts, settings.fan_out,
+            derived=settings.derived, key=settings.key,
+        )  # fmt: skip
+        files.append(tree)
+        if derived is not None:
+            files += derived.write(stream.path, one.name, events, times, counts)
+    except BaseException:
+        link.unlink(missing_ok=True)
+        for file in files:
+            (stream.path / file.table / file.name).unlink(missing_ok=True)
+        raise
+    return WrittenFile(
+        name=one.name,
+        ordinal=one.ordinal,
+        n_events=one.found.n_events,
+        size_bytes=one.found.size_bytes,
+        t_min=one.t_min,
+        t_max=one.t_max,
+        tree=tree,
+        derived=tuple(files[1:]),
+    )

@@ -1,0 +1,96 @@
+"""Streams made whole from ordered events, such as the answer of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from chronicle.derived import DerivedWriter
+from chronicle.disk import flush, unwritten
+from chronicle.errors import StreamExistsError
+from chronicle.log.lineage import Lineage
+from chronicle.settings import StreamSettings
+from chronicle.staging import open_staging
+from chronicle.store import Store, Stream, create_store
+from chronicle.stream_folder import check_stream_name, check_unclaimed, put_in_place
+from chronicle.write.block_writer import write_ordered
+from chronicle.write.commit import MATERIALISE, OPERATION, check_whole, commit_files
+
+
+def materialise(
+    store: Store,
+    name: str,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    schema: pa.Schema,
+    settings: StreamSettings,
+    lineage: Lineage,
+    derived: DerivedWriter | None = None,
+) -> Stream:
+    """Create a stream of events that come in order; it appears whole, or not at all.
+
+    It is written where nobody sees it and then moved to its place, so that what fails, be it in
+    ``batches``, leaves nothing behind. At most one data file is in memory.
+
+    Parameters
+    ----------
+    store
+        Where to.
+    name
+        Name of the stream, which the store must not have yet.
+    batches
+        Events of ``schema``, in order of time.
+    schema, settings
+        Of the stream.
+    lineage
+        What it is made from; stays with the stream.
+    derived
+        Writes runs beside the blocks; None for none.
+
+    Raises
+    ------
+    StreamExistsError
+        If there is one of that name, or another process makes one meanwhile.
+    SchemaError
+        If the columns cannot be stored, or events are not in order of time.
+    StorageError
+        If the name cannot be a stream's, data files of a stream without a log lie there, or the
+        store cannot be written.
+    """
+    check_stream_name(name)
+    if name in store.stream_names():
+        raise StreamExistsError(
+            f"stream '{name}' exists in store '{store.path}'; drop it first or take another name"
+        )
+    check_unclaimed(store.path / name)
+    with open_staging(store.path) as staging:
+        target = create_store(staging / "store").create_stream(
+            name, schema, settings, lineage=lineage
+        )
+        files = write_ordered(
+            batches,
+            stream_dir=target.path,
+            schema=target.schema,
+            settings=settings,
+            ordinal_prefix=f"{0:06d}-{0:06d}",
+            derived=derived,
+        )
+        if files:
+            n_events = sum(file.n_events for file in files)
+            metadata = {OPERATION: MATERIALISE, "n_events": str(n_events)}
+            version = target.snapshot().version
+            committed = commit_files(target, files, read_version=version, metadata=metadata)
+            check_whole(committed, store.path / name)
+        place = store.path / name
+        try:
+            put_in_place(target.path, place)
+        except OSError as error:
+            if not place.exists():
+                raise unwritten(place, error) from error
+            raise StreamExistsError(
+                f"another process made '{name}' in store '{store.path}' meanwhile; take another "
+                "name"
+            ) from error
+        flush([store.path])
+    return store.stream(name)

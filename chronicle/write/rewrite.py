@@ -1,0 +1,174 @@
+"""Write files anew: merge late events in, join neighbours, or leave a stretch of time out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chronicle.derived import DerivedWriter
+from chronicle.ordinal import pieces_of
+from chronicle.settings import StreamSettings
+from chronicle.time import to_int64
+from chronicle.tree.blocks import BlockReader
+from chronicle.tree.summary import Ints
+from chronicle.write.block_writer import WrittenFile, remove_written, write_file
+
+
+@dataclass(frozen=True, slots=True)
+class LateSlice:
+    """Rows of a Parquet file of late events in order of (time, arrival)."""
+
+    path: str
+    start: int
+    stop: int
+
+    def read(self, schema: pa.Schema) -> pa.Table:
+        """Read the rows."""
+        table = pq.read_table(self.path, columns=schema.names).cast(schema)
+        return table.slice(self.start, self.stop - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Which files are replaced by what; the new ones stand where the old ones stood."""
+
+    files: tuple[str, ...]
+    """Neighbours in stream order."""
+
+    ordinal: str
+    """That of the first of them, which the new files inherit."""
+
+    late: LateSlice | None = None
+    """Events to merge in."""
+
+    drop: tuple[int, int] | None = None
+    """Internal times: events of [start, stop) are left out."""
+
+    def to_json(self) -> str:
+        """Return the value as JSON text, to send it between processes."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Rewrite:
+        """Read back what ``to_json`` gave."""
+        fields = json.loads(text)
+        late, drop = fields["late"], fields["drop"]
+        return cls(
+            tuple(fields["files"]),
+            fields["ordinal"],
+            None if late is None else LateSlice(**late),
+            None if drop is None else (drop[0], drop[1]),
+        )
+
+
+def rewrite_files(
+    task: Rewrite,
+    *,
+    events_dir: Path,
+    target_dir: Path,
+    schema: pa.Schema,
+    settings: StreamSettings,
+    derived: DerivedWriter | None = None,
+    late: pa.Table | None = None,
+) -> list[WrittenFile]:
+    """Write the files that take the place of others; commit nothing.
+
+    Parameters
+    ----------
+    task
+        What to do.
+    events_dir
+        Folder of the events table, which is read.
+    target_dir
+        Stream folder, or one staged for it, which is written.
+    schema, settings
+        The stream's.
+    derived
+        Writes runs beside the blocks; None for none.
+    late
+        Events to merge in, in order of (time, arrival), where they are in memory already instead
+        of at ``task.late``.
+
+    Returns
+    -------
+    list of WrittenFile
+        In stream order, of about equal size; empty if no event is left.
+
+    Raises
+    ------
+    CorruptBlockError
+        If a file cannot be read. On any exception nothing is left behind.
+    """
+    reader = BlockReader(events_dir, schema)
+    events = pa.concat_tables([reader.read_file(name) for name in task.files])
+    if task.late is not None:
+        late = task.late.read(schema)
+    if late is not None:
+        events = merge_late(events, late, settings.time)
+    if task.drop is not None:
+        events = without(events, task.drop, settings.time)
+    cuts = even_cuts(events.num_rows, settings.file_events, settings.block_events)
+    written: list[WrittenFile] = []
+    try:
+        ordinals = pieces_of(task.ordinal, len(cuts) - 1)
+        for ordinal, (start, stop) in zip(ordinals, pairwise(cuts), strict=True):
+            piece = events.slice(start, stop - start).combine_chunks()
+            times = to_int64(piece.column(settings.time), name=settings.time)
+            written.append(write_file(ordinal, piece, times, target_dir, settings, derived))
+    except BaseException:
+        for file in written:
+            remove_written(target_dir, file)
+        raise
+    return written
+
+
+def merge_late(events: pa.Table, late: pa.Table, time: str) -> pa.Table:
+    """Merge late events into those that arrived before them. Pure.
+
+    Parameters
+    ----------
+    events, late
+        In order of (time, arrival), of one schema.
+    time
+        Name of the time column.
+
+    Returns
+    -------
+    pa.Table
+        In order of time; of equal times first ``events``, then ``late``.
+    """
+    both = pa.concat_tables([events, late])
+    order = np.argsort(_times(both, time), kind="stable")
+    return both.take(pa.array(order))
+
+
+def without(events: pa.Table, drop: tuple[int, int], time: str) -> pa.Table:
+    """Return events in order of time but for those of [start, stop). Pure."""
+    first, last = np.searchsorted(_times(events, time), drop, "left").tolist()
+    return pa.concat_tables([events.slice(0, first), events.slice(max(first, last))])
+
+
+def even_cuts(n_events: int, file_events: int, block_events: int) -> Sequence[int]:
+    """Return where ``n_events`` are cut into as few files as hold them, of about equal size. Pure.
+
+    A file that is full is halved instead of filled up anew, so the next late event finds room.
+    All files but the last hold whole blocks, unless that would take a file more.
+    """
+    if n_events == 0:
+        return [0]
+    n_files = -(-n_events // file_events)
+    size = -(-n_events // n_files)
+    whole = -(-size // block_events) * block_events
+    size = whole if whole <= file_events else min(size, file_events)
+    return [*range(0, n_events, size), n_events]
+
+
+def _times(events: pa.Table, time: str) -> Ints:
+    return np.asarray(to_int64(events.column(time), name=time).to_numpy(), np.int64)

@@ -1,0 +1,1 @@
+"""What only the reproduction of the thesis needs: its printed formulas and set strategies."""

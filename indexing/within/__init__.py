@@ -1,1 +1,0 @@
-"""Lookups that are asked about some rows of a stream only."""

@@ -1,0 +1,463 @@
+"""What the cost model is told: how rare conditions are, and where in the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from costmodel.arrays import FloatArray
+from costmodel.features import PlanFeatures, whole_stream
+from replay.language.bound import (
+    BoundPatternQuery,
+    Call,
+    Expression,
+    Semantics,
+    SkipMode,
+    attributes,
+)
+from replay.planning.anchor_pruning import cut_to_ends
+from replay.planning.block_ranges import count_blocks, mask_of, no_blocks
+from replay.planning.block_selectivity import BlockShares, Spread, is_even
+from replay.planning.coarse_map import position_masks, surviving_buckets
+from replay.planning.composite_lookup import is_said, said_once
+from replay.planning.extremes import TimeBounds, may_contain
+from replay.planning.intervals import BRIDGE_BLOCKS
+from replay.planning.named_plans import (
+    all_conditions,
+    gap_conditions,
+    index_conditions,
+    rows_beside,
+)
+from replay.planning.plan import Condition, Lookup, LookupOption, Selectivity
+from replay.planning.rate_strata import Pool, to_strata, window_rates
+from replay.planning.shape import PatternShape
+from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, StreamStatistics
+
+FROM_FENCES = "index fences"
+FROM_TREE = "even between the tree's minima and maxima"
+
+RIM_MAX: Final = 0.5
+"""Part of a lookup's entries that may lie in row groups at its rim for the tree to tell how many of
+these are in the range; above, the fences are looked at once more, key by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoarseMap:
+    """What the coarse pattern map says."""
+
+    stretches: IntArray
+    """Blocks outside which no match can lie, shape (n, 2)."""
+    admitted: dict[Condition, BoolArray]
+    """Blocks that may hold an event in a condition's range."""
+    bounds: dict[str, AttributeBounds | TimeBounds]
+    """Least and greatest values of each attribute the pattern bounds, by block."""
+
+
+def draw_coarse_map(
+    query: BoundPatternQuery, shape: PatternShape, statistics: StreamStatistics
+) -> CoarseMap:
+    """Match the pattern over the tree's leaves."""
+    if shape.is_impossible or shape.rows_min > statistics.n_events:
+        return CoarseMap(no_blocks(), {}, {})
+    leaves = statistics.leaves
+    conditions = all_conditions(shape)
+    bounds: dict[str, AttributeBounds | TimeBounds] = {}
+    for name in dict.fromkeys(condition.attribute for condition in conditions):
+        is_time = name == query.time
+        bounds[name] = (
+            TimeBounds(leaves.t_min, leaves.t_max) if is_time else statistics.bounds(name)
+        )
+    admitted: dict[Condition, BoolArray] = {}
+    by_lookup: dict[Lookup, BoolArray] = {}
+    for condition in conditions:
+        if condition.lookup not in by_lookup:
+            mask = may_contain(condition.ranges, bounds[condition.attribute])
+            by_lookup[condition.lookup] = mask
+        admitted[condition] = by_lookup[condition.lookup]
+    masks = position_masks(len(shape.positions), admitted)
+    stretches = surviving_buckets(shape, masks, leaves, within=query.within)
+    stretches = cut_to_ends(stretches, query, shape, leaves)
+    return CoarseMap(stretches, admitted, bounds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostInputs:
+    """A query's conditions and what the cost model is told of them."""
+
+    conditions: tuple[Condition, ...]
+    """Conditions of positions with an index, by position: those of ``features``."""
+    features: PlanFeatures
+    options: tuple[LookupOption, ...]
+    """Lookups that there are, of positions and of gaps."""
+    selectivities: tuple[Selectivity, ...]
+    """What is known of each range of the pattern, by position."""
+    never: Condition | None
+    """A condition every match needs and no event satisfies, as fences prove; None: there may be
+    matches."""
+
+
+def gather(
+    query: BoundPatternQuery,
+    shape: PatternShape,
+    statistics: StreamStatistics,
+    coarse: CoarseMap,
+    *,
+    named: Sequence[Condition] | None = None,
+) -> CostInputs:
+    """Gather what the cost model needs to estimate lookups of a query's conditions.
+
+    Parameters
+    ----------
+    coarse
+        The coarse pattern map, with at least one stretch.
+    named
+        Conditions of a plan asked for by name; None: those worth looking up.
+    """
+    singles = all_conditions(shape)
+    worth = index_conditions(shape, statistics.indexed, statistics.composites)
+    asked = worth if named is None else tuple(c for c in named if not c.fills_gap)
+    gaps = gap_conditions(shape, statistics.indexed, statistics.composites)
+    if named is not None:
+        gaps = (*gaps, *(c for c in named if c.fills_gap and c not in gaps))
+    composed = tuple(c for c in dict.fromkeys((*worth, *asked)) if c.together)
+    said = {part for condition in (*composed, *gaps) for part in condition.together}
+    parts = tuple(c for c in singles if c.lookup in said and c.attribute in statistics.indexed)
+    fences = _Fences.of((*worth, *asked, *gaps, *parts), statistics, coarse.stretches)
+    strata = _Strata.of(query, shape, statistics, coarse, (*composed, *gaps), fences.between)
+    features = _features(query, shape, statistics, asked, singles, fences, strata)
+    n_events = max(statistics.n_events, 1)
+    selectivities = tuple(
+        Selectivity(
+            condition,
+            min(strata.expected[condition.lookup] / n_events, 1.0),
+            fences.source(condition.lookup) or FROM_TREE,
+            condition.lookup in fences.between
+            or (is_said(condition, worth) and condition.attribute in statistics.indexed),
+        )
+        for condition in dict.fromkeys((*singles, *composed, *gaps))
+    )
+    options = tuple(
+        LookupOption(
+            lookup,
+            tuple(c for c in (*asked, *gaps) if c.lookup == lookup),
+            *fences.inside[lookup],
+            min(strata.expected[lookup], float(fences.inside[lookup][1])),
+            strata.even.get(lookup),
+        )
+        for lookup in dict.fromkeys(c.lookup for c in (*asked, *gaps))
+    )
+    never = next((c for c in (*worth, *asked) if fences.inside[c.lookup][1] == 0), None)
+    return CostInputs(tuple(asked), features, options, selectivities, never)
+
+
+def _features(
+    query: BoundPatternQuery,
+    shape: PatternShape,
+    statistics: StreamStatistics,
+    asked: Sequence[Condition],
+    singles: Sequence[Condition],
+    fences: _Fences,
+    strata: _Strata,
+) -> PlanFeatures:
+    """Return what the cost model is told of some conditions with an index."""
+    lookups = list(dict.fromkeys(condition.lookup for condition in asked))
+    number = {lookup: at for at, lookup in enumerate(lookups)}
+    block_at = shape.block_at
+    independent = said_once(singles, [c for c in asked if c.together])
+    features = PlanFeatures(
+        n_events=statistics.n_events,
+        n_blocks=statistics.n_blocks,
+        n_columns=len(columns_matched(query)),
+        n_predicates=count_predicates(query),
+        bridge_blocks=BRIDGE_BLOCKS,
+        block_lengths=np.array([stop - first for first, stop in shape.blocks], dtype=np.int64),
+        starts_exact=not shape.leading_gap,
+        ends_exact=not shape.trailing_gap,
+        basic_block=np.array([block_at[c.position] for c in asked], dtype=np.int64),
+        lookup=np.array([number[c.lookup] for c in asked], dtype=np.int64),
+        lookup_entries=np.array([fences.inside[wanted][1] for wanted in lookups], dtype=np.float64),
+        in_order=np.array([ranges.is_one_key for _, ranges in lookups], dtype=np.bool_),
+        segment_events=strata.events,
+        segment_blocks=strata.n_blocks,
+        segment_stretches=strata.n_stretches,
+        window_events=strata.window,
+        density=strata.columns([c.lookup for c in asked]),
+        block_density=strata.by_basic_block(independent, block_at, len(shape.blocks)),
+        closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
+        n_keys=statistics.n_keys if statistics.key in shape.agreeing else 1.0,
+        beside_blocks=_beside_blocks(query, statistics),
+        cuts_rows=not query.partition_by and rows_beside(query) == (0, 0),
+    )
+    if strata.left_out:
+        left_out_steps = strata.left_out_steps(features, independent, block_at)
+        features = replace(features, left_out_steps=left_out_steps)
+    return features
+
+
+@dataclass(frozen=True, slots=True)
+class _Fences:
+    """How many events fences tell to be in the ranges of each lookup, at least and at most."""
+
+    between: dict[Lookup, tuple[int, int]]
+    """In the whole stream."""
+    inside: dict[Lookup, tuple[int, int]]
+    """In what the coarse pattern map leaves, as far as whole runs lie outside; what is read, as
+    rims are decoded whole."""
+
+    @classmethod
+    def of(
+        cls, conditions: Sequence[Condition], statistics: StreamStatistics, stretches: IntArray
+    ) -> _Fences:
+        wanted = dict.fromkeys(condition.lookup for condition in conditions)
+        counts = {lookup: statistics.estimate_count(*lookup) for lookup in wanted}
+        inside = counts
+        if count_blocks(stretches) < statistics.n_blocks:
+            within = statistics.leaves.base[stretches]
+            inside = {
+                lookup: statistics.estimate_count(*lookup, within=within) for lookup in wanted
+            }
+        return cls(counts, inside)
+
+    def source(self, lookup: Lookup) -> str | None:
+        """Return in words what fences say; None without an index."""
+        if lookup not in self.between:
+            return None
+        least, most = self.between[lookup]
+        said = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        return f"{FROM_FENCES} ({said} events)"
+
+
+def weigh_full(query: BoundPatternQuery, statistics: StreamStatistics) -> PlanFeatures:
+    """Return what the cost model is told of a query that can only be replayed in full."""
+    return whole_stream(
+        statistics.n_events,
+        statistics.n_blocks,
+        len(columns_matched(query)),
+        count_predicates(query),
+    )
+
+
+def _beside_blocks(query: BoundPatternQuery, statistics: StreamStatistics) -> float:
+    """Return about how many blocks beside a stretch neighbours in partitions lie in.
+
+    On each side that is looked at one, and as many more as it takes for keys to come again, if all
+    that take turns are equally frequent.
+    """
+    if not query.partition_by:
+        return 0.0
+    per_block = statistics.n_events / max(statistics.n_blocks, 1)
+    looks = [n for n in rows_beside(query) if n]
+    return sum((1.0 + n * statistics.n_keys / per_block for n in looks), 0.0)
+
+
+def columns_matched(query: BoundPatternQuery) -> frozenset[str]:
+    """Return the attributes the matcher must see; measures are fetched for matches only."""
+    names = {a.name for define in query.defines for a in attributes(define)}
+    names.update(query.partition_by)
+    return frozenset(names if query.within is None else names | {query.time})
+
+
+def matches_wanted(query: BoundPatternQuery) -> int | None:
+    """Return how many matches end a replay, as LIMIT says; None: all are looked for."""
+    outer = query.outer
+    if query.limit is not None or outer is None or outer.limit is None:
+        return query.limit
+    return outer.limit + outer.offset if outer.is_row_by_row else None
+
+
+def count_predicates(query: BoundPatternQuery) -> int:
+    """Return the number of different conditions that DEFINE puts together by AND, OR and NOT."""
+    atoms: set[Expression] = set()
+    waiting = [define for define in query.defines if define is not None]
+    while waiting:
+        expression = waiting.pop()
+        if isinstance(expression, Call) and expression.op in ("and", "or", "not"):
+            waiting += expression.args
+        else:
+            atoms.add(expression)
+    return len(atoms)
+
+
+def _expected(
+    condition: Condition,
+    fences: tuple[int, int] | None,
+    told: float,
+    tree: BlockShares,
+    known: Mapping[Lookup, float],
+    statistics: StreamStatistics,
+) -> float:
+    """Return how many events to expect in a range.
+
+    Parameters
+    ----------
+    fences
+        The least and the most events, if there is an index: they differ by row groups at the rim.
+    told
+        What the tree tells.
+    tree
+        What it tells of single attributes.
+    known
+        Events expected in ranges of single attributes. A combination is often rarer than a row
+        group is long, so that fences bound it widely; then what is expected of the attributes
+        apart, were they independent, says where in between.
+    """
+    if fences is None:
+        return told
+    least, most = fences
+    is_wide = most - least > RIM_MAX * most
+    if condition.together:
+        if not is_wide:
+            return (least + most) / 2
+        n_events = max(float(tree.count.sum()), 1.0)
+        told = n_events
+        for part in condition.parts:
+            alone = known.get(part)
+            if alone is None:
+                alone = float(tree.blocks_with((part,))[1] @ tree.count)
+            told *= alone / n_events
+        return float(min(max(told, least, 1.0), most))
+    if is_wide:
+        return statistics.expect_count(*condition.lookup)
+    return (
+        float(min(max(told, least), most)) if tree.measures(condition.parts) else (least + most) / 2
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Strata:
+    """How often each range occurs in each of s rate strata."""
+
+    events: FloatArray
+    """Shape (s,)."""
+    n_blocks: FloatArray
+    n_stretches: FloatArray
+    window: FloatArray
+    """Events a window holds, shape (s,)."""
+    density: dict[Lookup, FloatArray]
+    """For each range the share of a stratum's events inside it, shape (s,)."""
+    expected: dict[Lookup, float]
+    """For each range the events inside it, in the whole stream."""
+    even: dict[Lookup, bool | None]
+    """For each range whether its events lie everywhere in what remains, as summaries of blocks
+    show; None where they show nothing."""
+    left_out: dict[Lookup, float]
+    """For each range the share of the events inside it where the coarse pattern map leaves blocks
+    out; none where it leaves out none."""
+    left_out_window: float
+    """Events a window holds there."""
+
+    @classmethod
+    def of(
+        cls,
+        query: BoundPatternQuery,
+        shape: PatternShape,
+        statistics: StreamStatistics,
+        coarse: CoarseMap,
+        further: Sequence[Condition],
+        between: Mapping[Lookup, tuple[int, int]],
+    ) -> _Strata:
+        """Spread the entries of lookups over the blocks, and group these to strata.
+
+        Parameters
+        ----------
+        further
+            Conditions besides those of the coarse map: of gaps, and of several attributes.
+        between
+            Least and most events in each range that has an index.
+        """
+        leaves = statistics.leaves
+        pool = Pool.of(mask_of(coarse.stretches, statistics.n_blocks), leaves.count)
+        windows = window_rates(leaves, query.within, shape.row_window)
+        window = pool.mean(windows)
+        density: dict[Lookup, FloatArray] = {}
+        expected: dict[Lookup, float] = {}
+        even: dict[Lookup, bool | None] = {}
+        count = leaves.count.astype(np.float64)
+        one_event = 1.0 / count
+        outside = count.copy()
+        outside[pool.blocks] = 0.0
+        outside /= max(float(outside.sum()), 1.0)
+        leaves_out = bool(outside.any())
+        left_out: dict[Lookup, float] = {}
+        conditions = (*coarse.admitted, *further)
+        names = dict.fromkeys(name for condition in conditions for name, _ in condition.parts)
+        tree = BlockShares(
+            leaves.count,
+            {name: Spread.of(coarse.bounds.get(name) or statistics.bounds(name)) for name in names},
+            {condition.lookup: mask for condition, mask in coarse.admitted.items()},
+        )
+        for c in conditions:
+            if c.lookup in density:
+                continue
+            admitted, shares = tree.blocks_with(c.parts)
+            told, fences = float(shares @ count), between.get(c.lookup)
+            n = _expected(c, fences, told, tree, expected, statistics)
+            expected[c.lookup] = n
+            inside = pool.mean(shares)
+            if tree.measures(c.parts):
+                even[c.lookup] = is_even(inside, told, n)
+            if fences is not None:
+                # Where there are entries, a block that admits them may have one.
+                shares = np.where(admitted, np.maximum(shares, one_event), 0.0)
+                shares *= n / max(float(shares @ count), 1e-9)
+                inside = pool.mean(shares)
+            density[c.lookup] = np.minimum(inside, 1.0)
+            if leaves_out:
+                left_out[c.lookup] = float(shares @ outside)
+        rows = np.array(list(density.values())).reshape(len(density), len(pool.events))
+        labels = to_strata(rows, window, pool.events)
+        stratum = pool.spread(labels, statistics.n_blocks)
+        n_strata = int(labels.max()) + 1
+        # Each stratum's part in each run of blocks, by events.
+        parts = (labels == np.arange(n_strata)[:, None]) * pool.events
+        events = parts.sum(axis=1)
+        means = parts @ rows.T / events[:, None]
+        return cls(
+            events,
+            np.bincount(stratum[stratum >= 0], minlength=n_strata).astype(np.float64),
+            np.bincount(stratum[coarse.stretches[:, 0]], minlength=n_strata).astype(np.float64),
+            _mean_window(parts, window),
+            {wanted: means[:, i] for i, wanted in enumerate(density)},
+            expected,
+            even,
+            left_out,
+            float(windows @ outside) if np.isfinite(windows).all() else np.inf,
+        )
+
+    def columns(self, wanted: Sequence[Lookup]) -> FloatArray:
+        """Return densities of some ranges, shape (s, n_wanted)."""
+        columns = [self.density[lookup] for lookup in wanted]
+        return np.array(columns).reshape(len(columns), len(self.events)).T
+
+    def by_basic_block(
+        self, conditions: Sequence[Condition], block_at: dict[int, int], n_blocks: int
+    ) -> FloatArray:
+        """Return the density of each basic block if all its ranges hold, shape (s, n_blocks)."""
+        product = np.ones((len(self.events), n_blocks))
+        for condition in conditions:
+            product[:, block_at[condition.position]] *= self.density[condition.lookup]
+        return product
+
+    def left_out_steps(
+        self, features: PlanFeatures, conditions: Sequence[Condition], block_at: dict[int, int]
+    ) -> float:
+        """Return the matcher's steps per event where the coarse pattern map leaves blocks out."""
+        together = np.ones((1, len(features.block_lengths)))
+        for condition in conditions:
+            together[0, block_at[condition.position]] *= self.left_out[condition.lookup]
+        there = replace(
+            features,
+            segment_events=np.array([features.n_events - features.remaining_events]),
+            window_events=np.array([self.left_out_window]),
+            block_density=np.minimum(together, 1.0),
+        )
+        return float(there.steps[0])
+
+
+def _mean_window(parts: FloatArray, window: FloatArray) -> FloatArray:
+    if not np.isfinite(window).all():  # nothing bounds a match, anywhere
+        return np.full(len(parts), np.inf)
+    return np.asarray(parts @ window / parts.sum(axis=1))

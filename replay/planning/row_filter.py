@@ -1,0 +1,370 @@
+"""Row filters: the rows in which the events of a further lookup can lie, by those asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from costmodel.lookups import (
+    CANDIDATES_MAX,
+    COVER_MAX,
+    ENTRIES_MIN,
+    GIVEN_MAX,
+    ROWS_MAX,
+    SATURATED,
+)
+from indexing.config import FENCE_ENTRIES
+from replay.language.bound import BoundPatternQuery
+from replay.planning.ascending import count_on, lower_bounds, row_lower_bounds
+from replay.planning.coarse_map import saturating_add
+from replay.planning.hits import by_place
+from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
+from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
+from replay.planning.shape import PatternShape
+from replay.planning.statistics import IntArray, Timeline
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFilter:
+    """Rows in which the events of a lookup can lie: all others are in no match."""
+
+    rows: tuple[IntArray, ...]
+    """Single rows, each list ascending."""
+    spans: tuple[IntArray, IntArray] | None
+    """First row and row behind the last of stretches, both ascending, none empty; or none."""
+    has_times: bool
+    """Whether every event is one that another lookup found, so that its time is known."""
+
+    @property
+    def n_rows(self) -> int:
+        """Single rows, those on two lists counted twice."""
+        return sum(len(rows) for rows in self.rows)
+
+    def is_narrow(self, n_events: int) -> bool:
+        """Return whether they leave enough of a stream of ``n_events`` out."""
+        if self.spans is None:
+            return True
+        return int((self.spans[1] - self.spans[0]).sum()) <= COVER_MAX * n_events
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Narrowed:
+    """What is left of the results of lookups once all of them are known together."""
+
+    shape: PatternShape
+    found: Mapping[int, Occurrences]
+    """By place, at least all that are part of a candidate."""
+    hits: Mapping[int, IntArray]
+    """First rows of each basic block looked up that lie in a replay interval, by block."""
+    spans: tuple[IntArray, IntArray]
+    """Rows of the replay intervals; see `RowFilter.spans`."""
+
+    def row_filter(self, conditions: Collection[Condition]) -> RowFilter:
+        """Return where the events of some conditions, those of one lookup, can lie.
+
+        Of a basic block looked up before, one of its rows fixes all; else in the intervals.
+        """
+        block_at, blocks = self.shape.block_at, self.shape.blocks
+        rows = []
+        for place in dict.fromkeys(condition.place for condition in conditions):
+            block = block_at[place] if place >= 0 else None
+            if block is None or block not in self.hits:
+                return RowFilter((), self.spans, has_times=False)
+            rows.append(self.hits[block] + (place - blocks[block][0]))
+        has_times = all(condition.place in self.found for condition in conditions)
+        return RowFilter(tuple(rows), None, has_times)
+
+    def given(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:
+        """Return what is left of conditions asked so far, by their slots."""
+        return {condition.slot: self.found[condition.place] for condition in conditions}
+
+    def entries_within(self, lookup: Lookup, n_entries: float) -> float:
+        """Return how many of a lookup's ``n_entries`` are decoded at most, asked in its windows.
+
+        The row groups of one key lie one after the other in the stream, so those between two
+        intervals are left out; of ranges of keys each spans the whole of its run.
+        """
+        if not lookup[1].is_of_keys:
+            return n_entries
+        return min(n_entries, float(len(self.spans[0]) * FENCE_ENTRIES))
+
+
+def rows_of_places(known: Mapping[int, Occurrences]) -> RowFilter:
+    """Return as windows the events that other lookups found at all places of one, by place."""
+    lists = {id(given): given.seq for given in known.values()}
+    return RowFilter(tuple(lists.values()), None, has_times=True)
+
+
+def rows_of_neighbours(
+    plan: Plan,
+    given: Mapping[Slot, Occurrences],
+    places: Collection[int],
+    n_entries: float,
+    n_events: int,
+) -> RowFilter | None:
+    """Return as windows the rows at which a lookup's events stand beside those found before.
+
+    Of each place by the shortest list of its basic block.
+
+    Parameters
+    ----------
+    plan
+        The plan carried out.
+    given
+        What was found of conditions, by place and attribute.
+    places
+        Of the lookup.
+    n_entries
+        Expected of it.
+    n_events
+        Of the stream.
+
+    Returns
+    -------
+    RowFilter or None
+        None where nothing else of the block of a place was looked up, where what was found stands
+        at the very places, so that its times are known, and where rows are too many to be worth it.
+    """
+    shape = plan.shape
+    nearest: list[tuple[int, IntArray]] = []
+    for place in places:
+        block = range(*shape.blocks[shape.block_at[place]]) if place >= 0 else ()
+        beside = [(place - p, found.seq) for (p, _), found in given.items() if p in block]
+        if not beside:
+            return None
+        nearest.append(min(beside, key=lambda of: (len(of[1]), of[0] != 0)))
+    n_rows = sum(len(seq) for _, seq in nearest)
+    is_narrow = n_rows <= COVER_MAX * n_events and may_ask_rows(n_rows, n_entries)
+    if not is_narrow or not any(distance for distance, _ in nearest):
+        return None
+    rows = []
+    for distance, seq in nearest:
+        inside = np.searchsorted(seq, (-distance, n_events - distance))
+        rows.append(seq[inside[0] : inside[1]] + distance)
+    return RowFilter(tuple(rows), None, has_times=False)
+
+
+def may_ask_rows(n_rows: int, n_entries: float) -> bool:
+    """Return whether a lookup of so many entries is worth asking in single rows known already."""
+    return n_entries >= ENTRIES_MIN and n_rows <= ROWS_MAX * n_entries
+
+
+def meet(known: Mapping[int, Occurrences], seq: IntArray) -> dict[int, Occurrences]:
+    """Return the occurrences by place that are among ascending rows as well."""
+    lists = {id(given): given for given in known.values()}
+    kept = {}
+    for key, given in lists.items():
+        at = row_lower_bounds(given.seq, seq)
+        at = at[: np.searchsorted(at, len(given.seq))]
+        kept[key] = given.take(at[given.seq[at] == seq[: len(at)]])
+    return {place: kept[id(given)] for place, given in known.items()}
+
+
+def expected_hits(
+    given: Mapping[Slot, Occurrences], plan: Plan, n_events: int, met: Collection[int] = ()
+) -> float:
+    """Return how many occurrences the rarest basic block asked for has, if chance joins them.
+
+    Parameters
+    ----------
+    given
+        What was found of conditions, by place and attribute.
+    plan
+        The plan carried out.
+    n_events
+        Events of the stream.
+    met
+        Basic blocks of which events were looked for beside others. Chance says nothing of those;
+        the shortest list holds all that they have in common.
+
+    Returns
+    -------
+    float
+        Infinite if no basic block was asked for.
+    """
+    # Attributes of one place that were met with each other have one list.
+    lists = {(p, id(g)): (p, g) for (p, _), g in given.items()}.values()
+    shares = _block_shares(lists, plan.shape, n_events, met)
+    return max(n_events, 1) * min(shares.values()) if shares else math.inf
+
+
+def _block_shares(
+    lists: Iterable[tuple[int, Occurrences]],
+    shape: PatternShape,
+    n_events: int,
+    met: Collection[int] = (),
+) -> dict[int, float]:
+    """Return the share of events at which each basic block asked for occurs, if by chance."""
+    shares: dict[int, float] = {}
+    for place, found in lists:
+        if place >= 0:
+            block, share = shape.block_at[place], len(found.seq) / max(n_events, 1)
+            before = shares.get(block, 1.0)
+            shares[block] = min(before, share) if block in met else before * share
+    return shares
+
+
+def may_narrow(
+    n_candidates: float, n_given: int, n_entries: float, times_covered: float = 0.0
+) -> bool:
+    """Return whether a lookup of so many entries is worth finding windows for.
+
+    Parameters
+    ----------
+    n_candidates
+        Events of the rarest basic block looked up so far.
+    n_given
+        Events found so far that were not left out, of all lookups.
+    n_entries
+        Expected of the lookup.
+    times_covered
+        How often the windows of that many candidates would cover the stream, were they even in it.
+    """
+    if times_covered > SATURATED:
+        return False
+    is_rare = n_candidates <= CANDIDATES_MAX * n_entries
+    return n_entries >= ENTRIES_MIN and is_rare and n_given <= GIVEN_MAX * n_entries
+
+
+def narrow(
+    plan: Plan,
+    occurrences: Mapping[Slot, Occurrences],
+    query: BoundPatternQuery,
+    statistics: Timeline,
+    anchors: Sequence[Occurrences],
+) -> Narrowed:
+    """Compute what results of lookups leave of each other, and of the stream for further ones.
+
+    Pure.
+
+    Parameters
+    ----------
+    plan, occurrences, query, statistics
+        As of `intervals.replay_stretches`; the plan's conditions are those asked so far, one at
+        least at a position.
+    anchors
+        Events whose rows and times are known, in lists ascending by both: between them lies what
+        the intervals' times say of rows, nearer than the tree's blocks tell it.
+
+    Notes
+    -----
+    A match lies within the replay interval of its candidate, whatever further conditions it
+    satisfies. So an event outside all intervals is in no match, and leaving it out takes no
+    candidate away that a match could have: windows may be found again after every lookup.
+    """
+    shape = plan.shape
+    found = by_place(plan.conditions, occurrences, statistics.leaves.base[plan.stretches])
+    found = _around_rarest(shape, found, query, statistics, anchors)
+    hits = join_blocks(shape, found, statistics)
+    intervals = sweep(hits, fills_of(found), shape, query, statistics)
+    spans = rows_of_intervals(intervals, statistics, anchors)
+    block_at = shape.block_at
+    rows = {block_at[hit.first]: hit.start[places_in(hit.start, spans)] for hit in hits}
+    left = {}
+    for place, given in found.items():
+        if place < 0:
+            left[place] = given.take(places_in(given.seq, spans))
+        else:
+            block = block_at[place]
+            at = rows[block] + (place - shape.blocks[block][0])
+            left[place] = given.take(row_lower_bounds(given.seq, at))
+    return Narrowed(shape, left, rows, spans)
+
+
+def _around_rarest(
+    shape: PatternShape,
+    found: dict[int, Occurrences],
+    query: BoundPatternQuery,
+    statistics: Timeline,
+    anchors: Sequence[Occurrences],
+) -> dict[int, Occurrences]:
+    """Leave out occurrences outside the intervals of the rarest block.
+
+    Where it is rare, that is most: joining and chaining all of them would take longer. How rare it
+    is, is told by its positions together, as if by chance.
+    """
+    shares = _block_shares(found.items(), shape, statistics.n_events)
+    rarest = min(shares, key=lambda b: shares[b])
+    n_most = max(len(given.seq) for given in found.values())
+    if max(statistics.n_events, 1) * shares[rarest] > CANDIDATES_MAX * n_most:
+        return found
+    block = range(*shape.blocks[rarest])
+    of_block = {place: given for place, given in found.items() if place in block}
+    hits = join_blocks(shape, of_block, statistics)
+    spans = rows_of_intervals(sweep(hits, {}, shape, query, statistics), statistics, anchors)
+    # Several places often have the events of one lookup.
+    near = {id(given): given for given in found.values()}
+    near = {key: given.take(places_in(given.seq, spans)) for key, given in near.items()}
+    return {place: near[id(given)] for place, given in found.items()}
+
+
+def rows_of_intervals(
+    intervals: Intervals, statistics: Timeline, anchors: Sequence[Occurrences]
+) -> tuple[IntArray, IntArray]:
+    """Return the rows of replay intervals, united: first rows, and rows behind the last."""
+    leaves, n_events = statistics.leaves, statistics.n_events
+    first = np.zeros(intervals.n, dtype=np.int64)
+    stop = np.full(intervals.n, n_events)
+    if intervals.seq_low is not None:
+        first = np.maximum(first, intervals.seq_low)
+    if intervals.seq_high is not None:
+        stop = np.minimum(stop, intervals.seq_high + 1)
+    # The list with most events tells rows best; where it is short, the tree's blocks do as well.
+    known = max(anchors, key=lambda given: len(given.seq), default=None)
+    if known is not None and len(known.seq):
+        first, stop = _between(known, intervals, first, stop)
+    if known is None or len(known.seq) < len(leaves.t_min):
+        if intervals.t_low is not None:
+            first = np.maximum(first, leaves.base[np.searchsorted(leaves.t_max, intervals.t_low)])
+        if intervals.t_high is not None:
+            behind = np.searchsorted(leaves.t_min, intervals.t_high, side="right")
+            stop = np.minimum(stop, leaves.base[behind])
+    return united(first, stop)
+
+
+def _between(
+    known: Occurrences, intervals: Intervals, first: IntArray, stop: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the rows of intervals as near as events tell whose rows and times are known."""
+    n = len(known.seq)
+    if intervals.t_low is not None:
+        before = _lower_bounds(known.t, intervals.t_low, ascend=intervals.ascend)
+        behind = known.seq[np.maximum(before, 1) - 1] + 1
+        first = np.maximum(first, np.where(before > 0, behind, 0))
+    if intervals.t_high is not None:
+        beyond = saturating_add(intervals.t_high, 1)
+        at = _lower_bounds(known.t, beyond, ascend=intervals.ascend)
+        # No time is greater than the greatest number, so no event is known to be beyond that.
+        is_beyond = (at < n) & (beyond > intervals.t_high)
+        nearest = known.seq[np.minimum(at, n - 1)]
+        stop = np.where(is_beyond, np.minimum(stop, nearest), stop)
+    return first, stop
+
+
+def _lower_bounds(values: IntArray, wanted: IntArray, *, ascend: bool) -> IntArray:
+    """Return for each of ``wanted``, which may ascend, how many ascending values are smaller."""
+    if ascend:
+        return lower_bounds(values, wanted)
+    return np.asarray(np.searchsorted(values, wanted), dtype=np.int64)
+
+
+def united(first: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
+    """Return half-open stretches, in any order, some perhaps empty, as disjoint ascending ones."""
+    kept = first < stop
+    first, stop = first[kept], stop[kept]
+    if not (first[1:] >= first[:-1]).all():
+        order = np.argsort(first, kind="stable")
+        first, stop = first[order], stop[order]
+    stop = np.maximum.accumulate(stop)
+    begins = np.append(True, first[1:] > stop[:-1])[: len(first)]
+    ends = np.append(begins[1:], True)[: len(first)]
+    return first[begins], stop[ends]
+
+
+def places_in(seq: IntArray, spans: tuple[IntArray, IntArray]) -> IntArray:
+    """Return the places of ascending rows that lie in some spans, at a cost of those alone."""
+    low, high = row_lower_bounds(seq, spans[0]), row_lower_bounds(seq, spans[1])
+    return count_on(low, high - low)

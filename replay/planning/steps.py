@@ -1,0 +1,441 @@
+"""Steps: lookups taken one at a time, each judged by what is really left behind those before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from costmodel.features import PlanFeatures
+from costmodel.guard import in_words, is_bearable
+from costmodel.lookups import CANDIDATE_ENTRIES, COVER_MAX, ENTRIES_MIN, lookup_cost, within_cost
+from costmodel.parameters import CostParameters
+from indexing.config import FENCE_ENTRIES
+from replay.language.bound import BoundPatternQuery
+from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
+from replay.planning.intervals import Stretches
+from replay.planning.lookup_state import LookupSource, LookupState
+from replay.planning.plan import Condition, Left, LookupOption, Plan, PlanKind, Step
+from replay.planning.prices import Prices
+from replay.planning.statistics import Timeline
+
+EXPLORE_SHARE: Final = 0.4
+"""Share of what is left to replay that a lookup may take which is not expected to save anything,
+if its events do not lie everywhere: conditions are correlated in real data. Those before it that
+saved less than they took count as well."""
+
+EXPLORE_UNKNOWN: Final = 0.05
+"""The same of a lookup of which the tree does not tell where its events lie, such as of texts."""
+
+TRIED_SHARE: Final = 0.5
+"""Share of what may be spent for nothing that such a lookup may take: weights err as well."""
+
+SWEEP_S: Final = 1.5e-4
+"""Seconds to compute intervals, however few events were found."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CarriedOut:
+    """What the lookups of a plan leave to be replayed."""
+
+    plan: Plan
+    """The plan with the lookups that were really asked, and the steps it took."""
+    stretches: Stretches
+
+
+def carry_out(
+    plan: Plan,
+    query: BoundPatternQuery,
+    statistics: Timeline,
+    source: LookupSource,
+    clock: Callable[[], float],
+    *,
+    seconds_max: float = math.inf,
+) -> CarriedOut:
+    """Ask the lookups of a plan, and compute what is to be replayed.
+
+    Parameters
+    ----------
+    plan
+        Chosen plan. One asked for by name is carried out to the letter; ``auto`` takes steps.
+    query, statistics
+        What it was made for.
+    source
+        Answers the lookups.
+    clock
+        Tells the seconds that steps take.
+    seconds_max
+        After so many seconds no further step is taken.
+
+    Returns
+    -------
+    CarriedOut
+        Every match of the query lies within one of the stretches, whatever was left out: fewer
+        conditions only prune less.
+
+    Notes
+    -----
+    The cost of replay is that of the cost model with *actual* counts, so no error of an estimate
+    makes more of it than of a full replay. Not in the thesis, which estimates whole plans.
+    """
+    expected = {option.lookup: option.expected for option in plan.options}
+    state = LookupState(plan, expected, query, statistics, source)
+    if plan.takes_steps and not plan.finds_nothing:
+        return _Stepping(plan, state, statistics, clock, seconds_max).run()
+    if plan.kind is PlanKind.FULL:
+        return CarriedOut(plan, Stretches(plan.stretches, 0, 0, statistics.n_events))
+    steps = []
+    if not plan.finds_nothing:
+        for option in in_order(plan.options, plan):
+            began = clock()
+            state.ask(option.lookup, option.conditions)
+            step = Step(option.name, (option.least, option.most), None, None, True, "asked for")
+            steps.append(replace(step, seconds=clock() - began))
+    found = state.found() if steps else all_that_is_left(plan, statistics)
+    return CarriedOut(replace(plan, steps=tuple(steps)), found)
+
+
+def all_that_is_left(plan: Plan, statistics: Timeline) -> Stretches:
+    """Return what a plan without lookups replays: all that the tree leaves."""
+    blocks = bridge(plan.stretches, 0 if plan.features is None else plan.features.bridge_blocks)
+    n_events = count_events(blocks, statistics.leaves.base)
+    return Stretches(blocks, 0, len(plan.stretches), n_events)
+
+
+def in_order(options: Sequence[LookupOption], plan: Plan) -> list[LookupOption]:
+    """Return lookups in the order they are asked in: rarest first, but the first of all.
+
+    That is the rarest of the rarest basic block, around whose occurrences all else is looked for.
+    Conditions on gaps come last, as they bound nothing by themselves.
+    """
+    block_at = plan.shape.block_at
+    n_events = 1 if plan.features is None else max(plan.features.n_events, 1)
+    rarity: dict[int, float] = {}
+    for option in options:
+        for block in {block_at[c.position] for c in option.conditions if not c.fills_gap}:
+            rarity[block] = rarity.get(block, 1.0) * max(option.expected, 0.5) / n_events
+
+    def rank(option: LookupOption) -> tuple[float, float]:
+        blocks = [rarity[block_at[c.position]] for c in option.conditions if not c.fills_gap]
+        return min(blocks, default=math.inf), option.expected
+
+    rest = sorted(options, key=lambda option: (option.fills_gap, option.expected))
+    first = min(options, key=rank, default=None)
+    return rest if first is None else [first, *(option for option in rest if option is not first)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a lookup is expected to cost and to leave."""
+
+    option: LookupOption
+    cost_s: float
+    after_s: float
+    why: str
+
+
+def _thinned(n_each: float, share: float) -> float:
+    """Return the share of places that keep something, if of ``n_each`` in each a share stays."""
+    return math.expm1(-share * n_each) / math.expm1(-n_each)
+
+
+class _Stepping:
+    """A plan while it chooses its lookups one after the other."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        state: LookupState,
+        statistics: Timeline,
+        clock: Callable[[], float],
+        seconds_max: float,
+    ) -> None:
+        assert plan.features is not None, "a plan that takes steps was weighed"
+        self._plan, self._state, self._statistics = plan, state, statistics
+        self._features: PlanFeatures = plan.features
+        self._weights: CostParameters = plan.weights
+        self._clock, self._until = clock, clock() + seconds_max
+        self._base = statistics.leaves.base
+        self._prices = Prices.of(self._features, self._weights)
+        self._tree = bridge(plan.stretches, self._features.bridge_blocks)
+        self._tree_s = self._prices.cost(self._tree, self._base)
+        self._full_s = self._prices.full_s
+        self._wanted = plan.wanted_share
+        self.now_s = self._wanted * min(self._tree_s, self._full_s)
+        """Seconds to replay what is left now, as far as it is known."""
+        self._spent_s = 0.0
+        self._settled_s = 0.0
+        """What was spent up to the last look at what is left."""
+        self._lost_s = 0.0
+        """Seconds spent on lookups that saved less than they took, as far as that is known."""
+        self._steps: list[Step] = []
+        self._asked: list[LookupOption] = []
+        self._is_late = False
+        self._planned = in_order(
+            [o for o in plan.options if set(o.conditions) <= set(plan.conditions)], plan
+        )
+
+    def run(self) -> CarriedOut:
+        """Take steps as long as one is worth it."""
+        while (judged := self._next()) is not None:
+            if self._clock() > self._until:
+                self._is_late = True
+                break
+            self._take(judged)
+        return self._settled()
+
+    # -----------------------------------------------------------------------------------------
+    # Choosing the next step
+
+    def _next(self) -> _Judged | None:
+        """Return the step to take now; None: what is left is replayed."""
+        options = [option for option in self._plan.options if self._may_ask(option)]
+        if not options:
+            return None
+        if not self._asked:
+            if self._planned:
+                first = self._planned[0]
+                after_s = self._plan.estimated.cost - self._plan.estimated.index_cost
+                judged = self._judged(first, after_s, "with those that are expected to follow it")
+                if self._is_safe(judged):
+                    return judged
+            return self._explored(options)
+        if not self._state.is_found:
+            ahead = [option for option in self._planned if option in options]
+            if ahead and self._sweep_s() > self._lookup_s(ahead[0]):
+                after_s = self._plan.estimated.cost - self._plan.estimated.index_cost
+                judged = self._judged(ahead[0], after_s, "as expected from the start")
+                if self._is_safe(judged):
+                    return judged
+        self._look()
+        if not len(self._state.found().blocks):
+            return None
+        judged_best = self._best(options)
+        return judged_best or self._explored(options)
+
+    def _may_ask(self, option: LookupOption) -> bool:
+        """Return whether a lookup was not asked yet and could leave anything out."""
+        if option in self._asked:
+            return False
+        block_at = self._plan.shape.block_at
+        asked = {block_at[c.position] for o in self._asked for c in o.conditions if not c.fills_gap}
+        return not option.fills_gap or any(
+            {block_at[c.position] - 1, block_at[c.position]} <= asked for c in option.conditions
+        )
+
+    def _best(self, options: Sequence[LookupOption]) -> _Judged | None:
+        """Return the step that saves most, by itself or with others behind it; None: none does.
+
+        Others are those of all options, or of one basic block, rarest first.
+        """
+        on_rows = sorted((o for o in options if not o.fills_gap), key=lambda o: o.expected)
+        best, least_s = None, self.now_s
+        for among in (None, *range(len(self._plan.shape.blocks))):
+            cost_s, densities, first = 0.0, dict[int, float](), None
+            for option in on_rows:
+                here = self._densities(option)
+                if among is not None and among not in here:
+                    continue
+                first = first or option
+                cost_s += self._cost(option)
+                for block, density in here.items():
+                    densities[block] = densities.get(block, 1.0) * density
+                after_s = self._after(densities)
+                if cost_s + after_s < least_s:
+                    best, least_s = _Judged(first, self._cost(first), after_s, ""), cost_s + after_s
+        for option in options:
+            cost_s, after_s = self._cost(option), self._after(self._densities(option))
+            if cost_s + after_s < least_s:
+                best, least_s = _Judged(option, cost_s, after_s, ""), cost_s + after_s
+        return best if best is None or self._is_safe(best) else None
+
+    def _explored(self, options: Sequence[LookupOption]) -> _Judged | None:
+        """Return a lookup that is cheap beside what is left, and may find that far less is."""
+        shares = {False: EXPLORE_SHARE, None: EXPLORE_UNKNOWN, True: 0.0}
+        for option in sorted(options, key=lambda o: o.expected):
+            cost_s = self._lost_s + self._cost(option)
+            if not 0.0 < cost_s <= shares[option.is_even] * self.now_s:
+                continue
+            judged = self._judged(option, self.now_s, "cheap beside what is left, it is tried")
+            if self._is_safe(judged, TRIED_SHARE):
+                return judged
+        return None
+
+    def _judged(self, option: LookupOption, after_s: float, why: str) -> _Judged:
+        return _Judged(option, self._cost(option), after_s, why)
+
+    def _is_safe(self, judged: _Judged, share: float = 1.0) -> bool:
+        full_s = self._wanted * self._full_s
+        return is_bearable(self._spent_s, judged.cost_s, self.now_s, full_s, share)
+
+    def _cost(self, option: LookupOption) -> float:
+        """Return the seconds a lookup takes, with the intervals of what it leaves."""
+        n_candidates = option.expected
+        if self._state.is_found:
+            n_candidates = min(n_candidates, self._state.found().n_candidates)
+        return self._lookup_s(option) + self._sweep_of(n_candidates)
+
+    def _lookup_s(self, option: LookupOption) -> float:
+        """Return the seconds a lookup takes, in the rows that those before it leave."""
+        weights, keyed = self._weights, self._features.is_keyed
+        n, ranges = float(option.most), option.lookup[1]
+        if self._state.is_found:
+            found = self._state.found()
+            if n >= ENTRIES_MIN and found.n_events_covered <= COVER_MAX * self._statistics.n_events:
+                if ranges.is_of_keys:
+                    n = min(n, float(max(found.n_intervals, 1) * FENCE_ENTRIES))
+                return within_cost(n, weights, keyed=keyed)
+        cost = lookup_cost(np.array([n]), np.array([ranges.is_one_key]), weights, keyed=keyed)
+        return float(cost[0])
+
+    def _sweep_of(self, n_candidates: float) -> float:
+        """Return the seconds to compute the intervals of so many candidates."""
+        return CANDIDATE_ENTRIES * self._weights.entry_s * n_candidates
+
+    def _sweep_s(self) -> float:
+        """Return the seconds it takes to compute what is left now."""
+        return SWEEP_S + 2.0 * self._sweep_of(self._state.n_given)
+
+    def _densities(self, option: LookupOption) -> dict[int, float]:
+        """Return the share of events that satisfy a lookup's conditions, by basic block."""
+        share = min(option.expected / max(self._features.remaining_events, 1.0), 1.0)
+        return {self._plan.shape.block_at[c.position]: share for c in option.conditions}
+
+    def _after(self, densities: dict[int, float]) -> float:
+        """Return the seconds to replay what further conditions leave of what is left.
+
+        ``densities`` are the shares of events that satisfy those of each basic block. A candidate
+        stays if the row in question of a block that was looked up before satisfies them; an
+        interval if a candidate stays and, of a block that was not, any row of its window does.
+        """
+        found = self._state.found()
+        n_blocks, n = max(count_blocks(found.blocks), 1), max(found.n_intervals, 1)
+        in_window = max(min(found.n_events_covered / n, 2.0 * self._features.mean_window), 1.0)
+        block_at = self._plan.shape.block_at
+        known = {block_at[c.position] for o in self._asked for c in o.conditions if not c.fills_gap}
+        of_row = of_window = 1.0
+        for block, share in densities.items():
+            if block in known:
+                of_row *= share
+            else:
+                of_window *= 1.0 - (1.0 - share) ** in_window
+        kept = of_window * _thinned(max(found.n_candidates / n, 1.0), of_row)
+        return self.now_s * _thinned(n / n_blocks, kept)
+
+    # -----------------------------------------------------------------------------------------
+    # Taking it
+
+    def _take(self, judged: _Judged) -> None:
+        """Carry a lookup out."""
+        option, began = judged.option, self._clock()
+        before_s = self.now_s
+        self._spent_s += self._lookup_s(option)
+        self._state.ask(option.lookup, option.conditions)
+        self._asked.append(option)
+        why = (
+            f"takes {in_words(judged.cost_s)} and may leave {in_words(judged.after_s)} of "
+            f"{in_words(before_s)} to replay"
+        )
+        self._steps.append(
+            Step(
+                option.name,
+                (option.least, option.most),
+                judged.after_s,
+                None,
+                True,
+                f"{why}, {judged.why}" if judged.why else why,
+                self._clock() - began,
+            )
+        )
+
+    def _look(self) -> None:
+        """Compute exactly what is left, and note it with the last step."""
+        last, began = self._steps[-1], self._clock()
+        if last.left is not None:
+            return
+        found = self._state.found()
+        self._spent_s += self._sweep_of(found.n_candidates)
+        left = Left(count_blocks(found.blocks), found.n_events_covered, found.n_intervals)
+        self._steps[-1] = replace(last, left=left, seconds=last.seconds + self._clock() - began)
+        wanted = self._wanted
+        if self._plan.matches_wanted is not None:
+            wanted = min(self._plan.matches_wanted / max(found.n_candidates, 1), 1.0)
+        before_s = self.now_s
+        self.now_s = min(before_s, wanted * self._prices.cost(found.blocks, self._base))
+        spent_s = self._spent_s - self._settled_s
+        self._settled_s = self._spent_s
+        self._lost_s = max(self._lost_s + spent_s - (before_s - self.now_s), 0.0)
+
+    def _settled(self) -> CarriedOut:
+        """Replay what the intervals cover, or what the tree leaves, or everything: the cheapest."""
+        plan, base = self._plan, self._base
+        tree = Stretches(self._tree, 0, len(plan.stretches), count_events(self._tree, base))
+        whole = all_blocks(self._statistics.n_blocks)
+        found, kind, cost_s = tree, PlanKind.TREE, self._tree_s
+        if self._asked:
+            self._look()
+            found, kind = self._state.found(), PlanKind.INDEXES
+            cost_s = self._prices.cost(found.blocks, base)
+            if self._tree_s < cost_s:
+                found = replace(found, blocks=self._tree, n_events_covered=tree.n_events_covered)
+                kind, cost_s = PlanKind.TREE, self._tree_s
+        is_full = plan.kind is PlanKind.FULL and not self._asked
+        is_all = kind is PlanKind.TREE and count_blocks(self._tree) == self._statistics.n_blocks
+        if is_full or is_all or self._full_s < cost_s:
+            found = replace(found, blocks=whole, n_events_covered=self._statistics.n_events)
+            kind, cost_s = PlanKind.FULL, self._full_s
+        conditions: list[Condition] = [c for o in self._asked for c in o.conditions]
+        steps = (*self._steps, *self._refused(len(found.blocks) == 0))
+        done = replace(
+            plan,
+            kind=kind,
+            conditions=tuple(sorted(conditions, key=lambda c: c.order)),
+            steps=tuple(steps),
+        )
+        return CarriedOut(replace(done, reason=self._reason(done, cost_s)), found)
+
+    def _refused(self, is_empty: bool) -> list[Step]:
+        """Return the lookups that were not asked, and why."""
+        refused = []
+        for option in self._plan.options:
+            if option in self._asked:
+                continue
+            after_s = None
+            if self._is_late:
+                why = "not asked: the time is over"
+            elif is_empty:
+                why = "not asked: nothing is left"
+            elif not self._may_ask(option):
+                why = "not asked: it bounds a gap whose ends were not both looked up"
+            else:
+                cost_s = self._cost(option)
+                why = f"not asked: it takes {in_words(cost_s)}, replaying {in_words(self.now_s)}"
+                if option.is_even:
+                    why += ", and its events lie everywhere"
+                if self._asked:
+                    after_s = self._after(self._densities(option))
+                    why += f"; about {in_words(after_s)} of it would be left"
+            refused.append(
+                Step(option.name, (option.least, option.most), after_s, None, False, why)
+            )
+        return refused
+
+    def _reason(self, plan: Plan, cost_s: float) -> str:
+        """Return why this is replayed, in one sentence."""
+        full = f"{in_words(self._full_s)} for a full replay"
+        if plan.kind is PlanKind.FULL:
+            return (
+                f"full replay: nothing else is expected to take less than {in_words(self._full_s)}"
+                if not self._asked
+                else f"full replay: reading what the lookups leave takes no less than {full}"
+            )
+        if plan.kind is PlanKind.TREE:
+            lookups = "no lookup is worth it" if not self._asked else "the lookups leave no less"
+            return f"tree: what it leaves takes {in_words(cost_s)} to replay, and {lookups}; {full}"
+        return (
+            f"{plan.name}: {len(self._asked)} of {len(plan.options)} lookups leave "
+            f"{in_words(cost_s)} to replay; {full}"
+        )

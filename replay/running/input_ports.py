@@ -1,0 +1,315 @@
+"""Ports: where events of a query's streams go in and rows of the answer come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+from chronicle.schema import normalise_schema
+from replay.errors import NotSupportedError
+from replay.language.bound import (
+    BoundPatternQuery,
+    BoundQuery,
+    Expression,
+    JoinRelation,
+    Relation,
+    StreamRelation,
+    SubqueryRelation,
+)
+from replay.operators.joins.outline import JoinOutline
+from replay.operators.outer_pieces import OuterOperator
+from replay.operators.packing import State
+from replay.operators.windows.forming import TOLD_MAX
+from replay.planning.required_columns import columns_of_query, pruned
+from replay.running.steps import Chain, operators_of
+
+SchemaOf = Callable[[str], pa.Schema]
+"""Gives the columns of a stream."""
+
+
+class InputPort(Protocol):
+    """A part of a query over streams that are still coming.
+
+    `push`, `advance` and `finish` return iterators; each is exhausted before the next.
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the rows that come out."""
+        ...
+
+    @property
+    def streams(self) -> tuple[StreamPort, ...]:
+        """Where it reads streams."""
+        ...
+
+    @property
+    def reached(self) -> int | None:
+        """Time before which no further row comes out, beyond what rows tell; None: not known."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no event to come can change the answer any more."""
+        ...
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far."""
+        ...
+
+    def push(self, stream: str, events: pa.Table) -> Iterator[pa.Table]:
+        """Take the next events of a stream, and yield the rows that are certain now."""
+        ...
+
+    def advance(self, stream: str, time: int) -> Iterator[pa.Table]:
+        """Take it that no further event of a stream is before a time."""
+        ...
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Take it that all streams end, and yield the rest."""
+        ...
+
+    def state(self) -> State:
+        """Return what is known and kept; see ``Operator.state``."""
+        ...
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        ...
+
+
+def open_port(query: BoundQuery, schema_of: SchemaOf) -> InputPort:
+    """Return what takes the events of a query's streams and gives its answer.
+
+    Raises
+    ------
+    NotSupportedError
+        If the query needs all rows before it can give one.
+    """
+    operators = operators_of(query, eager=True, told_max=TOLD_MAX)
+    if any(isinstance(step, OuterOperator) and step.needs_end for step in operators):
+        raise NotSupportedError(
+            "ORDER BY, and GROUP BY around MATCH_RECOGNIZE, need the whole answer, which an online "
+            "query never has; leave them out, or use replay.query"
+        )
+    columns = columns_of_query(query)
+    if isinstance(query, BoundPatternQuery):
+        if query.source is None:
+            inner: InputPort = StreamPort(query.stream, query.time, columns, schema_of)
+        else:
+            inner = _open_relation(query.source, columns, None, schema_of)
+    else:
+        # Windows are formed by all rows, those that fail WHERE among them.
+        where = query.outer.where if query.windows is None else None
+        inner = _open_relation(query.source, columns, where, schema_of)
+    return ChainPort(inner, Chain(operators))
+
+
+def _open_relation(
+    relation: Relation,
+    columns: tuple[str, ...],
+    where: Expression | None,
+    schema_of: SchemaOf,
+) -> InputPort:
+    """Return what gives rows of a relation, with some columns.
+
+    ``where`` is what is asked of its rows afterwards: a join may leave out others.
+    """
+    if isinstance(relation, StreamRelation):
+        return StreamPort(relation.name, relation.time, columns, schema_of)
+    if isinstance(relation, SubqueryRelation):
+        return open_port(pruned(relation, columns).query, schema_of)
+    outline = JoinOutline.of(relation, where=where, columns=columns)
+    joined: JoinRelation = outline.join
+    left, right = outline.side_columns
+    return JoinPort(
+        outline,
+        _open_relation(joined.left, left, None, schema_of),
+        _open_relation(joined.right, right, None, schema_of),
+    )
+
+
+class StreamPort:
+    """The events of one stream.
+
+    Parameters
+    ----------
+    stream, time
+        Its name and its time column; None if that is not known.
+    columns
+        Columns that are read.
+    schema_of
+        Knows their types.
+    """
+
+    is_done = False
+    n_faults = 0
+
+    def __init__(
+        self, stream: str, time: str | None, columns: tuple[str, ...], schema_of: SchemaOf
+    ) -> None:
+        self.stream = stream
+        self.time = time
+        known = schema_of(stream)
+        read = {*columns} if time is None else {*columns, time}
+        self.schema = normalise_schema(pa.schema([known.field(name) for name in sorted(read)]))
+        self.reached: int | None = None
+
+    @property
+    def streams(self) -> tuple[StreamPort, ...]:
+        """Return itself."""
+        return (self,)
+
+    def push(self, stream: str, events: pa.Table) -> Iterator[pa.Table]:
+        """Yield the columns of events of this stream."""
+        if stream == self.stream:
+            yield events.select(self.schema.names)
+
+    def advance(self, stream: str, time: int) -> Iterator[pa.Table]:
+        """Note the time; it makes no rows."""
+        if stream == self.stream:
+            self.reached = time if self.reached is None else max(self.reached, time)
+        return iter(())
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield nothing: no event waits."""
+        return iter(())
+
+    def state(self) -> State:
+        """Return the time that was noted."""
+        return {"reached": self.reached}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self.reached = state["reached"]
+
+
+class ChainPort:
+    """Rows of another port that pass through operators.
+
+    Parameters
+    ----------
+    inner
+        Where they come from.
+    chain
+        What they pass through.
+    """
+
+    reached = None
+    """Which times its rows will have is known of none."""
+
+    def __init__(self, inner: InputPort, chain: Chain) -> None:
+        self._inner = inner
+        self._chain = chain
+        self.streams = inner.streams
+        # No rows make no difference, and tell the columns of what comes out.
+        self.schema = pa.concat_tables(chain.push(inner.schema.empty_table())).schema
+
+    @property
+    def is_done(self) -> bool:
+        """Whether LIMIT has enough, here or below."""
+        return self._chain.is_done or self._inner.is_done
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far."""
+        return self._chain.n_faults + self._inner.n_faults
+
+    def push(self, stream: str, events: pa.Table) -> Iterator[pa.Table]:
+        """Take the next events of a stream."""
+        return self._passed(self._inner.push(stream, events))
+
+    def advance(self, stream: str, time: int) -> Iterator[pa.Table]:
+        """Take it that no further event of a stream is before a time."""
+        yield from self._passed(self._inner.advance(stream, time))
+        if self._inner.reached is not None and not self._chain.is_done:
+            yield from self._chain.advance(self._inner.reached)
+
+    def _passed(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        while not self._chain.is_done:
+            table = next(tables, None)
+            if table is None:
+                return
+            yield from self._chain.push(table)
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Take it that all streams end."""
+        yield from self._passed(self._inner.finish())
+        yield from self._chain.finish()
+
+    def state(self) -> State:
+        """Return what is known and kept."""
+        return {"inner": self._inner.state(), "chain": self._chain.state()}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._inner.take_over(state["inner"])
+        self._chain.take_over(state["chain"])
+
+
+class JoinPort:
+    """Pairs of the rows of two ports.
+
+    Parameters
+    ----------
+    outline
+        The join.
+    left, right
+        Its sides.
+    """
+
+    reached = None
+    """Which times its rows will have is known of none."""
+
+    def __init__(self, outline: JoinOutline, left: InputPort, right: InputPort) -> None:
+        self._sides = left, right
+        self._operator = outline.operator(left.schema, right.schema)
+        self.schema = self._operator.schema
+        self.streams = (*left.streams, *right.streams)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether neither side has a row to come."""
+        return all(side.is_done for side in self._sides)
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far."""
+        return self._operator.n_faults + sum(side.n_faults for side in self._sides)
+
+    def push(self, stream: str, events: pa.Table) -> Iterator[pa.Table]:
+        """Take the next events of a stream, and yield the pairs that are certain now."""
+        for place, side in enumerate(self._sides):
+            for rows in side.push(stream, events):
+                self._operator.push(place, rows)
+        yield from self._operator.certain(False, False)
+
+    def advance(self, stream: str, time: int) -> Iterator[pa.Table]:
+        """Take it that no further event of a stream is before a time."""
+        for place, side in enumerate(self._sides):
+            for rows in side.advance(stream, time):
+                self._operator.push(place, rows)
+            if side.reached is not None:
+                self._operator.advance(place, side.reached)
+        yield from self._operator.certain(False, False)
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Take it that all streams end, and yield the rest of the pairs."""
+        for place, side in enumerate(self._sides):
+            for rows in side.finish():
+                self._operator.push(place, rows)
+        yield from self._operator.certain(True, True)
+
+    def state(self) -> State:
+        """Return what is known and kept."""
+        sides = [side.state() for side in self._sides]
+        return {"sides": sides, "operator": self._operator.state()}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._operator.take_over(state["operator"])
+        for side, own in zip(self._sides, state["sides"], strict=True):
+            side.take_over(own)

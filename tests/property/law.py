@@ -1,0 +1,73 @@
+"""What every plan is held to: the full replay, and that to the oracle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, event, settings
+
+import replay
+from chronicle import Store
+from replay.errors import PlanError, SkipError
+
+ANY_SIZE = [HealthCheck.too_slow, HealthCheck.data_too_large]
+SLOW = settings(suppress_health_check=ANY_SIZE)
+FEW = settings(max_examples=40, suppress_health_check=ANY_SIZE)
+
+Rows = list[tuple[object, ...]]
+
+
+def comparable(rows: list[dict[str, object]]) -> Rows:
+    """Rows with NaN made equal to itself, and -0.0 told from 0.0."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, float):
+            return "nan" if math.isnan(value) else repr(value)
+        return value
+
+    return [tuple(plain(value) for value in row.values()) for row in rows]
+
+
+def answer(table: pa.Table) -> Rows:
+    """Rows of an answer as the oracle has them: times and intervals in microseconds."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
+            table = table.set_column(index, field.name, table.column(index).cast(pa.int64()))
+    return comparable(table.to_pylist())
+
+
+def outcome(store: Store, sql: str, plan: str) -> tuple[Rows | str, Any]:
+    """Return the rows and what happened, or the error's words where SKIP TO cannot go on."""
+    try:
+        result = replay.query(store, sql, plan=plan)
+    except SkipError as error:
+        return str(error), None
+    return answer(result.table), result.actual
+
+
+def assert_plans_agree(
+    store: Store, sql: str, plans: Iterable[str], *, expected: Rows | str | None = None
+) -> None:
+    """Hold the full replay to what is expected, and every plan that applies to the full replay."""
+    full, _ = outcome(store, sql, "full")
+    event(f"full: {'error' if isinstance(full, str) else f'{min(len(full), 3)} rows'}")
+    if isinstance(expected, str):  # which of several errors comes first is not the oracle's
+        assert isinstance(full, str)
+    else:
+        assert expected is None or full == expected
+    for plan in plans:
+        try:
+            found, actual = outcome(store, sql, plan)
+        except PlanError:
+            assert plan != "auto"
+            continue
+        assert found == full, plan
+        if actual is not None:
+            skips = actual.blocks_read < actual.blocks_total
+            # With the same blocks read, only rows left out by their key make a difference.
+            leaves_out = not skips and actual.rows_replayed < actual.rows_total
+            how = "skips" if skips else "leaves rows out" if leaves_out else "reads all"
+            event(f"{plan.partition('=')[0]}: {how}")

@@ -1,0 +1,360 @@
+"""Steps: each lookup is judged by what is left behind those before it, and none costs a match."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costmodel.features import whole_stream
+from costmodel.parameters import CostParameters
+from costmodel.plan_cost import Estimate, estimate_full, replay_cost
+from replay.language.bound import BoundPatternQuery, Symbol
+from replay.planning import steps
+from replay.planning.block_ranges import all_blocks, count_blocks, count_events, mask_of
+from replay.planning.intervals import replay_stretches
+from replay.planning.named_plans import index_conditions
+from replay.planning.plan import (
+    Condition,
+    Lookup,
+    LookupOption,
+    Occurrences,
+    Plan,
+    PlanKind,
+    Slot,
+)
+from replay.planning.row_filter import RowFilter
+from replay.planning.shape import to_shape
+from replay.planning.steps import CarriedOut, carry_out, in_order
+from tests.unit.planning.array_streams import ArrayStream, gapped
+from tests.unit.planning.streams import (
+    SmallStatistics,
+    compare,
+    conditions,
+    patterns,
+    query_of,
+    rows,
+    seq,
+    star,
+)
+
+UNIT = CostParameters(
+    block_s=1.0, value_s=0.0, entry_s=0.01, sort_s=0.0, seek_s=0.1, match_s=0.0, predicate_s=0.0
+)
+"""A block takes a second, an entry a hundredth, a jump a tenth: a lookup of five jumps a half."""
+
+
+class Indexes:
+    """Answers lookups of a stream and keeps what was asked."""
+
+    def __init__(self, stream: ArrayStream | SmallStatistics) -> None:
+        self.stream = stream
+        self.read_so_far: list[Lookup] = []
+
+    def read(self, lookup: Lookup, rows: RowFilter | None = None) -> int:
+        self.read_so_far.append(lookup)
+        return len(self.stream.occurrences(*lookup).seq)
+
+    def rows(self, lookup: Lookup) -> np.ndarray:
+        return self.stream.occurrences(*lookup).seq
+
+    def occurrences(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:
+        assert {c.lookup for c in conditions} <= set(self.read_so_far)
+        return {c.slot: self.stream.occurrences(*c.lookup) for c in conditions}
+
+    @property
+    def attributes(self) -> list[str]:
+        return [attribute for attribute, _ in self.read_so_far]
+
+
+def options_of(
+    usable: tuple[Condition, ...], expected: dict[str, float], *, is_even: bool | None = None
+) -> tuple[LookupOption, ...]:
+    """Return what is known of lookups that are expected to find so many events, by attribute."""
+    return tuple(
+        LookupOption(
+            lookup,
+            tuple(c for c in usable if c.lookup == lookup),
+            int(expected[lookup[0]]),
+            int(expected[lookup[0]]),
+            expected[lookup[0]],
+            is_even,
+        )
+        for lookup in dict.fromkeys(c.lookup for c in usable)
+    )
+
+
+def plan_on(
+    stream: ArrayStream | SmallStatistics,
+    query: BoundPatternQuery,
+    expected: dict[str, float],
+    *,
+    chosen: str = "",
+    after_s: float = 0.0,
+    weights: CostParameters = UNIT,
+    is_even: bool | None = None,
+) -> Plan:
+    """Return a plan that takes steps, and expects some lookups to leave a replay of so long."""
+    usable = index_conditions(to_shape(query), frozenset(expected))
+    features = replace(whole_stream(stream.n_events, stream.n_blocks, 1, 1), bridge_blocks=0)
+    features = replace(features, window_events=np.array([float(query.within or 1)]))
+    return Plan(
+        PlanKind.FULL if not chosen else PlanKind.INDEXES,
+        tuple(c for c in usable if c.attribute in chosen),
+        to_shape(query),
+        all_blocks(stream.n_blocks),
+        Estimate(after_s, 0.0, 0.0, 0.0, 0.0),
+        "expected",
+        n_blocks=stream.n_blocks,
+        full_estimate=estimate_full(features, weights),
+        weights=weights,
+        features=features,
+        options=options_of(usable, expected, is_even=is_even),
+        takes_steps=True,
+    )
+
+
+def carried_out(
+    plan: Plan, query: BoundPatternQuery, stream: ArrayStream | SmallStatistics
+) -> tuple[CarriedOut, Indexes]:
+    indexes = Indexes(stream)
+    return carry_out(plan, query, stream, indexes, lambda: 0.0), indexes
+
+
+def ones_at(*places: int, n: int = 1000) -> np.ndarray:
+    column = np.zeros(n, dtype=np.int64)
+    column[list(places)] = 1
+    return column
+
+
+def pair(a: np.ndarray, b: np.ndarray, within: int = 4) -> tuple[ArrayStream, BoundPatternQuery]:
+    """Return a hundred blocks of ten events, and ``A Z* B``: a full replay takes 100.1 s."""
+    return ArrayStream({"a": a, "b": b}, block_events=10), gapped("ab", within)
+
+
+def test_the_rarest_block_is_asked_first_and_then_what_is_rarest() -> None:
+    """A, B next to each other hold 0.1 * 0.2 = 0.02 of the events, C alone 0.05: B is asked first,
+    then what has fewer entries."""
+    defines = [compare("=", name, 1) for name in "abc"]
+    pattern = seq(Symbol(0), Symbol(1), star(Symbol(3)), Symbol(2))
+    query = query_of(pattern, [*defines, None], within=4)
+    stream = ArrayStream({name: ones_at() for name in "abc"}, block_events=10)
+    plan = plan_on(stream, query, {"a": 200.0, "b": 100.0, "c": 50.0})
+    assert plan.shape.blocks == ((0, 2), (2, 3))
+    assert [option.lookup[0] for option in in_order(plan.options, plan)] == ["b", "c", "a"]
+
+
+def test_what_is_expected_to_save_is_asked_and_nothing_once_little_is_left() -> None:
+    """The one A leaves a block, 1.1 s with its jump; B would take 0.5 s and a hundredth for each of
+    500 entries."""
+    stream, query = pair(ones_at(505), np.ones(1000, dtype=np.int64))
+    plan = plan_on(stream, query, {"a": 1.0, "b": 500.0}, chosen="a", after_s=2.0)
+    done, indexes = carried_out(plan, query, stream)
+    assert indexes.attributes == ["a"]
+    assert done.stretches.blocks.tolist() == [[50, 51]]
+    assert done.plan.name == "indexes=A.a"
+    taken, refused = done.plan.steps
+    assert (taken.lookup, taken.taken, taken.estimated_left) == ("A.a", True, 2.0)
+    assert taken.left is not None
+    assert (taken.left.blocks, taken.left.events, taken.left.intervals) == (1, 10, 1)
+    assert (refused.lookup, refused.taken, refused.counted) == ("B.b", False, (500, 500))
+    assert "takes 5.54 s, replaying 1.1 s" in refused.why
+
+
+def test_where_no_candidate_is_left_nothing_else_is_asked() -> None:
+    stream, query = pair(ones_at(), np.ones(1000, dtype=np.int64))
+    plan = plan_on(stream, query, {"a": 1.0, "b": 1.0}, chosen="a")
+    done, indexes = carried_out(plan, query, stream)
+    assert indexes.attributes == ["a"]
+    assert len(done.stretches.blocks) == 0
+    assert done.plan.steps[1].why == "not asked: nothing is left"
+
+
+def test_a_lookup_that_was_not_expected_is_asked_once_it_pays() -> None:
+    """Twenty A in twenty blocks leave 22 s; a B stands behind one in a hundred: with 0.5 s for the
+    lookup and a tenth for ten entries it pays."""
+    stream, query = pair(ones_at(*range(5, 1000, 50)), ones_at(7))
+    plan = plan_on(stream, query, {"a": 20.0, "b": 10.0}, chosen="a", after_s=22.0)
+    done, indexes = carried_out(plan, query, stream)
+    assert indexes.attributes == ["a", "b"]
+    assert done.stretches.blocks.tolist() == [[0, 1]]
+    dear = plan_on(stream, query, {"a": 20.0, "b": 10_000.0}, chosen="a", after_s=22.0)
+    assert carried_out(dear, query, stream)[1].attributes == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("n_entries", "is_even", "asked"),
+    [
+        # Of 100.1 s 5 % are 5.0 s, 40 % 40 s, and half of what may be lost is 5.0 s as well; a
+        # lookup takes 0.5 s and 0.05 s an entry.
+        pytest.param(90.0, None, ["a"], id="5 s, and nobody knows where they are"),
+        pytest.param(91.0, None, [], id="5.05 s"),
+        pytest.param(90.0, False, ["a"], id="5 s, and they lie in few blocks"),
+        pytest.param(91.0, False, [], id="more than half of what may be lost"),
+        pytest.param(1.0, True, [], id="they lie everywhere"),
+    ],
+)
+def test_a_lookup_is_tried_where_it_is_cheap_and_may_surprise(
+    n_entries: float, is_even: bool | None, asked: list[str]
+) -> None:
+    stream, query = pair(ones_at(505), ones_at())
+    plan = plan_on(stream, query, {"a": n_entries}, is_even=is_even)
+    done, indexes = carried_out(plan, query, stream)
+    assert indexes.attributes == asked
+    assert done.plan.kind is (PlanKind.INDEXES if asked else PlanKind.FULL)
+    assert count_blocks(done.stretches.blocks) == (1 if asked else 100)
+
+
+def test_tries_that_saved_nothing_count_for_those_that_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fifty A, one in every other block, leave all but one block, of 1 s: the intervals took 2 s,
+    the lookup 0.5 and a hundredth for each entry expected. With 40 and 41, 1.9 s are lost and B
+    takes 2.55, with 5 and 6 it is 1.55 and 0.8: of 4 s that may be lost in all."""
+    monkeypatch.setattr(steps, "EXPLORE_UNKNOWN", 0.04)
+    everywhere = ones_at(*range(5, 1000, 20))
+    stream, query = pair(everywhere, everywhere, within=900)
+    more = plan_on(stream, query, {"a": 40.0, "b": 41.0})
+    assert carried_out(more, query, stream)[1].attributes == ["a"]
+    less = plan_on(stream, query, {"a": 5.0, "b": 6.0})
+    assert carried_out(less, query, stream)[1].attributes == ["a", "b"]
+
+
+def test_what_found_too_much_is_followed_by_a_full_replay_in_one_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every fourth block has an A: 25 s, with their jumps 27.5; jumps of four seconds make it 125,
+    and a full replay takes 104. To ask takes 20 seconds then, ten more than may be lost."""
+    stream, query = pair(ones_at(*range(5, 1000, 40)), ones_at())
+    plan = plan_on(stream, query, {"a": 1.0}, chosen="a", after_s=2.0)
+    assert count_blocks(carried_out(plan, query, stream)[0].stretches.blocks) == 25
+    far = plan_on(
+        stream, query, {"a": 1.0}, chosen="a", after_s=2.0, weights=replace(UNIT, seek_s=4.0)
+    )
+    assert carried_out(far, query, stream)[1].attributes == []
+    monkeypatch.setattr(steps, "is_bearable", lambda *seconds: True)
+    done, indexes = carried_out(far, query, stream)
+    assert indexes.attributes == ["a"]
+    assert done.stretches.blocks.tolist() == [[0, 100]]
+    assert done.plan.name == "full"
+    assert done.plan.steps[0].left is not None
+    assert done.plan.steps[0].left.blocks == 25
+
+
+def test_lookups_expected_from_the_start_are_asked_without_a_look_that_takes_longer() -> None:
+    """A hundred A: to look takes 0.08 s for each, 8 s; to ask for B, 1.5. One B: 0.08 and 0.6."""
+    stream, query = pair(ones_at(*range(5, 1000, 10)), ones_at(507))
+    few = plan_on(stream, query, {"a": 100.0, "b": 10.0}, chosen="ab", after_s=2.0)
+    done, indexes = carried_out(few, query, stream)
+    assert indexes.attributes == ["b"]
+    many = plan_on(stream, query, {"a": 10.0, "b": 100.0}, chosen="ab", after_s=2.0)
+    done, indexes = carried_out(many, query, stream)
+    assert indexes.attributes == ["a", "b"]
+    assert [step.left is None for step in done.plan.steps] == [True, False]
+    assert done.stretches.blocks.tolist() == [[50, 51]]
+
+
+def test_no_step_is_taken_once_the_time_is_over() -> None:
+    stream, query = pair(ones_at(505), ones_at(507))
+    plan = plan_on(stream, query, {"a": 1.0, "b": 1.0}, chosen="a", after_s=2.0)
+    clock = itertools.count().__next__
+    indexes = Indexes(stream)
+    done = carry_out(plan, query, stream, indexes, clock, seconds_max=0.5)
+    assert indexes.attributes == []
+    assert [step.why for step in done.plan.steps] == ["not asked: the time is over"] * 2
+    assert count_blocks(done.stretches.blocks) == 100
+
+
+def test_a_plan_asked_for_by_name_is_carried_out_to_the_letter() -> None:
+    stream, query = pair(ones_at(505), np.ones(1000, dtype=np.int64))
+    plan = plan_on(stream, query, {"a": 1.0, "b": 1000.0}, chosen="ab")
+    done, indexes = carried_out(replace(plan, takes_steps=False), query, stream)
+    assert sorted(indexes.attributes) == ["a", "b"]
+    assert done.stretches.blocks.tolist() == [[50, 51]]
+    assert [step.why for step in done.plan.steps] == ["asked for"] * 2
+
+
+def test_rows_of_a_gap_are_asked_only_between_two_blocks_that_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of ten A one has a C behind nothing but Bs."""
+    monkeypatch.setattr(steps, "EXPLORE_UNKNOWN", 1.0)
+    b = np.ones(1000, dtype=np.int64)
+    b[np.arange(106, 1000, 100)] = 0
+    columns = {"a": ones_at(*range(5, 1000, 100)), "b": b, "c": ones_at(*range(8, 1000, 100))}
+    stream = ArrayStream(columns, block_events=10)
+    defines = [compare("=", name, 1) for name in "abc"]
+    query = query_of(seq(Symbol(0), star(Symbol(1)), Symbol(2)), defines, within=4)
+    plan = plan_on(stream, query, {"a": 10.0, "c": 10.0}, chosen="ac", after_s=2.0)
+    gap = Condition(1, "B", "b", plan.options[0].lookup[1], fills_gap=True)
+    plan = replace(plan, options=(*plan.options, LookupOption(gap.lookup, (gap,), 1, 1, 1.0, None)))
+    done, indexes = carried_out(plan, query, stream)
+    assert indexes.attributes[-1] == "b"
+    assert done.stretches.blocks.tolist() == [[0, 1]]
+    alone = replace(plan, options=(plan.options[0], plan.options[-1]))
+    done, indexes = carried_out(alone, query, stream)
+    assert indexes.attributes == ["a"]
+    assert "bounds a gap" in done.plan.steps[-1].why
+
+
+@st.composite
+def weights(draw: st.DrawFn) -> CostParameters:
+    unit = st.sampled_from([0.0, 1e-9, 1e-3, 1.0])
+    return CostParameters(
+        block_s=draw(unit),
+        value_s=draw(unit),
+        entry_s=draw(unit),
+        sort_s=0.0,
+        seek_s=draw(unit),
+        match_s=0.0,
+        predicate_s=0.0,
+    )
+
+
+@given(
+    patterns(2),
+    st.lists(conditions(2), min_size=2, max_size=2),
+    rows(n_max=24),
+    st.integers(1, 4),
+    st.integers(0, 12),
+    st.data(),
+)
+def test_steps_replay_what_all_lookups_leave_and_take_no_longer_than_a_full_replay(
+    pattern, defines, stream, block, within, data
+) -> None:
+    """Whatever counts were expected: what is left out is what all lookups together leave out."""
+    query = query_of(pattern, defines, within=within)
+    statistics = SmallStatistics(stream, block, ["a", "b"])
+    shape = to_shape(query)
+    usable = index_conditions(shape, frozenset("ab"))
+    if not usable or shape.rows_min == 0 or statistics.n_events == 0:
+        return
+    plan = plan_on(
+        statistics,
+        query,
+        {name: data.draw(st.sampled_from([0.0, 1.0, 5.0, 1e6])) for name in "ab"},
+        chosen=data.draw(st.sampled_from(["", "a", "b", "ab"])),
+        after_s=data.draw(st.floats(0.0, 10.0)),
+        weights=data.draw(weights()),
+        is_even=data.draw(st.sampled_from([None, True, False])),
+    )
+    every = replace(plan, conditions=usable)
+    complete = replay_stretches(every, statistics.look_up(every), query, statistics)
+    done, _ = carried_out(plan, query, statistics)
+    n = statistics.n_blocks
+    read = mask_of(done.stretches.blocks, n)
+    assert (read | ~mask_of(complete.blocks, n)).all()
+    assert plan.features is not None
+    base = statistics.leaves.base
+    blocks = done.stretches.blocks
+    cost = replay_cost(
+        count_blocks(blocks), count_events(blocks, base), len(blocks), plan.features, plan.weights
+    )
+    full = estimate_full(plan.features, plan.weights).cost
+    assert cost <= full or cost == pytest.approx(full)
+    assert done.stretches.n_events_covered == count_events(blocks, base)
