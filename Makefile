@@ -7,7 +7,7 @@ SHELL := /bin/sh
 PYTHON ?=
 BIN := .venv/bin
 PYTEST_ARGS ?=
-# Processes that run tests; one of them has all tests of Spark, and the JVM.
+# Processes that run tests. Each that meets a test of ingest starts a JVM.
 WORKERS ?= 2
 BENCH_ARGS ?=
 
@@ -31,13 +31,13 @@ demo: prerequisites .venv/.installed ## set up, ingest twelve years of crime rep
 	@$(BIN)/chronicle demo
 
 test: prerequisites .venv/.installed-dev ## set up, run the test suite
-	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-oldest: prerequisites ## run it with the oldest NumPy, pandas, PyArrow and SciPy that pyproject.toml takes
 	@python=$$(sh scripts/prerequisites.sh "$(PYTHON)") && "$$python" -m venv .venv-oldest
 	@PIP_CONSTRAINT= .venv-oldest/bin/python -m pip install --quiet -e '.[dev]' \
 	    'numpy==2.0.*' 'pandas==2.2.2' 'pyarrow==24.*' 'scipy==1.15.*'
-	@.venv-oldest/bin/python -m pytest -m "not slow" -n $(WORKERS) $(PYTEST_ARGS)
+	@.venv-oldest/bin/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: prerequisites .venv/.installed-dev ## run the long campaigns too
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -28,28 +26,6 @@ compile_at_once()  # `make test-nojit` runs kernels as plain Python
 
 # Thousands of small commits: the tests that are about power failures turn flushing on again.
 os.environ.setdefault("CHRONICLE_SYNC", "off")
-
-
-GROUP = re.compile(r"mark\.(spark)\b|xdist_group\(\"(\w+)\"\)")
-"""What says that all tests of a file run in one process, beside those of other files that say so:
-tests of Spark share its JVM. (xdist's own groups are unknown to it under pytest 9.)"""
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Give each process one test at a time, and the tests of a group to one process."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    @cache
-    def group(file: str) -> str | None:
-        found = GROUP.search((config.rootpath / file).read_text(encoding="utf-8"))
-        return None if found is None else found[1] or found[2]
-
-    class Grouped(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return group(nodeid.partition("::")[0]) or nodeid
-
-    return Grouped(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,6 @@ from benchmarks.thesis import (
 from chronicle import open_store
 from tests.unit.benchmarks.conftest import N_EVENTS
 
-pytestmark = pytest.mark.xdist_group("benchmarks")
-
 SYNTHETIC = ["--events", str(N_EVENTS), "--queries", "1"]
 REAL = ["--real-events", "4000"]
 FEW = [
