@@ -7,7 +7,8 @@ Compiling takes seconds, and loading Numba and what was compiled half of one: lo
 query. So a process runs its kernels as plain Python at first, while it has spent less on that than
 loading would take, and only on small arrays. A call that takes too long, or fails, is made again
 by compiled code, after what it wrote has been taken back: kernels do nothing but write to the
-arrays they are given. `make test-nojit` holds plain Python to the same answers.
+arrays they are given, which no other thread writes to meanwhile. `make test-nojit` holds plain
+Python to the same answers.
 """
 
 from __future__ import annotations

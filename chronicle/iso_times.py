@@ -12,16 +12,12 @@ from chronicle.time import TIME_LIMIT, TimeType
 
 DAY_US = 86_400_000_000
 _INT64 = range(-(1 << 63), 1 << 63)
-_INT32 = range(-(1 << 31), 1 << 31)
 _BLANKS = "".join(map(chr, range(33))) + "\x7f"
 
 _TIME = re.compile(
     r"([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
     r"(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?(?P<zone>\D.*)?)?)?)?)?)?",
     re.ASCII | re.DOTALL,
-)
-_DATE = re.compile(
-    r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[T ].*)?)?)?", re.ASCII | re.DOTALL
 )
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?"
@@ -58,18 +54,6 @@ def local_us(text: str) -> int | None:
     """Return the microseconds of a local time; None if it is none, or has an offset from UTC."""
     found = split_time(text)
     return None if found is None or found[1] is not None else found[0]
-
-
-def date_days(text: str) -> int | None:
-    """Return the days since 1970 of a date; what follows it after a blank or a T is dropped."""
-    for one in (text, text.replace("GMT", "", 1)):
-        found = _DATE.fullmatch(one.strip(_BLANKS))
-        if found is not None:
-            sign, year, month, day = found.groups()
-            days = to_days(int(sign + year), int(month or 1), int(day or 1))
-            if days is not None and days in _INT32:
-                return days
-    return None
 
 
 def to_internal_time(text: str, kind: TimeType) -> int:

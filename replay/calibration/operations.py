@@ -12,7 +12,7 @@ from chronicle.compile_time import clock
 from costmodel.arrays import BoolArray, FloatArray
 from costmodel.calibration import expected_seconds, units_of_work
 from costmodel.features import PlanFeatures
-from costmodel.lookups import CANDIDATE_ENTRIES, lookup_cost
+from costmodel.lookups import interval_cost, lookup_cost
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.plan_cost import replay_cost
 from indexing import clear_answers
@@ -169,6 +169,6 @@ def lookup_units(
 
     def cost(weights: CostParameters) -> float:
         asking_s = lookup_cost(entries, in_order, weights, keyed=keyed)
-        return float(asking_s.sum()) + CANDIDATE_ENTRIES * weights.entry_s * n_candidates
+        return float(asking_s.sum()) + float(interval_cost(np.array(n_candidates), weights))
 
     return units_of_work(cost)

@@ -39,6 +39,17 @@ StoreOption = Annotated[
     ),
 ]
 StreamArgument = Annotated[str, typer.Argument(help="Name of the stream.")]
+IntoOption = Annotated[str, typer.Option("--stream", help="Stream to append to or create.")]
+NewTimeOption = Annotated[
+    str | None, typer.Option("--time", help="Time column of a stream that is new.")
+]
+NewIndexOption = Annotated[
+    list[str] | None,
+    typer.Option("--index", help="Attributes to index in a new stream, as A,B; together, A+B."),
+]
+NewKeyOption = Annotated[
+    str | None, typer.Option("--key", help="Column that tells a new stream's objects apart.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="For machines.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 LateOption = Annotated[

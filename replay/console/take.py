@@ -18,7 +18,11 @@ from replay.console.options import (
     EncodingOption,
     FlattenOption,
     FormatOption,
+    IntoOption,
     LateOption,
+    NewIndexOption,
+    NewKeyOption,
+    NewTimeOption,
     NullOption,
     QuoteOption,
     SchemaOption,
@@ -37,7 +41,7 @@ from replay.console.startup import keep_heavy_libraries_out
 def ingest(
     sources: Annotated[list[str], typer.Argument(help="Files, folders or globs, in order.")],
     store: StoreOption,
-    stream: Annotated[str, typer.Option("--stream", help="Stream to append to or create.")],
+    stream: IntoOption,
     time: Annotated[str, typer.Option("--time", help="Column with the time of the event.")],
     index: Annotated[
         list[str] | None,
@@ -143,17 +147,10 @@ def append(
         list[str], typer.Argument(help="Files, folders or globs, in order; or - for stdin.")
     ],
     store: StoreOption,
-    stream: Annotated[str, typer.Option("--stream", help="Stream to append to or create.")],
-    time: Annotated[
-        str | None, typer.Option("--time", help="Time column of a stream that is new.")
-    ] = None,
-    index: Annotated[
-        list[str] | None,
-        typer.Option("--index", help="Attributes to index in a new stream, as A,B; together, A+B."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", help="Column that tells a new stream's objects apart.")
-    ] = None,
+    stream: IntoOption,
+    time: NewTimeOption = None,
+    index: NewIndexOption = None,
+    key: NewKeyOption = None,
     derive: DeriveOption = None,
     source_format: FormatOption = None,
     delimiter: DelimiterOption = None,
@@ -222,16 +219,9 @@ def adopt(
     stream: Annotated[
         str | None, typer.Option("--stream", help="Name of the stream; else that of the folder.")
     ] = None,
-    time: Annotated[
-        str | None, typer.Option("--time", help="Time column of a stream that is new.")
-    ] = None,
-    index: Annotated[
-        list[str] | None,
-        typer.Option("--index", help="Attributes to index in a new stream, as A,B; together, A+B."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", help="Column that tells a new stream's objects apart.")
-    ] = None,
+    time: NewTimeOption = None,
+    index: NewIndexOption = None,
+    key: NewKeyOption = None,
     derive: DeriveOption = None,
 ) -> None:
     """Make a stream of a table where it is, without copying it; again, to take what is new.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from replay.planning.ascending import lower_bounds
 from replay.planning.hits import BlockHits
-from replay.planning.plan import Condition
 from replay.planning.shape import PatternShape
 from replay.planning.statistics import BoolArray, IntArray
 
@@ -27,15 +26,6 @@ def tells_keys(shape: PatternShape, key: str | None) -> bool:
     of one position.
     """
     return key in shape.agreeing
-
-
-def is_worth_keys(shape: PatternShape, conditions: Collection[Condition], key: str | None) -> bool:
-    """Return whether candidates can agree on the key, if lookups give the events' keys.
-
-    All rows of a match agree on the columns of PARTITION BY, also where they are null. One
-    position alone has nothing to agree with.
-    """
-    return tells_keys(shape, key) and len({c.place for c in conditions}) > 1
 
 
 def link_by_key(

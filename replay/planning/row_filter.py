@@ -16,13 +16,12 @@ from costmodel.lookups import (
     ROWS_MAX,
     SATURATED,
 )
-from indexing.config import FENCE_ENTRIES
 from replay.language.bound import BoundPatternQuery
 from replay.planning.ascending import count_on, lower_bounds, row_lower_bounds
 from replay.planning.coarse_map import saturating_add
 from replay.planning.hits import by_place
 from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
-from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
+from replay.planning.plan import Condition, Occurrences, Plan, Slot
 from replay.planning.shape import PatternShape
 from replay.planning.statistics import IntArray, Timeline
 
@@ -80,16 +79,6 @@ class Narrowed:
     def given(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:
         """Return what is left of conditions asked so far, by their slots."""
         return {condition.slot: self.found[condition.place] for condition in conditions}
-
-    def entries_within(self, lookup: Lookup, n_entries: float) -> float:
-        """Return how many of a lookup's ``n_entries`` are decoded at most, asked in its windows.
-
-        The row groups of one key lie one after the other in the stream, so those between two
-        intervals are left out; of ranges of keys each spans the whole of its run.
-        """
-        if not lookup[1].is_of_keys:
-            return n_entries
-        return min(n_entries, float(len(self.spans[0]) * FENCE_ENTRIES))
 
 
 def rows_of_places(known: Mapping[int, Occurrences]) -> RowFilter:

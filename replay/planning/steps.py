@@ -11,7 +11,7 @@ import numpy as np
 
 from costmodel.features import PlanFeatures
 from costmodel.guard import in_words, is_bearable
-from costmodel.lookups import CANDIDATE_ENTRIES, COVER_MAX, ENTRIES_MIN, lookup_cost, within_cost
+from costmodel.lookups import COVER_MAX, ENTRIES_MIN, interval_cost, lookup_cost, within_cost
 from costmodel.parameters import CostParameters
 from indexing.config import FENCE_ENTRIES
 from replay.language.bound import BoundPatternQuery
@@ -293,7 +293,7 @@ class _Stepping:
 
     def _sweep_of(self, n_candidates: float) -> float:
         """Return the seconds to compute the intervals of so many candidates."""
-        return CANDIDATE_ENTRIES * self._weights.entry_s * n_candidates
+        return float(interval_cost(np.array(n_candidates), self._weights))
 
     def _sweep_s(self) -> float:
         """Return the seconds it takes to compute what is left now."""

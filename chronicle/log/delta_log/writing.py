@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time as clock
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,22 +177,28 @@ def commit_changes(
         RemoveAction(name, data_change, now_ms, size=size, partition_values={})
         for name, size in sizes.items()
     ]
-    flush_commits(path, table.version(), table.version())
+    write = partial(table.create_write_transaction, actions, mode="append", schema=table.schema())
+    return _commit(path, table.version(), read_version, name, write, properties)
+
+
+def _commit(
+    path: Path,
+    before: int,
+    read_version: int | None,
+    name: str,
+    write: Callable[..., object],
+    properties: deltalake.CommitProperties,
+) -> int:
+    """Let ``write`` make a commit of this name on version ``before``; return its version."""
+    flush_commits(path, before, before)
     try:
-        table.create_write_transaction(
-            actions,
-            mode="append",
-            schema=table.schema(),
-            commit_properties=properties,
-            post_commithook_properties=_NOTHING_AFTERWARDS,
-        )
+        write(commit_properties=properties, post_commithook_properties=_NOTHING_AFTERWARDS)
     except Exception as error:
-        if read_version is not None and _has_landed(path, read_version + 1, name):
-            return _after_commit(path, table.version(), read_version)
-        if not isinstance(error, DeltaError | OSError):
-            raise
-        raise _commit_error(path, read_version, table.version(), error) from error
-    return _after_commit(path, table.version(), read_version)
+        if read_version is None or not _has_landed(path, read_version + 1, name):
+            if not isinstance(error, DeltaError | OSError):
+                raise
+            raise _commit_error(path, read_version, before, error) from error
+    return _after_commit(path, before, read_version)
 
 
 def _marks(
@@ -235,20 +242,9 @@ def add_columns(
         return table.version()
     name = uuid.uuid4().hex
     marks = _marks(table, (), {}) | {COMMIT: name} if read_version is not None else {}
-    flush_commits(path, table.version(), table.version())
-    try:
-        table.alter.add_columns(
-            new,
-            commit_properties=_properties({**metadata, **marks}, read_version, {}),
-            post_commithook_properties=_NOTHING_AFTERWARDS,
-        )
-    except Exception as error:
-        if read_version is not None and _has_landed(path, read_version + 1, name):
-            return _after_commit(path, table.version(), read_version)
-        if not isinstance(error, DeltaError | OSError):
-            raise
-        raise _commit_error(path, read_version, table.version(), error) from error
-    return _after_commit(path, table.version(), read_version)
+    properties = _properties({**metadata, **marks}, read_version, {})
+    write = partial(table.alter.add_columns, new)
+    return _commit(path, table.version(), read_version, name, write, properties)
 
 
 def flush_commits(path: Path, first: int, last: int) -> None:

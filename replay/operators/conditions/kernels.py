@@ -94,7 +94,6 @@ CODE_END = 1
 SLOTS_BEGIN = 2
 SLOTS_END = 3
 SHAPE = 4
-SYMBOL_WIDTH = 5
 
 # Shapes of conditions: most compare two values, which needs no stack.
 SHAPE_NONE = 0

@@ -8,8 +8,7 @@ import pytest
 from replay.language.bound import Symbol
 from replay.planning import to_shape
 from replay.planning.hits import BlockHits
-from replay.planning.key_join import COUNTED_MIN, is_worth_keys, link_by_key
-from replay.planning.named_plans import index_conditions
+from replay.planning.key_join import COUNTED_MIN, link_by_key, tells_keys
 from tests.unit.planning.streams import compare, query_of, seq
 
 A, B = Symbol(0), Symbol(1)
@@ -66,10 +65,4 @@ def test_keys_are_not_told_apart_where_one_integer_cannot_hold_key_and_seq():
 )
 def test_keys_are_asked_for_where_partitions_are_at_least_as_fine(partition_by, key, expected):
     shape = to_shape(query_of(seq(A, B), DEFINES, partition_by=partition_by))
-    conditions = index_conditions(shape, frozenset("ab"))
-    assert is_worth_keys(shape, conditions, key) is expected
-
-
-def test_one_position_alone_has_nothing_to_agree_with():
-    shape = to_shape(query_of(seq(A, B), [*DEFINES[:1], None], partition_by=("k",)))
-    assert not is_worth_keys(shape, index_conditions(shape, frozenset("ab")), "k")
+    assert tells_keys(shape, key) is expected
