@@ -24,11 +24,11 @@ from costmodel.thesis.selection import Selection, Strategy, select
 from replay.engines.lookups import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.language.syntax import streams_of
+from replay.patterns.plan import plan_pattern
 from replay.planning.block_ranges import count_blocks
 from replay.planning.intervals import replay_stretches
 from replay.planning.named_plans import PREFIX, index_conditions
 from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, plan_name
-from replay.planning.planner import choose_plan
 from replay.running.statement import parse, prepare
 
 IntArray = npt.NDArray[np.int64]
@@ -84,8 +84,8 @@ class Question:
         return statistics_of(self.snapshot)
 
     def plan(self, requested: str = "auto", **options: Any) -> Plan:
-        """Plan anew; ``options`` go to `choose_plan`."""
-        return choose_plan(self._statement.bound, self.statistics, requested=requested, **options)
+        """Plan anew; ``options`` go to `plan_pattern`."""
+        return plan_pattern(self._statement.bound, self.statistics, requested=requested, **options)
 
     @cached_property
     def chosen(self) -> Plan:
@@ -96,7 +96,7 @@ class Question:
     def conditions(self) -> tuple[Condition, ...]:
         """Every range that an index can look up, in the order the cost model knows them by."""
         known = self.statistics
-        return index_conditions(self.chosen.shape, known.indexed, known.composites)
+        return index_conditions(self.chosen.required, known.indexed, known.composites)
 
     @property
     def n_lookups(self) -> int:
@@ -153,7 +153,7 @@ class Question:
 
     def _even_window(self) -> float:
         """Return the events of a window if they were even over the whole stream."""
-        rows = self.chosen.shape.row_window
+        rows = self.chosen.required.row_window
         window = np.inf if rows is None else float(rows)
         within = self._statement.bound.within
         leaves = self.statistics.leaves
@@ -192,7 +192,7 @@ class Question:
             min(float(even.window_events[0]), float(even.n_events)) - 1.0,
             even.n_events,
             starts=even.starts_exact and min(positions) == 0,
-            ends=even.ends_exact and max(positions) == len(self.chosen.shape.positions) - 1,
+            ends=even.ends_exact and max(positions) == len(self.chosen.required.positions) - 1,
         )
         return share * even.n_blocks
 

@@ -17,7 +17,7 @@ from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError
 from replay.limits import Limits, LimitWatch, check_limits
-from replay.planning.flow_plan import AnyPlan, to_json, to_text
+from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
 from replay.running.arguments import AsOf, Tables, check_engine
 from replay.running.binding import clear_bound

@@ -12,7 +12,7 @@ from typing import Any, overload
 import pyarrow as pa
 
 from chronicle.errors import did_you_mean
-from replay.planning.flow_plan import AnyPlan, to_json, to_text
+from replay.query_plan import AnyPlan, to_json, to_text
 
 _ROWS_AT_ONCE = 4_096
 """Rows made into Python objects at a time while a result is iterated."""

@@ -30,13 +30,13 @@ from replay.language.bound import (
     TimeWindows,
     WindowAggregation,
 )
+from replay.language.required_columns import columns_of_windows
 from replay.operators.outer_pieces import run_through
-from replay.planning.required_columns import columns_of_windows
-from replay.planning.windows.plan import BlockWhere, Way, WindowPlan
 from replay.running.binding import bind_over
 from replay.running.catalog import TableCatalog
 from replay.running.select import Opener
 from replay.running.steps import Chain, aggregating
+from replay.windows.plan import BlockWhere, Way, WindowPlan
 
 WIDTHS: Final = (1, 3)
 """Columns that windows aggregate: what each one adds is told from what there is besides."""

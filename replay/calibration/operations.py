@@ -22,8 +22,8 @@ from replay.calibration.timing import SEED, Operation
 from replay.engines.local import Replay, kept_if_small
 from replay.engines.lookups import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
+from replay.patterns.plan import plan_pattern
 from replay.planning.block_ranges import count_blocks, count_events
-from replay.planning.planner import choose_plan
 from replay.planning.statistics import IntArray
 from replay.planning.steps import carry_out
 from replay.running.statement import Statement, prepare
@@ -62,7 +62,7 @@ def operations_on(snapshot: Snapshot, facts: Facts, *, seconds: float) -> Iterat
     layouts = list(_layouts(snapshot, probe_s))
     for probe in probes:
         statement = prepare(probe.sql, snapshot.schema, snapshot.settings.time, {})
-        features = choose_plan(statement.bound, statistics, requested="tree").features
+        features = plan_pattern(statement.bound, statistics, requested="tree").features
         if features is None:  # proven to have no match: nothing would be replayed
             continue
         for name, stretches in layouts:
@@ -130,14 +130,14 @@ def _lookup(
 ) -> Operation | None:
     """Return a plan's index phase as an operation; None if it is known to find nothing."""
     statement = prepare(probe.sql, snapshot.schema, snapshot.settings.time, {})
-    plan = choose_plan(statement.bound, statistics, requested=requested)
+    plan = plan_pattern(statement.bound, statistics, requested=requested)
     features = plan.features
     if plan.finds_nothing or features is None:
         return None
 
     def run() -> tuple[int, int]:
         source = Lookups(plan, statistics)
-        found = carry_out(plan, statement.bound, statistics, source, clock)
+        found = carry_out(plan, statistics, source, clock)
         return source.n_entries_read, found.stretches.n_candidates
 
     clear_answers()

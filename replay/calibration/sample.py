@@ -22,11 +22,11 @@ from replay.engines.statistics import statistics_of
 from replay.engines.window_tree.planning import window_plan
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import BoundSelect
-from replay.planning.planner import choose_plan
-from replay.planning.windows.plan import Way
+from replay.patterns.plan import plan_pattern
 from replay.query import query
 from replay.running.binding import bind_over
 from replay.running.statement import prepare
+from replay.windows.plan import Way
 
 QUERIES: Final = 12
 """Queries of a report."""
@@ -132,9 +132,9 @@ class _Sample:
         snapshot, parameters = self.snapshot, self.parameters
         statistics = statistics_of(snapshot)
         bound = prepare(sql, snapshot.schema, snapshot.settings.time, {}).bound
-        chosen = choose_plan(bound, statistics, parameters=parameters)
+        chosen = plan_pattern(bound, statistics, parameters=parameters)
         for name in dict.fromkeys((chosen.name, "full")):
-            plan = choose_plan(bound, statistics, requested=name, parameters=parameters)
+            plan = plan_pattern(bound, statistics, requested=name, parameters=parameters)
             # A full replay asked for by name is not weighed: of its matches nothing is known.
             weighed = chosen.full_estimate if name == "full" else None
             yield self._checked(number, sql, name, weighed or plan.estimated, chosen.name)

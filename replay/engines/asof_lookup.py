@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from chronicle import Snapshot
 from chronicle.time import to_int64
+from replay.joins.spans import END_OF_TIME
 from replay.language.bound import Expression, attributes
 from replay.limits import check_limits
 from replay.operators.columns import Columns
@@ -18,7 +19,6 @@ from replay.operators.evaluate import truths
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.scalars import Faults
 from replay.planning.block_ranges import ranges_of
-from replay.planning.joins.spans import END_OF_TIME
 
 IntArray = npt.NDArray[np.int64]
 

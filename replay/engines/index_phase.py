@@ -12,7 +12,6 @@ from replay.engines.lookups import Lookups
 from replay.engines.scan import blocks_of
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
-from replay.language.bound import BoundPatternQuery
 from replay.planning.intervals import Stretches
 from replay.planning.plan import Plan
 from replay.planning.statistics import IntArray
@@ -34,7 +33,6 @@ class IndexResult:
 
 def look_up(
     plan: Plan,
-    query: BoundPatternQuery,
     statistics: SnapshotStatistics,
     *,
     seconds_max: float = math.inf,
@@ -45,14 +43,14 @@ def look_up(
     ----------
     plan
         The plan.
-    query, statistics
+    statistics
         What it was made for.
     seconds_max
         After so many seconds no further step is taken, see `carry_out`.
     """
     began = clock()
     lookups = Lookups(plan, statistics)
-    done = carry_out(plan, query, statistics, lookups, clock, seconds_max=seconds_max)
+    done = carry_out(plan, statistics, lookups, clock, seconds_max=seconds_max)
     work = Work(
         n_entries=lookups.n_entries_read,
         n_candidates=done.stretches.n_candidates,

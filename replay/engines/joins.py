@@ -19,15 +19,14 @@ from replay.engines.scan import Reading, Scan, blocks_of
 from replay.engines.spans import Piece, SpanReader
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
+from replay.joins.plan import JoinPlan, SidePlan, choose_join_plan, seeks_back
+from replay.joins.spans import Reaches, spans_around, stretches_within
 from replay.language.bound import Expression, JoinRelation, Relation
 from replay.limits import check_limits
 from replay.operators.joins.keys import KeyNumbers
 from replay.operators.joins.outline import JoinOutline
 from replay.operators.joins.windowed import WindowJoin
 from replay.planning.block_ranges import all_blocks, count_blocks
-from replay.planning.filter_query import to_pattern_query
-from replay.planning.joins.plan import JoinPlan, SidePlan, choose_join_plan, seeks_back
-from replay.planning.joins.spans import Reaches, spans_around, stretches_within
 from replay.planning.plan import PlanKind
 
 IntArray = npt.NDArray[np.int64]
@@ -86,7 +85,7 @@ class JoinRun:
     columns
         Its columns that are wanted; at least its time is given.
     requested
-        Plan, see ``planning.joins.choose_join_plan``.
+        Plan, see `choose_join_plan`.
 
     Attributes
     ----------
@@ -189,9 +188,7 @@ class JoinRun:
         """Look up what the plan of a side says, and return the blocks to read."""
         side = self._sides[place]
         assert side.statistics is not None
-        time = (self._join.left_time, self._join.right_time)[place]
-        query = to_pattern_query(planned.stream, time, planned.condition)
-        found = look_up(planned.plan, query, side.statistics)
+        found = look_up(planned.plan, side.statistics)
         done = replace(planned, plan=found.plan)
         if place == 0:
             self.plan = replace(self.plan, left=done)

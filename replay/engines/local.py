@@ -21,6 +21,7 @@ from replay.engines.row_selection import select_rows, select_runs
 from replay.engines.source import EventSource, OnceRead, seqs_of_blocks
 from replay.errors import SkipError
 from replay.language.bound import BoundPatternQuery
+from replay.language.required_columns import columns_of_pattern
 from replay.operators.columns import to_arrays
 from replay.operators.matchers import certain_matches, new_counter, new_matcher
 from replay.operators.matches import Matches
@@ -30,7 +31,6 @@ from replay.operators.program import MatchProgram
 from replay.planning.ascending import count_on
 from replay.planning.block_ranges import count_events
 from replay.planning.partition_neighbours import Beside
-from replay.planning.required_columns import columns_of_pattern
 from replay.planning.row_spans import RowSpans
 
 if TYPE_CHECKING:

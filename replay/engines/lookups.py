@@ -32,7 +32,7 @@ class Lookups:
         self._found: dict[Lookup, Entries | MaskedEntries] = {}
         self._within = statistics.leaves.base[plan.stretches]
         indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
-        self._with_keys = tells_keys(plan.shape, statistics.key) and all(
+        self._with_keys = tells_keys(plan.required, statistics.key) and all(
             index.holds_objects for index in indexes
         )
 

@@ -15,7 +15,7 @@ from chronicle.time import to_int64
 from replay.engines.local import UNIT_EVENTS
 from replay.engines.read_ahead import read_ahead
 from replay.engines.scan import cut_blocks
-from replay.planning.joins.spans import blocks_within
+from replay.joins.spans import blocks_within
 
 IntArray = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from replay.planning.block_ranges import all_blocks, no_blocks, ranges_of
 from replay.planning.plan import Condition
-from replay.planning.shape import PatternShape
+from replay.planning.requirements import Requirements
 from replay.planning.statistics import BoolArray, IntArray, Leaves
 
 LEVEL_WIDTH: Final = 32
@@ -55,7 +55,7 @@ def coarsest_level(n_blocks: int) -> int:
 
 
 def surviving_buckets(
-    shape: PatternShape,
+    required: Requirements,
     masks: Sequence[BoolArray | None],
     buckets: Leaves,
     *,
@@ -90,12 +90,12 @@ def surviving_buckets(
     window still reaches. O(n) for each position. After thesis 3.4.3; see ``docs/planning.md``.
     """
     n = len(buckets.t_min)
-    if n == 0 or shape.is_impossible or shape.rows_min > int(buckets.base[-1]):
+    if n == 0 or required.is_impossible or required.rows_min > int(buckets.base[-1]):
         return no_blocks()
-    if not shape.positions:
+    if not required.positions:
         return all_blocks(n)
     every = _Buckets(buckets.count, buckets.base[:-1], buckets.t_min, buckets.t_max)
-    return ranges_of(_survivors(shape, masks, every, within))
+    return ranges_of(_survivors(required, masks, every, within))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,52 +123,52 @@ class _Buckets:
 
 
 def _survivors(
-    shape: PatternShape, masks: Sequence[BoolArray | None], buckets: _Buckets, within: int | None
+    required: Requirements, masks: Sequence[BoolArray | None], buckets: _Buckets, within: int | None
 ) -> BoolArray:
     """Return which buckets survive: first by the level above, if it is worth it."""
     n = len(buckets)
     if n <= LEVEL_BLOCKS:
-        return _sweep(shape, masks, buckets, within)
+        return _sweep(required, masks, buckets, within)
     first = np.arange(0, n, LEVEL_WIDTH)
     coarse_masks = [None if m is None else np.logical_or.reduceat(m, first) for m in masks]
-    survivors = _survivors(shape, coarse_masks, buckets.coarser(), within)
+    survivors = _survivors(required, coarse_masks, buckets.coarser(), within)
     at = np.flatnonzero(np.repeat(survivors, LEVEL_WIDTH)[:n])
     if 2 * len(at) > n:
-        return _sweep(shape, masks, buckets, within)
+        return _sweep(required, masks, buckets, within)
     # A match lies in neighbouring buckets that survive, so leaving out the others between them
     # keeps it; what seems to follow each other now is only ever more.
     found = np.zeros(n, dtype=np.bool_)
     if len(at):
         finer = [None if m is None else m[at] for m in masks]
-        found[at] = _sweep(shape, finer, buckets.take(at), within)
+        found[at] = _sweep(required, finer, buckets.take(at), within)
     return found
 
 
 def _sweep(
-    shape: PatternShape, masks: Sequence[BoolArray | None], buckets: _Buckets, within: int | None
+    required: Requirements, masks: Sequence[BoolArray | None], buckets: _Buckets, within: int | None
 ) -> BoolArray:
     """Return which of at least one bucket survive, each looked at by itself."""
     n = len(buckets)
     if all(mask is None or mask.all() for mask in masks) and (buckets.count > 1).all():
         # A match may begin in any bucket and end there: no basic block must leave it.
         return np.ones(n, dtype=np.bool_)
-    reach = [_reach(masks[a:b], buckets.count) for a, b in shape.blocks]
+    reach = [_reach(masks[a:b], buckets.count) for a, b in required.blocks]
     end = reach[0][0]
     for earliest, _ in reach[1:]:
         end = np.append(np.minimum.accumulate(earliest[::-1])[::-1], n)[end]
     starts = np.flatnonzero(end < n)
-    limit = _last_in_window(shape, buckets, within, starts)
+    limit = _last_in_window(required, buckets, within, starts)
     is_reached = end[starts] <= limit
     starts, limit = starts[is_reached], limit[is_reached]
     if len(starts) == 0:
         return np.zeros(n, dtype=np.bool_)
     end = end[starts]
     last = limit
-    if not shape.trailing_gap:
+    if not required.trailing_gap:
         latest = reach[-1][1]
         ends = latest[starts] if len(reach) == 1 else np.maximum.accumulate(latest)[limit]
         last = np.maximum(np.minimum(limit, ends), end)
-    first = starts if not shape.leading_gap else _first_in_window(shape, buckets, within, end)
+    first = starts if not required.leading_gap else _first_in_window(required, buckets, within, end)
     steps = np.bincount(np.minimum(first, starts), minlength=n + 1)
     steps = steps - np.bincount(last + 1, minlength=n + 1)
     return np.asarray(np.cumsum(steps[:-1]) > 0)
@@ -197,15 +197,15 @@ def _reach(masks: Sequence[BoolArray | None], count: IntArray) -> tuple[IntArray
 
 
 def _last_in_window(
-    shape: PatternShape, buckets: _Buckets, within: int | None, starts: IntArray
+    required: Requirements, buckets: _Buckets, within: int | None, starts: IntArray
 ) -> IntArray:
     """Return the last bucket that a match starting in each of some buckets can have rows in."""
     limit = np.full(len(starts), len(buckets) - 1)
     if within is not None:
         latest = saturating_add(buckets.t_max[starts], within)
         limit = np.searchsorted(buckets.t_min, latest, side="right") - 1
-    if shape.row_window is not None:
-        rows = max(shape.row_window, 1)  # at most ``shape.ROWS_MAX``, so that no sum overflows
+    if required.row_window is not None:
+        rows = max(required.row_window, 1)  # at most ``ROWS_MAX``, so that no sum overflows
         last_row = buckets.first_seq[starts] + buckets.count[starts] + (rows - 2)
         by_rows = np.searchsorted(buckets.first_seq, last_row, side="right") - 1
         limit = np.minimum(limit, by_rows)
@@ -213,15 +213,15 @@ def _last_in_window(
 
 
 def _first_in_window(
-    shape: PatternShape, buckets: _Buckets, within: int | None, end: IntArray
+    required: Requirements, buckets: _Buckets, within: int | None, end: IntArray
 ) -> IntArray:
     """Return the first bucket that a match ending at or after bucket ``end`` can have rows in."""
     first = np.zeros(len(end), dtype=np.int64)
     if within is not None:
         earliest = saturating_add(buckets.t_min[end], -within)
         first = np.searchsorted(buckets.t_max, earliest, side="left")
-    if shape.row_window is not None:
-        row = np.maximum(buckets.first_seq[end] - (max(shape.row_window, 1) - 1), 0)
+    if required.row_window is not None:
+        row = np.maximum(buckets.first_seq[end] - (max(required.row_window, 1) - 1), 0)
         by_rows = np.searchsorted(buckets.first_seq, row, side="right") - 1
         first = np.maximum(first, by_rows)
     return first

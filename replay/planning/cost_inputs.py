@@ -10,14 +10,6 @@ import numpy as np
 
 from costmodel.arrays import FloatArray
 from costmodel.features import PlanFeatures, whole_stream
-from replay.language.bound import (
-    BoundPatternQuery,
-    Call,
-    Expression,
-    Semantics,
-    SkipMode,
-    attributes,
-)
 from replay.planning.anchor_pruning import cut_to_ends
 from replay.planning.block_ranges import count_blocks, mask_of, no_blocks
 from replay.planning.block_selectivity import BlockShares, Spread, is_even
@@ -29,11 +21,10 @@ from replay.planning.named_plans import (
     all_conditions,
     gap_conditions,
     index_conditions,
-    rows_beside,
 )
 from replay.planning.plan import Condition, Lookup, LookupOption, Selectivity
 from replay.planning.rate_strata import Pool, to_strata, window_rates
-from replay.planning.shape import PatternShape
+from replay.planning.requirements import Requirements
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, StreamStatistics
 
 FROM_FENCES = "index fences"
@@ -56,17 +47,15 @@ class CoarseMap:
     """Least and greatest values of each attribute the pattern bounds, by block."""
 
 
-def draw_coarse_map(
-    query: BoundPatternQuery, shape: PatternShape, statistics: StreamStatistics
-) -> CoarseMap:
+def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> CoarseMap:
     """Match the pattern over the tree's leaves."""
-    if shape.is_impossible or shape.rows_min > statistics.n_events:
+    if required.is_impossible or required.rows_min > statistics.n_events:
         return CoarseMap(no_blocks(), {}, {})
     leaves = statistics.leaves
-    conditions = all_conditions(shape)
+    conditions = all_conditions(required)
     bounds: dict[str, AttributeBounds | TimeBounds] = {}
     for name in dict.fromkeys(condition.attribute for condition in conditions):
-        is_time = name == query.time
+        is_time = name == required.time
         bounds[name] = (
             TimeBounds(leaves.t_min, leaves.t_max) if is_time else statistics.bounds(name)
         )
@@ -77,9 +66,9 @@ def draw_coarse_map(
             mask = may_contain(condition.ranges, bounds[condition.attribute])
             by_lookup[condition.lookup] = mask
         admitted[condition] = by_lookup[condition.lookup]
-    masks = position_masks(len(shape.positions), admitted)
-    stretches = surviving_buckets(shape, masks, leaves, within=query.within)
-    stretches = cut_to_ends(stretches, query, shape, leaves)
+    masks = position_masks(len(required.positions), admitted)
+    stretches = surviving_buckets(required, masks, leaves, within=required.within)
+    stretches = cut_to_ends(stretches, required, leaves)
     return CoarseMap(stretches, admitted, bounds)
 
 
@@ -100,8 +89,7 @@ class CostInputs:
 
 
 def gather(
-    query: BoundPatternQuery,
-    shape: PatternShape,
+    required: Requirements,
     statistics: StreamStatistics,
     coarse: CoarseMap,
     *,
@@ -116,18 +104,18 @@ def gather(
     named
         Conditions of a plan asked for by name; None: those worth looking up.
     """
-    singles = all_conditions(shape)
-    worth = index_conditions(shape, statistics.indexed, statistics.composites)
+    singles = all_conditions(required)
+    worth = index_conditions(required, statistics.indexed, statistics.composites)
     asked = worth if named is None else tuple(c for c in named if not c.fills_gap)
-    gaps = gap_conditions(shape, statistics.indexed, statistics.composites)
+    gaps = gap_conditions(required, statistics.indexed, statistics.composites)
     if named is not None:
         gaps = (*gaps, *(c for c in named if c.fills_gap and c not in gaps))
     composed = tuple(c for c in dict.fromkeys((*worth, *asked)) if c.together)
     said = {part for condition in (*composed, *gaps) for part in condition.together}
     parts = tuple(c for c in singles if c.lookup in said and c.attribute in statistics.indexed)
     fences = _Fences.of((*worth, *asked, *gaps, *parts), statistics, coarse.stretches)
-    strata = _Strata.of(query, shape, statistics, coarse, (*composed, *gaps), fences.between)
-    features = _features(query, shape, statistics, asked, singles, fences, strata)
+    strata = _Strata.of(required, statistics, coarse, (*composed, *gaps), fences.between)
+    features = _features(required, statistics, asked, singles, fences, strata)
     n_events = max(statistics.n_events, 1)
     selectivities = tuple(
         Selectivity(
@@ -154,8 +142,7 @@ def gather(
 
 
 def _features(
-    query: BoundPatternQuery,
-    shape: PatternShape,
+    required: Requirements,
     statistics: StreamStatistics,
     asked: Sequence[Condition],
     singles: Sequence[Condition],
@@ -165,17 +152,17 @@ def _features(
     """Return what the cost model is told of some conditions with an index."""
     lookups = list(dict.fromkeys(condition.lookup for condition in asked))
     number = {lookup: at for at, lookup in enumerate(lookups)}
-    block_at = shape.block_at
+    block_at = required.block_at
     independent = said_once(singles, [c for c in asked if c.together])
     features = PlanFeatures(
         n_events=statistics.n_events,
         n_blocks=statistics.n_blocks,
-        n_columns=len(columns_matched(query)),
-        n_predicates=count_predicates(query),
+        n_columns=len(required.columns),
+        n_predicates=required.n_predicates,
         bridge_blocks=BRIDGE_BLOCKS,
-        block_lengths=np.array([stop - first for first, stop in shape.blocks], dtype=np.int64),
-        starts_exact=not shape.leading_gap,
-        ends_exact=not shape.trailing_gap,
+        block_lengths=np.array([stop - first for first, stop in required.blocks], dtype=np.int64),
+        starts_exact=not required.leading_gap,
+        ends_exact=not required.trailing_gap,
         basic_block=np.array([block_at[c.position] for c in asked], dtype=np.int64),
         lookup=np.array([number[c.lookup] for c in asked], dtype=np.int64),
         lookup_entries=np.array([fences.inside[wanted][1] for wanted in lookups], dtype=np.float64),
@@ -185,11 +172,11 @@ def _features(
         segment_stretches=strata.n_stretches,
         window_events=strata.window,
         density=strata.columns([c.lookup for c in asked]),
-        block_density=strata.by_basic_block(independent, block_at, len(shape.blocks)),
-        closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
-        n_keys=statistics.n_keys if statistics.key in shape.agreeing else 1.0,
-        beside_blocks=_beside_blocks(query, statistics),
-        cuts_rows=not query.partition_by and rows_beside(query) == (0, 0),
+        block_density=strata.by_basic_block(independent, block_at, len(required.blocks)),
+        closes_early=required.closes_early,
+        n_keys=statistics.n_keys if statistics.key in required.agreeing else 1.0,
+        beside_blocks=_beside_blocks(required, statistics),
+        cuts_rows=not required.agreeing and required.rows_beside == (0, 0),
     )
     if strata.left_out:
         left_out_steps = strata.left_out_steps(features, independent, block_at)
@@ -230,55 +217,27 @@ class _Fences:
         return f"{FROM_FENCES} ({said} events)"
 
 
-def weigh_full(query: BoundPatternQuery, statistics: StreamStatistics) -> PlanFeatures:
+def weigh_full(required: Requirements, statistics: StreamStatistics) -> PlanFeatures:
     """Return what the cost model is told of a query that can only be replayed in full."""
     return whole_stream(
         statistics.n_events,
         statistics.n_blocks,
-        len(columns_matched(query)),
-        count_predicates(query),
+        len(required.columns),
+        required.n_predicates,
     )
 
 
-def _beside_blocks(query: BoundPatternQuery, statistics: StreamStatistics) -> float:
+def _beside_blocks(required: Requirements, statistics: StreamStatistics) -> float:
     """Return about how many blocks beside a stretch neighbours in partitions lie in.
 
     On each side that is looked at one, and as many more as it takes for keys to come again, if all
     that take turns are equally frequent.
     """
-    if not query.partition_by:
+    if not required.agreeing:
         return 0.0
     per_block = statistics.n_events / max(statistics.n_blocks, 1)
-    looks = [n for n in rows_beside(query) if n]
+    looks = [n for n in required.rows_beside if n]
     return sum((1.0 + n * statistics.n_keys / per_block for n in looks), 0.0)
-
-
-def columns_matched(query: BoundPatternQuery) -> frozenset[str]:
-    """Return the attributes the matcher must see; measures are fetched for matches only."""
-    names = {a.name for define in query.defines for a in attributes(define)}
-    names.update(query.partition_by)
-    return frozenset(names if query.within is None else names | {query.time})
-
-
-def matches_wanted(query: BoundPatternQuery) -> int | None:
-    """Return how many matches end a replay, as LIMIT says; None: all are looked for."""
-    outer = query.outer
-    if query.limit is not None or outer is None or outer.limit is None:
-        return query.limit
-    return outer.limit + outer.offset if outer.is_row_by_row else None
-
-
-def count_predicates(query: BoundPatternQuery) -> int:
-    """Return the number of different conditions that DEFINE puts together by AND, OR and NOT."""
-    atoms: set[Expression] = set()
-    waiting = [define for define in query.defines if define is not None]
-    while waiting:
-        expression = waiting.pop()
-        if isinstance(expression, Call) and expression.op in ("and", "or", "not"):
-            waiting += expression.args
-        else:
-            atoms.add(expression)
-    return len(atoms)
 
 
 def _expected(
@@ -352,8 +311,7 @@ class _Strata:
     @classmethod
     def of(
         cls,
-        query: BoundPatternQuery,
-        shape: PatternShape,
+        required: Requirements,
         statistics: StreamStatistics,
         coarse: CoarseMap,
         further: Sequence[Condition],
@@ -370,7 +328,7 @@ class _Strata:
         """
         leaves = statistics.leaves
         pool = Pool.of(mask_of(coarse.stretches, statistics.n_blocks), leaves.count)
-        windows = window_rates(leaves, query.within, shape.row_window)
+        windows = window_rates(leaves, required.within, required.row_window)
         window = pool.mean(windows)
         density: dict[Lookup, FloatArray] = {}
         expected: dict[Lookup, float] = {}

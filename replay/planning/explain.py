@@ -10,7 +10,7 @@ from typing import Any, Final
 from costmodel.plan_cost import Estimate
 from replay.planning.block_ranges import count_blocks
 from replay.planning.plan import Plan, PlanKind, Selectivity, Step
-from replay.planning.shape import Position
+from replay.planning.requirements import Position
 
 Json = dict[str, Any]
 
@@ -36,10 +36,10 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
         "plan": plan.name,
         "indexes": _indexes(plan),
         "reason": plan.reason,
-        "pattern": str(plan.shape),
+        "pattern": str(plan.required),
         "positions": [
             {"symbol": position.symbol, "ranges": _ranges(plan, position, index)}
-            for index, position in enumerate(plan.shape.positions)
+            for index, position in enumerate(plan.required.positions)
         ],
         "gaps": [
             {"symbol": fill.symbol, "before": index, "ranges": _ranges(plan, fill, ~index)}
@@ -79,7 +79,7 @@ def _indexes(plan: Plan) -> list[str]:
 
 def _fills(plan: Plan) -> list[tuple[int, Position]]:
     """Return what fills each gap of which anything is known, by the position behind it."""
-    return [(i, fill) for i, fill in enumerate(plan.shape.fill_before) if fill is not None]
+    return [(i, fill) for i, fill in enumerate(plan.required.fill_before) if fill is not None]
 
 
 def _ranges(plan: Plan, rows: Position, place: int) -> list[Json]:
@@ -152,7 +152,7 @@ def to_text(plan: Plan, actual: Mapping[str, Any] | None = None) -> str:
 
     ``actual`` as in `to_json`; with it, the text says what happened and how far estimates erred.
     """
-    lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.shape}"]
+    lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.required}"]
     lines += _position_lines(plan)
     lines.append(f"stretches {_stretches(plan)}")
     lines += _step_lines(plan)
@@ -166,7 +166,7 @@ def _position_lines(plan: Plan) -> list[str]:
     """Return a line for each range: symbol, range, selectivity and where the number comes from."""
     fills = dict(_fills(plan))
     rows: list[tuple[str, ...]] = []
-    for index, position in enumerate(plan.shape.positions):
+    for index, position in enumerate(plan.required.positions):
         if index in fills:
             rows += _range_rows(plan, fills[index], ~index)
         if not position.ranges:

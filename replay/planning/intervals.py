@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from replay.language.bound import BoundPatternQuery
 from replay.planning.ascending import lower_bounds, row_lower_bounds
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
 from replay.planning.coarse_map import saturating_add
@@ -17,9 +16,9 @@ from replay.planning.hits import BlockHits, by_place, join_block, run_ends
 from replay.planning.key_join import link_by_key
 from replay.planning.key_spans import KeySpans, unite_by_key
 from replay.planning.plan import Occurrences, Plan, Slot
+from replay.planning.requirements import Requirements
 from replay.planning.row_spans import RowSpans
 from replay.planning.row_times import earliest_times, latest_times
-from replay.planning.shape import PatternShape
 from replay.planning.statistics import BoolArray, IntArray, Leaves, Timeline
 
 BRIDGE_BLOCKS: Final = 2
@@ -47,7 +46,6 @@ class Stretches:
 def replay_stretches(
     plan: Plan,
     occurrences: Mapping[Slot, Occurrences],
-    query: BoundPatternQuery,
     statistics: Timeline,
     *,
     bridge_blocks: int = BRIDGE_BLOCKS,
@@ -63,7 +61,7 @@ def replay_stretches(
     occurrences
         For each condition of the plan, by its ``slot``, the events in its ranges. More than those
         inside ``plan.stretches`` may be given. If all carry keys, those of a candidate are equal.
-    query, statistics
+    statistics
         What the plan was made for.
     bridge_blocks
         Stretches with at most so many blocks between them are read through.
@@ -88,8 +86,8 @@ def replay_stretches(
         n = len(plan.stretches)
         return Stretches(blocks, 0, n, count_events(blocks, leaves.base))
     found = by_place(plan.conditions, occurrences, leaves.base[plan.stretches])
-    hits = join_blocks(plan.shape, found, statistics)
-    intervals = sweep(hits, fills_of(found), plan.shape, query, statistics)
+    hits = join_blocks(plan.required, found, statistics)
+    intervals = sweep(hits, fills_of(found), plan.required, statistics)
     if intervals.n == 0:
         return Stretches(no_blocks(), 0, 0, 0)
     covered = covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
@@ -100,17 +98,17 @@ def replay_stretches(
         intervals.count_disjoint(),
         count_events(blocks, leaves.base),
         _key_spans(intervals, statistics.n_events),
-        _row_spans(intervals) if not query.partition_by else None,
+        _row_spans(intervals) if not plan.required.agreeing else None,
     )
 
 
 def join_blocks(
-    shape: PatternShape, found: Mapping[int, Occurrences], statistics: Timeline
+    required: Requirements, found: Mapping[int, Occurrences], statistics: Timeline
 ) -> list[BlockHits]:
     """Return the hits of the basic blocks looked up, in order, of occurrences by place."""
     return [
-        join_block(block, found, statistics.n_events, len(shape.positions))
-        for block in shape.blocks
+        join_block(block, found, statistics.n_events, len(required.positions))
+        for block in required.blocks
         if any(position in found for position in range(*block))
     ]
 
@@ -123,8 +121,7 @@ def fills_of(found: Mapping[int, Occurrences]) -> dict[int, IntArray]:
 def sweep(
     hits: Sequence[BlockHits],
     fills: Mapping[int, IntArray],
-    shape: PatternShape,
-    query: BoundPatternQuery,
+    required: Requirements,
     statistics: Timeline,
 ) -> Intervals:
     """Chain basic blocks within the window.
@@ -135,10 +132,10 @@ def sweep(
         Of the basic blocks looked up, in order; at least one.
     fills
         Rows that the gap before a position may hold, by that position; none where not looked up.
-    shape, query, statistics
+    required, statistics
         As of `replay_stretches`.
     """
-    return _sweep(hits, fills, _Reach.of(shape, query, statistics))
+    return _sweep(hits, fills, _Reach.of(required, statistics))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +153,16 @@ class _Reach:
     trailing_gap: bool
 
     @classmethod
-    def of(cls, shape: PatternShape, query: BoundPatternQuery, statistics: Timeline) -> _Reach:
-        rows = shape.row_window
+    def of(cls, required: Requirements, statistics: Timeline) -> _Reach:
+        rows = required.row_window
         return cls(
-            within=query.within,
+            within=required.within,
             rows=None if rows is None else min(rows, statistics.n_events),
             leaves=statistics.leaves,
             n_events=statistics.n_events,
-            n_positions=len(shape.positions),
-            leading_gap=shape.leading_gap,
-            trailing_gap=shape.trailing_gap,
+            n_positions=len(required.positions),
+            leading_gap=required.leading_gap,
+            trailing_gap=required.trailing_gap,
         )
 
     def start_times(self, first: BlockHits) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from replay.planning.ascending import lower_bounds
 from replay.planning.hits import BlockHits
-from replay.planning.shape import PatternShape
+from replay.planning.requirements import Requirements
 from replay.planning.statistics import BoolArray, IntArray
 
 CODES_MAX: Final = 2**62
@@ -19,13 +19,13 @@ COUNTED_MIN: Final = 2048
 """Below this many entries a general sort costs microseconds, and needs no compiler loaded."""
 
 
-def tells_keys(shape: PatternShape, key: str | None) -> bool:
+def tells_keys(required: Requirements, key: str | None) -> bool:
     """Return whether all rows of a match have one value of the stream's key column, or none.
 
     Then only events of the keys that candidates have need be matched, even if the candidates are
     of one position.
     """
-    return key in shape.agreeing
+    return key in required.agreeing
 
 
 def link_by_key(

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from replay.language.bound import BoundPatternQuery
 from replay.planning.intervals import Stretches, replay_stretches
 from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
 from replay.planning.row_filter import (
@@ -52,7 +51,6 @@ class LookupState:
         self,
         plan: Plan,
         expected: Mapping[Lookup, float],
-        query: BoundPatternQuery,
         statistics: Timeline,
         source: LookupSource,
     ) -> None:
@@ -60,7 +58,7 @@ class LookupState:
         """The plan with the conditions of the lookups asked so far."""
         self.counts: dict[Lookup, int] = {}
         """Events found by each lookup asked, in their order."""
-        self._query, self._statistics, self._source = query, statistics, source
+        self._statistics, self._source = statistics, source
         self._expected = dict(expected)
         self._given: dict[Slot, Occurrences] = {}
         """What was found, as far as later lookups left it."""
@@ -104,7 +102,7 @@ class LookupState:
     def found(self) -> Stretches:
         """Return what the intervals cover by the lookups asked so far."""
         if self._found is None:
-            self._found = replay_stretches(self.plan, self._given, self._query, self._statistics)
+            self._found = replay_stretches(self.plan, self._given, self._statistics)
         return self._found
 
     def _row_filter(
@@ -121,7 +119,7 @@ class LookupState:
             beside = rows_of_neighbours(self.plan, self._given, places, n_entries, n_events)
         # Of single keys row groups without a row in question are left out: a sweep leaves most out.
         if beside is not None and not (lookup[1].is_of_keys and self._narrow(lookup)):
-            self._met.update(self.plan.shape.block_at[place] for place in places)
+            self._met.update(self.plan.required.block_at[place] for place in places)
             return beside, None
         narrowed = self._narrow(lookup)
         if narrowed is not None:
@@ -160,9 +158,7 @@ class LookupState:
         if not may_narrow(n_hits, self.n_given, self._expected[lookup], times_covered):
             return None
         if self._narrowed is None:
-            self._narrowed = narrow(
-                self.plan, self._given, self._query, self._statistics, self._anchors
-            )
+            self._narrowed = narrow(self.plan, self._given, self._statistics, self._anchors)
             if not self._has_keys:
                 self._given.update(self._narrowed.given(self.plan.conditions))
         return self._narrowed

@@ -7,20 +7,9 @@ from collections.abc import Iterator, Sequence
 from chronicle.errors import did_you_mean
 from indexing.composite import parse_composite
 from replay.errors import PlanError
-from replay.language.bound import (
-    Attribute,
-    BoundPatternQuery,
-    Classifier,
-    EdgeKind,
-    MatchNumber,
-    RowsPerMatch,
-    Semantics,
-    edges,
-    walk,
-)
 from replay.planning.composite_lookup import NO_COMPOSITES, composed_conditions, worth_weighing
 from replay.planning.plan import Condition
-from replay.planning.shape import PatternShape, Position
+from replay.planning.requirements import Position, Requirements
 from replay.planning.statistics import Composites
 
 KINDS = ("auto", "full", "tree", "all")
@@ -38,115 +27,67 @@ def check_request(requested: str) -> None:
     raise PlanError(f"no plan '{requested}'{hint} (there are: {', '.join(known)})")
 
 
-def why_only_full(
-    query: BoundPatternQuery, shape: PatternShape, *, key: str | None = None
-) -> str | None:
-    """Return why nothing but a full replay can answer the query, or None.
-
-    ``key`` is the stream's key column, by which neighbours in partitions are found, and so whether
-    a row is the first or last of its partition.
-
-    An impossible pattern is no such reason: its answer is known to be empty. Nor is AFTER MATCH:
-    where the search goes on depends on the match alone, and every match lies in a stretch.
-    """
-    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-        return "WITH UNMATCHED ROWS gives every event, also those that no match is near"
-    if query.with_timeouts:
-        return "WITH TIMEOUTS gives partial matches too, which lack symbols that every match has"
-    if query.semantics is Semantics.SQL and shape.rows_min == 0:
-        return "the pattern can match no row at all, and every event may begin such a match"
-    if any(isinstance(p, MatchNumber) for d in query.defines if d for p in walk(d)):
-        return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
-    if query.order_by:
-        return "ORDER BY has columns besides the time, so all events of a time must be put in order"
-    if query.partition_by and query.partition_by != (key,) and rows_beside(query) != (0, 0):
-        asks = (
-            "^ and $ ask where a partition begins and ends, which only the whole stream tells; its "
-            "first and last rows"
-            if edges(query.pattern)
-            else "PREV and NEXT with PARTITION BY read neighbours in the partition, wherever they "
-            "lie; they"
-        )
-        known = "it has none" if key is None else f"that is {key}"
-        return f"{asks} are found for PARTITION BY the stream's key column alone, and {known}"
-    if not shape.is_restricted:
-        return "no symbol that every match needs has a condition that bounds an attribute"
-    return None
-
-
-def rows_beside(query: BoundPatternQuery) -> tuple[int, int]:
-    """Return how many rows before and behind others PREV, NEXT, ``^`` and ``$`` look at."""
-    asked = edges(query.pattern)
-    expressions = (*query.defines, *(measure.expression for measure in query.measures))
-    parts = (part for expression in expressions if expression for part in walk(expression))
-    offsets = [part.offset for part in parts if isinstance(part, Attribute | Classifier)]
-    return (
-        max(EdgeKind.START in asked, *[-offset for offset in offsets], 0),
-        max(EdgeKind.END in asked, *offsets, 0),
-    )
-
-
 def index_conditions(
-    shape: PatternShape, indexed: frozenset[str], composites: Composites = NO_COMPOSITES
+    required: Requirements, indexed: frozenset[str], composites: Composites = NO_COMPOSITES
 ) -> tuple[Condition, ...]:
     """Return the ranges of the pattern that are worth looking up in an index, by position."""
     return tuple(
         condition
-        for conditions in _by_position(shape)
+        for conditions in _by_position(required)
         for condition in worth_weighing(*_with_index(conditions, indexed, composites))
     )
 
 
 def gap_conditions(
-    shape: PatternShape, indexed: frozenset[str], composites: Composites = NO_COMPOSITES
+    required: Requirements, indexed: frozenset[str], composites: Composites = NO_COMPOSITES
 ) -> tuple[Condition, ...]:
     """Return those of the rows of a gap, by position behind it."""
     return tuple(
         condition
-        for conditions in _by_gap(shape)
+        for conditions in _by_gap(required)
         for condition in worth_weighing(*_with_index(conditions, indexed, composites))
     )
 
 
 def weighed_conditions(
-    shape: PatternShape, indexed: frozenset[str], composites: Composites
+    required: Requirements, indexed: frozenset[str], composites: Composites
 ) -> tuple[Condition, ...]:
     """Return the ranges worth looking up, of positions and of gaps, in pattern order."""
     found = (
-        *index_conditions(shape, indexed, composites),
-        *gap_conditions(shape, indexed, composites),
+        *index_conditions(required, indexed, composites),
+        *gap_conditions(required, indexed, composites),
     )
     return tuple(sorted(found, key=lambda c: c.order))
 
 
 def askable_conditions(
-    shape: PatternShape, indexed: frozenset[str], composites: Composites
+    required: Requirements, indexed: frozenset[str], composites: Composites
 ) -> tuple[Condition, ...]:
     """Return every range that an index can look up, of positions and of gaps, in pattern order."""
     found = (
         condition
-        for conditions in (*_by_position(shape), *_by_gap(shape))
+        for conditions in (*_by_position(required), *_by_gap(required))
         for kind in _with_index(conditions, indexed, composites)
         for condition in kind
     )
     return tuple(sorted(found, key=lambda c: c.order))
 
 
-def all_conditions(shape: PatternShape) -> tuple[Condition, ...]:
+def all_conditions(required: Requirements) -> tuple[Condition, ...]:
     """Return every range of the pattern, by position, with or without an index."""
-    return tuple(condition for conditions in _by_position(shape) for condition in conditions)
+    return tuple(condition for conditions in _by_position(required) for condition in conditions)
 
 
-def _by_position(shape: PatternShape) -> Iterator[tuple[Condition, ...]]:
+def _by_position(required: Requirements) -> Iterator[tuple[Condition, ...]]:
     """Yield the conditions of each position that has any."""
-    for index, position in enumerate(shape.positions):
+    for index, position in enumerate(required.positions):
         if position.ranges:
             yield _conditions(index, position, fills_gap=False)
 
 
-def _by_gap(shape: PatternShape) -> Iterator[tuple[Condition, ...]]:
+def _by_gap(required: Requirements) -> Iterator[tuple[Condition, ...]]:
     """Yield the conditions of the rows of each gap that has any."""
-    for index, fill in enumerate(shape.fill_before):
+    for index, fill in enumerate(required.fill_before):
         if fill is not None and fill.ranges:
             yield _conditions(index, fill, fills_gap=True)
 
@@ -169,8 +110,7 @@ def _with_index(
 
 def requested_conditions(
     requested: str,
-    query: BoundPatternQuery,
-    shape: PatternShape,
+    required: Requirements,
     indexed: frozenset[str],
     composites: Composites = NO_COMPOSITES,
 ) -> tuple[Condition, ...]:
@@ -181,10 +121,10 @@ def requested_conditions(
     PlanError
         If a name is not there or cannot be looked up, with what would be possible.
     """
-    usable = askable_conditions(shape, indexed, composites)
+    usable = askable_conditions(required, indexed, composites)
     if not usable:
-        wanted = sorted({condition.attribute for condition in all_conditions(shape)})
-        never = [position.symbol for position in shape.positions if position.is_impossible]
+        wanted = sorted({condition.attribute for condition in all_conditions(required)})
+        never = [position.symbol for position in required.positions if position.is_impossible]
         if never and not wanted:
             raise PlanError(
                 f"plan '{requested}' cannot apply: no event can satisfy the condition of "
@@ -195,21 +135,20 @@ def requested_conditions(
             f"plan '{requested}' cannot apply: no attribute the pattern bounds has an index; "
             f"index one of {', '.join(wanted)}, or use plan 'tree' or 'full'"
         )
-    worth = weighed_conditions(shape, indexed, composites)
+    worth = weighed_conditions(required, indexed, composites)
     if requested == "all":
         return worth
     items = [item.strip() for item in requested.removeprefix(PREFIX).split(",")]
     chosen: set[Condition] = set()
     for item in items:
-        chosen.update(_named(item, requested, query, shape, (usable, worth), composites))
+        chosen.update(_named(item, requested, required, (usable, worth), composites))
     return tuple(condition for condition in usable if condition in chosen)
 
 
 def _named(
     item: str,
     requested: str,
-    query: BoundPatternQuery,
-    shape: PatternShape,
+    required: Requirements,
     conditions: tuple[Sequence[Condition], Sequence[Condition]],
     composites: Composites,
 ) -> list[Condition]:
@@ -219,11 +158,11 @@ def _named(
     """
     usable, worth = conditions
     where = f"plan '{requested}' cannot apply"
-    fills = [fill for fill in shape.fill_before if fill is not None]
-    symbols = list(dict.fromkeys(place.symbol for place in (*shape.positions, *fills)))
+    fills = [fill for fill in required.fill_before if fill is not None]
+    symbols = list(dict.fromkeys(place.symbol for place in (*required.positions, *fills)))
     symbol, attribute = _symbol_and_attribute(item, symbols)
     if symbol not in symbols:
-        raise PlanError(f"{where}: {_why_no_symbol(symbol, query, symbols)}")
+        raise PlanError(f"{where}: {_why_no_symbol(symbol, required, symbols)}")
     found = [
         condition
         for condition in (worth if attribute is None else usable)
@@ -231,7 +170,7 @@ def _named(
     ]
     if found:
         return found
-    ranged = [place.ranges for place in (*shape.positions, *fills) if place.symbol == symbol]
+    ranged = [place.ranges for place in (*required.positions, *fills) if place.symbol == symbol]
     names = list(dict.fromkeys(attribute for ranges in ranged for attribute in ranges))
     instead = ", ".join(dict.fromkeys(condition.name for condition in usable))
     if not names:
@@ -269,8 +208,8 @@ def _symbol_and_attribute(item: str, symbols: Sequence[str]) -> tuple[str, str |
     return symbol.upper() if is_folded else symbol, attribute
 
 
-def _why_no_symbol(symbol: str, query: BoundPatternQuery, symbols: Sequence[str]) -> str:
-    if symbol in query.symbols:
+def _why_no_symbol(symbol: str, required: Requirements, symbols: Sequence[str]) -> str:
+    if symbol in required.symbols:
         return (
             f"a match need not have a row of {symbol}, so an index on it finds no candidates; "
             f"every match has: {', '.join(symbols)}"

@@ -9,7 +9,7 @@ from costmodel.features import PlanFeatures
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.plan_cost import Estimate
 from indexing.key_range import KeyRanges
-from replay.planning.shape import PatternShape
+from replay.planning.requirements import Requirements
 from replay.planning.statistics import BoolArray, IntArray
 
 
@@ -37,13 +37,13 @@ class Condition:
     """Ranges of one attribute to be looked up in its index: a (symbol position, attribute)."""
 
     position: int
-    """Index into ``PatternShape.positions``."""
+    """Index into ``Requirements.positions``."""
     symbol: str
     attribute: str
     ranges: KeyRanges
     fills_gap: bool = False
     """Whether it bounds not the event at the position but all rows of the gap before it
-    (``PatternShape.fill_before``)."""
+    (``Requirements.fill_before``)."""
     together: tuple[Lookup, ...] = ()
     """Of a composite index, the ranges of its columns that ``ranges`` admits the keys of; none of
     an index over a single attribute."""
@@ -175,7 +175,7 @@ class Plan:
     conditions: tuple[Condition, ...]
     """Index lookups, by position; of a plan that takes steps those that are expected to be worth
     it, and once it was carried out those that were."""
-    shape: PatternShape
+    required: Requirements
     stretches: IntArray
     """Blocks that matches can lie in, shape (n, 2), half-open ordinals: what the coarse pattern map
     leaves; the whole stream of a full replay asked for. None at all: no match can exist."""

@@ -1,4 +1,4 @@
-"""Choosing a plan: a bound query and statistics in, a plan with its reasons out."""
+"""Choosing a plan: requirements and statistics in, a plan with its reasons out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from costmodel.lookups import lookup_cost
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full
 from replay.errors import PlanError
-from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import all_blocks, no_blocks
 from replay.planning.coarse_map import coarsest_level
 from replay.planning.cost_inputs import (
@@ -22,24 +21,24 @@ from replay.planning.cost_inputs import (
     CostInputs,
     draw_coarse_map,
     gather,
-    matches_wanted,
     weigh_full,
 )
-from replay.planning.deltas import usable_deltas
-from replay.planning.named_plans import check_request, requested_conditions, why_only_full
+from replay.planning.named_plans import check_request, requested_conditions
 from replay.planning.plan import Condition, Plan, PlanKind, plan_name
-from replay.planning.shape import PatternShape, to_shape
+from replay.planning.requirements import Requirements
 from replay.planning.statistics import StreamStatistics
 
 if TYPE_CHECKING:
     from costmodel.thesis.selection import Strategy
+
+NOTHING_BOUNDED: Final = "no symbol that every match needs has a condition that bounds an attribute"
 
 CHAINS_MAX: Final = 64
 """Sets of lookups that are estimated before the first is carried out."""
 
 
 def choose_plan(
-    query: BoundPatternQuery,
+    required: Requirements,
     statistics: StreamStatistics,
     *,
     requested: str = "auto",
@@ -52,8 +51,8 @@ def choose_plan(
 
     Parameters
     ----------
-    query
-        A bound query.
+    required
+        What every answer to the query contains.
     statistics
         The snapshot it will run on.
     requested
@@ -72,56 +71,57 @@ def choose_plan(
     """
     check_request(requested)
     parameters = statistics.parameters if parameters is None else parameters
-    shape = to_shape(query, deltas=usable_deltas(query, statistics))
-    only_full = why_only_full(query, shape, key=statistics.key)
+    only_full = required.only_full
+    if only_full is None and not required.is_restricted:
+        only_full = NOTHING_BOUNDED
     if requested == "full" or only_full is not None:
         if requested not in ("auto", "full"):
             raise PlanError(
                 f"plan '{requested}' cannot apply: {only_full}; use plan 'full' or 'auto'"
             )
-        features = _features_of_full(query, shape, statistics, can_skip=only_full is None)
+        features = _features_of_full(required, statistics, can_skip=only_full is None)
         reason = "it was asked for" if only_full is None else only_full
-        return _full_plan(shape, features, parameters, reason)
+        return _full_plan(required, features, parameters, reason)
     named: tuple[Condition, ...] | None = None
     if requested != "auto":
         named = ()
         if requested != "tree":
             named = requested_conditions(
-                requested, query, shape, statistics.indexed, statistics.composites
+                requested, required, statistics.indexed, statistics.composites
             )
-    coarse = draw_coarse_map(query, shape, statistics)
+    coarse = draw_coarse_map(required, statistics)
     if len(coarse.stretches) == 0:
-        why = _why_nothing_remains(shape, statistics)
-        return _empty_plan(shape, statistics, named or (), why)
-    inputs = gather(query, shape, statistics, coarse, named=named)
+        why = _why_nothing_remains(required, statistics)
+        return _empty_plan(required, statistics, named or (), why)
+    inputs = gather(required, statistics, coarse, named=named)
     if inputs.never is not None:
         why = f"no event lies in the range of {inputs.never.name}, as the index tells"
-        return _empty_plan(shape, statistics, named or (), why)
-    choosing = _Choosing(query, shape, statistics, coarse, inputs, parameters)
+        return _empty_plan(required, statistics, named or (), why)
+    choosing = _Choosing(required, statistics, coarse, inputs, parameters)
     if named is not None:
         return choosing.named(named)
     return choosing.stepping() if strategy is None else choosing.selected(strategy)
 
 
 def _features_of_full(
-    query: BoundPatternQuery, shape: PatternShape, statistics: StreamStatistics, *, can_skip: bool
+    required: Requirements, statistics: StreamStatistics, *, can_skip: bool
 ) -> PlanFeatures:
     """Return what the cost model is told of a full replay, as far as the tree knows of it."""
     if can_skip:
-        coarse = draw_coarse_map(query, shape, statistics)
+        coarse = draw_coarse_map(required, statistics)
         if len(coarse.stretches):
-            return gather(query, shape, statistics, coarse, named=()).features
-    return weigh_full(query, statistics)
+            return gather(required, statistics, coarse, named=()).features
+    return weigh_full(required, statistics)
 
 
 def _full_plan(
-    shape: PatternShape, features: PlanFeatures, parameters: CostParameters, reason: str
+    required: Requirements, features: PlanFeatures, parameters: CostParameters, reason: str
 ) -> Plan:
     full = estimate_full(features, parameters)
     return Plan(
         PlanKind.FULL,
         (),
-        shape,
+        required,
         all_blocks(features.n_blocks),
         full,
         f"full replay: {reason}",
@@ -132,17 +132,19 @@ def _full_plan(
     )
 
 
-def _why_nothing_remains(shape: PatternShape, statistics: StreamStatistics) -> str:
-    never = [position.symbol for position in shape.positions if position.is_impossible]
+def _why_nothing_remains(required: Requirements, statistics: StreamStatistics) -> str:
+    never = [position.symbol for position in required.positions if position.is_impossible]
     if never:
         return f"no event can satisfy the condition of {never[0]}"
-    if shape.rows_min > statistics.n_events:
-        return f"a match has at least {shape.rows_min} rows, the stream has {statistics.n_events}"
+    if required.rows_min > statistics.n_events:
+        return (
+            f"a match has at least {required.rows_min} rows, the stream has {statistics.n_events}"
+        )
     return "the tree's minima and maxima leave no block in which a match could lie"
 
 
 def _empty_plan(
-    shape: PatternShape,
+    required: Requirements,
     statistics: StreamStatistics,
     conditions: tuple[Condition, ...],
     why: str,
@@ -151,7 +153,7 @@ def _empty_plan(
     return Plan(
         PlanKind.INDEXES if conditions else PlanKind.TREE,
         conditions,
-        shape,
+        required,
         no_blocks(),
         Estimate(0.0, 0.0, 0.0, 0.0, 0.0),
         f"no match can exist: {why}",
@@ -164,8 +166,7 @@ class _Choosing:
 
     def __init__(
         self,
-        query: BoundPatternQuery,
-        shape: PatternShape,
+        required: Requirements,
         statistics: StreamStatistics,
         coarse: CoarseMap,
         inputs: CostInputs,
@@ -176,7 +177,7 @@ class _Choosing:
         self.plan = Plan(
             PlanKind.TREE,
             (),
-            shape,
+            required,
             coarse.stretches,
             self.full,
             "",
@@ -186,7 +187,7 @@ class _Choosing:
             weights=parameters,
             features=inputs.features,
             level=coarsest_level(statistics.n_blocks),
-            matches_wanted=matches_wanted(query),
+            matches_wanted=required.matches_wanted,
         )
 
     def named(self, conditions: tuple[Condition, ...]) -> Plan:
@@ -219,7 +220,10 @@ class _Choosing:
         plan = self._with(self._conditions(chosen), estimated, f"selected by {strategy.value}")
         if estimated.cost >= self.parameters.full_margin * self.full.cost:
             return _full_plan(
-                plan.shape, self.inputs.features, self.parameters, f"selected by {strategy.value}"
+                plan.required,
+                self.inputs.features,
+                self.parameters,
+                f"selected by {strategy.value}",
             )
         return plan
 

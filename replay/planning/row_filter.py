@@ -16,13 +16,12 @@ from costmodel.lookups import (
     ROWS_MAX,
     SATURATED,
 )
-from replay.language.bound import BoundPatternQuery
 from replay.planning.ascending import count_on, lower_bounds, row_lower_bounds
 from replay.planning.coarse_map import saturating_add
 from replay.planning.hits import by_place
 from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
 from replay.planning.plan import Condition, Occurrences, Plan, Slot
-from replay.planning.shape import PatternShape
+from replay.planning.requirements import Requirements
 from replay.planning.statistics import IntArray, Timeline
 
 
@@ -53,7 +52,7 @@ class RowFilter:
 class Narrowed:
     """What is left of the results of lookups once all of them are known together."""
 
-    shape: PatternShape
+    required: Requirements
     found: Mapping[int, Occurrences]
     """By place, at least all that are part of a candidate."""
     hits: Mapping[int, IntArray]
@@ -66,7 +65,7 @@ class Narrowed:
 
         Of a basic block looked up before, one of its rows fixes all; else in the intervals.
         """
-        block_at, blocks = self.shape.block_at, self.shape.blocks
+        block_at, blocks = self.required.block_at, self.required.blocks
         rows = []
         for place in dict.fromkeys(condition.place for condition in conditions):
             block = block_at[place] if place >= 0 else None
@@ -117,10 +116,10 @@ def rows_of_neighbours(
         None where nothing else of the block of a place was looked up, where what was found stands
         at the very places, so that its times are known, and where rows are too many to be worth it.
     """
-    shape = plan.shape
+    required = plan.required
     nearest: list[tuple[int, IntArray]] = []
     for place in places:
-        block = range(*shape.blocks[shape.block_at[place]]) if place >= 0 else ()
+        block = range(*required.blocks[required.block_at[place]]) if place >= 0 else ()
         beside = [(place - p, found.seq) for (p, _), found in given.items() if p in block]
         if not beside:
             return None
@@ -176,13 +175,13 @@ def expected_hits(
     """
     # Attributes of one place that were met with each other have one list.
     lists = {(p, id(g)): (p, g) for (p, _), g in given.items()}.values()
-    shares = _block_shares(lists, plan.shape, n_events, met)
+    shares = _block_shares(lists, plan.required, n_events, met)
     return max(n_events, 1) * min(shares.values()) if shares else math.inf
 
 
 def _block_shares(
     lists: Iterable[tuple[int, Occurrences]],
-    shape: PatternShape,
+    required: Requirements,
     n_events: int,
     met: Collection[int] = (),
 ) -> dict[int, float]:
@@ -190,7 +189,7 @@ def _block_shares(
     shares: dict[int, float] = {}
     for place, found in lists:
         if place >= 0:
-            block, share = shape.block_at[place], len(found.seq) / max(n_events, 1)
+            block, share = required.block_at[place], len(found.seq) / max(n_events, 1)
             before = shares.get(block, 1.0)
             shares[block] = min(before, share) if block in met else before * share
     return shares
@@ -221,7 +220,6 @@ def may_narrow(
 def narrow(
     plan: Plan,
     occurrences: Mapping[Slot, Occurrences],
-    query: BoundPatternQuery,
     statistics: Timeline,
     anchors: Sequence[Occurrences],
 ) -> Narrowed:
@@ -231,7 +229,7 @@ def narrow(
 
     Parameters
     ----------
-    plan, occurrences, query, statistics
+    plan, occurrences, statistics
         As of `intervals.replay_stretches`; the plan's conditions are those asked so far, one at
         least at a position.
     anchors
@@ -244,13 +242,13 @@ def narrow(
     satisfies. So an event outside all intervals is in no match, and leaving it out takes no
     candidate away that a match could have: windows may be found again after every lookup.
     """
-    shape = plan.shape
+    required = plan.required
     found = by_place(plan.conditions, occurrences, statistics.leaves.base[plan.stretches])
-    found = _around_rarest(shape, found, query, statistics, anchors)
-    hits = join_blocks(shape, found, statistics)
-    intervals = sweep(hits, fills_of(found), shape, query, statistics)
+    found = _around_rarest(required, found, statistics, anchors)
+    hits = join_blocks(required, found, statistics)
+    intervals = sweep(hits, fills_of(found), required, statistics)
     spans = rows_of_intervals(intervals, statistics, anchors)
-    block_at = shape.block_at
+    block_at = required.block_at
     rows = {block_at[hit.first]: hit.start[places_in(hit.start, spans)] for hit in hits}
     left = {}
     for place, given in found.items():
@@ -258,15 +256,14 @@ def narrow(
             left[place] = given.take(places_in(given.seq, spans))
         else:
             block = block_at[place]
-            at = rows[block] + (place - shape.blocks[block][0])
+            at = rows[block] + (place - required.blocks[block][0])
             left[place] = given.take(row_lower_bounds(given.seq, at))
-    return Narrowed(shape, left, rows, spans)
+    return Narrowed(required, left, rows, spans)
 
 
 def _around_rarest(
-    shape: PatternShape,
+    required: Requirements,
     found: dict[int, Occurrences],
-    query: BoundPatternQuery,
     statistics: Timeline,
     anchors: Sequence[Occurrences],
 ) -> dict[int, Occurrences]:
@@ -275,15 +272,15 @@ def _around_rarest(
     Where it is rare, that is most: joining and chaining all of them would take longer. How rare it
     is, is told by its positions together, as if by chance.
     """
-    shares = _block_shares(found.items(), shape, statistics.n_events)
+    shares = _block_shares(found.items(), required, statistics.n_events)
     rarest = min(shares, key=lambda b: shares[b])
     n_most = max(len(given.seq) for given in found.values())
     if max(statistics.n_events, 1) * shares[rarest] > CANDIDATES_MAX * n_most:
         return found
-    block = range(*shape.blocks[rarest])
+    block = range(*required.blocks[rarest])
     of_block = {place: given for place, given in found.items() if place in block}
-    hits = join_blocks(shape, of_block, statistics)
-    spans = rows_of_intervals(sweep(hits, {}, shape, query, statistics), statistics, anchors)
+    hits = join_blocks(required, of_block, statistics)
+    spans = rows_of_intervals(sweep(hits, {}, required, statistics), statistics, anchors)
     # Several places often have the events of one lookup.
     near = {id(given): given for given in found.values()}
     near = {key: given.take(places_in(given.seq, spans)) for key, given in near.items()}

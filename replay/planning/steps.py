@@ -14,7 +14,6 @@ from costmodel.guard import in_words, is_bearable
 from costmodel.lookups import COVER_MAX, ENTRIES_MIN, interval_cost, lookup_cost, within_cost
 from costmodel.parameters import CostParameters
 from indexing.config import FENCE_ENTRIES
-from replay.language.bound import BoundPatternQuery
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
 from replay.planning.intervals import Stretches
 from replay.planning.lookup_state import LookupSource, LookupState
@@ -48,7 +47,6 @@ class CarriedOut:
 
 def carry_out(
     plan: Plan,
-    query: BoundPatternQuery,
     statistics: Timeline,
     source: LookupSource,
     clock: Callable[[], float],
@@ -61,7 +59,7 @@ def carry_out(
     ----------
     plan
         Chosen plan. One asked for by name is carried out to the letter; ``auto`` takes steps.
-    query, statistics
+    statistics
         What it was made for.
     source
         Answers the lookups.
@@ -82,7 +80,7 @@ def carry_out(
     makes more of it than of a full replay. Not in the thesis, which estimates whole plans.
     """
     expected = {option.lookup: option.expected for option in plan.options}
-    state = LookupState(plan, expected, query, statistics, source)
+    state = LookupState(plan, expected, statistics, source)
     if plan.takes_steps and not plan.finds_nothing:
         return _Stepping(plan, state, statistics, clock, seconds_max).run()
     if plan.kind is PlanKind.FULL:
@@ -111,7 +109,7 @@ def in_order(options: Sequence[LookupOption], plan: Plan) -> list[LookupOption]:
     That is the rarest of the rarest basic block, around whose occurrences all else is looked for.
     Conditions on gaps come last, as they bound nothing by themselves.
     """
-    block_at = plan.shape.block_at
+    block_at = plan.required.block_at
     n_events = 1 if plan.features is None else max(plan.features.n_events, 1)
     rarity: dict[int, float] = {}
     for option in options:
@@ -220,7 +218,7 @@ class _Stepping:
         """Return whether a lookup was not asked yet and could leave anything out."""
         if option in self._asked:
             return False
-        block_at = self._plan.shape.block_at
+        block_at = self._plan.required.block_at
         asked = {block_at[c.position] for o in self._asked for c in o.conditions if not c.fills_gap}
         return not option.fills_gap or any(
             {block_at[c.position] - 1, block_at[c.position]} <= asked for c in option.conditions
@@ -233,7 +231,7 @@ class _Stepping:
         """
         on_rows = sorted((o for o in options if not o.fills_gap), key=lambda o: o.expected)
         best, least_s = None, self.now_s
-        for among in (None, *range(len(self._plan.shape.blocks))):
+        for among in (None, *range(len(self._plan.required.blocks))):
             cost_s, densities, first = 0.0, dict[int, float](), None
             for option in on_rows:
                 here = self._densities(option)
@@ -302,7 +300,7 @@ class _Stepping:
     def _densities(self, option: LookupOption) -> dict[int, float]:
         """Return the share of events that satisfy a lookup's conditions, by basic block."""
         share = min(option.expected / max(self._features.remaining_events, 1.0), 1.0)
-        return {self._plan.shape.block_at[c.position]: share for c in option.conditions}
+        return {self._plan.required.block_at[c.position]: share for c in option.conditions}
 
     def _after(self, densities: dict[int, float]) -> float:
         """Return the seconds to replay what further conditions leave of what is left.
@@ -314,7 +312,7 @@ class _Stepping:
         found = self._state.found()
         n_blocks, n = max(count_blocks(found.blocks), 1), max(found.n_intervals, 1)
         in_window = max(min(found.n_events_covered / n, 2.0 * self._features.mean_window), 1.0)
-        block_at = self._plan.shape.block_at
+        block_at = self._plan.required.block_at
         known = {block_at[c.position] for o in self._asked for c in o.conditions if not c.fills_gap}
         of_row = of_window = 1.0
         for block, share in densities.items():

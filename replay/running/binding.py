@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from replay.language import bind_query
 from replay.language.bound import BoundCreate, BoundQuery
+from replay.language.simplify import simplified
 from replay.language.syntax import streams_of
-from replay.planning.simplify import simplified
 from replay.running.catalog import Described
 from replay.running.statement import STATEMENTS_CACHED, Given, Parameters, given_of, parse
 

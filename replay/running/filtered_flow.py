@@ -17,11 +17,11 @@ from replay.engines.source import EventSource, OnceRead
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
 from replay.language.bound import attributes
+from replay.language.required_columns import columns_of_pattern
 from replay.operators.program import compile_program
+from replay.patterns.over_filter import PASSES, FilteredPattern
 from replay.planning.block_ranges import count_events
-from replay.planning.filtered_pattern import PASSES, FilteredPattern
 from replay.planning.plan import Plan
-from replay.planning.required_columns import columns_of_pattern
 from replay.running.pattern_flow import answered
 
 
@@ -49,8 +49,7 @@ class FilteredPatternFlow:
 
     def look(self, seconds_max: float = math.inf) -> IndexResult:
         """Carry out the plan's lookups, see `look_up`."""
-        query = self.pattern.planned
-        found = look_up(self.plan, query, self.statistics, seconds_max=seconds_max)
+        found = look_up(self.plan, self.statistics, seconds_max=seconds_max)
         self.plan = found.plan
         return found
 

@@ -18,12 +18,12 @@ from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.window_tree.run import TreeRun
 from replay.engines.work import Work
-from replay.language.bound import BoundPatternQuery, WindowAggregation
+from replay.language.bound import WindowAggregation
 from replay.operators.outer_pieces import Operator, run_through
 from replay.planning.block_ranges import all_blocks
-from replay.planning.flow_plan import AnyPlan, FlowPlan
 from replay.planning.plan import Plan
-from replay.planning.windows.plan import WindowPlan
+from replay.query_plan import AnyPlan, FlowPlan
+from replay.windows.plan import WindowPlan
 
 
 class Flow(Protocol):
@@ -75,8 +75,6 @@ class StreamFlow:
     ----------
     snapshot, statistics
         What is read, and what planning knows of it.
-    query
-        The filter as a pattern of one symbol, see ``planning.filter_query``.
     plan
         How its events are found.
     reading
@@ -85,7 +83,6 @@ class StreamFlow:
 
     snapshot: Snapshot
     statistics: SnapshotStatistics
-    query: BoundPatternQuery
     plan: Plan
     reading: Reading
     _scan: Scan | None = field(default=None, init=False)
@@ -93,7 +90,7 @@ class StreamFlow:
 
     def look(self, seconds_max: float = math.inf) -> IndexResult:
         """Carry out the plan's lookups, see `look_up`."""
-        found = look_up(self.plan, self.query, self.statistics, seconds_max=seconds_max)
+        found = look_up(self.plan, self.statistics, seconds_max=seconds_max)
         self.plan = found.plan
         return found
 

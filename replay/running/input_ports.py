@@ -18,11 +18,11 @@ from replay.language.bound import (
     StreamRelation,
     SubqueryRelation,
 )
+from replay.language.required_columns import columns_of_query, pruned
 from replay.operators.joins.outline import JoinOutline
 from replay.operators.outer_pieces import OuterOperator
 from replay.operators.packing import State
 from replay.operators.windows.forming import TOLD_MAX
-from replay.planning.required_columns import columns_of_query, pruned
 from replay.running.steps import Chain, operators_of
 
 SchemaOf = Callable[[str], pa.Schema]

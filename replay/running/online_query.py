@@ -19,12 +19,12 @@ from replay.engines.input_buffer import InputBuffer
 from replay.engines.source import encode_strings
 from replay.errors import QueryError, SkipError
 from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
+from replay.language.required_columns import columns_of_pattern
 from replay.operators.matchers import certain_matches, new_matcher
 from replay.operators.matches import Matches
 from replay.operators.measures import answer_parts
 from replay.operators.packing import State, stated
 from replay.operators.scalars import Faults
-from replay.planning.required_columns import columns_of_pattern
 from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
 from replay.running.statement import Statement
 

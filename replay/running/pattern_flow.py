@@ -21,10 +21,10 @@ from replay.engines.ordered import OrderedSource
 from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.engines.work import Work
+from replay.language.required_columns import columns_of_pattern
+from replay.patterns.plan import plan_pattern
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.plan import Plan
-from replay.planning.planner import choose_plan
-from replay.planning.required_columns import columns_of_pattern
 from replay.planning.statistics import IntArray
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog
@@ -65,7 +65,7 @@ def _planned(
     requested: str,
     parameters: CostParameters,
 ) -> Plan:
-    return choose_plan(statement.bound, statistics, requested=requested, parameters=parameters)
+    return plan_pattern(statement.bound, statistics, requested=requested, parameters=parameters)
 
 
 def clear_planned_patterns() -> None:
@@ -99,8 +99,7 @@ class PatternFlow:
 
     def look(self, seconds_max: float = math.inf) -> IndexResult:
         """Carry out the plan's lookups, see `look_up`."""
-        bound = self.statement.bound
-        found = look_up(self.plan, bound, self.statistics, seconds_max=seconds_max)
+        found = look_up(self.plan, self.statistics, seconds_max=seconds_max)
         self.plan = found.plan
         return found
 

@@ -17,7 +17,7 @@ from replay.language.bound import BoundCreate
 from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.limits import check_limits
 from replay.operators.windows.forming import TOLD_MAX
-from replay.planning.flow_plan import AnyPlan
+from replay.query_plan import AnyPlan
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import AsOf, Tables, check_query, check_source, check_unversioned
 from replay.running.binding import bind_over

@@ -14,6 +14,12 @@ from replay.engines.source import TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.engines.window_tree.planning import window_plan
 from replay.errors import PlanError
+from replay.filters.requirements import (
+    in_words_of_filters,
+    of_events,
+    requirements,
+    to_request,
+)
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
     BoundPatternQuery,
@@ -27,19 +33,7 @@ from replay.language.bound import (
     SubqueryRelation,
     WindowAggregation,
 )
-from replay.operators.outer_pieces import Operator, OuterOperator
-from replay.operators.program import compile_program
-from replay.planning.filter_query import (
-    in_words_of_filters,
-    of_events,
-    to_pattern_query,
-    to_request,
-)
-from replay.planning.filtered_pattern import to_filtered_pattern
-from replay.planning.named_plans import PREFIX
-from replay.planning.plan import Plan, PlanKind
-from replay.planning.planner import choose_plan
-from replay.planning.required_columns import (
+from replay.language.required_columns import (
     columns_of_outer,
     columns_of_query,
     columns_of_windows,
@@ -47,7 +41,13 @@ from replay.planning.required_columns import (
     may_filter_first,
     pruned,
 )
-from replay.planning.windows.plan import Way
+from replay.operators.outer_pieces import Operator, OuterOperator
+from replay.operators.program import compile_program
+from replay.patterns.over_filter import to_filtered_pattern
+from replay.patterns.plan import plan_pattern
+from replay.planning.named_plans import PREFIX
+from replay.planning.plan import Plan, PlanKind
+from replay.planning.planner import choose_plan
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog, TableCatalog
 from replay.running.filtered_flow import FilteredPatternFlow
@@ -61,6 +61,7 @@ from replay.running.steps import (
     finishing,
     operators_of,
 )
+from replay.windows.plan import Way
 
 TABLE_PLANS = ("auto", "full", "replay")
 """Plans of a table in memory, which is always replayed in full."""
@@ -211,9 +212,9 @@ class Opener:
             return self._read_table(stream, reading)
         statistics = statistics_of(snapshot)
         request = to_request(self.requested, stream.name)
-        query = to_pattern_query(stream.name, snapshot.settings.time, reading.where, limit=limit)
-        plan = _planned(query, statistics, request, statistics.parameters)
-        return StreamFlow(snapshot, statistics, query, plan, reading)
+        filtered = (stream.name, snapshot.settings.time, reading.where, limit)
+        plan = _planned(filtered, statistics, request, statistics.parameters)
+        return StreamFlow(snapshot, statistics, plan, reading)
 
     def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
         check_replayed(self.requested, TABLE_PLANS)
@@ -242,13 +243,15 @@ def _over(operator: str, inner: Flow, operators: Sequence[Operator]) -> Flow:
 
 @lru_cache(STATEMENTS_CACHED)
 def _planned(
-    query: BoundPatternQuery,
+    filtered: tuple[str, str, Expression | None, int | None],
     statistics: SnapshotStatistics,
     requested: str,
     parameters: CostParameters,
 ) -> Plan:
+    stream, time, where, limit = filtered
+    required = requirements(stream, time, where, limit=limit)
     try:
-        plan = choose_plan(query, statistics, requested=requested, parameters=parameters)
+        plan = choose_plan(required, statistics, requested=requested, parameters=parameters)
     except PlanError as error:
         raise PlanError(of_events(str(error))) from None
     return in_words_of_filters(plan)
@@ -261,7 +264,7 @@ def _planned_pattern(
     requested: str,
     parameters: CostParameters,
 ) -> Plan:
-    return choose_plan(query, statistics, requested=requested, parameters=parameters)
+    return plan_pattern(query, statistics, requested=requested, parameters=parameters)
 
 
 def clear_planned() -> None:

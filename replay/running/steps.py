@@ -20,12 +20,12 @@ from replay.language.bound import (
     WholeRange,
     WindowAggregation,
 )
+from replay.language.required_columns import in_stream_order
+from replay.language.simplify import without_order
 from replay.operators.outer_pieces import Operator, OuterOperator
 from replay.operators.packing import State
 from replay.operators.program import compile_program
 from replay.operators.windows.aggregator import WindowAggregator
-from replay.planning.required_columns import in_stream_order
-from replay.planning.simplify import without_order
 from replay.running.online_query import OnlineQuery
 from replay.running.statement import Statement
 

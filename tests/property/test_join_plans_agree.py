@@ -13,11 +13,11 @@ from chronicle import Store
 from replay.engines.joins import JoinRun
 from replay.engines.statistics import statistics_of
 from replay.errors import PlanError
+from replay.joins.plan import ways_to_read
 from replay.language.bound import JOIN_TIME, Expression, Literal, Relation, StreamRelation
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
 from replay.operators.scalars import Faults
-from replay.planning.joins.plan import ways_to_read
 from tests.helpers import fill_stream
 from tests.join_cases import (
     SCHEMA,

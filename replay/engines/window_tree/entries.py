@@ -17,7 +17,7 @@ from replay.engines.window_tree.pieces import NO_INTS, PieceReader, Pieces, Seri
 from replay.engines.window_tree.terms import Needed
 from replay.engines.window_tree.work import Work
 from replay.operators.windows.merging import without_squares
-from replay.planning.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
+from replay.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
 
 Bools = npt.NDArray[np.bool_]
 

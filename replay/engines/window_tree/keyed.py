@@ -23,8 +23,8 @@ from replay.language.bound import Attribute, Expression, RowWindows, WindowAggre
 from replay.operators.columns import Columns
 from replay.operators.evaluate import truths
 from replay.operators.scalars import Faults
-from replay.planning.windows.plan import BlockWhere, may_pass
-from replay.planning.windows.where import NONE_PASS, KeyClasses, classify_blocks, of_all_keys
+from replay.windows.plan import BlockWhere, may_pass
+from replay.windows.where import NONE_PASS, KeyClasses, classify_blocks, of_all_keys
 
 Span = tuple[int, int]
 

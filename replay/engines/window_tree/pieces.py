@@ -22,7 +22,7 @@ from replay.operators.columns import Columns, Values, to_arrays
 from replay.operators.evaluate import truths
 from replay.operators.scalars import Faults
 from replay.operators.windows.entries import summarise_rows
-from replay.planning.windows.where import ALL_PASS, BlockClasses
+from replay.windows.where import ALL_PASS, BlockClasses
 
 Bools = npt.NDArray[np.bool_]
 

@@ -30,11 +30,11 @@ from replay.language.bound import (
     WindowAggregation,
 )
 from replay.language.bound import DataType as T
+from replay.language.required_columns import columns_of_windows
 from replay.operators.windows.borders import grid_of
-from replay.planning.required_columns import columns_of_windows
-from replay.planning.windows.choice import choose_way, estimate_ways, rivals_of
-from replay.planning.windows.plan import BlockWhere, WindowPlan, may_pass
-from replay.planning.windows.where import (
+from replay.windows.choice import choose_way, estimate_ways, rivals_of
+from replay.windows.plan import BlockWhere, WindowPlan, may_pass
+from replay.windows.where import (
     MUST_READ,
     NONE_PASS,
     SplitWhere,

@@ -22,7 +22,7 @@ from replay.limits import check_limits
 from replay.operators.windows.forming import check_told
 from replay.operators.windows.merging import merge_counts, merge_windows
 from replay.operators.windows.results import answer_schema, to_tables
-from replay.planning.windows.plan import Way, WindowPlan
+from replay.windows.plan import Way, WindowPlan
 
 WINDOWS_AT_ONCE = 1 << 15
 """Windows merged at once; more where more entries are held, so that these are not merged often."""

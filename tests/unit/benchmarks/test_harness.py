@@ -38,9 +38,9 @@ def test_forgetting_makes_the_next_call_plan_anew(stores):
         "SELECT * FROM synthetic MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS at "
         "PATTERN (A) DEFINE A AS A.A5 < 0.1)"
     )
-    plans = [replay.query(store, sql).plan.shape for _ in range(2)]
+    plans = [replay.query(store, sql).plan.required for _ in range(2)]
     forget()
-    plans.append(replay.query(store, sql).plan.shape)
+    plans.append(replay.query(store, sql).plan.required)
     assert plans[0] is plans[1]
     assert plans[2] is not plans[1]
 

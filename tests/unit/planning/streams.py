@@ -34,10 +34,9 @@ from replay.language.bound import (
     SkipMode,
     Symbol,
 )
-from replay.planning import Occurrences, Plan
 from replay.planning.key_join import tells_keys
 from replay.planning.key_spans import KeySpans
-from replay.planning.plan import Slot
+from replay.planning.plan import Occurrences, Plan, Slot
 from replay.planning.row_spans import RowSpans
 
 INT, BOOL = DataType.INTEGER, DataType.BOOLEAN
@@ -236,7 +235,7 @@ class SmallStatistics:
 
     def look_up(self, plan: Plan) -> dict[Slot, Occurrences]:
         """Return what an engine would find for a plan, with keys where all of a match agree."""
-        with_keys = tells_keys(plan.shape, self.key)
+        with_keys = tells_keys(plan.required, self.key)
         return {
             c.slot: self.occurrences(c.attribute, c.ranges, with_keys=with_keys)
             for c in plan.conditions

@@ -19,8 +19,8 @@ from replay.language.bound import (
     Repeat,
     Symbol,
 )
-from replay.planning.anchor_pruning import cut_to_ends, needs_edge
-from replay.planning.shape import to_shape
+from replay.patterns.requirements import requirements
+from replay.planning.anchor_pruning import cut_to_ends
 from tests.unit.planning.streams import SmallLeaves, query_of
 
 A, B = Symbol(0), Symbol(1)
@@ -45,7 +45,7 @@ START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
     ],
 )
 def test_a_pattern_needs_an_edge_that_no_mapping_goes_around(pattern, needs) -> None:
-    assert needs_edge(pattern, EdgeKind.START) is needs
+    assert requirements(query_of(pattern, [None, None])).at_start is needs
 
 
 def leaves_of(times: list[int], size: int) -> SmallLeaves:
@@ -69,11 +69,11 @@ def leaves_of(times: list[int], size: int) -> SmallLeaves:
 def test_what_is_left_holds_every_window_at_the_ends(gaps, size, parts, within, rows) -> None:
     times = np.cumsum(gaps).tolist()
     query = query_of(Concat((*parts, Repeat(B, 0, rows))), [None, None], within=within)
-    shape = to_shape(query)
+    shape = requirements(query)
     leaves = leaves_of(times, size)
     n = len(times)
     whole = np.array([[0, len(leaves.count)]])
-    left = cut_to_ends(whole, query, shape, leaves)
+    left = cut_to_ends(whole, shape, leaves)
     # All runs of rows that could be a match, by its length in time and rows alone.
     needed = {
         row // size
@@ -89,7 +89,7 @@ def test_what_is_left_holds_every_window_at_the_ends(gaps, size, parts, within, 
     if END not in parts or START not in parts:
         assert covered == needed
     partitioned = replace(query, partition_by=("k",))
-    assert np.array_equal(cut_to_ends(whole, partitioned, to_shape(partitioned), leaves), whole)
+    assert np.array_equal(cut_to_ends(whole, requirements(partitioned), leaves), whole)
 
 
 def test_times_near_the_ends_of_their_range_do_not_overflow() -> None:
@@ -97,5 +97,5 @@ def test_times_near_the_ends_of_their_range_do_not_overflow() -> None:
     leaves = leaves_of([-most, 0, most], 1)
     for parts, left in (((START, A), [[0, 2]]), ((A, END), [[1, 3]])):
         query = query_of(Concat((*parts, Repeat(B, 0, None))), [None, None], within=most)
-        found = cut_to_ends(np.array([[0, 3]]), query, to_shape(query), leaves)
+        found = cut_to_ends(np.array([[0, 3]]), requirements(query), leaves)
         assert found.tolist() == left

@@ -9,7 +9,8 @@ import pytest
 from costmodel import CostParameters
 from costmodel.thesis.selection import Strategy
 from replay.language.bound import Symbol
-from replay.planning import PlanKind, choose_plan
+from replay.patterns.plan import plan_pattern
+from replay.planning.plan import PlanKind
 from tests.unit.planning.rare_and_common import RARE_AND_COMMON, statistics_of
 from tests.unit.planning.streams import SmallStatistics, compare, query_of, seq, star
 
@@ -18,7 +19,7 @@ A, B, C = (Symbol(i) for i in range(3))
 
 @pytest.mark.parametrize("strategy", Strategy)
 def test_every_strategy_gives_a_plan_that_is_carried_out_to_the_letter(strategy):
-    plan = choose_plan(RARE_AND_COMMON, statistics_of(), strategy=strategy)
+    plan = plan_pattern(RARE_AND_COMMON, statistics_of(), strategy=strategy)
     assert not plan.takes_steps
     assert f"selected by {strategy.value}" in plan.reason
     # Everything is looked up by ALL, whatever it costs; the others keep to the rare symbol.
@@ -30,9 +31,9 @@ def test_weights_are_those_of_the_stream_unless_others_are_given():
     statistics = statistics_of()
     dear = CostParameters(entry_s=1.0, source="measured")
     statistics.parameters = dear
-    plan = choose_plan(RARE_AND_COMMON, statistics)
+    plan = plan_pattern(RARE_AND_COMMON, statistics)
     assert (plan.kind, plan.weights) == (PlanKind.FULL, dear)
-    cheap = choose_plan(RARE_AND_COMMON, statistics, parameters=CostParameters())
+    cheap = plan_pattern(RARE_AND_COMMON, statistics, parameters=CostParameters())
     assert (cheap.kind, cheap.weights.source) == (PlanKind.INDEXES, "defaults")
 
 
@@ -45,7 +46,7 @@ def test_what_fills_a_gap_is_an_option_of_steps():
     defines = [compare("=", "a", 1), compare("=", "b", 0), compare("=", "a", 2)]
     query = query_of(seq(A, star(B), C), defines, within=150)
     statistics = SmallStatistics(made, 100, ["a", "b"])
-    plan = choose_plan(query, statistics)
+    plan = plan_pattern(query, statistics)
     assert [option.name for option in plan.options] == ["A.a", "C.a", "B.b"]
 
 
@@ -57,8 +58,8 @@ SLOW = CostParameters(block_s=1e-3, seek_s=1e-4)
 
 
 def test_full_replay_that_is_asked_for_is_estimated_as_beside_auto():
-    asked = choose_plan(RARE_AND_COMMON, statistics_of(), requested="full")
-    beside = choose_plan(RARE_AND_COMMON, statistics_of()).full_estimate
+    asked = plan_pattern(RARE_AND_COMMON, statistics_of(), requested="full")
+    beside = plan_pattern(RARE_AND_COMMON, statistics_of()).full_estimate
     assert beside is not None
     assert asked.estimated.cost == pytest.approx(beside.cost, rel=0.5)
     assert asked.features is not None
@@ -72,9 +73,9 @@ def test_first_match_of_many_is_worth_no_lookup():
         seq(A, star(C), B), [compare("=", "a", 1), compare("=", "b", 1), None], within=20
     )
     statistics = statistics_of(40_000, 10)
-    every = choose_plan(query, statistics, parameters=ENTRIES_COUNT)
-    few = choose_plan(replace(query, limit=10), statistics, parameters=ENTRIES_COUNT)
-    enough = choose_plan(replace(query, limit=10**6), statistics, parameters=ENTRIES_COUNT)
+    every = plan_pattern(query, statistics, parameters=ENTRIES_COUNT)
+    few = plan_pattern(replace(query, limit=10), statistics, parameters=ENTRIES_COUNT)
+    enough = plan_pattern(replace(query, limit=10**6), statistics, parameters=ENTRIES_COUNT)
     assert every.full_estimate is not None
     assert few.estimated.cost < every.full_estimate.cost / 100
     assert (every.wanted_share, enough.wanted_share) == (1.0, 1.0)
@@ -83,7 +84,7 @@ def test_first_match_of_many_is_worth_no_lookup():
 
 @pytest.mark.parametrize("requested", ["auto", "full", "tree", "all", "indexes=A.a"])
 def test_what_a_plan_was_chosen_by_is_kept_in_it(requested):
-    plan = choose_plan(RARE_AND_COMMON, statistics_of(), requested=requested)
+    plan = plan_pattern(RARE_AND_COMMON, statistics_of(), requested=requested)
     assert plan.features is not None
     assert plan.features.n_events == 40_000
     assert plan.full_estimate is not None
@@ -91,6 +92,6 @@ def test_what_a_plan_was_chosen_by_is_kept_in_it(requested):
 
 
 def test_dear_entries_turn_the_choice():
-    cheap = choose_plan(RARE_AND_COMMON, statistics_of())
-    dear = choose_plan(RARE_AND_COMMON, statistics_of(), parameters=CostParameters(entry_s=1.0))
+    cheap = plan_pattern(RARE_AND_COMMON, statistics_of())
+    dear = plan_pattern(RARE_AND_COMMON, statistics_of(), parameters=CostParameters(entry_s=1.0))
     assert (cheap.kind, dear.kind) == (PlanKind.INDEXES, PlanKind.FULL)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from indexing.key_range import KeyRange, KeyRanges
 from replay.language.bound import Repeat, Symbol
+from replay.patterns.requirements import requirements
 from replay.planning import coarse_map
 from replay.planning.coarse_map import saturating_add
 from replay.planning.cost_inputs import draw_coarse_map
 from replay.planning.extremes import may_contain
-from replay.planning.shape import to_shape
 from tests.oracles.intervals import deciding_rows, matches
 from tests.unit.planning.streams import (
     SmallStatistics,
@@ -38,7 +38,7 @@ EQUALS = [compare("=", "a", i) for i in range(3)]
 
 
 def stretches_of(query, statistics) -> list[list[int]]:
-    return draw_coarse_map(query, to_shape(query), statistics).stretches.tolist()
+    return draw_coarse_map(requirements(query), statistics).stretches.tolist()
 
 
 def stream(letters: str, step: int = 1) -> list[dict]:
@@ -145,7 +145,7 @@ def test_empty_stream_has_no_stretch():
 @given(strategy_queries(), rows(), st.integers(1, 2))
 def test_every_row_that_decides_over_a_match_lies_in_its_stretch(query, stream, block):
     statistics = SmallStatistics(stream, block)
-    stretches = draw_coarse_map(query, to_shape(query), statistics).stretches
+    stretches = draw_coarse_map(requirements(query), statistics).stretches
     for word, at in matches(query, stream, length_max=4):
         assert contains(stretches, statistics, *deciding_rows(query, stream, word, at))
 
@@ -160,11 +160,11 @@ def test_every_row_that_decides_over_a_match_lies_in_its_stretch(query, stream, 
 )
 def test_every_match_lies_in_one_stretch(pattern, defines, stream, block, within, partitioned):
     query = query_of(pattern, defines, within=within, partition_by=("k",) if partitioned else ())
-    shape = to_shape(query)
+    shape = requirements(query)
     if shape.rows_min == 0:
         return
     statistics = SmallStatistics(stream, block)
-    stretches = draw_coarse_map(query, shape, statistics).stretches
+    stretches = draw_coarse_map(shape, statistics).stretches
     for _, at in matches(query, stream, length_max=5):
         assert contains(stretches, statistics, at[0], at[-1])
 
@@ -197,12 +197,12 @@ def test_every_match_lies_in_one_stretch_of_the_levels(
     pattern, defines, stream, block, within, partitioned, width, direct
 ):
     query = query_of(pattern, defines, within=within, partition_by=("k",) if partitioned else ())
-    shape = to_shape(query)
+    shape = requirements(query)
     if shape.rows_min == 0:
         return
     statistics = SmallStatistics(stream, block)
     with levels(width, direct):
-        stretches = draw_coarse_map(query, shape, statistics).stretches
+        stretches = draw_coarse_map(shape, statistics).stretches
     for _, at in matches(query, stream, length_max=4):
         assert contains(stretches, statistics, at[0], at[-1])
 
@@ -213,7 +213,7 @@ def test_every_row_that_decides_over_a_match_lies_in_its_stretch_of_the_levels(
 ):
     statistics = SmallStatistics(stream, block)
     with levels(width, direct):
-        stretches = draw_coarse_map(query, to_shape(query), statistics).stretches
+        stretches = draw_coarse_map(requirements(query), statistics).stretches
     for word, at in matches(query, stream, length_max=4):
         assert contains(stretches, statistics, *deciding_rows(query, stream, word, at))
 

@@ -8,9 +8,12 @@ from indexing.key_range import KeyRange, KeyRanges
 from indexing.keys import KeyKind
 from replay.errors import PlanError
 from replay.language.bound import BoundPatternQuery, Symbol
-from replay.planning import Plan, choose_plan, to_json, to_shape, to_text
+from replay.patterns.plan import plan_pattern
+from replay.patterns.requirements import requirements
 from replay.planning.composite_lookup import is_said, said_once
+from replay.planning.explain import to_json, to_text
 from replay.planning.named_plans import askable_conditions, gap_conditions, index_conditions
+from replay.planning.plan import Plan
 from replay.planning.statistics import Composites
 from tests.unit.planning.streams import SmallStatistics, both, compare, last_of, query_of, seq, star
 
@@ -31,7 +34,7 @@ def usable(query: BoundPatternQuery, *indexes: str) -> list[str]:
     """Return the attributes of the conditions that are weighed."""
     singles = frozenset(name for name in indexes if "+" not in name)
     several = composites(*(name for name in indexes if "+" in name))
-    return [c.attribute for c in index_conditions(to_shape(query), singles, several)]
+    return [c.attribute for c in index_conditions(requirements(query), singles, several)]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_which_conditions_are_weighed(indexes: list[str], expected: list[str]) -
 
 def test_a_range_ends_what_a_composite_is_asked() -> None:
     query = query_of(A, [both(compare("=", "a", 1), compare(">", "b", 2), compare("=", "c", 3))])
-    (asked, other) = index_conditions(to_shape(query), frozenset("bc"), composites("a+b+c"))
+    (asked, other) = index_conditions(requirements(query), frozenset("bc"), composites("a+b+c"))
     assert dict(asked.parts) == {
         "a": KeyRanges((KeyRange(1, 1),)),
         "b": KeyRanges((KeyRange(2, None, low_closed=False),)),
@@ -66,7 +69,7 @@ def test_whatever_has_an_index_can_be_asked_by_name() -> None:
     names = [
         c.name
         for c in askable_conditions(
-            to_shape(equal(a=1, b=2)), frozenset("ab"), composites("a+b", "a+d")
+            requirements(equal(a=1, b=2)), frozenset("ab"), composites("a+b", "a+d")
         )
     ]
     assert sorted(names) == ["A.a", "A.a+b", "A.a+d", "A.b"]
@@ -79,7 +82,7 @@ def test_ranges_of_another_symbol_are_carried_into_a_composite() -> None:
         both(compare("=", "a", last_of(0, "a")), compare("=", "b", 3)),
     ]
     first, second = index_conditions(
-        to_shape(query_of(seq(A, B), defines)), frozenset(), composites("a+b")
+        requirements(query_of(seq(A, B), defines)), frozenset(), composites("a+b")
     )
     assert dict(second.parts) == {
         "a": KeyRanges((KeyRange(1, 1),)),
@@ -91,12 +94,12 @@ def test_ranges_of_another_symbol_are_carried_into_a_composite() -> None:
 def test_rows_of_a_gap_are_looked_up_in_a_composite() -> None:
     one_two = both(compare("=", "a", 1), compare("=", "b", 2))
     query = query_of(seq(A, star(B), C), [compare("=", "a", 0), one_two, compare("=", "a", 5)])
-    (fill,) = gap_conditions(to_shape(query), frozenset("ab"), composites("a+b"))
+    (fill,) = gap_conditions(requirements(query), frozenset("ab"), composites("a+b"))
     assert (fill.name, fill.fills_gap, fill.place) == ("B.a+b", True, ~1)
 
 
 def test_one_attribute_is_counted_once_where_composites_share_it() -> None:
-    shape = to_shape(equal(a=1, b=2, c=3))
+    shape = requirements(equal(a=1, b=2, c=3))
     composed = index_conditions(shape, frozenset(), composites("a+b", "b+c"))
     singles = index_conditions(shape, frozenset("abc"))
     assert [c.attribute for c in said_once(singles, composed)] == ["a+b", "c"]
@@ -126,14 +129,14 @@ RARE = query_of(
 
 
 def test_auto_asks_the_composite_alone_and_knows_how_many_it_finds() -> None:
-    plan = choose_plan(RARE, correlated())
+    plan = plan_pattern(RARE, correlated())
     assert plan.name == "indexes=A.a+b"
     assert plan.estimated.entries == 4
     assert plan.estimated.candidates == pytest.approx(4, rel=0.1)
 
 
 def test_the_cost_model_is_told_how_often_parts_hold_together() -> None:
-    features = choose_plan(RARE, correlated()).features
+    features = plan_pattern(RARE, correlated()).features
     assert features is not None
     # One event in ten has a = 1, and one has b = 1; four in twenty thousand have both.
     assert features.block_density[:, 0] @ features.segment_events == pytest.approx(4)
@@ -147,7 +150,7 @@ def test_where_fences_leave_little_doubt_columns_are_not_multiplied(
     """One in ten and one in ten of 20,000 events would be 200; the middle is taken."""
     statistics = correlated()
     monkeypatch.setattr(statistics, "estimate_count", lambda *_, **__: (100, 150))
-    plan = choose_plan(RARE, statistics, requested="all")
+    plan = plan_pattern(RARE, statistics, requested="all")
     (known,) = [k for k in plan.selectivities if k.condition.name == "A.a+b"]
     assert known.fraction == pytest.approx(125 / 20_000)
 
@@ -163,25 +166,25 @@ def test_where_fences_leave_much_doubt_columns_say_where_in_between(
     counts = {"a": (2_000, 2_000), "b": (2_000, 2_000), "a+b": fences}
     monkeypatch.setattr(statistics, "estimate_count", lambda name, *_, **__: counts[name])
     statistics.indexed = frozenset(counts)
-    plan = choose_plan(RARE, statistics, requested="all")
+    plan = plan_pattern(RARE, statistics, requested="all")
     known = {k.condition.name: k.fraction for k in plan.selectivities}
     assert known["A.a+b"] == pytest.approx(expected / 20_000)
 
 
 def test_all_asks_no_part_of_a_composite() -> None:
-    assert choose_plan(RARE, correlated(), requested="all").name == "indexes=A.a+b,B.a"
-    assert choose_plan(RARE, correlated(), requested="indexes=A").name == "indexes=A.a+b"
+    assert plan_pattern(RARE, correlated(), requested="all").name == "indexes=A.a+b,B.a"
+    assert plan_pattern(RARE, correlated(), requested="indexes=A").name == "indexes=A.a+b"
 
 
 def test_a_part_can_be_named_and_is_estimated_as_what_it_is() -> None:
-    plan = choose_plan(RARE, correlated(), requested="indexes=A.a")
+    plan = plan_pattern(RARE, correlated(), requested="indexes=A.a")
     assert plan.name == "indexes=A.a"
     assert plan.estimated.entries == 2_000
     assert plan.estimated.candidates == pytest.approx(2_000, rel=0.05)
 
 
 def test_a_part_named_beside_its_composite_is_read_as_well() -> None:
-    both_named = choose_plan(RARE, correlated(), requested="indexes=A.a,A.a+b")
+    both_named = plan_pattern(RARE, correlated(), requested="indexes=A.a,A.a+b")
     assert both_named.estimated.entries == 2_004
 
 
@@ -197,11 +200,11 @@ def test_composites_that_cannot_apply_say_why(requested: str, says: str) -> None
     made = [{"t": i, "a": i % 7, "b": i % 5, "k": 0} for i in range(1000)]
     statistics = SmallStatistics(made, 100, ["a"], composites=[("b", "a")])
     with pytest.raises(PlanError, match=says):
-        choose_plan(RARE, statistics, requested=requested)
+        plan_pattern(RARE, statistics, requested=requested)
 
 
 def explained(requested: str) -> tuple[Plan, str, list[dict]]:
-    plan = choose_plan(RARE, correlated(), requested=requested)
+    plan = plan_pattern(RARE, correlated(), requested=requested)
     return plan, to_text(plan), to_json(plan)["positions"][0]["ranges"]
 
 

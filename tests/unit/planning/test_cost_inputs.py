@@ -9,8 +9,8 @@ import pytest
 
 from costmodel.matching import AWAKE_STEPS, BEGIN_STEPS
 from replay.language.bound import Call, DataType, Literal, Semantics, SkipMode, Symbol
-from replay.planning import to_shape
-from replay.planning.cost_inputs import CostInputs, count_predicates, draw_coarse_map, gather
+from replay.patterns.requirements import requirements
+from replay.planning.cost_inputs import CostInputs, draw_coarse_map, gather
 from replay.planning.statistics import IntArray
 from tests.unit.planning.streams import (
     SmallStatistics,
@@ -29,8 +29,8 @@ A, B, C = (Symbol(i) for i in range(3))
 
 
 def gathered(query, statistics) -> CostInputs:
-    shape = to_shape(query)
-    return gather(query, shape, statistics, draw_coarse_map(query, shape, statistics))
+    shape = requirements(query)
+    return gather(shape, statistics, draw_coarse_map(shape, statistics))
 
 
 def even(n: int) -> list[dict]:
@@ -202,7 +202,7 @@ def test_predicates_are_counted_once_however_often_they_stand_in_define():
         seq(A, B, C),
         [both(one, other), either(negated(one), both(other, compare("<", "b", 9))), None],
     )
-    assert count_predicates(query) == 3
+    assert requirements(query).n_predicates == 3
 
 
 FILLED = query_of(

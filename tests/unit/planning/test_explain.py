@@ -10,17 +10,11 @@ import pytest
 from costmodel import Estimate
 from indexing.key_range import KeyRange, KeyRanges
 from replay.language.bound import Symbol
-from replay.planning import (
-    Condition,
-    Plan,
-    PlanKind,
-    choose_plan,
-    to_json,
-    to_shape,
-    to_text,
-)
+from replay.patterns.plan import plan_pattern
+from replay.patterns.requirements import requirements
 from replay.planning.block_ranges import all_blocks
-from replay.planning.plan import Left, Selectivity, Step
+from replay.planning.explain import to_json, to_text
+from replay.planning.plan import Condition, Left, Plan, PlanKind, Selectivity, Step
 from tests.json_schema import violations
 from tests.unit.planning.streams import SmallStatistics, compare, query_of, seq, star
 
@@ -58,7 +52,7 @@ def plan() -> Plan:
     return Plan(
         PlanKind.INDEXES,
         (*conditions, between),
-        to_shape(query),
+        requirements(query),
         all_blocks(400),
         Estimate(0.002, 15.0, 10.0, 0.005, 10.0),
         "indexes=A.a,C.b: 2 of 3 lookups leave 2 ms to replay; 8 ms for a full replay",
@@ -104,7 +98,7 @@ def test_json_without_a_run_has_the_same_keys():
 def test_every_plan_can_be_explained(requested, never):
     query = query_of(seq(A, B), [compare("=", "a", 77 if never else 1), None])
     made = [{"t": i, "a": i % 3, "b": 0, "k": 0} for i in range(100)]
-    chosen = choose_plan(query, SmallStatistics(made, 10, ["a"]), requested=requested)
+    chosen = plan_pattern(query, SmallStatistics(made, 10, ["a"]), requested=requested)
     text = to_text(chosen, ACTUAL)
     assert text.startswith(f"plan      {chosen.name}\n")
     assert json.loads(json.dumps(to_json(chosen)))["plan"] == chosen.name
@@ -138,7 +132,7 @@ def test_every_explanation_has_the_keys_of_the_schema(requested, value):
         seq(A, star(C), B), [compare("=", "a", value), compare("=", "b", 0), None], within=9
     )
     made = [{"t": i, "a": 2 * (i % 2) or int(i == 70), "b": i % 2, "k": 0} for i in range(100)]
-    chosen = choose_plan(query, SmallStatistics(made, 10, ["a", "b"]), requested=requested)
+    chosen = plan_pattern(query, SmallStatistics(made, 10, ["a", "b"]), requested=requested)
     for actual in (None, ACTUAL):
         written = json.loads(json.dumps(to_json(chosen, actual)))
         assert violations(written, SCHEMA, closed=True) == []

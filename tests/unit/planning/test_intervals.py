@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from costmodel.plan_cost import Estimate
 from replay.language.bound import Alternate, BoundPatternQuery, Repeat, Symbol
-from replay.planning import PlanKind, choose_plan, replay_stretches, to_shape
+from replay.patterns.plan import plan_pattern
+from replay.patterns.requirements import requirements
 from replay.planning.block_ranges import all_blocks, bridge, mask_of, ranges_of
 from replay.planning.coarse_map import position_masks, surviving_buckets
 from replay.planning.extremes import may_contain
+from replay.planning.intervals import replay_stretches
 from replay.planning.named_plans import all_conditions, gap_conditions, index_conditions
-from replay.planning.plan import Plan
+from replay.planning.plan import Plan, PlanKind
 from tests.oracles.intervals import covered_blocks, deciding_rows, matches
 from tests.unit.planning.streams import (
     SmallStatistics,
@@ -55,7 +57,7 @@ def stream(letters: str, times: list[int] | None = None, keys: str = "") -> list
 
 def plan_with(query, statistics, chosen=None, stretches=None) -> Plan:
     """Return a plan that looks up the chosen places (all, if None), over the whole stream."""
-    shape = to_shape(query)
+    shape = requirements(query)
     found = (
         *index_conditions(shape, statistics.indexed),
         *gap_conditions(shape, statistics.indexed),
@@ -67,9 +69,7 @@ def plan_with(query, statistics, chosen=None, stretches=None) -> Plan:
 
 def replayed(query, statistics, chosen=None, bridge_blocks=0):
     plan = plan_with(query, statistics, chosen)
-    return replay_stretches(
-        plan, statistics.look_up(plan), query, statistics, bridge_blocks=bridge_blocks
-    )
+    return replay_stretches(plan, statistics.look_up(plan), statistics, bridge_blocks=bridge_blocks)
 
 
 def events(query, letters: str, chosen=None, times: list[int] | None = None, keys="") -> str:
@@ -313,8 +313,8 @@ def test_stretches_that_are_near_are_read_through():
 def test_without_conditions_the_plans_own_stretches_are_replayed():
     query = query_of(A, EQUALS[:1])
     statistics = SmallStatistics(stream("..A.." * 4), 5, ["a"])
-    plan = choose_plan(query, statistics, requested="tree")
-    found = replay_stretches(plan, {}, query, statistics)
+    plan = plan_pattern(query, statistics, requested="tree")
+    found = replay_stretches(plan, {}, statistics)
     assert found.blocks.tolist() == plan.stretches.tolist()
 
 
@@ -351,10 +351,10 @@ def cases(draw: st.DrawFn, of: st.SearchStrategy[BoundPatternQuery]):
     if draw(st.booleans()):
         admitted = {
             c: may_contain(c.ranges, statistics.bounds(c.attribute))
-            for c in all_conditions(plan.shape)
+            for c in all_conditions(plan.required)
         }
-        masks = position_masks(len(plan.shape.positions), admitted)
-        left = surviving_buckets(plan.shape, masks, statistics.leaves, within=query.within)
+        masks = position_masks(len(plan.required.positions), admitted)
+        left = surviving_buckets(plan.required, masks, statistics.leaves, within=query.within)
         plan = replace(plan, stretches=left)
     return query, statistics, plan
 
@@ -367,9 +367,9 @@ def _cut(sizes: list[int], n: int) -> list[int]:
 @given(cases(queries()))
 def test_every_match_lies_within_one_range_of_blocks(case):
     query, statistics, plan = case
-    if plan.shape.rows_min == 0:
+    if plan.required.rows_min == 0:
         return
-    found = replay_stretches(plan, statistics.look_up(plan), query, statistics, bridge_blocks=0)
+    found = replay_stretches(plan, statistics.look_up(plan), statistics, bridge_blocks=0)
     check_ranges(found, statistics)
     n_matches = 0
     for _, at in matches(query, statistics.rows, length_max=5):
@@ -383,7 +383,7 @@ def test_every_match_lies_within_one_range_of_blocks(case):
 @given(cases(strategy_queries()))
 def test_every_row_that_decides_over_a_match_is_replayed_with_it(case):
     query, statistics, plan = case
-    found = replay_stretches(plan, statistics.look_up(plan), query, statistics, bridge_blocks=0)
+    found = replay_stretches(plan, statistics.look_up(plan), statistics, bridge_blocks=0)
     check_ranges(found, statistics)
     for word, at in matches(query, statistics.rows, length_max=4):
         first, last = deciding_rows(query, statistics.rows, word, at)
@@ -404,7 +404,7 @@ def check_ranges(found, statistics) -> None:
 @given(cases(queries()))
 def test_blocks_equal_the_union_of_all_candidates_intervals(case):
     query, statistics, plan = case
-    shape, made = plan.shape, statistics.rows
+    shape, made = plan.required, statistics.rows
     plan = replace(plan, stretches=all_blocks(statistics.n_blocks))
     looked_up = statistics.look_up(plan)
     found: dict[int, set[int]] = {}
@@ -428,7 +428,7 @@ def test_blocks_equal_the_union_of_all_candidates_intervals(case):
         fills=fills,
     )
     event(f"agrees: {agrees}, fills: {bool(fills)}, blocks: {min(n_chosen, 2)}, {any(expected)}")
-    actual = replay_stretches(plan, looked_up, query, statistics, bridge_blocks=0)
+    actual = replay_stretches(plan, looked_up, statistics, bridge_blocks=0)
     wide = mask_of(actual.blocks, statistics.n_blocks)
     assert np.all(wide[np.array(expected, dtype=bool)])
     if not fills or n_chosen <= 2:

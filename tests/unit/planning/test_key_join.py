@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from replay.language.bound import Symbol
-from replay.planning import to_shape
+from replay.patterns.requirements import requirements
 from replay.planning.hits import BlockHits
 from replay.planning.key_join import COUNTED_MIN, link_by_key, tells_keys
 from tests.unit.planning.streams import compare, query_of, seq
@@ -64,5 +64,5 @@ def test_keys_are_not_told_apart_where_one_integer_cannot_hold_key_and_seq():
     ],
 )
 def test_keys_are_asked_for_where_partitions_are_at_least_as_fine(partition_by, key, expected):
-    shape = to_shape(query_of(seq(A, B), DEFINES, partition_by=partition_by))
+    shape = requirements(query_of(seq(A, B), DEFINES, partition_by=partition_by))
     assert tells_keys(shape, key) is expected

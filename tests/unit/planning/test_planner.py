@@ -30,7 +30,10 @@ from replay.language.bound import (
     SkipMode,
     Symbol,
 )
-from replay.planning import PlanKind, choose_plan, replay_stretches, to_shape
+from replay.patterns.plan import plan_pattern
+from replay.patterns.requirements import requirements
+from replay.planning.intervals import replay_stretches
+from replay.planning.plan import PlanKind
 from tests.oracles.intervals import matches
 from tests.unit.planning.rare_and_common import RARE_AND_COMMON, mixed, statistics_of
 from tests.unit.planning.streams import (
@@ -53,14 +56,14 @@ A, B, C = (Symbol(i) for i in range(3))
 
 def test_full_plan_reads_all_blocks():
     statistics = statistics_of(1000)
-    plan = choose_plan(RARE_AND_COMMON, statistics, requested="full")
+    plan = plan_pattern(RARE_AND_COMMON, statistics, requested="full")
     assert plan.name == "full"
     assert plan.stretches.tolist() == [[0, 10]]
     assert plan.reason == "full replay: it was asked for"
 
 
 def test_auto_looks_up_the_rare_symbol_only():
-    plan = choose_plan(RARE_AND_COMMON, statistics_of())
+    plan = plan_pattern(RARE_AND_COMMON, statistics_of())
     assert plan.name == "indexes=A.a"
     assert "full replay" in plan.reason
     assert plan.estimated.entries == 10
@@ -70,7 +73,7 @@ def test_auto_looks_up_the_rare_symbol_only():
 
 def test_auto_replays_in_full_where_every_symbol_is_common():
     query = query_of(seq(A, star(C), B), [compare(">=", "a", 0), compare("=", "b", 1), None])
-    plan = choose_plan(query, statistics_of())
+    plan = plan_pattern(query, statistics_of())
     assert plan.kind is PlanKind.FULL
     assert plan.stretches.tolist() == [[0, 400]]
     assert plan.reason.startswith("full: expected to take")
@@ -79,14 +82,14 @@ def test_auto_replays_in_full_where_every_symbol_is_common():
 def test_auto_uses_the_tree_where_it_leaves_little_and_no_index_is_there():
     made = [{"t": i, "a": i // 100, "b": 0, "k": 0} for i in range(10_000)]
     query = query_of(A, [compare("=", "a", 7)])
-    plan = choose_plan(query, SmallStatistics(made, 100))
+    plan = plan_pattern(query, SmallStatistics(made, 100))
     assert plan.name == "tree"
     assert plan.stretches.tolist() == [[7, 8]]
 
 
 def test_nothing_is_read_where_the_tree_rules_every_match_out():
     query = query_of(seq(A, B), [compare("=", "a", 77), compare("=", "b", 1)])
-    plan = choose_plan(query, statistics_of(1000))
+    plan = plan_pattern(query, statistics_of(1000))
     assert plan.finds_nothing
     assert plan.kind is PlanKind.TREE
     assert plan.reason.startswith("no match can exist: the tree's minima and maxima")
@@ -96,23 +99,23 @@ def test_nothing_is_read_where_the_tree_rules_every_match_out():
 def test_nothing_is_read_where_a_condition_contradicts_itself(requested):
     never = both(compare(">", "a", 5), compare("<", "a", 3))
     query = query_of(seq(A, B), [never, compare("=", "b", 1)])
-    plan = choose_plan(query, statistics_of(1000), requested=requested)
+    plan = plan_pattern(query, statistics_of(1000), requested=requested)
     assert plan.finds_nothing
     assert plan.reason == "no match can exist: no event can satisfy the condition of A"
-    found = replay_stretches(plan, {}, query, statistics_of(1000))
+    found = replay_stretches(plan, {}, statistics_of(1000))
     assert len(found.blocks) == 0
 
 
 def test_constant_falsehood_reads_nothing():
     query = query_of(A, [Literal(False, DataType.BOOLEAN)])
-    assert choose_plan(query, statistics_of(1000)).finds_nothing
+    assert plan_pattern(query, statistics_of(1000)).finds_nothing
 
 
 @pytest.mark.parametrize("requested", ["all", "indexes=A.a"])
 def test_plan_with_indexes_says_that_nothing_can_match_where_no_range_is_left(requested):
     query = query_of(A, [Literal(False, DataType.BOOLEAN)])
     with pytest.raises(PlanError, match=r"no event can satisfy the condition of A.*'auto'"):
-        choose_plan(query, statistics_of(1000), requested=requested)
+        plan_pattern(query, statistics_of(1000), requested=requested)
 
 
 def test_equal_ranges_are_read_and_charged_once():
@@ -120,20 +123,20 @@ def test_equal_ranges_are_read_and_charged_once():
     once = query_of(seq(A, star(C), A), [defines[0], None, None], within=20)
     twice = query_of(seq(A, star(C), B), defines, within=20)
     for query in (once, twice):
-        plan = choose_plan(query, statistics_of(), requested="all")
+        plan = plan_pattern(query, statistics_of(), requested="all")
         assert len(plan.conditions) == 2
         assert plan.estimated.entries == 10
-    assert choose_plan(once, statistics_of(), requested="all").name == "indexes=A.a"
+    assert plan_pattern(once, statistics_of(), requested="all").name == "indexes=A.a"
 
 
 def test_bare_symbol_means_all_its_indexed_attributes():
     condition = both(compare("=", "a", 1), compare("=", "b", 1))
     query = query_of(seq(A, B), [condition, compare("=", "b", 2)], within=5)
     statistics = statistics_of(1000, 100)
-    plan = choose_plan(query, statistics, requested="indexes=A")
+    plan = plan_pattern(query, statistics, requested="indexes=A")
     assert plan.name == "indexes=A.a,A.b"
-    assert choose_plan(query, statistics, requested="all").name == "indexes=A.a,A.b,B.b"
-    assert choose_plan(query, statistics, requested="indexes=B,A.b").name == "indexes=A.b,B.b"
+    assert plan_pattern(query, statistics, requested="all").name == "indexes=A.a,A.b,B.b"
+    assert plan_pattern(query, statistics, requested="indexes=B,A.b").name == "indexes=A.b,B.b"
 
 
 @pytest.mark.parametrize("n_symbols", [5, 8])
@@ -144,8 +147,8 @@ def test_every_set_of_conditions_can_be_named(n_symbols):
     query = query_of(seq(*(Symbol(i) for i in range(n_symbols))), defines)
     statistics = statistics_of(1000)
     wanted = "indexes=A.b,C.a,E.b"
-    assert choose_plan(query, statistics, requested=wanted).name == wanted
-    assert choose_plan(query, statistics).kind in PlanKind
+    assert plan_pattern(query, statistics, requested=wanted).name == wanted
+    assert plan_pattern(query, statistics).kind in PlanKind
 
 
 PARTITIONED_PREV = query_of(
@@ -213,7 +216,7 @@ PARTITIONED_PREV = query_of(
 )
 def test_named_plan_that_cannot_apply_says_why(query, requested, message):
     with pytest.raises(PlanError, match=re.escape(message)):
-        choose_plan(query, statistics_of(1000), requested=requested)
+        plan_pattern(query, statistics_of(1000), requested=requested)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +230,7 @@ def test_named_plan_that_cannot_apply_says_why(query, requested, message):
     ],
 )
 def test_auto_replays_in_full_what_cannot_be_pruned(query):
-    plan = choose_plan(query, statistics_of(1000))
+    plan = plan_pattern(query, statistics_of(1000))
     assert plan.kind is PlanKind.FULL
     assert plan.stretches.tolist() == [[0, 10]]
 
@@ -281,11 +284,11 @@ NUMBERED = compare("=", "b", 1), Call("=", (MatchNumber(), Literal(2, INTEGER)),
 )
 def test_what_needs_every_row_is_replayed_in_full_and_says_why(query, reason):
     statistics = SmallStatistics(mixed(1000, 4000), 100, ("a", "b"), key="k")
-    plan = choose_plan(query, statistics)
+    plan = plan_pattern(query, statistics)
     assert plan.kind is PlanKind.FULL
     assert reason in plan.reason
     with pytest.raises(PlanError, match=re.escape(reason)):
-        choose_plan(query, statistics, requested="tree")
+        plan_pattern(query, statistics, requested="tree")
 
 
 START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
@@ -304,14 +307,14 @@ START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
 def test_matches_at_the_ends_of_the_stream_are_looked_for_there_alone(pattern, stretches):
     query = query_of(pattern, CONDITIONS, within=20)
     for requested in ("tree", "all"):
-        plan = choose_plan(query, statistics_of(1000), requested=requested)
+        plan = plan_pattern(query, statistics_of(1000), requested=requested)
         assert plan.stretches.tolist() == stretches
 
 
 def test_edges_of_partitions_by_the_key_are_no_ends_of_the_stream():
     statistics = SmallStatistics(mixed(1000, 4000), 100, ("a", "b"), key="k")
     query = query_of(seq(START, AROUND), CONDITIONS, within=20, partition_by=("k",))
-    plan = choose_plan(query, statistics, requested="tree")
+    plan = plan_pattern(query, statistics, requested="tree")
     assert plan.stretches.tolist() == [[0, 10]]
 
 
@@ -338,7 +341,7 @@ def test_edges_of_partitions_by_the_key_are_no_ends_of_the_stream():
     ],
 )
 def test_what_matches_alone_decide_is_pruned(query):
-    assert choose_plan(query, statistics_of()).name == "indexes=A.a"
+    assert plan_pattern(query, statistics_of()).name == "indexes=A.a"
 
 
 @pytest.mark.parametrize(
@@ -351,7 +354,7 @@ def test_neighbours_inside_an_aggregate_count_as_navigation(kind, partition_by, 
     defines = [CONDITIONS[0], condition if kind == "define" else None]
     query = query_of(seq(A, star(B)), defines, within=5, partition_by=partition_by)
     measures = (Measure("m", inner),) if kind == "measure" else ()
-    assert choose_plan(changed(query, measures=measures), statistics_of()).name == name
+    assert plan_pattern(changed(query, measures=measures), statistics_of()).name == name
 
 
 def test_neighbours_in_partitions_by_the_key_are_pruned_and_charged():
@@ -361,26 +364,26 @@ def test_neighbours_in_partitions_by_the_key_are_pruned_and_charged():
     rows = mixed(1000, 10)
     rows[500]["a"] = 77
     keyed = SmallStatistics(rows, 10, ["a"], key="k")
-    assert choose_plan(query, keyed, requested="all").name == "indexes=A.a"
-    assert choose_plan(PARTITIONED_PREV, keyed, requested="all").name == "indexes=A.a"
-    features = choose_plan(query, keyed, requested="all").features
+    assert plan_pattern(query, keyed, requested="all").name == "indexes=A.a"
+    assert plan_pattern(PARTITIONED_PREV, keyed, requested="all").name == "indexes=A.a"
+    features = plan_pattern(query, keyed, requested="all").features
     # Two rows back among keys that take turns, in blocks of ten events, and the block beside.
     assert features.beside_blocks == 1 + 2 * keyed.n_keys / 10
-    assert choose_plan(plain, keyed, requested="all").features.beside_blocks == 0
+    assert plan_pattern(plain, keyed, requested="all").features.beside_blocks == 0
     other = changed(query, partition_by=("k", "b"))
-    assert choose_plan(other, keyed).kind is PlanKind.FULL
+    assert plan_pattern(other, keyed).kind is PlanKind.FULL
 
 
 def test_navigation_in_measures_of_partitions_needs_a_full_replay():
     measure = Measure("p", Attribute("b", DataType.INTEGER, offset=-1))
     plain = query_of(A, [compare("=", "a", 77)], partition_by=("k",))
     query = changed(plain, measures=(measure,))
-    assert choose_plan(query, statistics_of(1000)).kind is PlanKind.FULL
+    assert plan_pattern(query, statistics_of(1000)).kind is PlanKind.FULL
 
 
 def test_empty_stream_is_planned():
     for requested in ("auto", "full", "tree", "all"):
-        plan = choose_plan(RARE_AND_COMMON, SmallStatistics([], 4, ["a"]), requested=requested)
+        plan = plan_pattern(RARE_AND_COMMON, SmallStatistics([], 4, ["a"]), requested=requested)
         assert plan.stretches.shape == (0, 2)
 
 
@@ -389,14 +392,14 @@ def test_nothing_is_read_where_the_index_knows_no_event():
     query = query_of(seq(A, star(C), B), [compare("=", "a", 1), compare("=", "b", 1), None])
     made = [row for row in mixed(1000, 10) if row["a"] != 1]
     statistics = SmallStatistics(made, 100, ["a", "b"])
-    plan = choose_plan(query, statistics)
+    plan = plan_pattern(query, statistics)
     assert plan.finds_nothing
     assert plan.reason == (
         "no match can exist: no event lies in the range of A.a, as the index tells"
     )
-    assert len(replay_stretches(plan, {}, query, statistics).blocks) == 0
+    assert len(replay_stretches(plan, {}, statistics).blocks) == 0
     unindexed = SmallStatistics(made, 100, ["b"])
-    assert not choose_plan(query, unindexed).finds_nothing
+    assert not plan_pattern(query, unindexed).finds_nothing
 
 
 FILLED = query_of(
@@ -409,7 +412,7 @@ FILLED = query_of(
 @pytest.mark.parametrize("requested", ["indexes=B.b", "indexes=B", "indexes=A,B", "all"])
 def test_what_fills_a_gap_can_be_looked_up(requested):
     statistics = statistics_of(1000, 100)
-    plan = choose_plan(FILLED, statistics, requested=requested)
+    plan = plan_pattern(FILLED, statistics, requested=requested)
     names = {
         "indexes=B.b": "indexes=B.b",
         "indexes=B": "indexes=B.b",
@@ -422,7 +425,7 @@ def test_what_fills_a_gap_can_be_looked_up(requested):
         or requested == "all"
     )
     looked_up = {c.slot: statistics.occurrences(c.attribute, c.ranges) for c in plan.conditions}
-    found = replay_stretches(plan, looked_up, FILLED, statistics)
+    found = replay_stretches(plan, looked_up, statistics)
     for _, at in matches(FILLED, statistics.rows, length_max=8):
         assert contains(found.blocks, statistics, at[0], at[-1])
 
@@ -431,11 +434,11 @@ def test_what_fills_a_gap_can_be_looked_up(requested):
 def test_window_longer_than_the_stream_is_planned(requested):
     query = changed(RARE_AND_COMMON, within=2**62)
     statistics = statistics_of(4_000, 1_000)
-    plan = choose_plan(query, statistics, requested=requested)
+    plan = plan_pattern(query, statistics, requested=requested)
     assert plan.estimated.blocks <= 40 + 1e-6
     assert plan.estimated.alpha <= 1
     looked_up = {c.slot: statistics.occurrences(c.attribute, c.ranges) for c in plan.conditions}
-    found = replay_stretches(plan, looked_up, query, statistics)
+    found = replay_stretches(plan, looked_up, statistics)
     # The first A is at 7, and any B behind it can end a match.
     assert contains(found.blocks, statistics, 7, 3_997)
 
@@ -460,13 +463,13 @@ def test_whatever_plan_is_chosen_every_match_is_replayed(
     # Weights at which nothing but the number of blocks counts make auto try every kind of plan.
     parameters = CostParameters(value_s=0, entry_s=0, sort_s=0, seek_s=0, full_margin=1)
     try:
-        plan = choose_plan(query, statistics, requested=requested, parameters=parameters)
+        plan = plan_pattern(query, statistics, requested=requested, parameters=parameters)
     except PlanError:
         assert requested in ("tree", "all")
         return
     looked_up = {c.slot: statistics.occurrences(c.attribute, c.ranges) for c in plan.conditions}
-    found = replay_stretches(plan, looked_up, query, statistics)
-    if to_shape(query).rows_min == 0:
+    found = replay_stretches(plan, looked_up, statistics)
+    if requirements(query).rows_min == 0:
         assert plan.kind is PlanKind.FULL
     for _, at in matches(query, stream, length_max=5):
         assert contains(found.blocks, statistics, at[0], at[-1])

@@ -52,7 +52,7 @@ class Within:
 
     def __init__(self, statistics: SmallStatistics, plan: Plan) -> None:
         self.statistics = statistics
-        self.with_keys = tells_keys(plan.shape, statistics.key)
+        self.with_keys = tells_keys(plan.required, statistics.key)
         self.windows: dict[Lookup, RowFilter] = {}
         self.found: dict[Lookup, Occurrences] = {}
 
@@ -110,9 +110,9 @@ def asked_in_windows(
         patch.setattr(row_filter, "SATURATED", 1e9)
         patch.setattr(row_filter, "COVER_MAX", 1.0)
         asked = with_options(plan, shares)
-        found = carry_out(asked, query, statistics, source, lambda: 0.0).stretches
+        found = carry_out(asked, statistics, source, lambda: 0.0).stretches
     event(f"{min(len(source.windows), 3)} lookups in windows, keys: {source.with_keys}")
-    complete = replay_stretches(plan, statistics.look_up(plan), query, statistics)
+    complete = replay_stretches(plan, statistics.look_up(plan), statistics)
     read = mask_of(found.blocks, statistics.n_blocks)
     assert not (read & ~mask_of(complete.blocks, statistics.n_blocks)).any()
     return found
@@ -124,7 +124,7 @@ SHARES = st.lists(st.floats(0.0, 1.0), min_size=12, max_size=12)
 @given(cases(queries()), SHARES)
 def test_every_match_is_replayed_though_lookups_were_asked_in_windows(case, shares):
     query, statistics, plan = case
-    if plan.shape.rows_min == 0 or plan.finds_nothing:
+    if plan.required.rows_min == 0 or plan.finds_nothing:
         return
     found = asked_in_windows(query, statistics, plan, shares)
     check_ranges(found, statistics)
@@ -153,14 +153,14 @@ def test_every_row_of_a_match_lies_in_the_windows_whatever_was_asked_before(case
     query, statistics, plan = case
     conditions = data.draw(st.permutations(plan.conditions))
     asked = tuple(conditions[: data.draw(st.integers(0, len(conditions)))])
-    if plan.shape.rows_min == 0 or all(condition.fills_gap for condition in asked):
+    if plan.required.rows_min == 0 or all(condition.fills_gap for condition in asked):
         return
     so_far = replace(plan, conditions=asked)
     occurrences = statistics.look_up(so_far)
     anchors = [found for found in occurrences.values() if data.draw(st.booleans())]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_filter, "CANDIDATES_MAX", data.draw(st.sampled_from([0.25, 1.0])))
-        spans = narrow(so_far, occurrences, query, statistics, anchors).spans
+        spans = narrow(so_far, occurrences, statistics, anchors).spans
     inside = set(rows_of(RowFilter((), spans, has_times=False)).tolist())
     found = list(matches(query, statistics.rows, length_max=4))
     event(f"{min(len(found), 2)} matches, windows are narrow: {len(inside) < len(statistics.rows)}")
@@ -184,7 +184,7 @@ def narrowed(pattern, letters: str, found: str, times: list[int] | None = None, 
     plan = plan_with(query, statistics)
     asked = replace(plan, conditions=tuple(c for c in plan.conditions if c.symbol in found))
     given = statistics.look_up(asked)
-    return narrow(asked, given, query, statistics, list(given.values())), plan
+    return narrow(asked, given, statistics, list(given.values())), plan
 
 
 def windows_of(of, plan: Plan, symbol: str) -> list[int]:
@@ -241,7 +241,7 @@ def test_a_lookup_of_two_places_is_asked_everywhere_if_one_of_them_was_not_looke
     plan = plan_with(query, statistics)
     assert [c.attribute for c in plan.conditions] == ["a", "b", "b"]
     asked, source = with_options(plan, [0.001, 0.5]), Within(statistics, plan)  # a is asked first
-    found = carry_out(asked, query, statistics, source, lambda: 0.0).stretches
+    found = carry_out(asked, statistics, source, lambda: 0.0).stretches
     assert [lookup[0] for lookup in source.found] == ["a", "b"]
     assert not source.windows
     assert contains(found.blocks, statistics, 2, 5)

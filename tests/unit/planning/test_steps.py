@@ -15,6 +15,7 @@ from costmodel.features import whole_stream
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, estimate_full, replay_cost
 from replay.language.bound import BoundPatternQuery, Symbol
+from replay.patterns.requirements import requirements
 from replay.planning import steps
 from replay.planning.block_ranges import all_blocks, count_blocks, count_events, mask_of
 from replay.planning.intervals import replay_stretches
@@ -29,7 +30,6 @@ from replay.planning.plan import (
     Slot,
 )
 from replay.planning.row_filter import RowFilter
-from replay.planning.shape import to_shape
 from replay.planning.steps import CarriedOut, carry_out, in_order
 from tests.unit.planning.array_streams import ArrayStream, gapped
 from tests.unit.planning.streams import (
@@ -100,13 +100,13 @@ def plan_on(
     is_even: bool | None = None,
 ) -> Plan:
     """Return a plan that takes steps, and expects some lookups to leave a replay of so long."""
-    usable = index_conditions(to_shape(query), frozenset(expected))
+    usable = index_conditions(requirements(query), frozenset(expected))
     features = replace(whole_stream(stream.n_events, stream.n_blocks, 1, 1), bridge_blocks=0)
     features = replace(features, window_events=np.array([float(query.within or 1)]))
     return Plan(
         PlanKind.FULL if not chosen else PlanKind.INDEXES,
         tuple(c for c in usable if c.attribute in chosen),
-        to_shape(query),
+        requirements(query),
         all_blocks(stream.n_blocks),
         Estimate(after_s, 0.0, 0.0, 0.0, 0.0),
         "expected",
@@ -123,7 +123,7 @@ def carried_out(
     plan: Plan, query: BoundPatternQuery, stream: ArrayStream | SmallStatistics
 ) -> tuple[CarriedOut, Indexes]:
     indexes = Indexes(stream)
-    return carry_out(plan, query, stream, indexes, lambda: 0.0), indexes
+    return carry_out(plan, stream, indexes, lambda: 0.0), indexes
 
 
 def ones_at(*places: int, n: int = 1000) -> np.ndarray:
@@ -145,7 +145,7 @@ def test_the_rarest_block_is_asked_first_and_then_what_is_rarest() -> None:
     query = query_of(pattern, [*defines, None], within=4)
     stream = ArrayStream({name: ones_at() for name in "abc"}, block_events=10)
     plan = plan_on(stream, query, {"a": 200.0, "b": 100.0, "c": 50.0})
-    assert plan.shape.blocks == ((0, 2), (2, 3))
+    assert plan.required.blocks == ((0, 2), (2, 3))
     assert [option.lookup[0] for option in in_order(plan.options, plan)] == ["b", "c", "a"]
 
 
@@ -264,7 +264,7 @@ def test_no_step_is_taken_once_the_time_is_over() -> None:
     plan = plan_on(stream, query, {"a": 1.0, "b": 1.0}, chosen="a", after_s=2.0)
     clock = itertools.count().__next__
     indexes = Indexes(stream)
-    done = carry_out(plan, query, stream, indexes, clock, seconds_max=0.5)
+    done = carry_out(plan, stream, indexes, clock, seconds_max=0.5)
     assert indexes.attributes == []
     assert [step.why for step in done.plan.steps] == ["not asked: the time is over"] * 2
     assert count_blocks(done.stretches.blocks) == 100
@@ -330,7 +330,7 @@ def test_steps_replay_what_all_lookups_leave_and_take_no_longer_than_a_full_repl
     """Whatever counts were expected: what is left out is what all lookups together leave out."""
     query = query_of(pattern, defines, within=within)
     statistics = SmallStatistics(stream, block, ["a", "b"])
-    shape = to_shape(query)
+    shape = requirements(query)
     usable = index_conditions(shape, frozenset("ab"))
     if not usable or shape.rows_min == 0 or statistics.n_events == 0:
         return
@@ -344,7 +344,7 @@ def test_steps_replay_what_all_lookups_leave_and_take_no_longer_than_a_full_repl
         is_even=data.draw(st.sampled_from([None, True, False])),
     )
     every = replace(plan, conditions=usable)
-    complete = replay_stretches(every, statistics.look_up(every), query, statistics)
+    complete = replay_stretches(every, statistics.look_up(every), statistics)
     done, _ = carried_out(plan, query, statistics)
     n = statistics.n_blocks
     read = mask_of(done.stretches.blocks, n)

@@ -16,7 +16,7 @@ from replay.engines.lookups import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.engines.weights import CALIBRATION_FILE
 from replay.language import bind, parse_query
-from replay.planning import choose_plan
+from replay.patterns.plan import plan_pattern
 from replay.planning.steps import carry_out
 from tests.helpers import fill_stream
 from tests.json_schema import violations
@@ -115,8 +115,8 @@ def test_index_dropped_while_a_query_is_planned_is_no_error(tmp_path: Path, requ
     indexing.drop_index(stream, "a")
     # Whoever began before goes on with what there was.
     bound = bind(parse_query(RARE), snapshot.schema, time="t", text=RARE)
-    plan = choose_plan(bound, statistics, requested=requested)
-    settled = carry_out(plan, bound, statistics, Lookups(plan, statistics), lambda: 0.0)
+    plan = plan_pattern(bound, statistics, requested=requested)
+    settled = carry_out(plan, statistics, Lookups(plan, statistics), lambda: 0.0)
     block = RARE_AT // 20
     assert any(first <= block < last for first, last in settled.stretches.blocks.tolist())
     # Whoever begins now plans without it.
@@ -139,10 +139,10 @@ def test_clearing_caches_makes_the_next_query_look_up_again(store: Store) -> Non
     replay.query(store, RARE, plan="indexes=A.a")
     kept = replay.query(store, RARE, plan="indexes=A.a")
     assert kept.stats["actual"]["bytes_read"] > 0
-    first = replay.explain(store, RARE).plan.shape
-    assert replay.explain(store, RARE).plan.shape is first
+    first = replay.explain(store, RARE).plan.required
+    assert replay.explain(store, RARE).plan.required is first
     replay.clear_caches()
-    assert replay.explain(store, RARE).plan.shape is not first
+    assert replay.explain(store, RARE).plan.required is not first
     fresh = replay.query(store, RARE, plan="indexes=A.a")
     assert fresh.stats["actual"]["bytes_read"] > kept.stats["actual"]["bytes_read"]
 

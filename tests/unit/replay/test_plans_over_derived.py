@@ -83,7 +83,7 @@ def test_a_derived_attribute_is_used_where_it_is_what_prev_reads(
     sql = CHAIN.format(", ".join(f"{name} AS {name}.x > PREV({name}.x)" for name in "ABCDEF"))
     sql = sql.replace("(ORDER", f"({partition} ORDER")
     plan = replay.explain(store, sql).plan
-    used = {name for position in plan.shape.positions for name in position.ranges}
+    used = {name for position in plan.required.positions for name in position.ranges}
     assert used == ({"delta(x)"} if is_used else set())
     assert len(replay.query(store, sql)) == 2
     if is_used:

@@ -11,7 +11,7 @@ import pytest
 
 import replay
 from chronicle import Store, StreamSettings, create_store
-from replay.planning.windows.where import ALL_PASS, MUST_READ, NONE_PASS, of_all_keys
+from replay.windows.where import ALL_PASS, MUST_READ, NONE_PASS, of_all_keys
 from tests.json_schema import violations
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())

@@ -1,27 +1,37 @@
-"""The row pattern rewritten to what planning can use: mandatory positions and gaps between them."""
+"""What every match of a row pattern contains: mandatory positions and gaps between them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from indexing.key_range import KeyRanges
+from replay.expressions.atoms import count_predicates
+from replay.expressions.ranges import Ranges, unite
 from replay.language.bound import (
     Alternate,
+    Attribute,
     BoundPatternQuery,
+    Classifier,
     Concat,
     Edge,
+    EdgeKind,
     Exclusion,
+    MatchNumber,
     Negation,
     Pattern,
     Repeat,
+    RowsPerMatch,
     Semantics,
+    SkipMode,
     Symbol,
+    attributes,
+    edges,
+    walk,
 )
-from replay.planning.deltas import Magnitudes
-from replay.planning.ranges import Ranges, symbol_ranges, unite
+from replay.patterns.symbol_ranges import symbol_ranges, usable_deltas
+from replay.planning.requirements import Position, Requirements
+from replay.planning.statistics import StreamStatistics
 
 POSITIONS_MAX: Final = 64
 """Positions kept of a pattern. More would prune little more and make planning slow."""
@@ -30,100 +40,19 @@ ROWS_MAX: Final = 2**62
 """Row counts above this are no bound: no stream is longer, and int64 arithmetic stays safe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """One event that every match must have, and what is known of it."""
-
-    symbol: str
-    """Name of the symbol; names of alternatives joined by ``|``."""
-    ranges: dict[str, KeyRanges] = field(default_factory=dict)
-    """Ranges the event's attributes lie in; attributes not named are not restricted."""
-    possible: bool = True
-    """False if no event can satisfy the symbol's condition, whatever its attributes."""
-
-    @property
-    def is_impossible(self) -> bool:
-        """Whether no event can stand here."""
-        return not self.possible or any(r.is_empty() for r in self.ranges.values())
-
-
-@dataclass(frozen=True)  # without slots, to keep what follows from the fields
-class PatternShape:
-    """Mandatory positions in order, with ``true*`` (a gap) between some of them.
-
-    Every mapping of the query's pattern is a mapping of this one.
-    """
-
-    positions: tuple[Position, ...]
-    gap_before: tuple[bool, ...]
-    """For each position whether other rows may stand between it and the one before it; for the
-    first position, whether rows that decide over the match may stand before it: its own, or those
-    a negation at its start forbids."""
-    trailing_gap: bool
-    """Whether rows that decide over the match may stand after the last position."""
-    rows_min: int
-    rows_max: int | None
-    """Rows that decide over a match; None: no limit."""
-    scattered: bool
-    """Whether rows that are not of the match lie between its rows: with PARTITION BY those of
-    other partitions, with SKIP TILL any."""
-    fill_before: tuple[Position | None, ...]
-    """For each position what all rows of the gap before it have in common; None where there is no
-    gap or where anything may stand, and for the first position."""
-    agreeing: tuple[str, ...]
-    """Attributes of which all rows of a match have the same value, or all none."""
-
-    @property
-    def leading_gap(self) -> bool:
-        """Whether rows that decide over the match may stand before the first position."""
-        return self.gap_before[0] if self.positions else self.trailing_gap
-
-    @cached_property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        """Basic blocks as half-open ranges of positions: maximal runs without a gap inside."""
-        borders = [i for i in range(1, len(self.positions)) if self.gap_before[i]]
-        return tuple(pairwise((0, *borders, len(self.positions)))) if self.positions else ()
-
-    @cached_property
-    def block_at(self) -> dict[int, int]:
-        """Basic block of each position."""
-        return {p: b for b, (a, z) in enumerate(self.blocks) for p in range(a, z)}
-
-    @property
-    def row_window(self) -> int | None:
-        """Largest span of a match in rows of the stream, or None if there is no such bound."""
-        return None if self.scattered else self.rows_max
-
-    @cached_property
-    def is_impossible(self) -> bool:
-        """Whether no match can exist, whatever the data."""
-        return any(position.is_impossible for position in self.positions)
-
-    @property
-    def is_restricted(self) -> bool:
-        """Whether any position can be looked for, so that something can be pruned."""
-        return self.is_impossible or any(position.ranges for position in self.positions)
-
-    def __str__(self) -> str:
-        parts: list[str] = []
-        for position, gap in zip(self.positions, self.gap_before, strict=True):
-            parts += ["…", position.symbol] if gap else [position.symbol]
-        return " ".join([*parts, "…"] if self.trailing_gap else parts)
-
-
-def to_shape(query: BoundPatternQuery, *, deltas: Magnitudes | None = None) -> PatternShape:
-    """Rewrite the row pattern to positions and gaps.
+def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = None) -> Requirements:
+    """Return what every match of a row pattern contains.
 
     Parameters
     ----------
     query
         A bound query.
-    deltas
-        Columns with an attribute ``delta(x)``; see `deltas.usable_deltas`.
+    stream
+        What is known of its stream; None: nothing.
 
     Returns
     -------
-    PatternShape
+    Requirements
         With PARTITION BY and with SKIP TILL every position is a basic block of its own, since
         neighbours in the match are not neighbours in the stream; that the match begins with its
         first position and ends with its last stays true.
@@ -137,7 +66,11 @@ def to_shape(query: BoundPatternQuery, *, deltas: Magnitudes | None = None) -> P
     is not turned into ``true``: between two positions the rows it looks at lie between them
     anyway; at an end of the pattern they fill the window, as those of ``true*`` do. With SQL's
     semantics it looks at rows of the match alone, and says nothing here.
+
+    ``^`` maps no row, and holds nowhere but before a partition's first row. So where every mapping
+    has one, wherever it stands, the match begins with that row; with ``$`` it ends with the last.
     """
+    deltas = {} if stream is None else usable_deltas(query, stream)
     symbols = tuple(
         Position(name, {} if ranges is None else ranges, ranges is not None)
         for name, ranges in zip(query.symbols, symbol_ranges(query, deltas=deltas), strict=True)
@@ -145,10 +78,11 @@ def to_shape(query: BoundPatternQuery, *, deltas: Magnitudes | None = None) -> P
     negation = _EMPTY if query.semantics is Semantics.SQL else _gap(ANYTHING)
     part = _shorten(_rewrite(query.pattern, symbols, negation))
     skips = query.semantics in (Semantics.SKIP_TILL_NEXT, Semantics.SKIP_TILL_ANY)
-    scattered = skips or bool(query.partition_by)
+    is_partitioned = bool(query.partition_by)
+    scattered = skips or is_partitioned
     inner = (ANYTHING,) * (len(part.positions) - 1) if scattered else part.gaps[1:-1]
     gaps = (part.gaps[0], *inner) if part.positions else ()
-    return PatternShape(
+    return Requirements(
         positions=part.positions,
         gap_before=tuple(gap is not None for gap in gaps),
         trailing_gap=part.gaps[-1] is not None,
@@ -160,7 +94,94 @@ def to_shape(query: BoundPatternQuery, *, deltas: Magnitudes | None = None) -> P
             *(gap if gap is not None and gap.ranges else None for gap in gaps[1:]),
         ),
         agreeing=query.partition_by,
+        within=query.within,
+        at_start=not is_partitioned and _needs_edge(query.pattern, EdgeKind.START),
+        at_end=not is_partitioned and _needs_edge(query.pattern, EdgeKind.END),
+        rows_beside=_rows_beside(query),
+        time=query.time,
+        symbols=query.symbols,
+        columns=_columns_matched(query),
+        n_predicates=count_predicates(query.defines),
+        closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
+        matches_wanted=_matches_wanted(query),
+        only_full=_why_only_full(query, part.rows_min, None if stream is None else stream.key),
     )
+
+
+def _why_only_full(query: BoundPatternQuery, rows_min: int, key: str | None) -> str | None:
+    """Return why nothing but a full replay can answer the query, or None.
+
+    ``key`` is the stream's key column, by which neighbours in partitions are found, and so whether
+    a row is the first or last of its partition.
+
+    An impossible pattern is no such reason: its answer is known to be empty. Nor is AFTER MATCH:
+    where the search goes on depends on the match alone, and every match lies in a stretch.
+    """
+    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        return "WITH UNMATCHED ROWS gives every event, also those that no match is near"
+    if query.with_timeouts:
+        return "WITH TIMEOUTS gives partial matches too, which lack symbols that every match has"
+    if query.semantics is Semantics.SQL and rows_min == 0:
+        return "the pattern can match no row at all, and every event may begin such a match"
+    if any(isinstance(p, MatchNumber) for d in query.defines if d for p in walk(d)):
+        return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
+    if query.order_by:
+        return "ORDER BY has columns besides the time, so all events of a time must be put in order"
+    if query.partition_by and query.partition_by != (key,) and _rows_beside(query) != (0, 0):
+        asks = (
+            "^ and $ ask where a partition begins and ends, which only the whole stream tells; its "
+            "first and last rows"
+            if edges(query.pattern)
+            else "PREV and NEXT with PARTITION BY read neighbours in the partition, wherever they "
+            "lie; they"
+        )
+        known = "it has none" if key is None else f"that is {key}"
+        return f"{asks} are found for PARTITION BY the stream's key column alone, and {known}"
+    return None
+
+
+def _rows_beside(query: BoundPatternQuery) -> tuple[int, int]:
+    """Return how many rows before and behind others PREV, NEXT, ``^`` and ``$`` look at."""
+    asked = edges(query.pattern)
+    expressions = (*query.defines, *(measure.expression for measure in query.measures))
+    parts = (part for expression in expressions if expression for part in walk(expression))
+    offsets = [part.offset for part in parts if isinstance(part, Attribute | Classifier)]
+    return (
+        max(EdgeKind.START in asked, *[-offset for offset in offsets], 0),
+        max(EdgeKind.END in asked, *offsets, 0),
+    )
+
+
+def _columns_matched(query: BoundPatternQuery) -> frozenset[str]:
+    """Return the attributes the matcher must see; measures are fetched for matches only."""
+    names = {a.name for define in query.defines for a in attributes(define)}
+    names.update(query.partition_by)
+    return frozenset(names if query.within is None else names | {query.time})
+
+
+def _matches_wanted(query: BoundPatternQuery) -> int | None:
+    """Return how many matches end a replay, as LIMIT says; None: all are looked for."""
+    outer = query.outer
+    if query.limit is not None or outer is None or outer.limit is None:
+        return query.limit
+    return outer.limit + outer.offset if outer.is_row_by_row else None
+
+
+def _needs_edge(pattern: Pattern, kind: EdgeKind) -> bool:
+    """Return whether every mapping of a pattern goes through ``^`` (or ``$``)."""
+    match pattern:
+        case Edge(found):
+            return found is kind
+        case Concat(parts):
+            return any(_needs_edge(part, kind) for part in parts)
+        case Alternate(branches):
+            return all(_needs_edge(branch, kind) for branch in branches)
+        case Repeat(body, low, _):
+            return low > 0 and _needs_edge(body, kind)
+        case Exclusion(body):
+            return _needs_edge(body, kind)
+        case _:
+            return False
 
 
 ANYTHING: Final = Position("…")

@@ -11,7 +11,7 @@ from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.plan_cost import Estimate
 from replay.language.bound import Expression, Windows
 from replay.planning.statistics import BoolArray, IntArray
-from replay.planning.windows.where import NONE_PASS, BlockClasses, KeyClasses
+from replay.windows.where import NONE_PASS, BlockClasses, KeyClasses
 
 
 class Way(StrEnum):

@@ -245,3 +245,16 @@ def _after_prefix(prefix: str) -> str | None:
             return prefix[:-1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
         prefix = prefix[:-1]
     return None
+
+
+def count_predicates(conditions: Iterable[Expression | None]) -> int:
+    """Return the number of different predicates that conditions put together by AND, OR, NOT."""
+    atoms: set[Expression] = set()
+    waiting = [condition for condition in conditions if condition is not None]
+    while waiting:
+        expression = waiting.pop()
+        if isinstance(expression, Call) and expression.op in ("and", "or", "not"):
+            waiting += expression.args
+        else:
+            atoms.add(expression)
+    return len(atoms)

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing.key_range import KeyRange, KeyRanges
+from replay.expressions.ranges import implied_ranges
 from replay.language.bound import Attribute, Call, DataType, Literal, Symbol
-from replay.planning.ranges import implied_ranges, symbol_ranges
+from replay.patterns.symbol_ranges import symbol_ranges
 from tests.oracles.intervals import evaluate, matches
 from tests.unit.planning.streams import (
     attribute,

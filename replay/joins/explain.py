@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from costmodel.guard import in_words
+from replay.joins.plan import JoinPlan
 from replay.planning import explain
-from replay.planning.joins.plan import JoinPlan
 from replay.planning.named_plans import PREFIX
 
 Json = dict[str, Any]

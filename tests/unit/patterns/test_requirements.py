@@ -19,7 +19,8 @@ from replay.language.bound import (
     Semantics,
     Symbol,
 )
-from replay.planning.shape import POSITIONS_MAX, PatternShape, to_shape
+from replay.patterns.requirements import POSITIONS_MAX, requirements
+from replay.planning.requirements import Requirements
 from tests.oracles.intervals import words
 from tests.unit.planning.streams import compare, patterns, query_of, seq, star
 
@@ -30,8 +31,8 @@ DEFINES = [compare("=", "a", i) for i in range(4)]
 SKIP_TILL = (Semantics.SKIP_TILL_NEXT, Semantics.SKIP_TILL_ANY)
 
 
-def shape_of(pattern, *, partition_by=(), semantics=Semantics.SQL) -> PatternShape:
-    return to_shape(query_of(pattern, DEFINES, partition_by=partition_by, semantics=semantics))
+def shape_of(pattern, *, partition_by=(), semantics=Semantics.SQL) -> Requirements:
+    return requirements(query_of(pattern, DEFINES, partition_by=partition_by, semantics=semantics))
 
 
 @pytest.mark.parametrize(
@@ -106,14 +107,14 @@ def test_alternatives_unite_their_ranges():
 
 def test_branch_that_cannot_match_is_left_out():
     never = Literal(False, DataType.BOOLEAN)
-    shape = to_shape(query_of(seq(A, Alternate((B, seq(C, C)))), [*DEFINES[:2], never]))
+    shape = requirements(query_of(seq(A, Alternate((B, seq(C, C)))), [*DEFINES[:2], never]))
     assert str(shape) == "A B"
 
 
 def test_symbol_that_cannot_match_makes_the_pattern_impossible():
     never = Literal(False, DataType.BOOLEAN)
-    assert to_shape(query_of(seq(A, B), [DEFINES[0], never])).is_impossible
-    assert not to_shape(query_of(seq(A, star(B)), [DEFINES[0], never])).is_impossible
+    assert requirements(query_of(seq(A, B), [DEFINES[0], never])).is_impossible
+    assert not requirements(query_of(seq(A, star(B)), [DEFINES[0], never])).is_impossible
 
 
 def test_partitions_make_every_position_a_block_of_its_own():
@@ -200,7 +201,7 @@ def test_gaps_know_what_fills_them(pattern, expected):
 
 
 def test_gap_with_a_symbol_that_bounds_nothing_may_hold_anything():
-    shape = to_shape(query_of(seq(A, star(Alternate((B, D))), C), [*DEFINES[:3], None]))
+    shape = requirements(query_of(seq(A, star(Alternate((B, D))), C), [*DEFINES[:3], None]))
     assert shape.fill_before == (None, None)
 
 
@@ -222,7 +223,7 @@ def test_rows_of_a_match_agree_on_the_partition():
     assert shape_of(seq(A, B)).agreeing == ()
 
 
-def fits(shape: PatternShape, word: tuple[int, ...]) -> bool:
+def fits(shape: Requirements, word: tuple[int, ...]) -> bool:
     """Return whether the word's rows can be laid on positions and gaps."""
     names = [str("ABCD"[symbol]) for symbol in word]
 

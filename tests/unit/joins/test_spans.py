@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from replay.language.bound import JoinWindow
-from replay.planning.joins.spans import (
+from replay.joins.spans import (
     END_OF_TIME,
     Reaches,
     blocks_within,
@@ -16,6 +15,7 @@ from replay.planning.joins.spans import (
     stretches_within,
     unite,
 )
+from replay.language.bound import JoinWindow
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from replay.joins import explain as explain_joins
+from replay.joins.plan import JoinPlan
 from replay.planning import explain
-from replay.planning.joins import explain as explain_joins
-from replay.planning.joins.plan import JoinPlan
 from replay.planning.plan import Plan
-from replay.planning.windows import explain as explain_windows
-from replay.planning.windows.plan import WindowPlan
+from replay.windows import explain as explain_windows
+from replay.windows.plan import WindowPlan
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from costmodel.windows import (
     estimate_tree,
 )
 from replay.errors import PlanError
-from replay.planning.windows.plan import Rival, Way
+from replay.windows.plan import Rival, Way
 
 KINDS: Final = ("auto", "replay", "full", "tree", "tree-naive")
 """Names of plans; ``full`` is what ``replay`` is called elsewhere."""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from chronicle.tree.derived_attributes import extend, open_key
 from indexing.key_range import KeyRange, KeyRanges
+from replay.expressions.ranges import implied_ranges
 from replay.language.bound import (
     Attribute,
     Call,
@@ -24,8 +25,7 @@ from replay.language.bound import (
     Literal,
     Symbol,
 )
-from replay.planning.deltas import usable_deltas
-from replay.planning.ranges import implied_ranges
+from replay.patterns.symbol_ranges import usable_deltas
 from tests.oracles.scalar import evaluate
 from tests.unit.planning.streams import (
     SmallStatistics,

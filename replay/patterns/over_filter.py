@@ -22,8 +22,7 @@ from replay.language.bound import (
     attributes,
     is_nullable,
 )
-from replay.planning.named_plans import why_only_full
-from replay.planning.shape import to_shape
+from replay.patterns.requirements import requirements
 
 PASSES: Final = "\0passes"
 """Name of the column that says whether a row passes; no column of a stream has a NUL in it."""
@@ -65,7 +64,8 @@ def to_filtered_pattern(query: BoundPatternQuery) -> FilteredPattern | None:
     if is_nullable(query.pattern) or not attributes(outer.where):
         return None
     planned = _over_stream(query, stream.name, outer.where)
-    if why_only_full(planned, to_shape(planned)) is not None:
+    required = requirements(planned)
+    if required.only_full is not None or not required.is_restricted:
         return None
     passes = Attribute(PASSES, DataType.BOOLEAN)
     return FilteredPattern(planned, _over_stream(query, stream.name, passes), outer.where)

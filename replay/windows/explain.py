@@ -15,8 +15,8 @@ from replay.language.bound import (
     Windows,
 )
 from replay.planning import explain
-from replay.planning.windows.plan import WindowPlan
-from replay.planning.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
+from replay.windows.plan import WindowPlan
+from replay.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
 
 Json = dict[str, Any]
 

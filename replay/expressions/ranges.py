@@ -6,17 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from indexing.key_range import Key, KeyRange, KeyRanges
-from replay.language.bound import (
-    AnchorKind,
-    Attribute,
-    BoundPatternQuery,
-    Call,
-    Expression,
-    Literal,
-    walk,
-)
-from replay.language.bound import DataType as T
-from replay.planning.atoms import (
+from replay.expressions.atoms import (
     FLIPPED,
     INT64_MIN,
     NEGATED,
@@ -27,8 +17,15 @@ from replay.planning.atoms import (
     ranges_of_comparison,
     term,
 )
-from replay.planning.deltas import Magnitudes, delta_ranges
-from replay.planning.neighbours import defines_by_row
+from replay.expressions.deltas import Magnitudes, delta_ranges
+from replay.language.bound import (
+    AnchorKind,
+    Attribute,
+    Call,
+    Expression,
+    Literal,
+)
+from replay.language.bound import DataType as T
 
 Ranges = dict[str, KeyRanges]
 """Range of each attribute that is restricted at all."""
@@ -82,59 +79,6 @@ def implied_ranges(
     return _implied(condition, True, _Known(pinned or {}, deltas or {}))
 
 
-def symbol_ranges(
-    query: BoundPatternQuery, *, deltas: Magnitudes | None = None
-) -> tuple[Ranges | None, ...]:
-    """Return the implied ranges of every symbol, ranges of other symbols carried over.
-
-    ``X.a = Y.a`` gives X the range of Y: an event is mapped to Y only if it satisfies Y's
-    condition, and an unmapped Y is NULL, so the atom is UNKNOWN. Starting from no knowledge, each
-    round is sound if the one before was, so stopping early would only be weaker.
-
-    Parameters
-    ----------
-    query
-        A bound query.
-    deltas
-        As for `implied_ranges`.
-
-    Returns
-    -------
-    tuple
-        For each of ``query.symbols`` what `implied_ranges` says.
-    """
-    # What follows from either of two forms of a condition holds.
-    forms = [
-        (define,) if by_row is define else (define, by_row)
-        for define, by_row in zip(query.defines, defines_by_row(query), strict=True)
-    ]
-    follows = [_symbols_read(define) for define in query.defines]
-    known: list[Ranges | None] = [{} for _ in query.symbols]
-    changed = set(range(len(known)))
-    stale = changed
-    for _ in range(len(known) + 1):
-        pinned = {index: ranges for index, ranges in enumerate(known) if ranges}
-        refined = {
-            index: _all_of(
-                implied_ranges(form, pinned=pinned, deltas=deltas) for form in forms[index]
-            )
-            for index in stale
-        }
-        changed = {index for index, ranges in refined.items() if ranges != known[index]}
-        for index in changed:
-            known[index] = refined[index]
-        stale = {index for index, read in enumerate(follows) if read & changed}
-    return tuple(known)
-
-
-def _symbols_read(condition: Expression | None) -> set[int]:
-    """Return the symbols whose events a condition reads."""
-    if condition is None:
-        return set()
-    anchors = [part.anchor for part in walk(condition) if isinstance(part, Attribute)]
-    return {symbol for anchor in anchors for symbol in anchor.symbols or ()}
-
-
 def unite(branches: Iterable[Ranges | None]) -> Ranges | None:
     """Return what holds if one of the branches holds: OR over attributes that all restrict."""
     given = list(branches)
@@ -154,7 +98,7 @@ def _is_never(ranges: Ranges) -> bool:
     return any(r.is_empty() for r in ranges.values())
 
 
-def _all_of(parts: Iterable[Ranges | None]) -> Ranges | None:
+def all_of(parts: Iterable[Ranges | None]) -> Ranges | None:
     """Return what holds if all parts hold: the intersection of each attribute's ranges."""
     joined: Ranges = {}
     for ranges in parts:
@@ -180,7 +124,7 @@ def _implied(condition: Expression, truth: bool, known: _Known) -> Ranges | None
             return _implied(condition.args[0], not truth, known)
         case "and" | "or":
             parts = [_implied(argument, truth, known) for argument in condition.args]
-            return _all_of(parts) if (condition.op == "and") is truth else unite(parts)
+            return all_of(parts) if (condition.op == "and") is truth else unite(parts)
         case "in":
             return _membership(condition.args, truth, known)
         case "like":
@@ -198,7 +142,7 @@ def _comparison(op: str, sides: Sequence[Expression], known: _Known) -> Ranges |
     is_constant, value = constant(right)
     if is_constant:
         return _against_constant(op, left, value, known)
-    return _all_of(
+    return all_of(
         (
             _against_symbol(op, left, right, known.pinned),
             _against_symbol(FLIPPED[op], right, left, known.pinned),
@@ -230,7 +174,7 @@ def _against_magnitude(
         _against_constant(op, inner, value, known),
         _against_constant(FLIPPED[op], inner, -value, known),
     )
-    return unite(both) if op in ("=", ">", ">=") else _all_of(both)
+    return unite(both) if op in ("=", ">", ">=") else all_of(both)
 
 
 def _against_row_before(op: str, left: Expression, right: Expression, deltas: Magnitudes) -> Ranges:
@@ -283,11 +227,11 @@ def _membership(arguments: Sequence[Expression], truth: bool, known: _Known) -> 
     op = "=" if truth else "<>"
     if name is None:
         atoms = (_against_constant(op, arguments[0], value, known) for value in values)
-        return unite(atoms) if truth else _all_of(atoms)
+        return unite(atoms) if truth else all_of(atoms)
     each = (ranges_of_comparison(op, name[1], value) for value in values)
     if truth:
         return _restrict(name[0], KeyRanges.of(r for ranges in each for r in ranges.ranges))
-    return _all_of(_restrict(name[0], ranges) for ranges in each)
+    return all_of(_restrict(name[0], ranges) for ranges in each)
 
 
 def _likeness(arguments: Sequence[Expression], truth: bool) -> Ranges:

@@ -20,7 +20,7 @@ from replay.language.bound import (
     WindowAggregation,
     attributes,
 )
-from replay.planning.simplify import without_order
+from replay.language.simplify import without_order
 
 
 def in_stream_order(outer: Outer, time: str | None) -> tuple[Outer, bool]:

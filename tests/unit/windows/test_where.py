@@ -11,7 +11,7 @@ import pytest
 from chronicle.time import TIME_LIMIT
 from replay.language import bind, parse_query
 from replay.language.bound import Expression
-from replay.planning.windows.where import (
+from replay.windows.where import (
     ALL_PASS,
     MUST_READ,
     NONE_PASS,

@@ -20,8 +20,7 @@ from replay.language.bound import (
     Semantics,
     Symbol,
 )
-from replay.planning.deltas import usable_deltas
-from replay.planning.ranges import symbol_ranges
+from replay.patterns.symbol_ranges import symbol_ranges, usable_deltas
 from tests.oracles.intervals import matches
 from tests.unit.planning.streams import (
     SmallStatistics,

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from chronicle.time import TIME_LIMIT
 from indexing.key_range import KeyRanges
+from replay.expressions.atoms import TO_DOUBLE, constant, is_missing, term
+from replay.expressions.ranges import implied_ranges
 from replay.language.bound import Attribute, Call, Expression, Literal, attributes
 from replay.language.bound import DataType as T
-from replay.planning.atoms import TO_DOUBLE, constant, is_missing, term
 from replay.planning.extremes import may_contain
-from replay.planning.ranges import implied_ranges
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
 
 NONE_PASS: Final = 0

@@ -1,19 +1,15 @@
-"""A filter as a row pattern of one symbol, so that one planner finds the events of both."""
+"""What every event contains that passes a filter: one position, named like the stream."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from replay.language.bound import (
-    BoundPatternQuery,
-    DataType,
-    Expression,
-    RowsPerMatch,
-    SkipMode,
-    Symbol,
-)
+from replay.expressions.atoms import count_predicates
+from replay.expressions.ranges import implied_ranges
+from replay.language.bound import Expression, attributes
 from replay.planning.named_plans import KINDS, PREFIX
 from replay.planning.plan import Plan
+from replay.planning.requirements import Position, Requirements
 
 _WORDS = (
     ("no match can exist", "no event can pass"),
@@ -25,15 +21,15 @@ _WORDS = (
 )
 
 
-def to_pattern_query(
+def requirements(
     stream: str, time: str, where: Expression | None, *, limit: int | None = None
-) -> BoundPatternQuery:
-    """Return the pattern query whose matches are the events that pass a condition.
+) -> Requirements:
+    """Return what every event contains that passes a condition.
 
     Parameters
     ----------
     stream
-        Name of the stream, and of the one symbol: plans are written ``indexes=stream.x``.
+        Name of the stream, and of the one position: plans are written ``indexes=stream.x``.
     time
         Its time column.
     where
@@ -41,20 +37,21 @@ def to_pattern_query(
     limit
         How many events are enough.
     """
-    return BoundPatternQuery(
-        stream=stream,
+    ranges = implied_ranges(where)
+    return Requirements(
+        positions=(Position(stream, ranges or {}, ranges is not None),),
+        gap_before=(False,),
+        trailing_gap=False,
+        rows_min=1,
+        rows_max=1,
+        scattered=False,
+        fill_before=(None,),
         time=time,
-        time_type=DataType.INTEGER,
-        partition_by=(),
         symbols=(stream,),
-        pattern=Symbol(0),
-        defines=(where,),
-        within=None,
-        skip=SkipMode.PAST_LAST_ROW,
-        measures=(),
-        output=(),
-        limit=limit,
-        rows_per_match=RowsPerMatch.ONE,
+        columns=frozenset() if where is None else frozenset(a.name for a in attributes(where)),
+        n_predicates=count_predicates([where]),
+        closes_early=True,
+        matches_wanted=limit,
     )
 
 

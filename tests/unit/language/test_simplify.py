@@ -13,8 +13,8 @@ from replay.language.bound import (
     SubqueryRelation,
     attributes,
 )
-from replay.planning.filtered_pattern import PASSES, to_filtered_pattern
-from replay.planning.simplify import simplified
+from replay.language.simplify import simplified
+from replay.patterns.over_filter import PASSES, to_filtered_pattern
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64()), ("x", pa.float64()), ("k", pa.string())])
 

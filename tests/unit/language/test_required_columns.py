@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from replay.language import bind_query, parse_query
-from replay.planning.required_columns import columns_of_query
+from replay.language.required_columns import columns_of_query
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("t", "a", "b", "k")])
 

@@ -8,14 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from chronicle.tree.derived_attributes import Delta
 from indexing.key_range import Key, KeyRange, KeyRanges
-from replay.language.bound import AnchorKind, Attribute, BoundPatternQuery, Call, Expression, walk
-from replay.language.bound import DataType as T
-from replay.planning.atoms import (
+from replay.expressions.atoms import (
     DAY_US,
     DOUBLE_MAX,
     FLIPPED,
@@ -30,8 +25,8 @@ from replay.planning.atoms import (
     points,
     ranges_of_comparison,
 )
-from replay.planning.neighbours import defines_by_row
-from replay.planning.statistics import AttributeBounds, StreamStatistics
+from replay.language.bound import AnchorKind, Attribute, Call, Expression, walk
+from replay.language.bound import DataType as T
 
 Magnitudes = Mapping[str, int | float]
 """Columns x whose attribute ``delta(x)`` may be used, and what no value of x exceeds in magnitude;
@@ -40,48 +35,11 @@ infinity where that is not known, or where x has infinite values."""
 _EXACT_INTEGERS: Final = 2**53
 """Up to this magnitude every integer is a double."""
 
-_INT64_MAGNITUDE: Final = 2**63
-
-
-def usable_deltas(query: BoundPatternQuery, statistics: StreamStatistics) -> Magnitudes:
-    """Return the columns whose ``delta(x)`` is the difference to the event that PREV(x) reads.
-
-    ``A.x`` counts as PREV(x) where A stands directly before; see `neighbours.defines_by_row`.
-    With a key column ``delta(x)`` is the difference to the event before of the same object, as
-    PREV is with PARTITION BY that column alone; null is an object in both. ORDER BY with further
-    columns changes which event comes before.
-    """
-    objects = () if statistics.key is None else (statistics.key,)
-    if query.partition_by != objects or query.order_by or not statistics.derived:
-        return {}
-    found: dict[str, int | float] = {}
-    for define in defines_by_row(query):
-        for part in () if define is None else walk(define):
-            if not (isinstance(part, Attribute) and _reads(part, -1)):
-                continue
-            if Delta(part.name).name in statistics.derived and part.name not in found:
-                is_number = part.type in (T.INTEGER, T.DOUBLE) and part.name != query.time
-                bounds = statistics.bounds(part.name) if is_number else None
-                found[part.name] = _magnitude(part.type, bounds)
-    return found
+INT64_MAGNITUDE: Final = 2**63
 
 
 def _reads(attribute: Attribute, offset: int) -> bool:
     return attribute.anchor.kind is AnchorKind.CURRENT and attribute.offset == offset
-
-
-def _magnitude(data_type: T, bounds: AttributeBounds | None) -> int | float:
-    """Return what no value exceeds in magnitude, from the tree's extremes."""
-    unknown = math.inf if data_type is T.DOUBLE else _INT64_MAGNITUDE
-    if bounds is None or not bounds.known.all():
-        return unknown
-    extremes = [*_extremes(bounds.minimum), *_extremes(bounds.maximum)]
-    return max(map(abs, extremes), default=0)
-
-
-def _extremes(values: pa.Array) -> list[int | float]:
-    found = pc.min_max(values).as_py()
-    return [value for value in (found["min"], found["max"]) if value is not None]
 
 
 def delta_ranges(
@@ -213,7 +171,7 @@ def _cast(source: T, target: T, inner: _Linear) -> _Linear | None:
     if (source, target) != TO_DOUBLE or inner.magnitude is None:
         return None
     # What overflows is NULL, so whatever the form, its value is a 64-bit integer.
-    at_most = min(inner.magnitude, Fraction(_INT64_MAGNITUDE))
+    at_most = min(inner.magnitude, Fraction(INT64_MAGNITUDE))
     if at_most <= _EXACT_INTEGERS:
         return replace(inner, magnitude=at_most)
     error = _half_spacing(at_most)

@@ -12,11 +12,11 @@ from chronicle.composite_names import SEPARATOR, composite_parts
 from costmodel.guard import in_words
 from indexing.composite import Composite, parse_composite
 from replay.errors import PlanError
+from replay.filters.requirements import in_words_of_filters, requirements
+from replay.joins.spans import Reaches, blocks_within, spans_around, stretches_within
 from replay.language.bound import Expression, JoinKind, JoinRelation, Relation, StreamRelation
 from replay.language.join_conditions import JoinConditions, JoinNames
 from replay.planning.block_ranges import count_blocks, mask_of
-from replay.planning.filter_query import in_words_of_filters, to_pattern_query
-from replay.planning.joins.spans import Reaches, blocks_within, spans_around, stretches_within
 from replay.planning.named_plans import PREFIX, check_request
 from replay.planning.plan import Plan, PlanKind
 from replay.planning.planner import choose_plan
@@ -209,13 +209,13 @@ def _side_plan(
     if statistics is None:
         return None
     stream = _stream(relation)
-    query = to_pattern_query(stream, time, condition)
+    required = requirements(stream, time, condition)
     try:
-        plan = choose_plan(query, statistics, requested=requested)
+        plan = choose_plan(required, statistics, requested=requested)
     except PlanError:
         if requested.startswith(PREFIX):
             raise
-        plan = choose_plan(query, statistics, requested="full")
+        plan = choose_plan(required, statistics, requested="full")
     return SidePlan(stream, condition, in_words_of_filters(plan))
 
 

@@ -1,0 +1,1 @@
+"""Expressions: what a condition implies for single attributes."""

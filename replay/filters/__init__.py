@@ -1,0 +1,1 @@
+"""Filters: what every event contains that passes."""

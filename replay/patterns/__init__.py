@@ -1,0 +1,1 @@
+"""Row patterns: what every match contains."""
