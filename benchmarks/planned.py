@@ -221,9 +221,8 @@ class Question:
         for lookup in dict.fromkeys(condition.lookup for condition in planned.conditions):
             lookups.read(lookup)
         occurrences = lookups.occurrences(planned.conditions)
-        bound, statistics = self._statement.bound, self.statistics
-        found = replay_stretches(planned, occurrences, bound, statistics)
-        n_events = max(statistics.n_events, 1)
+        found = replay_stretches(planned, occurrences, self.statistics)
+        n_events = max(self.statistics.n_events, 1)
         alpha = found.n_events_covered / n_events
         if with_alpha and planned.kind is PlanKind.INDEXES and len(planned.stretches):
             alpha = self._covered(planned, occurrences) / n_events
@@ -235,9 +234,7 @@ class Question:
         base = self.statistics.leaves.base
         stretches = base[planned.stretches]
         by_event = replace(planned, stretches=stretches, n_blocks=self.statistics.n_events)
-        found = replay_stretches(
-            by_event, occurrences, self._statement.bound, fine, bridge_blocks=0
-        )
+        found = replay_stretches(by_event, occurrences, fine, bridge_blocks=0)
         return found.n_events_covered
 
 

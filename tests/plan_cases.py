@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from chronicle import Store, StreamSettings
 from costmodel.parameters import CostParameters
 from indexing import RunWriter
-from replay.engines import local
 from replay.engines.statistics import SnapshotStatistics
 from replay.errors import SkipError
 from replay.language import bind, parse_query
+from replay.patterns import local
 from tests.memory_stream import damage_run, index, some_store
 from tests.oracles.matcher import match_rows
 from tests.pattern_texts import Chooser, anchored

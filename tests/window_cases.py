@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, kind_of
 from replay.errors import QueryError
+from replay.expressions.columns import Values, to_arrays
 from replay.language.bound import (
     Aggregate,
     Attribute,
@@ -29,10 +30,9 @@ from replay.language.bound import (
     WindowAggregation,
     Windows,
 )
-from replay.operators.columns import Values, to_arrays
 from replay.operators.packing import pack, unpack
-from replay.operators.windows.aggregator import WindowAggregator
-from replay.operators.windows.entries import summarise_rows
+from replay.windows.aggregator import WindowAggregator
+from replay.windows.entries import summarise_rows
 from tests.oracles.windows import TOO_LARGE, agrees
 
 BOOL, INT, DOUBLE, STRING = DataType.BOOLEAN, DataType.INTEGER, DataType.DOUBLE, DataType.STRING

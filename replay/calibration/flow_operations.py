@@ -19,9 +19,6 @@ from replay.calibration.facts import Facts
 from replay.calibration.probes import join_probe, window_probe
 from replay.calibration.timing import SEED, Operation
 from replay.engines.scan import Reading, Scan
-from replay.engines.window_tree.axis import series_of
-from replay.engines.window_tree.planning import window_plan
-from replay.engines.window_tree.run import TreeRun
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
     BoundCreate,
@@ -37,6 +34,9 @@ from replay.running.catalog import TableCatalog
 from replay.running.select import Opener
 from replay.running.steps import Chain, aggregating
 from replay.windows.plan import BlockWhere, Way, WindowPlan
+from replay.windows.tree.axis import series_of
+from replay.windows.tree.planning import window_plan
+from replay.windows.tree.run import TreeRun
 
 WIDTHS: Final = (1, 3)
 """Columns that windows aggregate: what each one adds is told from what there is besides."""

@@ -19,9 +19,9 @@ from indexing import clear_answers
 from replay.calibration.facts import Facts
 from replay.calibration.probes import Probe, lookup_probes, replay_probes
 from replay.calibration.timing import SEED, Operation
-from replay.engines.local import Replay, kept_if_small
 from replay.engines.lookups import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
+from replay.patterns.local import Replay, kept_if_small
 from replay.patterns.plan import plan_pattern
 from replay.planning.block_ranges import count_blocks, count_events
 from replay.planning.statistics import IntArray

@@ -19,7 +19,6 @@ from replay.calibration.probes import draw_query, draw_windows
 from replay.calibration.timing import SEED, Meter, seconds_of
 from replay.engines.read_ahead import thread_count
 from replay.engines.statistics import statistics_of
-from replay.engines.window_tree.planning import window_plan
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import BoundSelect
 from replay.patterns.plan import plan_pattern
@@ -27,6 +26,7 @@ from replay.query import query
 from replay.running.binding import bind_over
 from replay.running.statement import prepare
 from replay.windows.plan import Way
+from replay.windows.tree.planning import window_plan
 
 QUERIES: Final = 12
 """Queries of a report."""

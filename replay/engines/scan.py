@@ -11,15 +11,20 @@ import pyarrow as pa
 
 from chronicle.compile_time import clock
 from chronicle.time import to_int64
-from replay.engines.local import INLINE_EVENTS, UNIT_EVENTS
 from replay.engines.read_ahead import read_ahead
 from replay.engines.source import EventSource, fetch_events
+from replay.expressions.columns import Columns
+from replay.expressions.evaluate import truths
+from replay.expressions.scalars import Faults
 from replay.language.bound import Expression, attributes
-from replay.operators.columns import Columns
-from replay.operators.evaluate import truths
-from replay.operators.scalars import Faults
 
 IntArray = npt.NDArray[np.int64]
+
+UNIT_EVENTS = 1 << 17
+"""Events read and evaluated at once: large enough to hide Python calls, small enough for caches."""
+
+INLINE_EVENTS = 1 << 15
+"""Below this many events to read a query starts no thread."""
 
 FEW_EVENTS = 1 << 12
 """Events of the first unit where a LIMIT may have enough soon; each next one has twice as many."""

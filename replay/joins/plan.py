@@ -12,7 +12,7 @@ from chronicle.composite_names import SEPARATOR, composite_parts
 from costmodel.guard import in_words
 from indexing.composite import Composite, parse_composite
 from replay.errors import PlanError
-from replay.filters.requirements import in_words_of_filters, requirements
+from replay.filters.requirements import requirements
 from replay.joins.spans import Reaches, blocks_within, spans_around, stretches_within
 from replay.language.bound import Expression, JoinKind, JoinRelation, Relation, StreamRelation
 from replay.language.join_conditions import JoinConditions, JoinNames
@@ -216,7 +216,7 @@ def _side_plan(
         if requested.startswith(PREFIX):
             raise
         plan = choose_plan(required, statistics, requested="full")
-    return SidePlan(stream, condition, in_words_of_filters(plan))
+    return SidePlan(stream, condition, plan)
 
 
 Sides = tuple[SidePlan | None, SidePlan | None]

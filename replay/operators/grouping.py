@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.expressions.columns import Values
+from replay.expressions.scalars import Faults
 from replay.language.bound import Aggregate
-from replay.operators.columns import Values
-from replay.operators.rows.aggregates import Spans, aggregate
-from replay.operators.scalars import Faults
+from replay.operators.row_aggregates import Spans, aggregate
 
 IntArray = npt.NDArray[np.int64]
 

@@ -12,6 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from replay.errors import QueryError
+from replay.expressions.columns import Columns, Values, to_arrow
+from replay.expressions.evaluate import evaluate, truths
+from replay.expressions.scalars import Faults
 from replay.language.bound import (
     Aggregate,
     Attribute,
@@ -23,11 +26,7 @@ from replay.language.bound import (
     attributes,
     walk,
 )
-from replay.operators.columns import Columns, Values
-from replay.operators.evaluate import evaluate, truths
 from replay.operators.grouping import aggregate_groups, encode_strings, group_rows, string_ranks
-from replay.operators.measures import to_arrow
-from replay.operators.scalars import Faults
 
 IntArray = npt.NDArray[np.int64]
 

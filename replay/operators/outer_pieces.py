@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from replay.expressions.columns import Columns
+from replay.expressions.evaluate import evaluate
+from replay.expressions.scalars import Faults
 from replay.language.bound import (
     Attribute,
     Call,
@@ -19,11 +22,8 @@ from replay.language.bound import (
     SortKey,
 )
 from replay.limits import check_limits
-from replay.operators.columns import Columns
-from replay.operators.evaluate import evaluate
 from replay.operators.outer import apply_outer
 from replay.operators.packing import State
-from replay.operators.scalars import Faults
 
 _LITERALS = frozenset(DataType) - {DataType.NULL, DataType.BOOLEAN}
 
@@ -65,6 +65,26 @@ class Operator(Protocol):
 
     def take_over(self, state: State) -> None:
         """Go on from a state; what was pushed to this operator is forgotten."""
+        ...
+
+
+class Gap(NamedTuple):
+    """Rows of a stream that are left unread, since no answer has one of them."""
+
+    first: int
+    """``seq`` of the first."""
+    stop: int
+    """``seq`` behind the last."""
+    time: int
+    """The time of the last: no row to come is before it."""
+
+
+@runtime_checkable
+class SkippingOperator(Operator, Protocol):
+    """An operator that is told of the rows left unread between those pushed."""
+
+    def skip(self, gap: Gap) -> Iterator[pa.Table]:
+        """Take it that some rows were left out here."""
         ...
 
 

@@ -23,15 +23,13 @@ from replay.planning.cost_inputs import (
     gather,
     weigh_full,
 )
-from replay.planning.named_plans import check_request, requested_conditions
+from replay.planning.named_plans import KINDS, PREFIX, check_request, requested_conditions
 from replay.planning.plan import Condition, Plan, PlanKind, plan_name
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import StreamStatistics
 
 if TYPE_CHECKING:
     from costmodel.thesis.selection import Strategy
-
-NOTHING_BOUNDED: Final = "no symbol that every match needs has a condition that bounds an attribute"
 
 CHAINS_MAX: Final = 64
 """Sets of lookups that are estimated before the first is carried out."""
@@ -69,11 +67,17 @@ def choose_plan(
     PlanError
         If a plan is named that cannot answer the query; ``auto`` and ``full`` always can.
     """
+    if required.of_events:
+        requested = _with_symbol(requested, *required.symbols)
     check_request(requested)
     parameters = statistics.parameters if parameters is None else parameters
     only_full = required.only_full
     if only_full is None and not required.is_restricted:
-        only_full = NOTHING_BOUNDED
+        only_full = (
+            "nothing in WHERE bounds an attribute"
+            if required.of_events
+            else "no symbol that every match needs has a condition that bounds an attribute"
+        )
     if requested == "full" or only_full is not None:
         if requested not in ("auto", "full"):
             raise PlanError(
@@ -101,6 +105,21 @@ def choose_plan(
     if named is not None:
         return choosing.named(named)
     return choosing.stepping() if strategy is None else choosing.selected(strategy)
+
+
+def _with_symbol(requested: str, symbol: str) -> str:
+    """Return a plan asked for with the symbol before each attribute: ``indexes=x`` is ``s.x``.
+
+    Examples
+    --------
+    >>> _with_symbol("indexes=price,ticks.volume", "ticks"), _with_symbol("auto", "ticks")
+    ('indexes=ticks.price,ticks.volume', 'auto')
+    """
+    if requested in KINDS or not requested.startswith(PREFIX):
+        return requested
+    items = [item.strip() for item in requested.removeprefix(PREFIX).split(",")]
+    named = [i if i == symbol or i.startswith(f"{symbol}.") else f"{symbol}.{i}" for i in items]
+    return PREFIX + ",".join(named)
 
 
 def _features_of_full(
@@ -140,7 +159,8 @@ def _why_nothing_remains(required: Requirements, statistics: StreamStatistics) -
         return (
             f"a match has at least {required.rows_min} rows, the stream has {statistics.n_events}"
         )
-    return "the tree's minima and maxima leave no block in which a match could lie"
+    what = "an event could pass" if required.of_events else "a match could lie"
+    return f"the tree's minima and maxima leave no block in which {what}"
 
 
 def _empty_plan(
@@ -156,7 +176,7 @@ def _empty_plan(
         required,
         no_blocks(),
         Estimate(0.0, 0.0, 0.0, 0.0, 0.0),
-        f"no match can exist: {why}",
+        f"no {'event can pass' if required.of_events else 'match can exist'}: {why}",
         n_blocks=statistics.n_blocks,
     )
 

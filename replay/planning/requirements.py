@@ -72,6 +72,9 @@ class Requirements:
     """Whether it looks for the next match behind the last one alone."""
     matches_wanted: int | None = None
     """How many matches end a replay; None: all are looked for."""
+    of_events: bool = False
+    """Whether a match is one event that passes: words speak of events then, and indexes may be
+    named without a symbol."""
     only_full: str | None = None
     """Why nothing but a full replay can answer, in words; None: it can be pruned."""
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from chronicle import Snapshot
-from replay.engines.answer import ResultBuilder
-from replay.engines.filtered_scan import FilteredSource
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
-from replay.engines.local import INLINE_EVENTS
+from replay.engines.scan import INLINE_EVENTS
 from replay.engines.source import EventSource, OnceRead
 from replay.engines.statistics import SnapshotStatistics
 from replay.engines.work import Work
 from replay.language.bound import attributes
 from replay.language.required_columns import columns_of_pattern
-from replay.operators.program import compile_program
+from replay.patterns.answer import ResultBuilder
+from replay.patterns.filtered_scan import FilteredSource
 from replay.patterns.over_filter import PASSES, FilteredPattern
+from replay.patterns.program import compile_program
 from replay.planning.block_ranges import count_events
 from replay.planning.plan import Plan
 from replay.running.pattern_flow import answered

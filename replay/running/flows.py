@@ -8,22 +8,24 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
-from replay.engines.joins import JoinRun
 from replay.engines.scan import Reading, Scan
 from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics
-from replay.engines.window_tree.run import TreeRun
 from replay.engines.work import Work
+from replay.joins.run import JoinRun
 from replay.language.bound import WindowAggregation
-from replay.operators.outer_pieces import Operator, run_through
+from replay.operators.outer_pieces import Gap, Operator, run_through
 from replay.planning.block_ranges import all_blocks
 from replay.planning.plan import Plan
 from replay.query_plan import AnyPlan, FlowPlan
+from replay.running.steps import Chain
 from replay.windows.plan import WindowPlan
+from replay.windows.tree.run import TreeRun
 
 
 class Flow(Protocol):
@@ -110,14 +112,73 @@ class StreamFlow:
 
 def _scanned(source: EventSource, scan: Scan | None) -> Work:
     total = Work(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
-    if scan is None:
-        return total
-    return total + Work(
+    return total if scan is None else total + _done(scan)
+
+
+def _done(scan: Scan) -> Work:
+    return Work(
         n_blocks=scan.n_blocks,
         n_rows=scan.n_rows,
         n_faults=scan.n_faults,
         read_s=scan.seconds_read,
     )
+
+
+@dataclass(slots=True, eq=False)
+class ClassFlow:
+    """A version of a stream replayed through the operator of a class of query.
+
+    Attributes
+    ----------
+    stream
+        What is replayed, without a condition.
+    operator
+        What its rows pass through; it is told of the gaps between those that are read.
+    """
+
+    stream: StreamFlow
+    operator: Chain
+    _scans: list[Scan] = field(default_factory=list, init=False)
+    _found: Work = field(default_factory=Work, init=False)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, as it was carried out as soon as it was."""
+        return self.stream.plan
+
+    def look(self, seconds_max: float = math.inf) -> IndexResult:
+        """Carry out the plan's lookups, see `look_up`."""
+        return self.stream.look(seconds_max)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Look up what the plan says, and yield what the operator makes of it."""
+        snapshot, reading = self.stream.snapshot, self.stream.reading
+        found = self.look()
+        blocks = found.stretches.blocks
+        self._found = found.work + bytes_of(snapshot, blocks, reading.all_columns)
+        nothing = np.empty((0, 2), np.int64)
+        yield from self.operator.push(next(Scan(snapshot, nothing, reading).tables()))
+        at = 0
+        for first, stop in [*blocks.tolist(), (snapshot.n_blocks,) * 2]:
+            if first > at:
+                bases, t_max = snapshot.bases, snapshot.leaves.t_max
+                gap = Gap(int(bases[at]), int(bases[first]), int(t_max[first - 1]))
+                yield from self.operator.skip(gap)
+            self._scans.append(Scan(snapshot, np.array([[first, stop]]), reading))
+            for table in self._scans[-1].tables():
+                yield from self.operator.push(table)
+                if self.operator.is_done:
+                    break
+            at = stop
+        yield from self.operator.finish()
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        snapshot, statistics = self.stream.snapshot, self.stream.statistics
+        done = Work(warnings=statistics.faults, n_faults=self.operator.n_faults) + self._found
+        for scan in self._scans:
+            done += _done(scan)
+        return done + _scanned(snapshot, None)
 
 
 @dataclass(slots=True, eq=False)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from chronicle.schema import normalise_schema
 from replay.errors import NotSupportedError
+from replay.joins.outline import JoinOutline
 from replay.language.bound import (
     BoundPatternQuery,
     BoundQuery,
@@ -19,11 +20,11 @@ from replay.language.bound import (
     SubqueryRelation,
 )
 from replay.language.required_columns import columns_of_query, pruned
-from replay.operators.joins.outline import JoinOutline
 from replay.operators.outer_pieces import OuterOperator
 from replay.operators.packing import State
-from replay.operators.windows.forming import TOLD_MAX
+from replay.running.classes import CLASSES, of_table
 from replay.running.steps import Chain, operators_of
+from replay.windows.forming import TOLD_MAX
 
 SchemaOf = Callable[[str], pa.Schema]
 """Gives the columns of a stream."""
@@ -89,6 +90,11 @@ def open_port(query: BoundQuery, schema_of: SchemaOf) -> InputPort:
     NotSupportedError
         If the query needs all rows before it can give one.
     """
+    known = of_table(query)
+    if known is not None:
+        kind, stream = CLASSES[type(known)], known.stream
+        port = StreamPort(stream.name, stream.time, kind.reading(known).columns, schema_of)
+        return ChainPort(port, Chain(kind.operators(known)))
     operators = operators_of(query, eager=True, told_max=TOLD_MAX)
     if any(isinstance(step, OuterOperator) and step.needs_end for step in operators):
         raise NotSupportedError(

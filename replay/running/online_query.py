@@ -14,17 +14,17 @@ from chronicle.errors import SchemaError
 from chronicle.frames import to_table
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
-from replay.engines.answer import to_rows, wanted_parts
 from replay.engines.input_buffer import InputBuffer
 from replay.engines.source import encode_strings
 from replay.errors import QueryError, SkipError
+from replay.expressions.scalars import Faults
 from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
 from replay.language.required_columns import columns_of_pattern
-from replay.operators.matchers import certain_matches, new_matcher
-from replay.operators.matches import Matches
-from replay.operators.measures import answer_parts
 from replay.operators.packing import State, stated
-from replay.operators.scalars import Faults
+from replay.patterns.answer import to_rows, wanted_parts
+from replay.patterns.matchers import certain_matches, new_matcher
+from replay.patterns.matches import Matches
+from replay.patterns.measures import answer_parts
 from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
 from replay.running.statement import Statement
 

@@ -12,16 +12,16 @@ import pyarrow as pa
 
 from chronicle import Snapshot
 from costmodel.parameters import CostParameters
-from replay.engines.answer import ResultBuilder
-from replay.engines.beside import find_beside
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
-from replay.engines.key_filter import KeyFilter
-from replay.engines.local import kept_if_small
-from replay.engines.ordered import OrderedSource
 from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.engines.work import Work
 from replay.language.required_columns import columns_of_pattern
+from replay.patterns.answer import ResultBuilder
+from replay.patterns.beside import find_beside
+from replay.patterns.key_filter import KeyFilter
+from replay.patterns.local import kept_if_small
+from replay.patterns.ordered import OrderedSource
 from replay.patterns.plan import plan_pattern
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.plan import Plan

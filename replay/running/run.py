@@ -16,17 +16,17 @@ from replay.engines.work import Work
 from replay.language.bound import BoundCreate
 from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.limits import check_limits
-from replay.operators.windows.forming import TOLD_MAX
 from replay.query_plan import AnyPlan
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import AsOf, Tables, check_query, check_source, check_unversioned
 from replay.running.binding import bind_over
 from replay.running.catalog import Catalog, TableCatalog, catalog_of_store
 from replay.running.filtered_flow import FilteredPatternFlow
-from replay.running.flows import Flow, OperatorFlow, StreamFlow
+from replay.running.flows import ClassFlow, Flow, OperatorFlow, StreamFlow
 from replay.running.pattern_flow import PatternFlow, open_pattern
 from replay.running.select import Opener
 from replay.running.statement import Parameters, parse, prepare
+from replay.windows.forming import TOLD_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Run:
         flow = self.flow
         while isinstance(flow, OperatorFlow):
             flow = flow.inner
-        if isinstance(flow, PatternFlow | StreamFlow | FilteredPatternFlow):
+        if isinstance(flow, PatternFlow | StreamFlow | ClassFlow | FilteredPatternFlow):
             with suppress(StorageError):  # what cannot be read is for the query to complain of
                 flow.look(seconds_max)
         return self.plan_of_store

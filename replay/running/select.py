@@ -8,18 +8,11 @@ from functools import lru_cache
 
 from chronicle import Snapshot
 from costmodel.parameters import CostParameters
-from replay.engines.joins import JoinRun
 from replay.engines.scan import Reading
 from replay.engines.source import TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
-from replay.engines.window_tree.planning import window_plan
-from replay.errors import PlanError
-from replay.filters.requirements import (
-    in_words_of_filters,
-    of_events,
-    requirements,
-    to_request,
-)
+from replay.filters.filtered_events import FilteredEvents
+from replay.joins.run import JoinRun
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
     BoundPatternQuery,
@@ -42,16 +35,25 @@ from replay.language.required_columns import (
     pruned,
 )
 from replay.operators.outer_pieces import Operator, OuterOperator
-from replay.operators.program import compile_program
 from replay.patterns.over_filter import to_filtered_pattern
 from replay.patterns.plan import plan_pattern
+from replay.patterns.program import compile_program
 from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan, PlanKind
-from replay.planning.planner import choose_plan
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog, TableCatalog
+from replay.running.classes import CLASSES, ClassQuery, of_table, planned
 from replay.running.filtered_flow import FilteredPatternFlow
-from replay.running.flows import Flow, JoinFlow, OperatorFlow, Side, StreamFlow, TableFlow, TreeFlow
+from replay.running.flows import (
+    ClassFlow,
+    Flow,
+    JoinFlow,
+    OperatorFlow,
+    Side,
+    StreamFlow,
+    TableFlow,
+    TreeFlow,
+)
 from replay.running.pattern_flow import clear_planned_patterns, open_pattern
 from replay.running.statement import STATEMENTS_CACHED, Statement
 from replay.running.steps import (
@@ -62,6 +64,7 @@ from replay.running.steps import (
     operators_of,
 )
 from replay.windows.plan import Way
+from replay.windows.tree.planning import window_plan
 
 TABLE_PLANS = ("auto", "full", "replay")
 """Plans of a table in memory, which is always replayed in full."""
@@ -89,6 +92,9 @@ class Opener:
         """Return the flow of a query's answer."""
         if isinstance(query, BoundPatternQuery):
             return self._open_pattern(query)
+        known = of_table(query)
+        if known is not None:
+            return self._open_class(known)
         if isinstance(query.source, StreamRelation):
             what = to_aggregation(query)
             if what is not None:
@@ -207,14 +213,20 @@ class Opener:
 
     def _read(self, stream: StreamRelation, reading: Reading, limit: int | None = None) -> Flow:
         """Return the events of a stream that pass a condition, by the plan asked for."""
+        return self._open_class(FilteredEvents(stream, reading, limit))
+
+    def _open_class(self, query: ClassQuery) -> Flow:
+        """Return the flow of a query of the table of classes."""
+        stream, kind = query.stream, CLASSES[type(query)]
+        reading, operators = kind.reading(query), kind.operators(query)
         snapshot = self.catalog.snapshot(stream.name)
         if snapshot is None:
-            return self._read_table(stream, reading)
+            inner = self._read_table(stream, reading)
+            return OperatorFlow(inner, Chain(operators)) if operators else inner
         statistics = statistics_of(snapshot)
-        request = to_request(self.requested, stream.name)
-        filtered = (stream.name, snapshot.settings.time, reading.where, limit)
-        plan = _planned(filtered, statistics, request, statistics.parameters)
-        return StreamFlow(snapshot, statistics, plan, reading)
+        plan = planned(query, statistics, self.requested, statistics.parameters)
+        flow = StreamFlow(snapshot, statistics, plan, reading)
+        return ClassFlow(flow, Chain(operators)) if operators else flow
 
     def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
         check_replayed(self.requested, TABLE_PLANS)
@@ -242,22 +254,6 @@ def _over(operator: str, inner: Flow, operators: Sequence[Operator]) -> Flow:
 
 
 @lru_cache(STATEMENTS_CACHED)
-def _planned(
-    filtered: tuple[str, str, Expression | None, int | None],
-    statistics: SnapshotStatistics,
-    requested: str,
-    parameters: CostParameters,
-) -> Plan:
-    stream, time, where, limit = filtered
-    required = requirements(stream, time, where, limit=limit)
-    try:
-        plan = choose_plan(required, statistics, requested=requested, parameters=parameters)
-    except PlanError as error:
-        raise PlanError(of_events(str(error))) from None
-    return in_words_of_filters(plan)
-
-
-@lru_cache(STATEMENTS_CACHED)
 def _planned_pattern(
     query: BoundPatternQuery,
     statistics: SnapshotStatistics,
@@ -270,7 +266,7 @@ def _planned_pattern(
 def clear_planned() -> None:
     """Forget plans of patterns, of filters, and of patterns over them."""
     clear_planned_patterns()
-    _planned.cache_clear()
+    planned.cache_clear()
     _planned_pattern.cache_clear()
 
 

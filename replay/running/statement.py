@@ -13,7 +13,7 @@ from replay.language import bind, parse_query
 from replay.language.bound import BoundPatternQuery
 from replay.language.syntax import CreateStream, Query
 from replay.language.tokens import PARAMETER, tokenize
-from replay.operators.program import MatchProgram, compile_program
+from replay.patterns.program import MatchProgram, compile_program
 
 Parameters = Mapping[str, object]
 

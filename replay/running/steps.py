@@ -22,12 +22,12 @@ from replay.language.bound import (
 )
 from replay.language.required_columns import in_stream_order
 from replay.language.simplify import without_order
-from replay.operators.outer_pieces import Operator, OuterOperator
+from replay.operators.outer_pieces import Gap, Operator, OuterOperator, SkippingOperator
 from replay.operators.packing import State
-from replay.operators.program import compile_program
-from replay.operators.windows.aggregator import WindowAggregator
+from replay.patterns.program import compile_program
 from replay.running.online_query import OnlineQuery
 from replay.running.statement import Statement
+from replay.windows.aggregator import WindowAggregator
 
 
 def operators_of(
@@ -295,6 +295,11 @@ class Chain:
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows and yield what comes out at the other end."""
         return _pushed([table], self._operators)
+
+    def skip(self, gap: Gap) -> Iterator[pa.Table]:
+        """Take it that rows were left out here, where it makes a difference."""
+        first, *rest = self._operators
+        return _pushed(first.skip(gap), rest) if isinstance(first, SkippingOperator) else iter(())
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Take it that no row to come is before a time; of what they yield, no time is known."""

@@ -102,7 +102,7 @@ def answer_online(case: PatternCase) -> pa.Table | None:
     if outer is not None and not is_row_by_row(outer):
         return None
     n_at_once = 1 + case.seed % 3
-    with mock.patch("replay.operators.row_intake.KNOWN_MIN", 1 + case.seed % 2):
+    with mock.patch("replay.patterns.row_intake.KNOWN_MIN", 1 + case.seed % 2):
         operator = replay.online(case.sql, table.schema, time="t")
         pieces = []
         for first in range(0, len(table), n_at_once):

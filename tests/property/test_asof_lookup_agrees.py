@@ -11,10 +11,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from replay.engines import asof_lookup
-from replay.engines.asof_lookup import AsofLookup, find_asof_stretches
+from replay.joins import asof_lookup
+from replay.joins.asof_lookup import AsofLookup, find_asof_stretches
+from replay.joins.keys import KeyNumbers
 from replay.language.bound import Attribute, DataType, Expression, Literal
-from replay.operators.joins.keys import KeyNumbers
 from replay.planning.block_ranges import mask_of
 from tests.join_cases import SCHEMA, Row, call, equals, row, rows_in_order, to_table
 

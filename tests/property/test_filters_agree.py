@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import replay
 from chronicle import Store
 from replay.errors import PlanError, QueryError
+from replay.expressions.scalars import Faults
 from replay.language import bind_query, parse_query
 from replay.language.bound import BoundSelect, Outer
 from replay.operators.outer import apply_outer
 from replay.operators.outer_pieces import OuterOperator, run_through
-from replay.operators.scalars import Faults
 from tests.filter_cases import conditions, filters, plain_filters
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store

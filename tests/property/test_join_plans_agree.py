@@ -10,14 +10,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from chronicle import Store
-from replay.engines.joins import JoinRun
 from replay.engines.statistics import statistics_of
 from replay.errors import PlanError
+from replay.expressions.columns import Columns
+from replay.expressions.evaluate import truths
+from replay.expressions.scalars import Faults
 from replay.joins.plan import ways_to_read
+from replay.joins.run import JoinRun
 from replay.language.bound import JOIN_TIME, Expression, Literal, Relation, StreamRelation
-from replay.operators.columns import Columns
-from replay.operators.evaluate import truths
-from replay.operators.scalars import Faults
 from tests.helpers import fill_stream
 from tests.join_cases import (
     SCHEMA,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replay.joins.asof import AsofJoin
+from replay.joins.windowed import WindowJoin
 from replay.language.bound import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
-from replay.operators.joins.asof import AsofJoin
-from replay.operators.joins.windowed import WindowJoin
 from tests.join_cases import SCHEMA, call, column, join_of, row, to_table, values_of
 from tests.strategies import nullable
 

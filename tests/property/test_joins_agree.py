@@ -11,9 +11,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from replay.joins import asof, join, windowed
 from replay.language.bound import JoinKind
 from replay.language.join_conditions import split_conditions
-from replay.operators.joins import asof, join, windowed
 from replay.operators.packing import pack, unpack
 from tests.join_cases import SCHEMA, JoinCase, join_cases, to_table, values_of
 
@@ -37,7 +37,7 @@ def pieces(draw: Any, table: pa.Table) -> Iterator[pa.Table]:
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the rare cases frequent: full outputs, rows dropped, keys numbered anew."""
-    monkeypatch.setattr("replay.operators.joins.search.PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr("replay.joins.search.PAIRS_AT_ONCE", 3)
     for module in (asof, windowed, join):
         monkeypatch.setattr(module, "KEPT_ROWS_MIN", 2)
     monkeypatch.setattr(join, "KEYS_PER_ROW", 0)

@@ -23,7 +23,7 @@ def answer_at_once(table: pa.Table, sql: str) -> pa.Table | None:
 
 @given(seed=st.integers(0, 2**32 - 1), split=st.integers(0, 2**32 - 1))
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@mock.patch("replay.operators.row_intake.KNOWN_MIN", 1)  # keys are forgotten wherever they may be
+@mock.patch("replay.patterns.row_intake.KNOWN_MIN", 1)  # keys are forgotten wherever they may be
 def test_pieces_of_an_online_answer_make_the_answer(seed: int, split: int) -> None:
     cuts = Random(split)
     case = pattern_case(seed)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import replay
 from chronicle import create_store
-from replay.engines import local
 from replay.errors import PlanError
 from replay.language import bind, parse_query
+from replay.patterns import local
 from tests.helpers import fill_stream
 from tests.memory_stream import memory_store, some_store
 from tests.oracles.matcher import match_rows

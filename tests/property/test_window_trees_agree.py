@@ -14,9 +14,6 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 
 from chronicle import Snapshot, Store, StreamSettings
-from replay.engines.window_tree import run as tree_run
-from replay.engines.window_tree.planning import window_plan
-from replay.engines.window_tree.run import TreeRun
 from replay.errors import QueryError
 from replay.language.bound import (
     Attribute,
@@ -29,6 +26,9 @@ from replay.language.bound import (
     WholeRange,
     WindowAggregation,
 )
+from replay.windows.tree import run as tree_run
+from replay.windows.tree.planning import window_plan
+from replay.windows.tree.run import TreeRun
 from tests.memory_stream import some_store
 from tests.oracles.windows import naive_windows
 from tests.window_cases import (

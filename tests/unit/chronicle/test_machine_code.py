@@ -126,7 +126,7 @@ def test_error_of_a_helper_is_raised_with_what_it_tells(folder):
     "changed",
     [
         "indexing/kernels.py",
-        "replay/operators/kernels.py",
+        "replay/patterns/kernels.py",
         "costmodel/kernels.py",
         "replay/planning/new_kernels.py",
     ],

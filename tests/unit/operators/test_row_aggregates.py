@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.errors import NotSupportedError
+from replay.expressions.columns import Values, to_arrow
+from replay.expressions.scalars import Faults
 from replay.language.bound import CURRENT, Aggregate, Attribute, DataType
-from replay.operators.columns import Values
-from replay.operators.measures import to_arrow
-from replay.operators.rows.aggregates import Spans, aggregate
-from replay.operators.scalars import Faults
+from replay.operators.row_aggregates import Spans, aggregate
 from tests.oracles import row_aggregates
-from tests.unit.operators.bound_queries import BOOL, DOUBLE, INT, STRING
+from tests.unit.patterns.bound_queries import BOOL, DOUBLE, INT, STRING
 
 NAN = math.nan
 DTYPES = {INT: np.int64, DOUBLE: np.float64, BOOL: np.bool_, DataType.INTERVAL: np.int64}

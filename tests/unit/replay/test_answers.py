@@ -12,10 +12,10 @@ import replay
 from chronicle import Store, StreamSettings, create_store, open_store
 from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.write.block_writer import write_ordered
-from replay.engines import answer as answer_module
-from replay.engines import local
 from replay.engines import source as source_module
 from replay.errors import NotSupportedError, PlanError
+from replay.patterns import answer as answer_module
+from replay.patterns import local
 from tests.helpers import fill_stream
 from tests.strategies import SCHEMA, SmallStream
 

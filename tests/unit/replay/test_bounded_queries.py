@@ -66,8 +66,8 @@ def cases() -> list[pytest.param]:
 def test_a_timeout_gives_the_whole_answer_or_none(
     store: Store, ticking: None, monkeypatch: pytest.MonkeyPatch, sql: str, plan: str
 ) -> None:
-    for module in ("scan", "local"):
-        monkeypatch.setattr(f"replay.engines.{module}.UNIT_EVENTS", 8)
+    for module in ("engines.scan", "patterns.local"):
+        monkeypatch.setattr(f"replay.{module}.UNIT_EVENTS", 8)
     expected = replay.query(store, sql, plan=plan).table
     replay.clear_caches()
 

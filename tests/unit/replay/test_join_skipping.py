@@ -129,11 +129,11 @@ def test_estimates_that_err_end_in_reading_all(
 ) -> None:
     sql = f"{JOINS['time']} WHERE a.size >= 899"
     expected = replay.query(store, sql, plan="full").table
-    monkeypatch.setattr("replay.engines.joins.COVERED_MAX", 0.0)
+    monkeypatch.setattr("replay.joins.run.COVERED_MAX", 0.0)
     result = replay.query(store, sql)
     assert "reads all" in str(result.actual.switched)
     assert result.table.equals(expected)
-    monkeypatch.setattr("replay.engines.joins.HITS_MAX", 1)
+    monkeypatch.setattr("replay.joins.run.HITS_MAX", 1)
     result = replay.query(store, sql)
     assert "more than 1 events" in str(result.actual.switched)
     assert result.table.equals(expected)
@@ -144,7 +144,7 @@ def test_a_key_that_is_not_found_on_the_way_back_ends_in_reading_all(
 ) -> None:
     sql = f"{JOINS['asof by key']} WHERE a.size = 1000"
     expected = replay.query(store, sql, plan="full").table
-    monkeypatch.setattr("replay.engines.joins.BACK_MAX", 0.0)
+    monkeypatch.setattr("replay.joins.run.BACK_MAX", 0.0)
     result = replay.query(store, sql)
     assert "on the way back" in str(result.actual.switched)
     assert result.table.equals(expected)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.engines.key_filter import KeyFilter
-from replay.engines.row_selection import select_rows
+from replay.patterns.key_filter import KeyFilter
+from replay.patterns.row_selection import select_rows
 from replay.planning.key_spans import KeySpans
 
 WORDS = ("", "a", "b", "ä", None)

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import replay
-from replay.engines import answer as answer_module
-from replay.engines.answer import cut, to_rows, wanted_parts
 from replay.errors import SkipError
+from replay.expressions.scalars import Faults
 from replay.language import bind, parse_query
 from replay.language.bound import BoundPatternQuery
-from replay.operators.matches import Matches
-from replay.operators.program import MatchProgram, compile_program
-from replay.operators.scalars import Faults
+from replay.patterns import answer as answer_module
+from replay.patterns.answer import cut, to_rows, wanted_parts
+from replay.patterns.matches import Matches
+from replay.patterns.program import MatchProgram, compile_program
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64())])
 

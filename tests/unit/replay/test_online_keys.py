@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import replay
-from replay.operators import row_intake
-from replay.operators.windows import sessions
+from replay.patterns import row_intake
+from replay.windows import sessions
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("x", pa.int64())])
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.engines import source as source_module
-from replay.engines.ordered import OrderedSource
 from replay.engines.source import IntArray, TableSource, fetch_events
+from replay.patterns.ordered import OrderedSource
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int32()), ("x", pa.float64()), ("s", pa.string())])
 ROW = st.fixed_dictionaries(

@@ -8,8 +8,8 @@ import pytest
 
 import replay
 from chronicle import Snapshot, Store, create_store
-from replay.engines import local
 from replay.errors import PlanError
+from replay.patterns import local
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from replay.engines.local import cut_units
+from replay.patterns.local import cut_units
 
 # Ten blocks of ten events.
 BASES = np.arange(0, 101, 10)

@@ -12,10 +12,10 @@ import pytest
 
 import replay
 from chronicle import Store, StreamSettings, create_store
-from replay.engines.window_tree.axis import WindowSeries, series_of
-from replay.engines.window_tree.entries import ranges_between
 from replay.errors import PlanError
 from replay.language.bound import TimeWindows
+from replay.windows.tree.axis import WindowSeries, series_of
+from replay.windows.tree.entries import ranges_between
 from tests.json_schema import violations
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())

@@ -1,0 +1,191 @@
+"""Searches for pairs over the rows kept of two sides, and for rows that come alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.errors import QueryError
+from replay.joins import kernels
+from replay.joins.kernels import NONE
+from replay.joins.rows import KeptRows
+from replay.language.bound import JoinWindow
+from replay.operators.packing import State
+
+IntArray = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+PAIRS_AT_ONCE = 1 << 17
+"""Pairs looked at together, and so rows of the answer handed over at once at most."""
+
+SIZE_MAX = 1 << 61
+"""Greatest size of a window: what is computed of it and times then fits int64."""
+
+LEFT, RIGHT = 0, 1
+
+
+def to_window(window: JoinWindow) -> IntArray:
+    """Return a window as kernels take it, shape (N_WINDOW,), its origin not known yet.
+
+    Raises
+    ------
+    QueryError
+        If there is no such window.
+    """
+    if not 1 <= window.slide <= window.size <= SIZE_MAX:
+        raise QueryError(
+            f"a join window of size {window.size} and slide {window.slide} cannot be: 1 <= slide "
+            "<= size <= 2^61"
+        )
+    return np.array([window.size, window.slide, window.in_rows, 0], np.int64)
+
+
+class PairSearch:
+    """A search for pairs, and where it stands; several may go over the same rows.
+
+    Parameters
+    ----------
+    left, right
+        Rows kept of each side.
+    windows
+        Over the left and over the right, shape (2, N_WINDOW); origins may be filled in later.
+    """
+
+    def __init__(self, left: KeptRows, right: KeptRows, windows: IntArray) -> None:
+        self._kept = left, right
+        self._windows = windows
+        self._state = np.zeros(kernels.N_STATE, np.int64)
+        self._following, self._heads, self._tails = (
+            [np.empty(0, np.int64), np.empty(0, np.int64)] for _ in range(3)
+        )
+
+    @property
+    def lows(self) -> tuple[int, int]:
+        """First rows of the left and of the right that may still be seen."""
+        return int(self._state[kernels.LEFT_LOW]), int(self._state[kernels.RIGHT_LOW])
+
+    def skip_to(self, left_rows: int, right_rows: int) -> None:
+        """Take it that so many rows of each stream have come, and see none of them any more."""
+        state = self._state
+        state[kernels.LEFT_ROWS], state[kernels.RIGHT_ROWS] = left_rows, right_rows
+        state[kernels.LEFT_LOW] = state[kernels.LEFT_HIGH] = state[kernels.LEFT_NEXT]
+        state[kernels.RIGHT_LOW] = state[kernels.RIGHT_HIGH] = state[kernels.RIGHT_NEXT]
+
+    def pairs(self, until: int, n_keys: int, alone: Bools | None = None) -> Iterator[IntArray]:
+        """Yield the pairs of further times up to ``until`` in canonical order, as arrays (2, n).
+
+        To be exhausted before anything else is done.
+
+        Parameters
+        ----------
+        until
+            Up to which time, inclusive, all rows have come.
+        n_keys
+            How many keys there are.
+        alone
+            Rows of the left, by slot, that come alone, with `NONE`.
+        """
+        left, right = self._side(LEFT, n_keys), self._side(RIGHT, n_keys)
+        alone = np.empty(0, np.bool_) if alone is None else alone
+        while True:
+            out = np.empty((2, PAIRS_AT_ONCE), np.int64)
+            n = kernels.find_pairs(left, right, self._windows, self._state, until, alone, out)
+            if n:
+                yield out[:, :n]
+            if n < PAIRS_AT_ONCE:
+                return
+
+    def relink(self, n_keys: int) -> None:
+        """Chain the rows searched so far anew, after some were dropped or numbered otherwise."""
+        for place, end in ((LEFT, kernels.LEFT_NEXT), (RIGHT, kernels.RIGHT_NEXT)):
+            self._heads[place] = np.full(n_keys, NONE, np.int64)
+            self._tails[place] = np.full(n_keys, NONE, np.int64)
+            side = self._side(place, n_keys)
+            kernels.link_rows(side, side[0], int(self._state[end]))
+
+    def state(self) -> State:
+        """Return where the search stands; the rows and windows others know."""
+        return {
+            "state": self._state,
+            "following": self._following,
+            "heads": self._heads,
+            "tails": self._tails,
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._state, self._following = state["state"], state["following"]
+        self._heads, self._tails = state["heads"], state["tails"]
+
+    def _side(self, place: int, n_keys: int) -> tuple[int, *tuple[IntArray, ...]]:
+        """Return the fields of `kernels.Side`."""
+        kept = self._kept[place]
+        _make_room(self._following, place, kept.n_kept)
+        _make_room(self._heads, place, n_keys)
+        _make_room(self._tails, place, n_keys)
+        chains = self._following[place], self._heads[place], self._tails[place]
+        return kept.first, kept.times, kept.seqs, kept.codes, *chains
+
+
+def _make_room(arrays: list[IntArray], place: int, n: int) -> None:
+    """Lengthen an array, at least to twice its length, so that it is copied rarely."""
+    array = arrays[place]
+    if len(array) < n:
+        more = np.full(max(n - len(array), len(array)), NONE, np.int64)
+        arrays[place] = np.concatenate((array, more))
+
+
+class Fates:
+    """Which rows of the left have a partner, told by a search that goes ahead of the other.
+
+    Parameters are those of `PairSearch`.
+    """
+
+    def __init__(self, left: KeptRows, right: KeptRows, windows: IntArray) -> None:
+        self._left = left
+        self.search = PairSearch(left, right, windows)
+        self._has_partner = np.zeros(0, np.bool_)
+
+    def note(self, pairs: IntArray) -> None:
+        """Take pairs of rows that are partners."""
+        self._grow()
+        self._has_partner[pairs[0] - self._left.first] = True
+
+    def alone(self) -> Bools:
+        """Return which rows kept of the left have no partner so far, by slot."""
+        self._grow()
+        return np.asarray(~self._has_partner & (self._left.codes != kernels.OUT), np.bool_)
+
+    def certain_until(self, until: int) -> int:
+        """Return up to which time the fate of all rows of the left is certain.
+
+        Parameters
+        ----------
+        until
+            Up to which time has been searched.
+        """
+        slot = self.search.lows[LEFT] - self._left.first
+        if slot == self._left.n_kept:
+            return until
+        return min(until, int(self._left.times[slot]) - 1)
+
+    def drop_before(self, row: int) -> None:
+        """Forget rows of the left, before they are dropped."""
+        self._grow()
+        self._has_partner = self._has_partner[row - self._left.first :].copy()
+
+    def state(self) -> State:
+        """Return where the search stands and what it found."""
+        return {"search": self.search.state(), "has_partner": self._has_partner}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self.search.take_over(state["search"])
+        self._has_partner = state["has_partner"]
+
+    def _grow(self) -> None:
+        n_more = self._left.n_kept - len(self._has_partner)
+        if n_more:
+            self._has_partner = np.concatenate((self._has_partner, np.zeros(n_more, np.bool_)))

@@ -1,1 +1,0 @@
-"""Running totals of the rows mapped to a set of symbols."""

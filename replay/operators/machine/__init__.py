@@ -1,1 +1,0 @@
-"""The machine that runs pattern programs from one start row."""

@@ -1,1 +1,0 @@
-"""Bits of symbols by row: which rows satisfy which symbol's condition."""

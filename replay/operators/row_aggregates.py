@@ -1,0 +1,190 @@
+"""Aggregates of the rows of a segment so far: of a match, or of a group."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chronicle.tree.double_double import divide, two_sum
+from replay.errors import NotSupportedError
+from replay.expressions.columns import Values
+from replay.expressions.scalars import Faults
+from replay.language.bound import Aggregate, DataType
+from replay.language.types import DECIMAL_DIGITS, SCALES
+from replay.operators.row_kernels import running_best, running_squares, running_sum
+
+IntArray = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_HALF = 32
+_LOW_HALF = (1 << _HALF) - 1
+
+
+class Spans(NamedTuple):
+    """What is aggregated: for every result, rows from the begin of a segment up to some row."""
+
+    segments: IntArray
+    """Number of the segment of each row, ascending."""
+    begins: IntArray
+    """First row of the result's segment, or any row where none is aggregated."""
+    ends: IntArray
+    """The row after the last one aggregated."""
+
+
+def aggregate(what: Aggregate, values: Values | None, spans: Spans, faults: Faults) -> Values:
+    """Return an aggregate of many spans of rows, in time linear in rows and results.
+
+    Parameters
+    ----------
+    what
+        The aggregate; `bound.Aggregate` says what counts. ``var_*`` and ``stddev_*`` follow
+        Welford's recurrence over doubles in row order; ``DISTINCT`` keeps the first row of equal
+        values (0.0 and -0.0 are equal, NaN equals NaN); ``min`` and ``max`` order strings by code
+        point and give the first of equal values; ``avg`` of intervals drops fractions of a
+        microsecond.
+    values
+        The argument at every row; None for ``COUNT(*)``.
+    spans
+        The rows, and which of them each result is about.
+    faults
+        Counts the results whose sum does not fit.
+
+    Returns
+    -------
+    Values
+        One per span.
+    """
+    if values is None:
+        return Values(spans.ends - spans.begins, None)
+    data, spans = _counted(what, values, spans)
+    count = spans.ends - spans.begins
+    if what.function == "count":
+        return Values(count, None)
+    if what.function in ("min", "max"):
+        return _best(data, spans, greatest=what.function == "max")
+    if what.function in ("sum", "avg"):
+        sums = faults.drop(*_sums(what, data, spans))
+        return _average(what, sums, count) if what.function == "avg" else sums
+    return _spread(what, data, spans)
+
+
+def _counted(what: Aggregate, values: Values, spans: Spans) -> tuple[Any, Spans]:
+    """Return the values that count, and the spans among them."""
+    data, counts = values
+    if isinstance(data, pa.ChunkedArray):
+        data = data.combine_chunks()
+    if isinstance(data, pa.Array):
+        counts = data.is_valid().to_numpy(zero_copy_only=False)
+    elif what.function in ("min", "max") and data.dtype == np.float64:
+        counts = ~np.isnan(data) if counts is None else counts & ~np.isnan(data)
+    if counts is not None:
+        data, spans = _kept(data, spans, counts)
+    if what.distinct and what.function not in ("min", "max"):
+        data, spans = _kept(data, spans, _is_first(data, spans.segments))
+    return data, spans
+
+
+def _kept(data: Any, spans: Spans, keep: Bools) -> tuple[Any, Spans]:
+    if keep.all():
+        return data, spans
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
+    data = data.filter(pa.array(keep)) if isinstance(data, pa.Array) else data[keep]
+    return data, Spans(spans.segments[keep], before[spans.begins], before[spans.ends])
+
+
+def _is_first(data: Any, segments: IntArray) -> Bools:
+    """Return which rows are the first of their value in their segment."""
+    if isinstance(data, pa.Array):
+        codes = data.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    else:
+        codes = np.unique(data, return_inverse=True)[1]
+    order = np.lexsort((codes, segments))  # stable: of equal ones the first row stays first
+    sorted_codes, sorted_segments = codes[order], segments[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (np.diff(sorted_codes) != 0) | (np.diff(sorted_segments) != 0)
+    result = np.empty_like(first)
+    result[order] = first
+    return result
+
+
+def _all_or(valid: Bools) -> Bools | None:
+    return None if valid.all() else valid
+
+
+def _up_to(running: Any, spans: Spans) -> Any:
+    """Return the running value at the last row of each span; anything where there is none."""
+    if not len(running):
+        return np.zeros(len(spans.ends), running.dtype)
+    return running[np.maximum(spans.ends - 1, 0)]
+
+
+def _sums(what: Aggregate, data: Any, spans: Spans) -> tuple[Values, Bools | None]:
+    """Return the sum of each span, and whether it fits where it might not."""
+    there = _all_or(spans.ends > spans.begins)
+    if data.dtype == np.float64:
+        return Values(_up_to(running_sum(data, spans.segments), spans), there), None
+    upper, lower = (_differences(half, spans) for half in (data >> _HALF, data & _LOW_HALF))
+    upper += lower >> _HALF
+    sums, fits = (upper << _HALF) + (lower & _LOW_HALF), upper == upper.astype(np.int32)
+    if what.type in SCALES:
+        fits = fits & (np.abs(sums) < 10**DECIMAL_DIGITS)
+    return Values(sums, there), fits
+
+
+def _differences(half: IntArray, spans: Spans) -> IntArray:
+    """Return sums of halves of integers, of which 2**31 rows cannot overflow."""
+    sums: IntArray = np.concatenate([np.zeros(1, np.int64), np.cumsum(half)])
+    differences: IntArray = sums[spans.ends] - sums[spans.begins]
+    return differences
+
+
+def _average(what: Aggregate, sums: Values, count: IntArray) -> Values:
+    among = np.maximum(count, 1)
+    if what.type is DataType.INTERVAL:
+        whole = sums.data // among
+        return Values(whole + ((whole < 0) & (whole * among != sums.data)), sums.valid)
+    assert what.argument is not None
+    scale = SCALES.get(what.argument.type)
+    if scale is None:
+        return Values(sums.data.astype(np.float64) / among, sums.valid)
+    whole = two_sum((sums.data >> _HALF) * 2.0**_HALF, (sums.data & _LOW_HALF) * 1.0)
+    mean = divide(divide(whole, among.astype(np.float64)), np.float64(10**scale))
+    return Values(mean[0], sums.valid)
+
+
+def _best(data: Any, spans: Spans, *, greatest: bool) -> Values:
+    """Return the least or greatest value of each span."""
+    there = spans.ends > spans.begins
+    row = _up_to(running_best(_sortable(data), spans.segments, greatest), spans)
+    if isinstance(data, pa.Array):
+        return Values(data.take(pa.array(row, mask=~there)), None)
+    if not len(data):
+        return Values(np.zeros(len(row), data.dtype), there)
+    return Values(data[row], _all_or(there))
+
+
+def _sortable(data: Any) -> Any:
+    """Return numbers in the order of the values."""
+    if not isinstance(data, pa.Array):
+        return data.astype(np.int64) if data.dtype == np.bool_ else data
+    encoded = data.dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _spread(what: Aggregate, data: Any, spans: Spans) -> Values:
+    """Return the variance or standard deviation of each span."""
+    family, _, kind = what.function.partition("_")
+    if family not in ("var", "stddev") or kind not in ("pop", "samp"):
+        raise NotSupportedError(f"the aggregate '{what.function}' is not supported yet")
+    less = 1 if kind == "samp" else 0
+    count = spans.ends - spans.begins
+    squares = _up_to(running_squares(data.astype(np.float64), spans.segments), spans)
+    variance = squares / np.maximum(count - less, 1)
+    return Values(np.sqrt(variance) if family == "stddev" else variance, _all_or(count > less))

@@ -1,1 +1,0 @@
-"""Mappings whose conditions look across rows, compiled."""

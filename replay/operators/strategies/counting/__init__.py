@@ -1,1 +1,0 @@
-"""Counts of matches that are never built, compiled."""

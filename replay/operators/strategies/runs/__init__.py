@@ -1,1 +1,0 @@
-"""States of runs and the path under search, compiled."""

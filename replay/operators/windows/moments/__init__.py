@@ -1,1 +1,0 @@
-"""Sums and second moments of windows, as pairs of doubles."""

@@ -1,1 +1,0 @@
-"""Aggregates of windows that need every value."""

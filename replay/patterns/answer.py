@@ -1,0 +1,239 @@
+"""From the matches a replay finds to the rows of the answer, no further than LIMIT asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from replay.engines.source import EventSource, fetch_events
+from replay.errors import QueryError
+from replay.expressions.scalars import Faults
+from replay.language.bound import BoundPatternQuery, Outer, RowsPerMatch
+from replay.limits import check_limits
+from replay.operators.outer import answer_count, apply_outer, counts_only
+from replay.patterns.config import MEASURED_ROWS_AT_ONCE
+from replay.patterns.key_filter import KeyFilter
+from replay.patterns.local import Replay
+from replay.patterns.matchers import is_countable
+from replay.patterns.matches import Matches, MatchRows
+from replay.patterns.measures import answer_parts
+from replay.patterns.program import MatchProgram
+from replay.patterns.rows.views import answer_counts
+from replay.planning.partition_neighbours import Beside
+from replay.planning.row_spans import RowSpans
+
+IntArray = npt.NDArray[np.int64]
+
+MEASURED_ROWS_FIRST = 64
+"""Rows of matches measured first where LIMIT may be reached any time; each time twice as many."""
+
+
+class ResultBuilder:
+    """A query on its way over stretches of blocks, and what that took so far.
+
+    Parameters
+    ----------
+    source
+        The events.
+    query, program
+        The query, and what it was compiled to.
+    stretches
+        Half-open block ranges that hold every match; see `Replay`.
+    keys
+        Tells which of their rows can be part of a match; None: all of them.
+    beside
+        Further rows that are looked at in partitions; see `Replay`.
+    spans
+        Tell the same as ``keys`` where there are no partitions; see `Replay`.
+    """
+
+    def __init__(
+        self,
+        source: EventSource,
+        query: BoundPatternQuery,
+        program: MatchProgram,
+        stretches: IntArray,
+        keys: KeyFilter | None = None,
+        beside: Beside | None = None,
+        spans: RowSpans | None = None,
+    ) -> None:
+        self._source = source
+        self._query = query
+        self._program = program
+        self._faults = Faults()
+        ends_early = query.limit is not None or may_end_early(query.outer)
+        self.replayed = Replay(
+            source, program, stretches, keys, beside, spans, ends_early=ends_early
+        )
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far: in conditions, measures and the outer query."""
+        return self.replayed.n_faults + self._faults.count
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of the answer as they are found, at least one table.
+
+        Matches are measured some at a time and then forgotten. Unless the outer query groups or
+        orders, memory is bounded by the rows that are undecided.
+
+        Raises
+        ------
+        StepLimitError, SkipError
+            If they come before LIMIT is reached.
+        """
+        if is_count(self._query, self._program):
+            assert self._query.outer is not None
+            return iter((answer_count(self._query.outer, self.replayed.count(), self._faults),))
+        return to_rows(self._query, self._measured(), self._faults)
+
+    def _measured(self) -> Iterator[pa.Table]:
+        for part in wanted_parts(self._query, self._program, self.replayed.matches()):
+            yield from answer_parts(
+                self._query,
+                self._program,
+                part,
+                self._fetch,
+                n_events=self._source.n_events,
+                faults=self._faults,
+            )
+
+    def _fetch(self, columns: list[str], seqs: IntArray) -> pa.Table:
+        kept = self.replayed.kept.find(columns, seqs)
+        return fetch_events(self._source, columns, seqs) if kept is None else kept
+
+
+def is_count(query: BoundPatternQuery, program: MatchProgram) -> bool:
+    """Return whether the answer is how many matches there are, which needs none of them."""
+    whole = query.rows_per_match is RowsPerMatch.ONE and query.limit is None
+    return whole and counts_only(query.outer) and is_countable(program)
+
+
+def wanted_parts(
+    query: BoundPatternQuery, program: MatchProgram, matches: Iterable[Matches]
+) -> Iterator[Matches]:
+    """Yield the matches that LIMIT asks for in parts worth measuring, at least one part.
+
+    Where an error ends the matches, those before it are yielded first: the outer query may have
+    had enough with them.
+    """
+    if query.limit is not None:
+        matches = _enough(query, matches, query.limit)
+    many = MEASURED_ROWS_AT_ONCE
+    threshold = MEASURED_ROWS_FIRST if may_end_early(query.outer) else many
+    parts, n_rows = [no_matches(program)], 0
+    try:
+        for found in matches:
+            check_limits()
+            parts.append(found)
+            n_rows += len(found) if found.rows is None else len(found.rows)
+            if n_rows >= threshold:
+                yield Matches.concat(parts, len(program.anchors))
+                parts, n_rows = [no_matches(program)], 0
+                threshold = min(2 * threshold, many)
+    except QueryError:
+        yield Matches.concat(parts, len(program.anchors))
+        raise
+    yield Matches.concat(parts, len(program.anchors))
+
+
+def no_matches(program: MatchProgram) -> Matches:
+    """Return no match, in the form the program's matches have."""
+    none = np.empty(0, np.int64)
+    anchors = np.empty((0, len(program.anchors)), np.int64)
+    rows = (
+        MatchRows.concat([], len(program.row_offsets))
+        if getattr(program, "needs_rows", False)
+        else None
+    )
+    return Matches(none, none, none, none, anchors, rows)
+
+
+def _enough(query: BoundPatternQuery, matches: Iterable[Matches], limit: int) -> Iterator[Matches]:
+    """Yield the matches that give the first ``limit`` rows, and then ask for no more.
+
+    The last of them may give more rows than that.
+    """
+    missing = limit
+    if missing <= 0:
+        return
+    for found in matches:
+        counts = answer_counts(query, found)
+        n = int(np.searchsorted(np.cumsum(counts), missing)) + 1
+        yield found if n >= len(found) else found.head(n)
+        missing -= int(counts.sum())
+        if missing <= 0:
+            return
+
+
+def to_rows(
+    query: BoundPatternQuery, inner: Iterable[pa.Table], faults: Faults
+) -> Iterator[pa.Table]:
+    """Yield the rows of the query's answer, at least one table, from those of MATCH_RECOGNIZE."""
+    if query.limit is not None:
+        inner = cut(inner, 0, query.limit)
+    outer = query.outer
+    if outer is None:
+        yield from inner
+    elif outer.is_row_by_row:
+        plain = replace(outer, limit=None, offset=0)
+        tables = (apply_outer(table, plain, faults) for table in inner)
+        yield from cut(tables, outer.offset, outer.limit)
+    elif may_end_early(outer):
+        yield _first_distinct(inner, outer, faults)
+    else:
+        yield apply_outer(pa.concat_tables(inner), outer, faults)
+
+
+def may_end_early(outer: Outer | None) -> bool:
+    """Return whether the outer query may have enough before the inner one ends."""
+    if outer is None or outer.limit is None:
+        return False
+    return replace(outer, distinct=False).is_row_by_row
+
+
+def _first_distinct(inner: Iterable[pa.Table], outer: Outer, faults: Faults) -> pa.Table:
+    """Return the answer of DISTINCT with LIMIT, asking for no more tables once it is whole.
+
+    What has come is looked at each time it is twice as much, which costs about as much as looking
+    at all of it twice.
+    """
+    tables: list[pa.Table] = []
+    n_rows = looked_at = 0
+
+    def is_whole() -> bool:
+        answer = apply_outer(pa.concat_tables(tables), outer, Faults())
+        return bool(answer.num_rows == outer.limit)
+
+    try:
+        for table in inner:
+            tables.append(table)
+            n_rows += table.num_rows
+            if n_rows >= 2 * looked_at:
+                looked_at = n_rows
+                if is_whole():
+                    break
+    except QueryError:
+        if not tables or not is_whole():
+            raise
+    return apply_outer(pa.concat_tables(tables), outer, faults)
+
+
+def cut(tables: Iterable[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
+    """Yield the rows from ``offset`` on, ``limit`` at most, and then ask for no more tables.
+
+    At least one table is yielded where there is one.
+    """
+    left = limit
+    for table in tables:
+        kept = table.slice(offset, left)
+        offset = max(0, offset - table.num_rows)
+        yield kept
+        if left is not None:
+            left -= kept.num_rows
+            if left <= 0:
+                return

@@ -1,0 +1,436 @@
+"""The local engine: carries out a plan with threads over Arrow and compiled kernels, no JVM.
+
+Reading and evaluating predicates runs in threads, a few units ahead; matching consumes the units
+in stream order, since whether a row may start a match depends on the match before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chronicle.compile_time import clock
+from replay.engines.read_ahead import read_ahead
+from replay.engines.scan import INLINE_EVENTS, UNIT_EVENTS
+from replay.engines.source import EventSource, OnceRead, seqs_of_blocks
+from replay.errors import SkipError
+from replay.expressions.columns import to_arrays
+from replay.language.bound import BoundPatternQuery
+from replay.language.required_columns import columns_of_pattern
+from replay.patterns.key_filter import KeyFilter
+from replay.patterns.matchers import certain_matches, new_counter, new_matcher
+from replay.patterns.matches import Matches
+from replay.patterns.partitions import evaluate_among
+from replay.patterns.prepared import Prepared
+from replay.patterns.program import MatchProgram
+from replay.patterns.row_cache import RowCache
+from replay.patterns.row_selection import select_rows, select_runs
+from replay.planning.ascending import count_on
+from replay.planning.block_ranges import count_events
+from replay.planning.partition_neighbours import Beside
+from replay.planning.row_spans import RowSpans
+
+if TYPE_CHECKING:
+    from replay.patterns.matchers import Matcher
+    from replay.patterns.strategies.count import MatchCounter
+
+IntArray = npt.NDArray[np.int64]
+
+FIRST_EVENTS = 1 << 13
+"""Events of the first unit of a replay that may end early; each next one is twice as large."""
+
+KEPT_MAX = 0.75
+"""Share of a unit's rows in replay intervals up to which leaving out the others is worth it."""
+
+KEPT_EVENTS = 1 << 18
+"""Rows matched that are kept for measures: as many as two units, of which some are read ahead."""
+
+
+def kept_if_small(
+    source: EventSource, query: BoundPatternQuery, program: MatchProgram, n_events: int
+) -> EventSource:
+    """Return the source of a replay of so many events: of a small one, one that keeps them.
+
+    Measures then need no second read. Columns that only they read are read of all these events,
+    which pays for few; where the matcher reads all columns anyway, a whole unit is kept.
+    """
+    columns = columns_of_pattern(query)
+    n_most = UNIT_EVENTS if set(columns) <= set(program.columns) else INLINE_EVENTS
+    return OnceRead(source, columns) if n_events <= n_most else source
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A contiguous part of one stretch inside a unit."""
+
+    first_block: int
+    last_block: int
+    """Half-open."""
+    begins: bool
+    """Whether the stretch begins here."""
+    ends: bool
+
+
+def cut_units(
+    stretches: IntArray,
+    bases: IntArray,
+    unit_events: int,
+    *,
+    first_events: int | None = None,
+    whole: bool = False,
+) -> list[list[Piece]]:
+    """Cut stretches of blocks into units of about ``unit_events`` events. Pure.
+
+    Parameters
+    ----------
+    stretches
+        Half-open block ranges, ascending and disjoint, shape (n, 2).
+    bases
+        First ``seq`` of each block, shape (n_blocks + 1,).
+    unit_events
+        A unit is closed once it holds this many events or more.
+    first_events
+        The first one holds so many, each of the next twice as many as the one before, up to
+        ``unit_events``; all of them that by default.
+    whole
+        Whether no stretch is cut, however long.
+
+    Returns
+    -------
+    list of list of Piece
+        In stream order; a stretch of no more events than the unit it begins in lies within it, a
+        longer one may span several.
+    """
+    units: list[list[Piece]] = []
+    unit: list[Piece] = []
+    n_next = unit_events if first_events is None else min(first_events, unit_events)
+    room = n_next
+    sizes = (bases[stretches[:, 1]] - bases[stretches[:, 0]]).tolist()
+    for (first, last), n_events in zip(stretches.tolist(), sizes, strict=True):
+        # One that is cut is searched in several goes, each of which copies the rows it is given.
+        is_cut = n_events > n_next and not whole
+        at = first
+        while at < last:
+            until = last
+            if is_cut:
+                limit = int(np.searchsorted(bases, bases[at] + room, side="left"))
+                until = min(max(limit, at + 1), last)
+            unit.append(Piece(at, until, at == first, until == last))
+            room -= int(bases[until] - bases[at])
+            at = until
+            if room <= 0:
+                units.append(unit)
+                n_next = min(2 * n_next, unit_events)
+                unit, room = [], n_next
+    if unit:
+        units.append(unit)
+    return units
+
+
+class Replay:
+    """Stretches of blocks on their way through a matcher, and what that took so far.
+
+    Parameters
+    ----------
+    source
+        The events.
+    program
+        The compiled query.
+    stretches
+        Half-open block ranges, ascending, disjoint and not adjacent, shape (n, 2). Every match,
+        and every row that decides over it, must lie within one of them.
+    keys
+        Tells which of their rows can be part of a match; None: all of them.
+    beside
+        Further rows that PREV, NEXT, ``^`` and ``$`` look at in partitions; None where they look at
+        none, or where the stretches are the whole stream.
+    spans
+        Tell which rows can be part of a match, where there are no partitions; None: all of them.
+    ends_early
+        Whether the first few matches may be enough: little is read at once until they have come.
+
+    Attributes
+    ----------
+    n_blocks, n_rows
+        Blocks read, and rows of them that were matched; fewer than planned where `matches` was left
+        early.
+    seconds_read
+        Time the matcher waited for events to be read and predicates to be evaluated.
+    kept
+        Rows that were matched where others beside them were not, if they are few.
+    """
+
+    def __init__(
+        self,
+        source: EventSource,
+        program: MatchProgram,
+        stretches: IntArray,
+        keys: KeyFilter | None = None,
+        beside: Beside | None = None,
+        spans: RowSpans | None = None,
+        *,
+        ends_early: bool = False,
+    ) -> None:
+        self._bases = source.bases
+        self._units = cut_units(
+            stretches,
+            self._bases,
+            UNIT_EVENTS,
+            first_events=FIRST_EVENTS if ends_early else None,
+            whole=beside is not None,  # Partitions are evaluated with all of a stretch at hand.
+        )
+        self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
+        self.kept = RowCache(KEPT_EVENTS)
+        self._reader = _UnitReader(source, program, stretches, keys, beside, spans, self.kept)
+        self._program = program
+        self._n_events = source.n_events
+        self._n_faults: Callable[[], int] = lambda: 0
+        self.n_blocks = self.n_rows = 0
+        self.seconds_read = 0.0
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows in conditions so far."""
+        return self._n_faults()
+
+    def matches(self) -> Iterator[Matches]:
+        """Yield matches as soon as they are certain, all in canonical order.
+
+        Whoever has enough leaves the iteration: nothing is read or enumerated beyond.
+
+        Raises
+        ------
+        StepLimitError, SkipError
+            See there; matches that come before have been yielded.
+        """
+        matcher = new_matcher(self._program, self._n_events)
+        try:
+            for _ in self._pushed_into(matcher):
+                yield from certain_matches(matcher)
+        except SkipError:  # raised by a push: what comes before it is certain by now
+            yield from certain_matches(matcher)
+            raise
+
+    def count(self) -> int:
+        """Return how many matches there are, without building any; see `is_countable`."""
+        counter = new_counter(self._program, self._n_events)
+        for _ in self._pushed_into(counter):
+            continue
+        return counter.count
+
+    def _pushed_into(self, matcher: Matcher | MatchCounter) -> Iterator[None]:
+        """Push all rows; pause wherever matches may be taken."""
+        self._n_faults = lambda: matcher.n_faults
+        mark = clock()
+        for unit, prepared in self._reader.read_all(self._units, in_threads=self._in_threads):
+            self.seconds_read += clock() - mark
+            self.n_blocks += sum(piece.last_block - piece.first_block for piece in unit)
+            for n_rows in _push(matcher, unit, prepared, self._bases):
+                self.n_rows += n_rows
+                yield
+            mark = clock()
+
+
+def _push(
+    matcher: Matcher | MatchCounter, unit: list[Piece], prepared: list[Prepared], bases: IntArray
+) -> Iterator[int]:
+    """Push a unit's pieces; yield the rows pushed, wherever matches may be taken."""
+    first = bases[[piece.first_block for piece in unit]]
+    last = bases[[piece.last_block for piece in unit]]
+    if len(prepared) < len(unit) or prepared[0].seq is not None:
+        # One evaluation for all pieces of the unit.
+        yield from _push_together(matcher, unit, prepared[0], first, last)
+        return
+    for piece, batch, seq in zip(unit, prepared, first.tolist(), strict=True):
+        matcher.push(batch, seq)
+        if piece.ends:
+            matcher.finish()
+        yield batch.n_rows
+
+
+def _push_together(
+    matcher: Matcher | MatchCounter,
+    unit: list[Piece],
+    prepared: Prepared,
+    first: IntArray,
+    last: IntArray,
+) -> Iterator[int]:
+    """Push pieces evaluated together: those that are whole stretches at once, others by one."""
+    if prepared.seq is None:
+        ends = np.cumsum(last - first)
+        starts = ends - (last - first)
+    else:
+        starts, ends = np.searchsorted(prepared.seq, first), np.searchsorted(prepared.seq, last)
+    is_parted = prepared.seq is not None and prepared.partitions is None
+    at = 0
+    while at < len(unit):
+        until = at
+        while until < len(unit) and unit[until].begins and unit[until].ends:
+            until += 1
+        if until > at:
+            low, high = int(starts[at]), int(ends[until - 1])
+            whole = np.s_[at:until]
+            rows = prepared.slice(low, high - low)
+            stretches = starts[whole] - low, ends[whole] - starts[whole], first[whole]
+            matcher.push_stretches(rows, *(_runs(rows.seq) if is_parted else stretches))
+        else:
+            until = at + 1
+            low, high = int(starts[at]), int(ends[at])
+            matcher.push(prepared.slice(low, high - low), int(first[at]))
+            if unit[at].ends:
+                matcher.finish()
+        yield high - low
+        at = until
+
+
+def _runs(seq: IntArray | None) -> tuple[IntArray, IntArray, IntArray]:
+    """Return first row, number of rows and first ``seq`` of rows that follow each other."""
+    assert seq is not None
+    starts = np.flatnonzero(np.diff(seq, prepend=-2) != 1)
+    return starts, np.diff(starts, append=len(seq)), seq[starts]
+
+
+class _UnitReader:
+    """Reads units of blocks and evaluates the predicates on them."""
+
+    def __init__(
+        self,
+        source: EventSource,
+        program: MatchProgram,
+        stretches: IntArray,
+        keys: KeyFilter | None,
+        beside: Beside | None,
+        spans: RowSpans | None,
+        kept: RowCache,
+    ) -> None:
+        stands_alone = program.stands_alone or beside is not None
+        assert keys is None or (program.partition_by and stands_alone)
+        assert spans is None or not program.partition_by
+        self._source = source
+        self._program = program
+        self._stretches = stretches
+        self._keys = keys
+        self._beside = beside
+        self._spans = spans
+        self._kept = kept
+        self._margins = program.rows_before > 0 or program.rows_after > 0
+
+    def read_all(
+        self, units: list[list[Piece]], *, in_threads: bool
+    ) -> Iterator[tuple[list[Piece], list[Prepared]]]:
+        """Yield every unit with its evaluated rows, in order, reading ahead in threads."""
+        yield from read_ahead(units, self.read, in_threads=in_threads and len(units) > 1)
+
+    def read(self, unit: list[Piece]) -> list[Prepared]:
+        """Return the unit's rows, evaluated: at once, or piece by piece where rows look around."""
+        columns = list(self._program.columns)
+        if self._margins:
+            return self._read_with_margins(unit, columns)
+        if self._beside is not None:
+            return [self._read_among(unit, columns, self._beside)]
+        blocks = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
+        table = self._source.read_blocks(blocks, columns)
+        # Rows of no use are left out before any predicate is evaluated.
+        if self._keys is not None:
+            seq = seqs_of_blocks(blocks, self._source.bases)
+            rows = self._keys.rows(table, seq)
+            return [self._prepare_some(select_rows(table, rows), seq[rows])]
+        if self._spans is not None:
+            starts, n_rows, first_seqs = self._in_spans(unit, table)
+            if int(n_rows.sum()) <= KEPT_MAX * table.num_rows:
+                some = select_runs(table, starts, n_rows)
+                return [self._prepare_some(some, count_on(first_seqs, n_rows))]
+        return [self._program.prepare(table)]
+
+    def _prepare_some(self, table: Any, seq: IntArray) -> Prepared:
+        """Evaluate some rows of a unit, and keep them."""
+        self._kept.add(seq, table)
+        return replace(self._program.prepare(table), seq=seq)
+
+    def _in_spans(self, unit: list[Piece], table: Any) -> tuple[IntArray, IntArray, IntArray]:
+        """Return runs of the rows in spans, and of stretches that are not at hand as a whole.
+
+        Ascending: first row, number of rows and first ``seq`` of each.
+        """
+        assert self._spans is not None
+        times = np.empty(0, np.int64)
+        if self._spans.by_time:
+            times = to_arrays(table.column(self._program.time.name)).data
+        bases = self._source.bases
+        first_seqs = bases[[piece.first_block for piece in unit]]
+        n_rows = bases[[piece.last_block for piece in unit]] - first_seqs
+        pieces = np.stack((np.cumsum(n_rows) - n_rows, n_rows, first_seqs))
+        is_whole = np.array([piece.begins and piece.ends for piece in unit])
+        whole_starts, whole_rows, whole_seqs = pieces[:, is_whole]
+        cut = np.stack(self._spans.cut(whole_starts, whole_rows, whole_seqs, times))
+        runs = np.concatenate((cut, pieces[:, ~is_whole]), axis=1)
+        starts, n_rows, first_seqs = runs[:, np.argsort(runs[0])]
+        return starts, n_rows, first_seqs
+
+    def _read_among(self, unit: list[Piece], columns: list[str], beside: Beside) -> Prepared:
+        """Read whole stretches with the rows that are looked at beside them."""
+        bases = self._source.bases
+        own = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
+        first = int(np.searchsorted(self._stretches[:, 0], unit[0].first_block))
+        further = beside.rows(first, first + len(unit))
+        blocks = np.union1d(own, np.searchsorted(bases, further, side="right") - 1)
+        table = self._source.read_blocks(blocks, columns)
+        seq = seqs_of_blocks(blocks, bases)
+        is_own = np.repeat(np.isin(blocks, own), bases[blocks + 1] - bases[blocks])
+        if self._keys is None:
+            rows = np.flatnonzero(is_own)
+        else:
+            rows = self._keys.rows(table, seq)
+            rows = rows[is_own[rows]]
+        is_needed = np.zeros(len(seq), np.bool_)
+        is_needed[rows] = True
+        is_needed[np.searchsorted(seq, further)] = True
+        needed = np.flatnonzero(is_needed)
+        table = select_rows(table, needed)
+        return evaluate_among(self._program, table, seq[needed], np.searchsorted(needed, rows))
+
+    def _read_with_margins(self, unit: list[Piece], columns: list[str]) -> list[Prepared]:
+        """Read all pieces at once, each with the rows PREV and NEXT look at beside it."""
+        views = [self._with_margins(piece) for piece in unit]
+        bases = self._source.bases
+        blocks = np.unique(np.concatenate([np.arange(*view.blocks) for view in views]))
+        table = self._source.read_blocks(blocks, columns)
+        first_row = np.cumsum(np.append(0, bases[blocks + 1] - bases[blocks]))
+        at = first_row[np.searchsorted(blocks, [view.blocks[0] for view in views])].tolist()
+        return [
+            self._program.prepare(
+                table.slice(first + view.skipped, view.n_rows),
+                before=view.before,
+                after=view.after,
+            )
+            for first, view in zip(at, views, strict=True)
+        ]
+
+    def _with_margins(self, piece: Piece) -> _View:
+        """Return where a piece lies together with the rows PREV and NEXT look at beside it."""
+        bases = self._source.bases
+        lo, hi = int(bases[piece.first_block]), int(bases[piece.last_block])
+        before = min(self._program.rows_before, lo)
+        after = min(self._program.rows_after, self._source.n_events - hi)
+        first = int(np.searchsorted(bases, lo - before, side="right")) - 1
+        last = int(np.searchsorted(bases, hi + after, side="left"))
+        skipped = lo - before - int(bases[first])
+        return _View((first, last), skipped, before + hi - lo + after, before, after)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The rows of a piece and its margins."""
+
+    blocks: tuple[int, int]
+    """Half-open: the blocks they lie in."""
+    skipped: int
+    """Rows of the first of these blocks that stand before them."""
+    n_rows: int
+    before: int
+    after: int
+    """Rows that are margins."""

@@ -1,0 +1,208 @@
+"""Partitions across batches: their numbers, the grouping of rows by them, their match numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from replay.expressions.columns import Columns
+from replay.language.bound import attributes
+from replay.patterns.mask_kernels import group_rows
+from replay.patterns.prepared import Key, Partitions, Prepared, group_keys
+from replay.patterns.program import MatchProgram
+from replay.patterns.search import Rows
+
+IntArray = npt.NDArray[np.int64]
+
+SPARSE = 4
+"""With this many times more partitions than rows, only those that have rows are visited."""
+
+
+NEVER = -1
+"""Sequence number of a row that has not come."""
+
+
+class PartitionTable:
+    """Gives each key of PARTITION BY a number that stays, and keeps what is known of it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Key, int] = {}
+        self.n_matches: IntArray = np.zeros(0, np.int64)
+        """Matches of each partition so far."""
+        self.first_seq: IntArray = np.zeros(0, np.int64)
+        """``seq`` of each partition's first row, where `note_first_rows` was told."""
+        self.covered_to: IntArray = np.zeros(0, np.int64)
+        """Greatest ``seq`` of a row that is mapped, ``NEVER`` for none; callers update it."""
+
+    @classmethod
+    def of_one(cls) -> PartitionTable:
+        """Return the table of a stream that is not partitioned."""
+        table = cls()
+        table._numbers = {(): 0}
+        table._grow()
+        return table
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def _grow(self) -> None:
+        """Make room for partitions that have come."""
+        n_more = 2 * len(self) - len(self.n_matches)
+        if len(self.n_matches) >= len(self):
+            return
+        never = np.full(n_more, NEVER)
+        self.n_matches = np.concatenate([self.n_matches, np.zeros(n_more, np.int64)])
+        self.first_seq = np.concatenate([self.first_seq, never])
+        self.covered_to = np.concatenate([self.covered_to, never])
+
+    def numbers(self, partitions: Partitions) -> IntArray:
+        """Return the partition's number for every row of a batch."""
+        known = self._numbers
+        table = [known.setdefault(key, len(known)) for key in partitions.keys]
+        self._grow()
+        return np.array(table, np.int64)[partitions.codes]
+
+    def forget_others(self, kept: IntArray) -> IntArray:
+        """Forget all partitions but some, and give those new numbers in the same order.
+
+        Parameters
+        ----------
+        kept
+            Numbers, ascending.
+
+        Returns
+        -------
+        ndarray
+            By its old number the new one of each partition, -1 for those forgotten.
+        """
+        keys = list(self._numbers)
+        numbers = np.full(len(keys), -1)
+        numbers[kept] = np.arange(len(kept))
+        self._numbers = {keys[old]: new for new, old in enumerate(kept.tolist())}
+        self.n_matches, self.first_seq = self.n_matches[kept], self.first_seq[kept]
+        self.covered_to = self.covered_to[kept]
+        return numbers
+
+    def note_first_rows(self, partitions: IntArray, seq: IntArray) -> None:
+        """Take the first row of each partition at hand, in order; one of a new one is its first."""
+        present, first = np.unique(partitions, return_index=True)
+        unseen = self.first_seq[present] == NEVER
+        self.first_seq[present[unseen]] = seq[first[unseen]]
+
+    def match_numbers(self, partition: IntArray) -> IntArray:
+        """Return MATCH_NUMBER of further matches, given by the partition of each.
+
+        Matches of a partition stand together, in their order.
+        """
+        if not len(partition):
+            return partition
+        if len(self) == 1:
+            before = int(self.n_matches[0])
+            self.n_matches[0] = before + len(partition)
+            return np.arange(before + 1, before + len(partition) + 1)
+        begins = np.flatnonzero(np.diff(partition, prepend=-1))
+        counts = np.diff(begins, append=len(partition))
+        rank = np.arange(len(partition)) - np.repeat(begins, counts) + 1
+        numbers = self.n_matches[partition] + rank
+        self.n_matches[partition[begins]] += counts
+        return numbers
+
+    def to_snapshot(self) -> tuple[list[Key], IntArray]:
+        """Return the keys by number, and what is known of each partition."""
+        known = np.stack([self.n_matches, self.first_seq, self.covered_to])
+        return list(self._numbers), known[:, : len(self)]
+
+    @classmethod
+    def from_snapshot(cls, keys: list[Key], known: IntArray) -> PartitionTable:
+        """Return the table that gave the snapshot."""
+        table = cls()
+        table._numbers = {key: number for number, key in enumerate(keys)}
+        table.n_matches, table.first_seq, table.covered_to = (row.copy() for row in known)
+        return table
+
+
+def group(rows: Rows, n_partitions: int) -> tuple[Rows, IntArray, IntArray]:
+    """Bring the rows of each partition together, keeping their order.
+
+    Returns
+    -------
+    tuple
+        The rows; begin and end (half-open) of each partition that may have rows, int64.
+    """
+    assert rows.group is not None
+    codes = rows.group
+    if n_partitions > SPARSE * len(codes):
+        present, codes = np.unique(codes, return_inverse=True)
+        n_partitions = len(present)
+    order, begins = group_rows(codes, n_partitions)
+    return rows.take(order), begins[:-1].copy(), begins[1:].copy()
+
+
+def partitions_of(rows: Rows, begins: IntArray, ends: IntArray) -> IntArray:
+    """Return the partition of each segment of grouped rows; 0 for one without rows."""
+    assert rows.group is not None
+    present = ends > begins
+    return np.where(present, rows.group[np.where(present, begins, 0)], 0)
+
+
+def evaluate_grouped(
+    program: MatchProgram, batches: Sequence[tuple[Prepared, int]], partitions: PartitionTable
+) -> tuple[Prepared, IntArray, IntArray]:
+    """Evaluate predicates on a whole stretch grouped by partition, so that PREV and NEXT stay in.
+
+    Parameters
+    ----------
+    batches
+        Rows not evaluated yet and their first ``seq``, in order.
+
+    Returns
+    -------
+    tuple
+        The rows of each partition together; the ``seq`` and the partition of each.
+    """
+    table = pa.concat_tables([batch.table for batch, _ in batches]).unify_dictionaries()
+    numbers = partitions.numbers(group_keys(Columns(table), table, program.partition_by))
+    order, _ = group_rows(numbers, len(partitions))
+    grouped = numbers[order]
+    columns = Columns(table.take(pa.array(order)), segments=grouped)
+    return program.evaluate(columns, None), order + batches[0][1], grouped
+
+
+def evaluate_among(
+    program: MatchProgram, table: pa.Table, seq: IntArray, rows: IntArray
+) -> Prepared:
+    """Evaluate predicates on some rows of a table that has their neighbours, too.
+
+    Parameters
+    ----------
+    table
+        Rows in stream order: for each of ``rows`` the nearest of its partition, as many as
+        ``program.beside`` says or there are. So the next one of a partition at hand is its next
+        one in the stream, as far as is looked.
+    seq
+        Of each row of the table.
+    rows
+        Rows of the table that may be matched, ascending.
+    """
+    partitions = group_keys(Columns(table), table, program.partition_by)
+    order, begins = group_rows(partitions.codes, len(partitions.keys))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    of_rows = partitions.codes[rows]
+
+    def moved(offset: int) -> IntArray:
+        to = place[rows] + offset
+        there = (to >= begins[of_rows]) & (to < begins[of_rows + 1])
+        return np.where(there, order[np.where(there, to, 0)], -1) if len(order) else rows
+
+    told = program.told_offsets
+    offsets = {read.offset for define in program.query.defines for read in attributes(define)}
+    places = {offset: moved(offset) for offset in (*offsets, *told)}
+    columns = Columns(table, places={**places, 0: rows})
+    prepared = program.evaluate(columns, replace(partitions, codes=of_rows))
+    seqs = {o: np.where(places[o] < 0, -1, seq[places[o]]) for o in told}
+    return replace(prepared, seq=seq[rows], moved=seqs)

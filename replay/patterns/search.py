@@ -1,0 +1,372 @@
+"""One search over segments of rows: arrays in, found matches and undecided starts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.language.bound import SkipMode
+from replay.limits import check_limits
+from replay.patterns import kernels
+from replay.patterns.backtracking_kernels import EXCLUDED
+from replay.patterns.conditions.kernels import ANCHOR_FIRST, N_FAULTS
+from replay.patterns.conditions.state import Conditions, Mapped, new_mapped, to_conditions
+from replay.patterns.config import (
+    MATCHES_AT_ONCE,
+    PATH_BYTES_AT_ONCE,
+    STATES_MAX,
+    STATES_PATIENCE,
+    STEPS_MAX,
+)
+from replay.patterns.memo_kernels import INFO, PATIENCE
+from replay.patterns.program import MatchProgram
+
+IntArray = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+# Arrays as the kernels take them, which say what they are.
+Machine = tuple[
+    IntArray,
+    npt.NDArray[np.uint64],
+    npt.NDArray[np.int32],
+    Bytes,
+    IntArray,
+    npt.NDArray[np.int32],
+    IntArray,
+    Bytes,
+    IntArray,
+    IntArray,
+    npt.NDArray[np.uint16],
+]
+States = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
+Across = tuple[Conditions, Mapped, States]
+
+_SKIPS = {
+    SkipMode.PAST_LAST_ROW: kernels.SKIP_PAST_LAST,
+    SkipMode.TO_NEXT_ROW: kernels.SKIP_TO_NEXT,
+    SkipMode.TO_FIRST: kernels.SKIP_TO_FIRST,
+    SkipMode.TO_LAST: kernels.SKIP_TO_LAST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows to be searched; ``seq`` and ``group`` only where partitions mix the order.
+
+    ``words`` has shape (n,), ``times`` (n,) or (0,), ``leaves`` and ``known`` (n_leaves, n).
+    """
+
+    words: npt.NDArray[np.uint64]
+    times: IntArray
+    leaves: IntArray
+    known: npt.NDArray[np.bool_]
+    seq: IntArray | None = None
+    group: IntArray | None = None
+    moved: Mapping[int, IntArray] | None = None
+    """As of `Prepared`."""
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def take(self, rows: IntArray | npt.NDArray[np.bool_] | slice) -> Rows:
+        """Return the chosen rows."""
+        return Rows(
+            self.words[rows],
+            self.times[rows] if len(self.times) else self.times,
+            np.ascontiguousarray(self.leaves[:, rows]),
+            np.ascontiguousarray(self.known[:, rows]),
+            None if self.seq is None else self.seq[rows],
+            None if self.group is None else self.group[rows],
+            None if self.moved is None else {o: to[rows] for o, to in self.moved.items()},
+        )
+
+    @staticmethod
+    def concat(parts: list[Rows]) -> Rows:
+        """Return the parts, of which there is at least one, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return Rows(
+            np.concatenate([part.words for part in parts]),
+            np.concatenate([part.times for part in parts]),
+            np.concatenate([part.leaves for part in parts], axis=1),
+            np.concatenate([part.known for part in parts], axis=1),
+            _join([part.seq for part in parts]),
+            _join([part.group for part in parts]),
+            _join_moved([part.moved for part in parts if part.moved is not None]),
+        )
+
+
+def _join(parts: list[IntArray | None]) -> IntArray | None:
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if present else None
+
+
+def _join_moved(parts: list[Mapping[int, IntArray]]) -> Mapping[int, IntArray] | None:
+    return {o: np.concatenate([part[o] for part in parts]) for o in parts[0]} if parts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Rows of partitions (or stretches) that stand together; int64[n_segments]."""
+
+    nexts: IntArray
+    """First start not decided yet; a search updates it."""
+    ends: IntArray
+    """Where the segment ends, half-open."""
+    firsts: IntArray
+    """The row its partition begins with in the stream, -1 if that is not at hand."""
+    lasts: IntArray
+    """The row its partition ends before, as far as rows have come; past ``ends`` if it goes on."""
+    numbers: IntArray
+    """Number of the last match of its partition; a search updates it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Matches as row numbers of the searched rows, by segment and start; int64[n]."""
+
+    first: IntArray
+    last: IntArray
+    classifier: IntArray
+    segment: IntArray
+    anchors: IntArray
+    """Shape (n, n_anchors)."""
+    symbols: Bytes
+    """Symbols of the rows of all matches, one after the other, where the program needs them."""
+    excluded: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class SkipFailure:
+    """A match after which AFTER MATCH SKIP has nowhere to go."""
+
+    row: int
+    """First row of the match."""
+    segment: int
+    is_first_row: bool
+    """Whether the symbol's row is that row; it has none otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a search gave."""
+
+    found: Found
+    n_faults: int
+    stuck_at: tuple[int, int] | None = None
+    """Row and segment of the start at which the step limit was passed."""
+    failures: tuple[SkipFailure, ...] = ()
+
+
+def search(
+    program: MatchProgram,
+    rows: Rows,
+    segments: Segments,
+    *,
+    final: bool,
+    newest: int,
+    ranks: IntArray | None = None,
+) -> Outcome:
+    """Find the matches of every start row that can be decided.
+
+    Parameters
+    ----------
+    segments
+        The parts of the rows that belong together; first starts and numbers are updated.
+    final
+        Whether the segments get no more rows.
+    newest
+        Time of the newest event seen; decides starts whose window has passed.
+    ranks
+        What stands for texts where conditions order them, see `to_conditions`.
+    """
+    settings = _settings(program, final=final, newest=newest)
+    rows = _in_place(rows)
+    if program.pattern.fixed is not None:
+        return _search_fixed(program, rows, segments, settings)
+    return _search_machine(program, rows, segments, settings, ranks)
+
+
+def _in_place(rows: Rows) -> Rows:
+    """Return the rows in contiguous memory, with times that are only read.
+
+    One signature for every kernel call: most times come from Arrow, which lets nobody write to
+    them, and to copy those would cost as much again as a search that finds little.
+    """
+    times, leaves, known = read_only(rows.times), rows.leaves, rows.known
+    return Rows(rows.words, times, np.ascontiguousarray(leaves), np.ascontiguousarray(known))
+
+
+def read_only(array: IntArray) -> IntArray:
+    """Return a view of the array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _settings(program: MatchProgram, *, final: bool, newest: int) -> IntArray:
+    keeps = program.within is None and not program.states.start_matters
+    settings = np.zeros(kernels.SETTINGS, np.int64)
+    settings[kernels.SKIP] = _SKIPS[program.skip.mode]
+    settings[kernels.SKIP_SYMBOLS : kernels.SKIP_SYMBOLS + 1] = np.array(
+        [program.skip.symbols], np.uint64
+    ).view(np.int64)
+    settings[kernels.HAS_WITHIN] = program.within is not None
+    settings[kernels.WITHIN] = program.within or 0
+    settings[kernels.FINAL] = final
+    settings[kernels.NEWEST] = newest
+    settings[kernels.STEP_LIMIT] = STEPS_MAX if program.pattern.by_state else np.iinfo(np.int64).max
+    settings[kernels.NUMBERS_RUN_ON] = not program.partition_by
+    settings[kernels.KEEPS_STATES] = keeps
+    settings[kernels.GIVES_PATH] = program.needs_rows
+    return settings
+
+
+def _search_fixed(
+    program: MatchProgram, rows: Rows, segments: Segments, settings: IntArray
+) -> Outcome:
+    capacity = min(len(rows) + 1, MATCHES_AT_ONCE)
+    progress = np.zeros(kernels.PROGRESS, np.int64)
+    firsts, places = [], []
+    while True:
+        first, segment = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+        status = kernels.find_fixed(
+            program.pattern.prefix, settings, rows.words, rows.times, segments.ends,
+            segments.nexts, first, segment, progress,
+        )  # fmt: skip
+        n_out = int(progress[kernels.N_OUT])
+        firsts.append(first[:n_out])
+        places.append(segment[:n_out])
+        if status == kernels.STATUS_DONE:
+            break
+    return Outcome(_fixed_matches(program, np.concatenate(firsts), np.concatenate(places)), 0)
+
+
+def _fixed_matches(program: MatchProgram, first: IntArray, segment: IntArray) -> Found:
+    """Return the matches of a fixed sequence: every row's symbol follows from its place."""
+    sequence = np.array(program.pattern.fixed, dtype=np.int64)
+    places = []
+    for anchor_kind, symbol, _ in program.anchor_codes.tolist():
+        found = np.arange(len(sequence)) if symbol < 0 else np.flatnonzero(sequence == symbol)
+        place = found[0 if anchor_kind == ANCHOR_FIRST else -1] if len(found) else None
+        places.append(np.full(len(first), -1) if place is None else first + place)
+    symbols = np.tile(sequence.astype(np.uint8), len(first) if program.needs_rows else 0)
+    return Found(
+        first=first,
+        last=first + (len(sequence) - 1),
+        classifier=np.full(len(first), sequence[-1]),
+        segment=segment,
+        anchors=np.stack(places, axis=1) if places else np.empty((len(first), 0), np.int64),
+        symbols=symbols,
+        excluded=np.zeros(len(symbols), np.bool_),
+    )
+
+
+def _search_machine(
+    program: MatchProgram,
+    rows: Rows,
+    segments: Segments,
+    settings: IntArray,
+    ranks: IntArray | None,
+) -> Outcome:
+    capacity = min(len(rows) + 1, MATCHES_AT_ONCE)
+    n_path = max(len(rows), PATH_BYTES_AT_ONCE) if program.needs_rows else 0
+    progress = np.zeros(kernels.PROGRESS, np.int64)
+    across = _across(program, rows, ranks) if program.pattern.by_state else None
+    path = np.empty(len(rows) + 1, np.uint8) if across is None else across[1][4]
+    machine = _machine(program, rows, path)
+    failures = np.full(len(segments.ends), -1, np.int64)
+    parts = []
+    while True:
+        check_limits()
+        out = [np.empty(capacity, np.int64) for _ in range(4)]
+        anchors = np.empty((capacity, len(program.anchors)), np.int64)
+        out_path = np.empty(n_path, np.uint8)
+        status = kernels.find_matches(
+            machine, across, program.pattern.prefix, program.pattern.required, settings,
+            rows.times, segments.ends, segments.nexts, segments.firsts, segments.lasts,
+            segments.numbers, failures, program.shown, program.anchor_codes, *out, anchors,
+            out_path, progress,
+        )  # fmt: skip
+        n_out = int(progress[kernels.N_OUT])
+        columns = [column[:n_out] for column in (*out, anchors)]
+        parts.append([*columns, out_path[: progress[kernels.N_PATH]]])
+        if status != kernels.STATUS_FULL:
+            break
+    *joined, bytes_ = (np.concatenate(column) for column in zip(*parts, strict=True))
+    first, last, classifier, segment, anchor_rows = joined
+    symbols = program.shown.astype(np.uint8)[bytes_ & ~np.uint8(EXCLUDED)]
+    found = Found(first, last, classifier, segment, anchor_rows, symbols, bytes_ >= EXCLUDED)
+    stuck = None
+    if status == kernels.STATUS_STEPS:
+        stuck = int(progress[kernels.AT_ROW]), int(progress[kernels.AT_SEGMENT])
+    return Outcome(found, int(progress[N_FAULTS]), stuck, _failures(failures))
+
+
+def _failures(failures: IntArray) -> tuple[SkipFailure, ...]:
+    failed = np.flatnonzero(failures >= 0).tolist()
+    return tuple(SkipFailure(int(failures[g]) >> 1, g, bool(failures[g] & 1)) for g in failed)
+
+
+def _machine(program: MatchProgram, rows: Rows, path: Bytes) -> Machine:
+    """Return the machine with its memory, which is touched only as it is used."""
+    n = len(rows)
+    pattern = program.pattern
+    shares = (
+        program.skip.mode is not SkipMode.PAST_LAST_ROW
+        and program.within is None
+        and not pattern.by_state
+    )
+    n_shared = n + 1 if shares else 0
+    return (
+        pattern.code,
+        rows.words,
+        np.zeros((pattern.n_points, n + 1), np.int32),
+        path,
+        np.empty(pattern.n_registers, np.int64),
+        np.zeros(n_shared, np.int32),
+        np.empty(n_shared, np.int64),
+        np.empty(n_shared, np.uint8),
+        np.zeros((pattern.n_points, 2), np.int64),
+        np.zeros((pattern.n_runs, 2), np.int64),
+        np.zeros((pattern.n_runs, n + 1), np.uint16),
+    )
+
+
+def _across(program: MatchProgram, rows: Rows, ranks: IntArray | None) -> Across:
+    return (
+        to_conditions(program.across, rows.leaves, rows.known, ranks),
+        new_mapped(program.across, len(rows)),
+        _states(program),
+    )
+
+
+def _states(program: MatchProgram) -> States:
+    keys = program.states
+    info = np.zeros(INFO, np.int64)
+    info[PATIENCE] = STATES_PATIENCE
+    memory = _untouched((3 + keys.width) * STATES_MAX)
+    return (
+        keys.slices,
+        keys.items,
+        memory[: 2 * STATES_MAX],
+        memory[3 * STATES_MAX :].reshape(STATES_MAX, keys.width),
+        memory[2 * STATES_MAX : 3 * STATES_MAX],
+        np.empty(keys.width, np.int64),
+        info,
+    )
+
+
+def _untouched(n: int) -> IntArray:
+    """Return so many zeros, whose memory is taken as they are touched: most searches touch none.
+
+    NumPy's would come from the heap, which then grows and shrinks by megabytes at every search.
+    """
+    return np.frombuffer(mmap(-1, 8 * n, flags=MAP_PRIVATE | MAP_ANONYMOUS), np.int64)

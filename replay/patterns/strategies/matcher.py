@@ -1,0 +1,281 @@
+"""The push-based matcher of SEMANTICS CONTIGUOUS, SKIP TILL NEXT and SKIP TILL ANY.
+
+What a match is
+---------------
+A *run* is a non-empty mapping of rows of one partition, ascending, to symbols, such that the
+symbols begin some sequence of the pattern's language, every row satisfies its symbol's condition
+given the rows mapped before it, and the last row's time is at most WITHIN after the first row's.
+A row *extends* a run by a symbol if it comes after the run's last row and the longer mapping is a
+run too, negations included. A run is a mapping, not a derivation: what several derivations of it
+allow, it may do, and it counts once. A *match* is a run whose symbols are a whole sequence of the
+language and whose negations and edges at start and end hold.
+
+- CONTIGUOUS: the rows of a run are consecutive rows of the partition.
+- SKIP TILL NEXT: no row strictly between two consecutive rows of a run extends the part of the run
+  before it. So a run that a row extends must take it: it forks into one run for each symbol the
+  row extends it by, and goes on unextended in none. A run that is a match is extended all the same,
+  and each match on the way is told. Every row that satisfies a first symbol begins a run, whatever
+  other runs do with it.
+- SKIP TILL ANY: any rows; a run that a row extends goes on unextended too.
+
+Negation
+--------
+Between two symbols ``!X`` says that no row strictly between the row mapped before it and the row
+mapped after it satisfies X's condition, which may read the rows mapped before it. Before the first
+symbol it says that no row of the partition before the match's first row, and at most WITHIN before
+its last row, does. After the last symbol it says that no row of the partition after the match's
+last row, and at most WITHIN after its first row, does.
+
+WITH TIMEOUTS
+-------------
+A run has timed out if the newest event of the stream is more than WITHIN after the run's first row.
+The answer then has, besides the matches, each run that timed out, is no match, and by the strategy
+was still waiting for a row when its window ended: under CONTIGUOUS no row of the partition follows
+it in its window, under SKIP TILL NEXT none that extends it, under SKIP TILL ANY any may; and no
+negation had ended it. A run whose window has not ended when the stream does is not told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.errors import NotSupportedError, StepLimitError
+from replay.patterns.config import MATCHES_AT_ONCE, RETRY_FRACTION, STEPS_MAX
+from replay.patterns.matcher import MatchStats
+from replay.patterns.matches import Matches, MatchRows
+from replay.patterns.partitions import PartitionTable
+from replay.patterns.program import MatchProgram
+from replay.patterns.strategies import kernels
+from replay.patterns.strategies.enumeration import Batch
+from replay.patterns.strategies.exclusion import excluded_rows
+from replay.patterns.strategies.intake import Intake
+from replay.patterns.strategies.searches import Search
+from replay.patterns.strategies.snapshot import StrategyState, from_bytes, to_bytes
+
+IntArray = npt.NDArray[np.int64]
+
+EAGER_ROWS = 4096
+"""While at most so many rows wait, every push is searched; then as RETRY_FRACTION says."""
+
+_NUMBERS = ("_next_seq", "_n_rows", "_n_faults", "_n_matches")
+
+
+class StrategyMatcher(Intake):
+    """Finds every match of one query over stretches of a stream.
+
+    Rows are pushed in order of ``seq``, contiguous within a stretch; ``finish`` ends a stretch.
+    Matches are found as they are taken, in canonical order, each as soon as no match still to be
+    decided can come before it: the state is the rows of the window, never the matches. Take
+    between pushes; there may be exponentially many, so take them in batches or with a limit.
+
+    Parameters
+    ----------
+    program
+        The compiled query, with a strategy.
+    n_events
+        As of `RowIntake`.
+
+    Raises
+    ------
+    NotSupportedError
+        If a symbol negated before the first row has a condition on other rows of the match.
+    """
+
+    def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
+        super().__init__(program, n_events)
+        _check_negated(program)
+        self._n_matches = 0
+
+    @property
+    def n_matches(self) -> int:
+        """Number of matches taken so far."""
+        return self._n_matches
+
+    @property
+    def stats(self) -> MatchStats:
+        """What was seen so far."""
+        return MatchStats(self._n_rows, self._n_matches, self._n_faults)
+
+    @property
+    def open_seq(self) -> int | None:
+        """First row that a match still to be taken may read; None: none of those pushed."""
+        searches = [*self._finished, *([self._open] if self._open is not None else [])]
+        kept = [search.ordered.seq for search in searches] + [rows.seq for rows in self._inbox]
+        firsts = [int(seq[0]) for seq in kept if seq is not None and len(seq)]
+        return min([*firsts, *(first_seq for _, first_seq in self._deferred)], default=None)
+
+    def take(self, limit: int | None = None) -> Matches:
+        """Return the matches that are certain and were not taken yet, at most ``limit``.
+
+        Raises
+        ------
+        StepLimitError
+            If looking for one match takes too many steps.
+        """
+        parts, left = [], limit
+        while left is None or left > 0:
+            part = self._next_batch(left)
+            if part is None:
+                break
+            parts.append(part)
+            left = None if left is None else left - len(part)
+        return Matches.concat(parts, 0) if parts else self._no_matches()
+
+    def batches(self) -> Iterator[Matches]:
+        """Yield what `take` would return, in parts of bounded size.
+
+        Raises
+        ------
+        StepLimitError
+            If looking for one match takes too many steps.
+        """
+        while (part := self._next_batch(None)) is not None:
+            yield part
+
+    def snapshot(self) -> bytes:
+        """Return all that the matcher knows, for `restore`."""
+        searches = [*self._finished, *([self._open] if self._open is not None else [])]
+        keys, known = self._partitions.to_snapshot()
+        state = StrategyState(
+            searches=tuple(searches),
+            has_open=self._open is not None,
+            inbox=tuple(self._inbox),
+            deferred=tuple(self._deferred),
+            strings=tuple(self._strings),
+            partition_keys=tuple(keys),
+            partitions=known,
+            firsts=self._firsts,
+            numbers={name: getattr(self, name) for name in _NUMBERS},
+        )
+        return to_bytes(state, self._program)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take up what a matcher of the same query knew when it gave the snapshot.
+
+        Raises
+        ------
+        ValueError
+            If the bytes are no snapshot, or one of another query or version.
+        """
+        state = from_bytes(snapshot, self._program)
+        self._finished = deque(state.searches)
+        self._open = self._finished.pop() if state.has_open else None
+        self._inbox, self._deferred = list(state.inbox), list(state.deferred)
+        self._strings = {text: number for number, text in enumerate(state.strings)}
+        keys = list(state.partition_keys)
+        self._partitions = PartitionTable.from_snapshot(keys, state.partitions)
+        self._firsts = state.firsts
+        for name, value in state.numbers.items():
+            setattr(self, name, value)
+
+    def _next_batch(self, limit: int | None) -> Matches | None:
+        """Return the next matches, at least one; None if no more are certain."""
+        while True:
+            search = self._finished[0] if self._finished else self._open_search()
+            if search is None:
+                return None
+            n_matches = MATCHES_AT_ONCE if limit is None else min(limit, MATCHES_AT_ONCE)
+            found = search.next(self._program, n_matches, self._ranks())
+            self._n_faults += found.n_faults
+            if found.status == kernels.STATUS_STEPS:
+                raise self._too_many_steps(search)
+            matches = self._to_matches(found, search) if len(found) else None
+            if search.is_dry and self._finished:
+                self._finished.popleft()
+            elif search.is_dry:
+                self._trim()
+                self._forget()
+            if matches is not None:
+                return matches
+
+    def _forget(self) -> None:
+        """Forget what is known of no row kept: partitions and texts."""
+        assert self._open is not None
+        of_open = self._open.ordered, self._open.segments.rows
+        ordered, grouped, *inbox = self._forget_unused([*of_open, *self._inbox])
+        segments = replace(self._open.segments, rows=grouped)
+        self._open, self._inbox = replace(self._open, ordered=ordered, segments=segments), inbox
+
+    def _open_search(self) -> Search | None:
+        """Return the search of the open stretch if it may give more."""
+        if self._inbox and (self._open is None or self._open.is_dry):
+            n_waiting = len(self._open) if self._open is not None else 0
+            n_new = sum(map(len, self._inbox))
+            if n_waiting <= EAGER_ROWS or n_new * RETRY_FRACTION >= n_waiting:
+                self._merge_inbox()
+        return None if self._open is None or self._open.is_dry else self._open
+
+    def _no_matches(self) -> Matches:
+        none = np.empty(0, np.int64)
+        rows = MatchRows.concat([], len(self._program.row_offsets))
+        timed_out = none.astype(np.bool_) if self._code.timeouts else None
+        return Matches(none, none, none, none, np.empty((0, 0), np.int64), rows, timed_out)
+
+    def _to_matches(self, found: Batch, search: Search) -> Matches:
+        segments = search.segments
+        seq, partition = segments.rows.seq, segments.rows.group
+        assert seq is not None
+        assert partition is not None
+        firsts, lasts = found.rows[found.offsets[:-1]], found.rows[found.offsets[1:] - 1]
+        number = np.arange(self._n_matches + 1, self._n_matches + len(found) + 1)
+        if self._program.partition_by:
+            # The table numbers the matches of a partition together.
+            order = np.argsort(partition[firsts], kind="stable")
+            number[order] = self._partitions.match_numbers(partition[firsts][order])
+        self._n_matches += len(found)
+        return Matches(
+            first_seq=seq[firsts],
+            last_seq=seq[lasts],
+            number=number,
+            classifier=found.symbols[found.offsets[1:] - 1].astype(np.int64),
+            anchors=np.empty((len(found), 0), np.int64),
+            rows=MatchRows(
+                offsets=found.offsets,
+                seq=seq[found.rows],
+                symbol=found.symbols,
+                excluded=excluded_rows(self._code, found.offsets, found.symbols),
+                moved=_moved(found.rows, search, self._program.row_offsets),
+            ),
+            timed_out=found.timed_out if self._code.timeouts else None,
+        )
+
+    def _too_many_steps(self, search: Search) -> StepLimitError:
+        seq = search.start_seq
+        return StepLimitError(
+            f"matching PATTERN ({self._program.pattern_text}) from the event with seq {seq} takes "
+            f"more than {STEPS_MAX} steps for one match; add WITHIN, or conditions that read the "
+            "row alone"
+        )
+
+
+def _moved(rows: IntArray, search: Search, offsets: tuple[int, ...]) -> IntArray:
+    """Return ``seq`` of the rows so far on in the partition, -1 outside of it."""
+    segments = search.segments
+    known = segments.rows.moved
+    if known is not None:
+        none = np.empty((len(rows), 0), np.int64)
+        return np.stack([known[o][rows] for o in offsets], axis=1) if offsets else none
+    assert segments.rows.seq is not None
+    to = rows[:, None] + np.array(offsets, np.int64)
+    inside = (to >= segments.begins[rows, None]) & (to < segments.ends[rows, None])
+    return np.where(inside, segments.rows.seq[np.where(inside, to, 0)], -1)
+
+
+def _check_negated(program: MatchProgram) -> None:
+    """Refuse a symbol negated at the start whose condition reads other rows: there are none."""
+    code = program.strategy
+    assert code is not None
+    before = int(np.bitwise_or.reduce(code.conditions[:, 0], initial=np.uint64(0)))
+    conditioned = program.across.conditioned
+    for number, symbol in enumerate(code.negated):
+        if before >> number & 1 and conditioned[symbol]:
+            raise NotSupportedError(
+                f"a symbol negated before the first row of PATTERN ({program.pattern_text}) has a "
+                "condition on other rows of the match, of which there are none yet; let it read "
+                "the row alone"
+            )

@@ -1,0 +1,105 @@
+"""The state of a strategy's matcher, as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.patterns.archive import (
+    ROWS,
+    Arrays,
+    Waiting,
+    fields_of,
+    pack,
+    take_partitions,
+    take_rows,
+    to_keys,
+    unpack,
+)
+from replay.patterns.partition_edges import PartitionEdges
+from replay.patterns.prepared import Key
+from replay.patterns.program import MatchProgram
+from replay.patterns.search import Rows
+from replay.patterns.strategies.enumeration import Cursor
+from replay.patterns.strategies.searches import Search, to_search
+
+IntArray = npt.NDArray[np.int64]
+
+KIND = "strategy matcher"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyState:
+    """What a strategy matcher knows between two calls."""
+
+    searches: tuple[Search, ...]
+    """Those of finished stretches, then that of the open one if there is one."""
+    has_open: bool
+    inbox: tuple[Rows, ...]
+    deferred: Waiting
+    strings: tuple[str, ...]
+    partition_keys: tuple[Key, ...]
+    partitions: IntArray
+    firsts: IntArray
+    """``seq`` of each partition's first row, as far as asked for."""
+    numbers: dict[str, int | None]
+
+
+def to_bytes(state: StrategyState, program: MatchProgram) -> bytes:
+    """Return the state as bytes."""
+    header = {
+        "searches": [[s.newest, s.cursor.at, s.cursor.done, s.final] for s in state.searches],
+        "has_open": state.has_open,
+        "n_inbox": len(state.inbox),
+        "strings": state.strings,
+        "partition_keys": state.partition_keys,
+        "numbers": state.numbers,
+    }
+    arrays: Arrays = {"partitions": state.partitions, "firsts": state.firsts}
+    for k, search in enumerate(state.searches):
+        arrays |= fields_of(f"search.{k}", search.ordered, ROWS)
+        arrays[f"cursor.{k}.rows"] = search.cursor.rows
+        arrays[f"cursor.{k}.symbols"] = search.cursor.symbols
+    for k, rows in enumerate(state.inbox):
+        arrays |= fields_of(f"inbox.{k}", rows, ROWS)
+    return pack(KIND, VERSION, program, header, arrays, state.deferred)
+
+
+def from_bytes(snapshot: bytes, program: MatchProgram) -> StrategyState:
+    """Return the state that `to_bytes` was given.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are no snapshot, or one of another query or version.
+    """
+    header, arrays, waiting = unpack(snapshot, KIND, VERSION, program)
+    firsts = arrays["firsts"]
+    partitions = take_partitions(arrays, header["partition_keys"])
+    asked = firsts if program.strategy is not None and program.strategy.asks_for_start else None
+    searches = []
+    for k, (newest, at, done, final) in enumerate(header["searches"]):
+        rows = take_rows(f"search.{k}", arrays, program, partitions.shape[1])
+        search = to_search(rows, PartitionEdges.of(program, None), asked, newest=newest)
+        symbols = arrays[f"cursor.{k}.symbols"]
+        search.cursor = Cursor(at, done, arrays[f"cursor.{k}.rows"], symbols)
+        search.final = final
+        searches.append(search)
+    inbox = [
+        take_rows(f"inbox.{k}", arrays, program, partitions.shape[1])
+        for k in range(header["n_inbox"])
+    ]
+    return StrategyState(
+        searches=tuple(searches),
+        has_open=header["has_open"],
+        inbox=tuple(inbox),
+        deferred=waiting,
+        strings=tuple(header["strings"]),
+        partition_keys=to_keys(header["partition_keys"]),
+        partitions=partitions,
+        firsts=firsts,
+        numbers=header["numbers"],
+    )

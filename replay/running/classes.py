@@ -1,0 +1,73 @@
+"""The table of classes of query: what each requires, reads, and makes of the rows it is given.
+
+A class that is entered here is planned, replayed, explained and run online without a word of it
+anywhere else. Row patterns and selects are opened by `select`, as they are made of several parts.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Protocol, cast
+
+from costmodel.parameters import CostParameters
+from replay.engines.scan import Reading
+from replay.engines.statistics import SnapshotStatistics
+from replay.filters.filtered_events import FilteredEvents, Filters
+from replay.language.bound import StreamRelation
+from replay.operators.outer_pieces import Operator
+from replay.planning.plan import Plan
+from replay.planning.planner import choose_plan
+from replay.planning.requirements import Requirements
+from replay.planning.statistics import StreamStatistics
+from replay.running.statement import STATEMENTS_CACHED
+
+
+class ClassQuery(Protocol):
+    """A bound query of one class over one stream: an immutable value."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def stream(self) -> StreamRelation:
+        """The stream it reads."""
+        ...
+
+
+class QueryClass(Protocol):
+    """What there is to know of a class of query."""
+
+    def requirements(self, query: Any, stream: StreamStatistics) -> Requirements:
+        """Return what every answer contains. Pure."""
+        ...
+
+    def reading(self, query: Any) -> Reading:
+        """Return which columns of the events are read."""
+        ...
+
+    def operators(self, query: Any) -> list[Operator]:
+        """Return new operators that the events pass through, the first told of gaps if it can."""
+        ...
+
+
+CLASSES: dict[type, QueryClass] = {FilteredEvents: Filters()}
+"""By the type of their bound queries."""
+
+
+def of_table(query: object) -> ClassQuery | None:
+    """Return a query whose class is in the table; None of others."""
+    return cast("ClassQuery", query) if type(query) in CLASSES else None
+
+
+@lru_cache(STATEMENTS_CACHED)
+def planned(
+    query: ClassQuery, statistics: SnapshotStatistics, requested: str, parameters: CostParameters
+) -> Plan:
+    """Return the plan of a query of the table.
+
+    Raises
+    ------
+    PlanError
+        If the plan asked for cannot apply to it.
+    """
+    required = CLASSES[type(query)].requirements(query, statistics)
+    return choose_plan(required, statistics, requested=requested, parameters=parameters)

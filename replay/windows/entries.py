@@ -1,0 +1,360 @@
+"""Entries: what is kept of the events of one pane and key, for every aggregate of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from chronicle.tree.summary import AttributeSummary, Ints, Kind, counted
+from replay.errors import NotSupportedError
+from replay.expressions.columns import Values, to_arrow
+from replay.language.bound import Aggregate, DataType, Expression
+from replay.language.types import SCALES
+from replay.operators.grouping import encode_strings, string_ranks
+from replay.operators.packing import State
+from replay.windows.merging import merge_counts, merge_windows, without_squares
+from replay.windows.moment_kernels import summarise_floats, summarise_integers
+from replay.windows.results import MERGEABLE, SPREADS, is_mergeable, summarised
+
+_ALL_VALID = np.zeros(0, np.bool_)
+_NO_NUMBERS = np.zeros(0)
+
+KINDS = {
+    DataType.INTEGER: Kind.INTEGER,
+    DataType.INTERVAL: Kind.INTEGER,
+    **dict.fromkeys(SCALES, Kind.INTEGER),
+    DataType.DOUBLE: Kind.FLOAT,
+    DataType.STRING: Kind.STRING,
+    DataType.BOOLEAN: Kind.ORDINAL,
+    DataType.DATE: Kind.ORDINAL,
+    DataType.TIMESTAMP: Kind.ORDINAL,
+    DataType.TIMESTAMP_UTC: Kind.ORDINAL,
+}
+
+
+class Needs(NamedTuple):
+    """What the aggregates ask of one argument."""
+
+    argument: Expression
+    kind: Kind | None
+    """How it is summarised; None where nothing asks for a summary."""
+    squares: bool
+    edges: bool
+    """Whether its first and last values are asked for."""
+    values: bool
+    """Whether every value is."""
+
+
+def needs_of(aggregates: Sequence[Aggregate]) -> tuple[Needs, ...]:
+    """Return what is needed of each argument, each once.
+
+    Raises
+    ------
+    NotSupportedError
+        If windows have no such aggregate yet.
+    """
+    arguments = dict.fromkeys(map(summarised, aggregates))
+    return tuple(_needs(argument, aggregates) for argument in arguments if argument is not None)
+
+
+def _needs(argument: Expression, aggregates: Sequence[Aggregate]) -> Needs:
+    parts = [part for part in aggregates if summarised(part) == argument]
+    merged = {part.function for part in parts if is_mergeable(part)}
+    kind = None
+    if merged:  # that a value is there is all that COUNT asks
+        kind = Kind.OPAQUE if merged == {"count"} else KINDS[argument.type]
+    edges = values = False
+    for part in parts:
+        if is_mergeable(part):
+            continue
+        if part.function in ("first", "last"):
+            edges = True
+        elif part.function == "percentile" or part.function in MERGEABLE:
+            values = True
+        else:
+            raise NotSupportedError(f"{part.function.upper()} of events is not supported yet")
+    return Needs(argument, kind, bool(merged & SPREADS), edges, values)
+
+
+class Rows(NamedTuple):
+    """The values themselves of the events of each entry."""
+
+    counts: Ints
+    """How many each entry has."""
+    values: pa.Array
+    """Of the entries, one after the other, without NULLs."""
+
+    def since(self, first: int) -> Rows:
+        """Return the values of the entries from one on."""
+        return Rows(self.counts[first:], self.values.slice(int(self.counts[:first].sum())))
+
+    def take(self, entries: Ints) -> Rows:
+        """Return the values of entries."""
+        ends = np.cumsum(self.counts)
+        counts = self.counts[entries]
+        total = int(counts.sum())
+        shift = (ends - self.counts)[entries] - (np.cumsum(counts) - counts)
+        rows = np.arange(total, dtype=np.int64) + np.repeat(shift, counts)
+        return Rows(counts, self.values.take(pa.array(rows)))
+
+
+class Kept(NamedTuple):
+    """What is kept of one argument, entry by entry; None where `Needs` does not ask for it."""
+
+    summary: AttributeSummary | None
+    first: pa.Array | None
+    last: pa.Array | None
+    rows: Rows | None
+
+    def state(self) -> State:
+        """Return it as it is packed."""
+        summary, rows = self.summary, self.rows
+        return {
+            "summary": None if summary is None else [summary.kind.name, summary.columns()],
+            "first": self.first,
+            "last": self.last,
+            "rows": None if rows is None else [rows.counts, rows.values],
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> Kept:
+        """Return what `state` was asked of."""
+        summary = rows = None
+        if state["summary"] is not None:
+            kind, columns = state["summary"]
+            summary = AttributeSummary(Kind[kind], *columns)
+        if state["rows"] is not None:
+            rows = Rows(*state["rows"])
+        return cls(summary, state["first"], state["last"], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Entries in the order in which they were met; every array has their number of elements."""
+
+    key: Ints
+    """Number of the key."""
+    position: Ints
+    """Of the first event: its time, or the number of its row or session."""
+    counts: Ints
+    """Events; at least one."""
+    kept: tuple[Kept, ...]
+    """By argument, as in ``needs_of``."""
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def weight(self) -> int:
+        """Entries and values held."""
+        return len(self) + sum(len(part.rows.values) for part in self.kept if part.rows is not None)
+
+    def since(self, first: int) -> Entries:
+        """Return the entries from one on; views."""
+        kept = tuple(
+            Kept(
+                None if part.summary is None else part.summary.slice(first, len(self)),
+                None if part.first is None else part.first.slice(first),
+                None if part.last is None else part.last.slice(first),
+                None if part.rows is None else part.rows.since(first),
+            )
+            for part in self.kept
+        )
+        return Entries(self.key[first:], self.position[first:], self.counts[first:], kept)
+
+    def take(self, chosen: Ints) -> Entries:
+        """Return chosen entries in a new order."""
+        kept = tuple(
+            Kept(
+                None if part.summary is None else take_summary(part.summary, chosen),
+                None if part.first is None else part.first.take(pa.array(chosen)),
+                None if part.last is None else part.last.take(pa.array(chosen)),
+                None if part.rows is None else part.rows.take(chosen),
+            )
+            for part in self.kept
+        )
+        return Entries(self.key[chosen], self.position[chosen], self.counts[chosen], kept)
+
+    def merged(self, begins: Ints) -> Entries:
+        """Return the entries ``begins[i]`` to ``begins[i + 1]`` as one, for every i.
+
+        ``begins`` ascends strictly from 0 to the number of entries.
+        """
+        lo, hi = begins[:-1], begins[1:]
+        kept = tuple(
+            Kept(
+                None
+                if part.summary is None
+                else merge_windows(part.summary, lo, hi, squares=len(part.summary.m2) > 0),
+                None if part.first is None else part.first.take(pa.array(lo)),
+                None if part.last is None else part.last.take(pa.array(hi - 1)),
+                None
+                if part.rows is None
+                else Rows(merge_counts(part.rows.counts, lo, hi), part.rows.values),
+            )
+            for part in self.kept
+        )
+        return Entries(self.key[lo], self.position[lo], merge_counts(self.counts, lo, hi), kept)
+
+    def state(self) -> State:
+        """Return them as they are packed."""
+        return {
+            "key": self.key,
+            "position": self.position,
+            "counts": self.counts,
+            "kept": [part.state() for part in self.kept],
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> Entries:
+        """Return what `state` was asked of."""
+        kept = tuple(map(Kept.from_state, state["kept"]))
+        return cls(state["key"], state["position"], state["counts"], kept)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Entries]) -> Entries:
+        """Return the entries of all parts, at least one."""
+        if len(parts) == 1:
+            return parts[0]
+        key, position, counts = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("key", "position", "counts")
+        )
+        kept = tuple(_concat(column) for column in zip(*(p.kept for p in parts), strict=True))
+        return cls(key, position, counts, kept)
+
+
+def _concat(parts: Sequence[Kept]) -> Kept:
+    firsts = [part.first for part in parts if part.first is not None]
+    lasts = [part.last for part in parts if part.last is not None]
+    summaries = [part.summary for part in parts if part.summary is not None]
+    rows = [part.rows for part in parts if part.rows is not None]
+    return Kept(
+        AttributeSummary.concat(summaries) if summaries else None,
+        pa.concat_arrays(firsts) if firsts else None,
+        pa.concat_arrays(lasts) if lasts else None,
+        Rows(
+            np.concatenate([part.counts for part in rows]),
+            pa.concat_arrays([part.values for part in rows]),
+        )
+        if rows
+        else None,
+    )
+
+
+def take_summary(summary: AttributeSummary, chosen: Ints) -> AttributeSummary:
+    """Return chosen entries of a summary."""
+    columns = []
+    for column in summary.columns():
+        if isinstance(column, np.ndarray):
+            columns.append(column[chosen] if len(column) else column)
+        else:
+            columns.append(column.take(pa.array(chosen)))
+    return AttributeSummary(summary.kind, *columns)
+
+
+def keep(needs: Needs, values: Values, begins: Ints) -> Kept:
+    """Return what is kept of an argument.
+
+    Parameters
+    ----------
+    needs
+        What is asked of it.
+    values
+        By row, those of an entry together.
+    begins
+        First row of each entry and, last, the number of rows; int64[n_entries + 1].
+    """
+    data, valid = values
+    data = data.combine_chunks() if isinstance(data, pa.ChunkedArray) else data
+    summary = first = last = rows = None
+    if needs.kind is not None:
+        summary = summarise_rows(Values(data, valid), needs.kind, begins, squares=needs.squares)
+    if needs.edges or needs.values:
+        column = to_arrow(Values(data, valid), needs.argument.type)
+        if needs.edges:
+            first, last = column.take(pa.array(begins[:-1])), column.take(pa.array(begins[1:] - 1))
+        if needs.values:
+            rows = _known(column, begins)
+    return Kept(summary, first, last, rows)
+
+
+def _known(column: pa.Array, begins: Ints) -> Rows:
+    """Return the values that are not NULL."""
+    if not column.null_count:
+        return Rows(np.diff(begins), column)
+    known = column.is_valid().to_numpy(zero_copy_only=False)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])
+    return Rows(np.diff(before[begins]), column.drop_null())
+
+
+def summarise_rows(values: Values, kind: Kind, begins: Ints, *, squares: bool) -> AttributeSummary:
+    """Summarise rows entry by entry.
+
+    Parameters
+    ----------
+    values
+        By row, those of an entry together.
+    kind
+        What to tell of them; OPAQUE counts those that are not NULL, NaN among them.
+    begins
+        First row of each entry and, last, the number of rows.
+    squares
+        Whether second moments are wanted; there are none otherwise.
+    """
+    data, valid = values
+    counts = np.diff(begins)
+    none = np.zeros(len(counts), np.int64)
+    if kind is Kind.OPAQUE:
+        nulls = _nulls(values, begins)
+        return counted(counts - nulls, nulls)
+    known = _ALL_VALID if valid is None else np.ascontiguousarray(valid)
+    if kind is Kind.FLOAT:
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite values, in plain Python
+            tallies, numbers = summarise_floats(np.ascontiguousarray(data), known, begins, squares)
+        found = AttributeSummary(kind, *(*tallies, *numbers))
+        return found if squares else without_squares(found)
+    if kind is Kind.STRING:
+        return _summarise_strings(data, begins)
+    plain = np.ascontiguousarray(data, np.int64)
+    tallies, whole, spread = summarise_integers(plain, known, begins, squares)
+    sums = (_NO_NUMBERS,) * 4 if kind is Kind.ORDINAL else (whole[2], whole[3], *spread)
+    found = AttributeSummary(kind, *(*tallies, none, whole[0], whole[1], *sums))
+    return found if squares else without_squares(found)
+
+
+def _nulls(values: Values, begins: Ints) -> Ints:
+    """Return the NULLs of each entry."""
+    data, valid = values
+    if isinstance(data, pa.Array):
+        valid = data.is_valid().to_numpy(zero_copy_only=False) if data.null_count else None
+    if valid is None:
+        return np.zeros(len(begins) - 1, np.int64)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(~valid)])
+    return np.diff(before[begins])
+
+
+def _summarise_strings(data: pa.Array, begins: Ints) -> AttributeSummary:
+    """Return counts and extremes of texts, found by their places in the order of all of them."""
+    codes, dictionary = encode_strings(data)
+    ranks = string_ranks(dictionary)
+    by_rank = dictionary.take(pa.array(np.argsort(ranks)))
+    known = codes < len(dictionary)
+    tallies, whole, _ = summarise_integers(
+        np.append(ranks, 0)[codes],
+        known,
+        begins,
+        False,
+    )
+    missing = tallies[0] == 0
+    least, most = (
+        by_rank.take(pa.array(np.where(missing, 0, side), mask=missing)) for side in whole[:2]
+    )
+    none = np.zeros(len(missing), np.int64)
+    n_values, nulls = tallies
+    sums = (_NO_NUMBERS,) * 4
+    return AttributeSummary(Kind.STRING, n_values, nulls, none, least, most, *sums)

@@ -1,0 +1,423 @@
+"""The matcher by hand, and what it keeps; that it gives what the naive one gives, however rows are
+cut into batches, `tests.campaigns.test_pattern_fuzz` shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from replay.errors import NotSupportedError, SkipError, StepLimitError
+from replay.language import bind, parse_query
+from replay.language.bound import (
+    Alternate,
+    BoundPatternQuery,
+    Classifier,
+    Concat,
+    Edge,
+    EdgeKind,
+    MatchNumber,
+    Pattern,
+    Repeat,
+    Semantics,
+    SkipMode,
+    Symbol,
+)
+from replay.patterns import search
+from replay.patterns.matcher import PatternMatcher
+from replay.patterns.matchers import new_matcher
+from replay.patterns.program import compile_program
+from tests.oracles.matcher import match_rows
+from tests.oracles.view import OutOfStepsError
+from tests.pattern_cases import PatternCase, pattern_case
+from tests.plan_cases import SEEDS
+from tests.unit.patterns.bound_queries import (
+    INT,
+    STRING,
+    attr,
+    call,
+    canonical,
+    first,
+    last,
+    lit,
+    query,
+    run,
+    to_table,
+)
+
+A, B, C = Symbol(0), Symbol(1), Symbol(2)
+START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def letters(text: str, times: list[int] | None = None) -> pa.Table:
+    n = len(text)
+    return pa.table({"t": times or list(range(n)), "s": list(text), "i": [0] * n})
+
+
+def is_letter(letter: str) -> object:
+    return call("=", attr("s"), lit(letter))
+
+
+def spans(pattern: Pattern, text: str, symbols: str, **more: object) -> list[tuple]:
+    """Return (first row, last row, classifier) of each match; symbols are letters, '.' any."""
+    defines = [None if s == "." else is_letter(s) for s in symbols]
+    measures = [attr("t", first(None)), attr("t", last(None)), Classifier()]
+    table = letters(text, more.pop("times", None))
+    found, _ = run(query(pattern, defines, measures=measures, **more), table)
+    return [(row["m0"], row["m1"], row["m2"]) for row in found]
+
+
+def test_window_is_part_of_the_match_and_comes_before_preferment() -> None:
+    #  t 0 4 9: the greedy way to the second b leaves the window, the way to the first does not
+    pattern = Concat((A, Repeat(C, 0, None), B))
+    assert spans(pattern, "abb", "ab.", times=[0, 4, 9], within=4) == [(0, 4, "B")]
+    assert spans(pattern, "abb", "ab.", times=[0, 4, 9], within=3) == []
+
+
+def test_partition_neighbours_and_match_numbers_are_the_partitions() -> None:
+    #  p  0 1 0 1 0 1     A B within each partition, in the order of their first rows
+    table = pa.table({"t": range(6), "s": list("aabbab"), "i": [0] * 6, "p": [0, 1, 0, 1, 0, 0]})
+    asked = query(
+        Concat((A, B)),
+        [is_letter("a"), is_letter("b")],
+        measures=[attr("t", first(None)), attr("t", last(None)), MatchNumber()],
+        partition_by=("p",),
+    )
+    found, _ = run(asked, table)
+    assert [tuple(row.values()) for row in found] == [(0, 0, 2, 1), (1, 1, 3, 1), (0, 4, 5, 2)]
+
+
+def test_condition_reads_first_row_mapped_to_its_own_symbol() -> None:
+    #  i 5 1 2 3 9: B+ while at most 2 above its own first row
+    table = pa.table({"t": range(5), "s": ["x"] * 5, "i": [5, 1, 2, 3, 9]})
+    grows = call("<=", attr("i"), call("+", attr("i", first(1)), lit(2), to=INT))
+    asked = query(
+        Concat((A, Repeat(B, 1, None))),
+        [call("=", attr("i"), lit(5)), grows],
+        measures=[attr("i", first(1)), attr("i", last(1))],
+    )
+    found, _ = run(asked, table)
+    assert [tuple(row.values()) for row in found] == [(1, 3)]
+
+
+def test_strings_compare_across_batches_with_different_dictionaries() -> None:
+    asked = query(
+        Concat((A, Repeat(C, 0, None), B)),
+        [call("=", attr("i"), lit(1)), call("=", attr("s"), attr("s", last(0))), None],
+        measures=[attr("s", last(0)), attr("t", last(1))],
+    )
+    table = pa.table({"t": range(6), "s": list("zyxwvz"), "i": [1, 0, 0, 0, 0, 0]})
+    for cut in range(1, 6):
+        found, _ = run(asked, table, [cut])
+        assert [tuple(row.values()) for row in found] == [("z", 5)]
+
+
+def test_regression_bounded_run_near_the_end_leaves_the_frame_below_alone() -> None:
+    #  A{0,2} may reach past the last row: its end was noted in the frame of the run before it
+    pattern = Concat((A, Repeat(A, 3, 5), C, C, Repeat(A, 0, 2), A))
+    #  from row 1: A 1, A 2-4, greedy A 5-6, C 7, C 8, A{0,2} at the end, no row for the last A
+    found = spans(pattern, "bbbbbbxbb", ".ab", skip=SkipMode.TO_NEXT_ROW)
+    assert found == [(0, 8, "A")]  # A 0, A 1-3, C 4, C 5, A 6-7, A 8
+
+
+def agree(asked: BoundPatternQuery, events: list, cuts: list[int], *, resume: bool) -> None:
+    """Compare with the naive matcher."""
+    try:
+        wanted = match_rows(events, asked, steps_max=20_000)
+    except OutOfStepsError:
+        assume(False)
+    except SkipError:
+        with pytest.raises(SkipError):
+            run(asked, to_table(events), cuts, resume=resume)
+        return
+    found, matcher = run(asked, to_table(events), cuts, resume=resume)
+    assert canonical(found) == canonical(wanted)
+    assert matcher.n_kept == 0
+
+
+def gapped_query(random: Random) -> BoundPatternQuery:
+    """Draw two to four letters or choices of them, with any rows between them."""
+
+    def wanted() -> Pattern:
+        letter = random.choice([A, B, C])
+        more = Repeat(letter, random.choice([1, 2]), 2)
+        return random.choice([letter, letter, more, Alternate((more, random.choice([A, B, C])))])
+
+    gap = Repeat(Symbol(3), 0, None, greedy=random.random() < 0.5)
+    parts = [part for _ in range(random.randint(2, 4)) for part in (gap, wanted())]
+    return query(
+        Concat(tuple(parts[1:])),
+        [*(is_letter(letter) for letter in "abc"), None],
+        measures=[attr("t", first(None)), attr("t", last(None)), Classifier()],
+        within=random.choice([None, 3, 6, 9]),
+        skip=random.choice([SkipMode.TO_NEXT_ROW, SkipMode.PAST_LAST_ROW]),
+        partition_by=random.choice([(), ("p",)]),
+    )
+
+
+@SLOW
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_gapped_match_is_lost_whatever_rows_a_window_lacks(seed) -> None:
+    random = Random(seed)
+    text = random.choices("aabcz", k=random.randint(4, 20))
+    rest = {"i": None, "d": None}
+    events = [{"t": t, "s": s, "p": random.randint(0, 1), **rest} for t, s in enumerate(text)]
+    cuts = [random.randint(0, len(events)) for _ in range(random.randint(0, 3))]
+    agree(gapped_query(random), events, cuts, resume=random.random() < 0.5)
+
+
+def asked_of(case: PatternCase) -> BoundPatternQuery:
+    """Return the pattern of a case, if no order beside time and no SKIP TO can end it early."""
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    assume(bound.semantics is Semantics.SQL and not bound.order_by and bound.skip_to is None)
+    return bound
+
+
+@SLOW
+@given(case=SEEDS.map(pattern_case), data=st.data())
+def test_stretches_pushed_at_once_match_as_pushed_one_by_one(case, data) -> None:
+    table, events = case.stream.table, case.stream.rows
+    program = compile_program(asked_of(case))
+    if program.rows_before or program.rows_after or program.needs_all_rows:
+        return
+    edges = [0, *sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=4))), len(events)]
+    starts, ends = np.array(edges[:-1]), np.array(edges[1:])
+    prepared = program.prepare(table)
+    at_once, one_by_one = PatternMatcher(program), PatternMatcher(program)
+    at_once.push_stretches(prepared, starts, ends - starts, starts + 100)
+    for low, high in pairwise(edges):
+        one_by_one.push(program.prepare(table.slice(low, high - low)), low + 100)
+        one_by_one.finish()
+    left, right = at_once.take(), one_by_one.take()
+    for name in ("first_seq", "last_seq", "number", "classifier", "anchors"):
+        assert np.array_equal(getattr(left, name), getattr(right, name)), name
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kernel"),
+    [
+        pytest.param(Concat((A, B)), "find_fixed", id="fixed"),
+        pytest.param(Concat((A, Repeat(B, 1, None))), "find_matches", id="repeated"),
+    ],
+)
+def test_times_that_arrow_lends_are_searched_where_they_lie(pattern, kernel, monkeypatch) -> None:
+    program = compile_program(query(pattern, [is_letter("a"), is_letter("b")], within=5))
+    lent = program.prepare(letters("abcab"))
+    assert not lent.times.flags.writeable
+    in_place = []
+
+    def spy(*arguments):
+        arrays = [given for given in arguments if isinstance(given, np.ndarray)]
+        in_place.append(any(np.shares_memory(array, lent.times) for array in arrays))
+        return original(*arguments)
+
+    original = getattr(search.kernels, kernel)
+    monkeypatch.setattr(search.kernels, kernel, spy)
+    matcher = PatternMatcher(program)
+    matcher.push_stretches(lent, np.array([0]), np.array([5]), np.array([0]))
+    assert matcher.take().first_seq.tolist() == [0, 3]
+    assert in_place == [True]
+
+
+def test_a_partition_begins_anew_in_every_stretch_and_numbers_its_matches_on() -> None:
+    #  three stretches: partition 0 has a b | . a | b, partition 1 has . | a b | a b
+    table = pa.table(
+        {"t": range(9), "s": list("ab.abaabb"), "i": [0] * 9, "p": [0, 0, 1, 1, 1, 0, 1, 1, 0]}
+    )
+    asked = query(Concat((A, B)), [is_letter("a"), is_letter("b")], partition_by=("p",))
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    starts, n_rows = np.array([0, 3, 6]), np.array([3, 3, 3])
+    matcher.push_stretches(program.prepare(table), starts, n_rows, starts + 10)
+    found = matcher.take()
+    assert found.first_seq.tolist() == [10, 13, 16]
+    assert found.last_seq.tolist() == [11, 14, 17]
+    assert found.number.tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("semantics", list(Semantics))
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        #  rows 0 to 8 of the stream, in stretches of three; rows 3 to 5 are not replayed
+        (Concat((START, A)), [0]),
+        (Concat((A, END)), [8]),
+        (Alternate((Concat((START, A)), Concat((A, END)))), [0, 8]),
+        (A, [0, 1, 2, 6, 7, 8]),
+    ],
+)
+def test_only_the_ends_of_the_stream_are_edges_and_not_those_of_stretches(
+    semantics: Semantics, at_once: bool, pattern: Pattern, found: list[int]
+) -> None:
+    asked = replace(query(pattern, [is_letter("a")]), semantics=semantics)
+    program = compile_program(asked)
+    matcher = new_matcher(program, n_events=9)
+    starts, n_rows = np.array([0, 3]), np.array([3, 3])
+    prepared, first_seqs = program.prepare(letters("a" * 6)), np.array([0, 6])
+    if at_once:
+        matcher.push_stretches(prepared, starts, n_rows, first_seqs)
+    else:
+        for low, seq in ((0, 0), (3, 6)):
+            for row in range(3):
+                matcher.push(prepared.slice(low + row, 1), seq + row)
+            matcher.finish()
+    assert matcher.take().first_seq.tolist() == found
+
+
+@pytest.mark.parametrize("semantics", list(Semantics))
+@pytest.mark.parametrize("at_once", [True, False])
+def test_rows_of_partitions_that_know_their_neighbours_know_the_edges(
+    semantics: Semantics, at_once: bool
+) -> None:
+    #  rows of p = 0: 10 and 12; of p = 1: 11 and 13. Of 0 there is an earlier one, of 1 a later one
+    pattern = Alternate((Concat((START, A)), Concat((A, END))))
+    asked = query(pattern, [is_letter("a")], partition_by=("p",))
+    program = compile_program(replace(asked, semantics=semantics))
+    table = letters("aaaa").append_column("p", pa.array([0, 1, 0, 1]))
+    moved = {-1: np.array([4, -1, 10, 11]), 1: np.array([12, 13, -1, 20])}
+    seq = np.arange(10, 14)
+    prepared = replace(program.prepare(table), seq=seq, moved=moved)
+    matcher = new_matcher(program, n_events=100)
+    if at_once:
+        matcher.push_stretches(prepared, np.array([0]), np.array([4]), np.array([10]))
+    else:
+        matcher.push(prepared, 10)
+        matcher.finish()
+    assert matcher.take().first_seq.tolist() == [11, 12]
+
+
+@SLOW
+@given(case=SEEDS.map(pattern_case), data=st.data())
+def test_rows_left_out_are_as_if_they_had_never_been(case, data) -> None:
+    table, events = case.stream.table, case.stream.rows
+    asked = asked_of(case)
+    program = compile_program(replace(asked, partition_by=asked.partition_by or ("k",)))
+    if not program.stands_alone:
+        return
+    kept = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=40, max_size=40)))
+    kept = kept[kept < len(events)].astype(np.int64)
+    n_first = data.draw(st.integers(0, len(kept)))
+    left, right = PatternMatcher(program), PatternMatcher(program)
+    for low, high in ((0, n_first), (n_first, len(kept))):
+        part = kept[low:high]
+        prepared = program.prepare(table.take(pa.array(part)))
+        left.push(replace(prepared, seq=100 + part), -1)
+        right.push(prepared, low)
+    left.finish()
+    right.finish()
+    found, expected = left.take(), right.take()
+    assert found.first_seq.tolist() == (100 + kept[expected.first_seq]).tolist()
+    assert found.last_seq.tolist() == [
+        seq - 1 if b < a else 100 + kept[b]
+        for seq, a, b in zip(found.first_seq, expected.first_seq, expected.last_seq, strict=True)
+    ]
+    assert found.number.tolist() == expected.number.tolist()
+    assert np.array_equal(found.anchors >= 0, expected.anchors >= 0)
+    there = expected.anchors >= 0
+    assert np.array_equal(found.anchors[there], 100 + kept[expected.anchors[there]])
+
+
+def test_matches_of_one_partition_wait_for_an_open_start_of_another() -> None:
+    #  partition 0 opens A at row 0; partition 1 matches rows 1, 2
+    table = pa.table({"t": range(5), "s": list("aabxb"), "i": [0] * 5, "p": [0, 1, 1, 0, 0]})
+    asked = query(
+        Concat((A, Repeat(C, 0, None, greedy=False), B)),
+        [is_letter("a"), is_letter("b"), None],
+        partition_by=("p",),
+    )
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(table.slice(0, 4)), 0)
+    assert len(matcher.take()) == 0
+    matcher.push(program.prepare(table.slice(4)), 4)
+    assert matcher.take().first_seq.tolist() == [0, 1]
+
+
+def test_window_that_has_passed_decides_starts_of_other_partitions() -> None:
+    n = 1000
+    table = pa.table({"t": range(n), "s": ["a"] * n, "i": [0] * n, "p": list(range(n))})
+    asked = query(Concat((A, B)), [is_letter("a"), is_letter("b")], within=10, partition_by=("p",))
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    for low in range(0, n, 50):
+        matcher.push(program.prepare(table.slice(low, 50)), low)
+        assert matcher.n_kept <= 11
+
+
+def test_rows_before_the_first_undecided_start_are_dropped() -> None:
+    table = letters("x" * 500 + "ax" * 3)
+    asked = query(Concat((A, A)), [is_letter("a")])
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(table.slice(0, 501)), 0)
+    assert matcher.n_kept == 1
+
+
+def test_nested_quantifiers_over_the_same_rows_do_not_blow_up() -> None:
+    #  ((A+)+)+ B on a^n without b: exponentially many derivations, linearly many states
+    nested = Repeat(Repeat(Repeat(A, 1, None), 1, None), 1, None)
+    assert spans(Concat((nested, B)), "a" * 3000, "ab") == []
+
+
+def test_step_limit_names_pattern_and_row(monkeypatch) -> None:
+    monkeypatch.setattr(search, "STEPS_MAX", 1000)
+    table = pa.table({"t": range(40), "s": ["x"] * 40, "i": [9] + [1] * 39})
+    never = call("=", attr("i"), call("+", attr("i", last(0)), lit(7), to=INT))
+    asked = query(
+        Concat((A, Repeat(Repeat(C, 1, None), 1, None), B)),
+        [call("=", attr("i"), lit(9)), never, None],
+    )
+    with pytest.raises(
+        StepLimitError, match=r"PATTERN \(A \(C\+\)\+ B\) from the event with seq 0"
+    ):
+        run(asked, table)
+
+
+def test_rows_that_do_not_follow_are_refused() -> None:
+    program = compile_program(query(A, [None]))
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(letters("ab")), 0)
+    with pytest.raises(ValueError, match="seq 5 pushed where 2 follows"):
+        matcher.push(program.prepare(letters("ab")), 5)
+    behind = replace(program.prepare(letters("ab")), seq=np.array([1, 7]))
+    with pytest.raises(ValueError, match="seq 1 pushed where 2 follows"):
+        matcher.push(behind, 2)
+
+
+def test_more_symbols_than_bits_are_refused_by_name() -> None:
+    many = query(Concat(tuple(Symbol(k) for k in range(65))), [])
+    symbols = tuple(f"S{k}" for k in range(65))
+    bound = type(many)(
+        **{
+            **{name: getattr(many, name) for name in many.__slots__},
+            "symbols": symbols,
+            "defines": (None,) * 65,
+        }
+    )
+    with pytest.raises(NotSupportedError, match="65 symbols"):
+        compile_program(bound)
+
+
+def test_function_over_rows_of_two_symbols_is_refused_by_name() -> None:
+    joined = call("||", attr("s"), attr("s", last(0)), to=STRING)
+    with pytest.raises(NotSupportedError, match=r"'\|\|' over values of different rows.* of B"):
+        compile_program(query(Concat((A, B)), [None, call("=", joined, lit("x"))]))
+
+
+def test_absurd_repetition_of_a_group_is_refused() -> None:
+    group = Repeat(Concat((A, B)), 100_000, None)
+    with pytest.raises(NotSupportedError, match="4096 instructions"):
+        compile_program(query(group, [None, None]))
+
+
+def test_repetition_of_one_symbol_may_be_as_long_as_one_likes() -> None:
+    assert spans(Repeat(A, 1_000_000, None), "aaa", "a") == []
+    assert spans(Concat((Repeat(A, 2, 3), B)), "aaaab", "ab") == [(1, 4, "B")]

@@ -1,0 +1,160 @@
+"""Merged windows are the summaries of their events, whatever the overlap."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from chronicle.tree.summarise import summarise
+from chronicle.tree.summary import AttributeSummary, Kind, integer_sums
+from replay.windows.merging import merge_counts, merge_windows
+from tests.window_cases import DOUBLES, INTEGERS, STRINGS, seeds, summarise_panes
+
+VALUES: dict[pa.DataType, tuple[Any, ...]] = {
+    pa.float64(): (*DOUBLES[:8], math.nan, math.inf),
+    pa.float32(): (0.5, -2.0, math.nan),
+    pa.int64(): INTEGERS,
+    pa.int16(): (0, 1, -1, 7),
+    pa.string(): STRINGS,
+    pa.bool_(): (True, False),
+    pa.timestamp("us"): (0, -5, 10**15),
+    pa.date32(): (0, -5, 10**4),
+    pa.binary(): (b"", b"x"),
+}
+
+
+def some_column(random: Random, data_type: pa.DataType, n: int) -> pa.ChunkedArray:
+    values = VALUES[data_type]
+    drawn = [random.choice(values) if random.random() < 0.8 else None for _ in range(n)]
+    return pa.chunked_array([pa.array(drawn, data_type)])
+
+
+def some_lengths(random: Random) -> list[int]:
+    return [random.choice((1, 1, 2, 3, 600)) for _ in range(random.randint(1, 12))]
+
+
+def some_bounds(random: Random, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return bounds of windows that ascend, of empty windows too."""
+    lo = sorted(random.randint(0, n) for _ in range(random.randint(0, 9)))
+    hi: list[int] = []
+    for low in lo:
+        hi.append(max([random.randint(low, n), *hi[-1:]]))
+    return np.array(lo, np.int64), np.array(hi, np.int64)
+
+
+def assert_same(mine: AttributeSummary, other: AttributeSummary, column: pa.ChunkedArray) -> None:
+    """Compare summaries of the same events: exactly but for sums of doubles and squares."""
+    for name in ("n_values", "null_count", "nan_count"):
+        assert getattr(mine, name).tolist() == getattr(other, name).tolist()
+    there = np.flatnonzero(other.n_values > 0)
+    if mine.kind.has_extremes:
+        for side in ("minimum", "maximum"):
+            one, two = (getattr(summary, side) for summary in (mine, other))
+            assert [one[i] for i in there] == [two[i] for i in there]
+    if mine.kind is Kind.INTEGER:
+        sums = [integer_sums(summary.sum_high, summary.sum_low) for summary in (mine, other)]
+        assert sums[0] == sums[1]
+    if mine.kind.has_sum:
+        finite = [i for i in there if np.isfinite(other.m2[i])]
+        assert np.allclose(mine.m2[finite], other.m2[finite], rtol=1e-9, atol=0.0)
+
+
+@pytest.mark.parametrize("data_type", VALUES, ids=str)
+@given(random=seeds)
+def test_a_merged_window_is_the_summary_of_its_events(
+    data_type: pa.DataType, random: Random
+) -> None:
+    lengths = some_lengths(random)
+    column = some_column(random, data_type, sum(lengths))
+    lo, hi = some_bounds(random, len(lengths))
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+
+    merged = merge_windows(summarise(column, lengths), lo, hi)
+
+    assert len(merged) == len(lo)
+    for window, (low, high) in enumerate(zip(lo, hi, strict=True)):
+        n = int(begins[high] - begins[low])
+        if not n:
+            assert merged.n_values[window] == merged.null_count[window] == 0
+            continue
+        alone = summarise(column.slice(int(begins[low]), n), [n])
+        assert_same(merged.slice(window, window + 1), alone, column)
+
+
+@pytest.mark.parametrize("data_type", VALUES, ids=str)
+@given(random=seeds)
+def test_panes_are_summarised_as_blocks_are(data_type: pa.DataType, random: Random) -> None:
+    lengths = some_lengths(random)
+    column = some_column(random, data_type, sum(lengths))
+
+    mine = summarise_panes(column, np.array(lengths))
+
+    assert mine.kind is summarise(column, lengths).kind
+    assert_same(mine, summarise(column, lengths), column)
+
+
+@given(seeds)
+def test_sums_of_doubles_are_within_the_stated_bound(random: Random) -> None:
+    # Numbers of all sizes and signs, nearly all of which cancel.
+    half = [random.uniform(-1, 1) * 10.0 ** random.randint(-12, 12) for _ in range(400)]
+    values = half + [-value for value in half] + [random.random() for _ in range(5)]
+    random.shuffle(values)
+    lengths = [1, 300, 4, 500]
+
+    summary = summarise_panes(pa.chunked_array([values]), np.array(lengths))
+    merged = merge_windows(summary, np.zeros(1, np.int64), np.full(1, 4))
+
+    exact = sum(map(Fraction, values), Fraction())
+    magnitude = sum((abs(Fraction(value)) for value in values), Fraction())
+    got = Fraction(merged.sum_high[0]) + Fraction(merged.sum_low[0])
+    assert abs(got - exact) <= len(values) * magnitude / 2**100
+
+
+@given(seeds)
+def test_second_moments_of_windows_are_within_the_stated_bound(random: Random) -> None:
+    size, least = random.choice((1e-3, 1.0, 1e9)), random.choice((0.0, 1e9, -1e12))
+    values = [least + random.gauss(0, size) for _ in range(800)]
+    lengths = [1, 300, 4, 495]
+
+    summary = summarise_panes(pa.chunked_array([values]), np.array(lengths))
+    merged = merge_windows(summary, np.zeros(1, np.int64), np.full(1, 4))
+
+    exact = list(map(Fraction, values))
+    mean = sum(exact, Fraction()) / 800
+    variance = sum(((value - mean) ** 2 for value in exact), Fraction()) / 800
+    got = (Fraction(merged.m2[0]) + Fraction(merged.m2_low[0])) / 800
+    size_of = sum(map(abs, exact), Fraction()) / 800
+    root = Fraction(math.isqrt(math.ceil(variance * 2**200))) / 2**100
+    assert abs(got - variance) <= 800 * (variance + size_of * root) / 2**100
+
+
+def test_means_that_are_large_and_close_leave_their_squares() -> None:
+    # 1e9 and 1e9 + 1 in turn: a variance of 0.25 beside a squared mean of 1e18.
+    column = pa.chunked_array([[1e9, 1e9 + 1.0] * 500])
+    summary = summarise_panes(column, np.array([1] * 1000))
+
+    merged = merge_windows(summary, np.zeros(1, np.int64), np.full(1, 1000))
+
+    assert merged.m2[0] == pytest.approx(250.0, rel=1e-12)
+
+
+def test_entries_are_not_changed() -> None:
+    summary = summarise_panes(pa.chunked_array([[3.0, 1.0, 2.0]]), np.array([1, 1, 1]))
+    before = [column.copy() for column in summary.columns()]
+
+    merge_windows(summary, np.array([0, 1]), np.array([3, 3]))
+
+    assert all(map(np.array_equal, summary.columns(), before))
+
+
+def test_counts_of_windows_are_added_up() -> None:
+    counts = merge_counts(np.array([5, 7, 9]), np.array([0, 1, 3]), np.array([2, 3, 3]))
+
+    assert counts.tolist() == [12, 16, 0]
