@@ -1,13 +1,12 @@
-"""State as bytes: JSON for what is small, raw parts for arrays and tables; nothing is executed."""
+"""State as an Arrow stream: JSON for what is small, parts for arrays and tables; nothing is run."""
 
 from __future__ import annotations
 
 import json
-import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,20 @@ State = dict[str, Any]
 """What an operator knows between two batches, to be packed: values as JSON has them, ``bytes``,
 NumPy arrays of numbers, and Arrow arrays and tables, in dicts and lists."""
 
-MAGIC = b"chronicle-online"
-_HEAD = struct.Struct("<IQ")
-"""Checksum of all that follows, and the length of the JSON."""
+FORMAT: Final = b"3"
+"""Changes whenever a snapshot of an older version could be read wrongly."""
+
+_OLD: Final = b"chronicle-online"
+"""How snapshots of the formats before began, which were no Arrow stream."""
+
+_FORMAT, _STATE, _CHECKSUM = b"chronicle.snapshot", b"chronicle.state", b"chronicle.crc32"
+"""Keys of the metadata: the format, the JSON, and a checksum of the JSON and all parts."""
+
+_OTHER_VERSION: Final = (
+    "the snapshot was written by another version of Chronicle; push the events to an operator made "
+    "anew, and take a snapshot of that"
+)
+_NO_SNAPSHOT: Final = "these bytes are no snapshot of an online query"
 
 _MALFORMED = (
     ArithmeticError,
@@ -38,12 +48,12 @@ _PART = "part"
 
 
 def pack(state: State) -> bytes:
-    """Return a state as bytes."""
+    """Return a state as an Arrow IPC stream of one column: JSON in its metadata, parts as rows."""
     parts: list[bytes] = []
-    plain = _to_plain(state, parts)
-    head = json.dumps({"state": plain, "lengths": [len(part) for part in parts]}).encode()
-    body = head + b"".join(parts)
-    return MAGIC + _HEAD.pack(zlib.crc32(body), len(head)) + body
+    head = json.dumps(_to_plain(state, parts)).encode()
+    metadata = {_FORMAT: FORMAT, _STATE: head, _CHECKSUM: _checksum(head, parts)}
+    table = pa.table({"part": pa.array(parts, pa.large_binary())})
+    return _to_ipc(table.replace_schema_metadata(metadata))
 
 
 def unpack(data: bytes) -> State:
@@ -52,25 +62,34 @@ def unpack(data: bytes) -> State:
     Raises
     ------
     QueryError
-        If the bytes are something else, or damaged.
+        If the bytes are something else, damaged, or of another format.
     """
-    start = len(MAGIC) + _HEAD.size
-    if not data.startswith(MAGIC) or len(data) < start:
-        raise QueryError("these bytes are no snapshot of an online query")
-    checksum, n_head = _HEAD.unpack_from(data, len(MAGIC))
-    body = data[start:]
-    if zlib.crc32(body) != checksum:
-        raise QueryError("the snapshot is damaged: its checksum does not fit")
+    if data.startswith(_OLD):
+        raise QueryError(_OTHER_VERSION)
+    try:
+        table = _from_ipc(data)
+    except (pa.ArrowException, OSError) as error:
+        raise QueryError(_NO_SNAPSHOT) from error
+    metadata = table.schema.metadata or {}
+    if _FORMAT not in metadata:
+        raise QueryError(_NO_SNAPSHOT)
+    if metadata[_FORMAT] != FORMAT:
+        raise QueryError(_OTHER_VERSION)
     with stated():
-        head = json.loads(body[:n_head])
-        parts, at = [], n_head
-        for length in head["lengths"]:
-            parts.append(body[at : at + length])
-            at += length
-        state = _from_plain(head["state"], parts)
+        head, parts = metadata[_STATE], table.column("part").to_pylist()
+        if metadata[_CHECKSUM] != _checksum(head, parts):
+            raise QueryError("the snapshot is damaged: its checksum does not fit")
+        state = _from_plain(json.loads(head), parts)
         if type(state) is not dict:
             raise ValueError("a state has names")
     return state
+
+
+def _checksum(head: bytes, parts: list[bytes]) -> bytes:
+    crc = zlib.crc32(head)
+    for part in parts:
+        crc = zlib.crc32(part, zlib.crc32(len(part).to_bytes(8, "little"), crc))
+    return str(crc).encode()
 
 
 @contextmanager

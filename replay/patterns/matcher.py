@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.errors import SkipError, StepLimitError
+from replay.operators.packing import State
 from replay.patterns.assembly import Searched, in_order, to_matches, with_unmatched
 from replay.patterns.config import RETRY_FRACTION, STEPS_MAX
+from replay.patterns.matcher_state import MatcherState, pack, unpack
 from replay.patterns.matches import Matches
 from replay.patterns.partitions import PartitionTable, evaluate_grouped, group, partitions_of
 from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
 from replay.patterns.row_intake import RowIntake, seqs_of, seqs_of_stretches
 from replay.patterns.search import Outcome, Rows, Segments, SkipFailure, search
-from replay.patterns.snapshots import MatcherState, from_bytes, to_bytes
 
 IntArray = npt.NDArray[np.int64]
 
@@ -174,8 +175,8 @@ class PatternMatcher(RowIntake):
         self._decided = [matches.take(slice(sure, None))]
         return matches.head(sure)
 
-    def snapshot(self) -> bytes:
-        """Return all that the matcher knows, for `restore`."""
+    def state(self) -> State:
+        """Return all that the matcher knows, for `take_over`; see ``Operator.state``."""
         inbox = [self._pending, *self._inbox] if self._pending is not None else self._inbox
         keys, known = self._partitions.to_snapshot()
         n_anchors = len(self._program.anchors)
@@ -190,17 +191,17 @@ class PatternMatcher(RowIntake):
             numbers={name: getattr(self, name) for name in _NUMBERS},
             failure=_to_plain(self._failure),
         )
-        return to_bytes(state, self._program)
+        return pack(state, self._program)
 
-    def restore(self, snapshot: bytes) -> None:
-        """Take up what a matcher of the same query knew when it gave the snapshot.
+    def take_over(self, packed: State) -> None:
+        """Go on from what a matcher of the same query knew when it gave its state.
 
         Raises
         ------
         ValueError
-            If the bytes are no snapshot, or one of another query or version.
+            If it is of another query or version, or not what such a matcher knows.
         """
-        state = from_bytes(snapshot, self._program)
+        state = unpack(packed, self._program)
         self._pending, self._inbox = None, []
         if state.rows is not None:
             n_pending = len(state.rows) - state.n_inbox

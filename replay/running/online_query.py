@@ -225,13 +225,13 @@ class OnlineQuery:
             "outer_limit": None if outer is None else outer.limit,
             "outer_offset": 0 if outer is None else outer.offset,
             "rows": self._rows.state(),
-            "matcher": self._matcher.snapshot(),
+            "matcher": self._matcher.state(),
         }
 
     def take_over(self, state: State) -> None:
         """Go on from a state; what this operator had seen is forgotten."""
         self._matcher = new_matcher(self._program)
-        self._matcher.restore(state["matcher"])
+        self._matcher.take_over(state["matcher"])
         self._rows.restore(state["rows"])
         self._n_matched, self._is_finished = state["n_matched"], state["is_finished"]
         self._faults = Faults()

@@ -1,4 +1,4 @@
-"""Snapshots of online queries: bytes that say which query they are of, and which version wrote."""
+"""Snapshots of online queries: bytes that say which query they are of."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import hashlib
 
 from replay.errors import QueryError
 from replay.operators.packing import State, pack, stated, unpack
-
-SNAPSHOT_FORMAT = 2
-"""Changes whenever a snapshot of an older version could be read wrongly."""
 
 
 def digest_of(query: object, events: object) -> str:
@@ -18,7 +15,7 @@ def digest_of(query: object, events: object) -> str:
 
 def to_snapshot(digest: str, state: State) -> bytes:
     """Return the state of the query of a digest as bytes."""
-    return pack({"format": SNAPSHOT_FORMAT, "query": digest, "operator": state})
+    return pack({"query": digest, "operator": state})
 
 
 def from_snapshot(digest: str, data: bytes) -> State:
@@ -30,8 +27,6 @@ def from_snapshot(digest: str, data: bytes) -> State:
         If these bytes are no snapshot, or one of another query or another version.
     """
     found = unpack(data)
-    if found.get("format") != SNAPSHOT_FORMAT:
-        raise QueryError("the snapshot was written by another version of Chronicle")
     if found.get("query") != digest:
         raise QueryError("the snapshot is one of another query or of other columns")
     with stated():

@@ -74,17 +74,17 @@ def _equal(a: Any, b: Any) -> bool:
 @contextmanager
 def batches_of(events: int) -> Iterator[None]:
     """Have tables in memory replayed so many events at a time, few with little room for results."""
-    limits = {"engines.source.TABLE_BLOCK_EVENTS": events, "engines.local.UNIT_EVENTS": events}
+    limits = {"engines.source.TABLE_BLOCK_EVENTS": events, "patterns.local.UNIT_EVENTS": events}
     if events < 10:
         limits |= {
-            "engines.answer.MEASURED_ROWS_AT_ONCE": events,
-            "engines.answer.MEASURED_ROWS_FIRST": 1,
-            "operators.measures.MEASURED_ROWS_AT_ONCE": events,
-            "operators.search.MATCHES_AT_ONCE": events,
-            "operators.search.PATH_BYTES_AT_ONCE": 1,
-            "operators.strategies.matcher.MATCHES_AT_ONCE": events,
-            "operators.strategies.matcher.EAGER_ROWS": events,
-            "operators.strategies.searches.ROWS_AT_ONCE": 64,
+            "patterns.answer.MEASURED_ROWS_AT_ONCE": events,
+            "patterns.answer.MEASURED_ROWS_FIRST": 1,
+            "patterns.measures.MEASURED_ROWS_AT_ONCE": events,
+            "patterns.search.MATCHES_AT_ONCE": events,
+            "patterns.search.PATH_BYTES_AT_ONCE": 1,
+            "patterns.strategies.matcher.MATCHES_AT_ONCE": events,
+            "patterns.strategies.matcher.EAGER_ROWS": events,
+            "patterns.strategies.searches.ROWS_AT_ONCE": 64,
         }
     with ExitStack() as stack:
         for name, value in limits.items():

@@ -45,6 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.errors import NotSupportedError, StepLimitError
+from replay.operators.packing import State
 from replay.patterns.config import MATCHES_AT_ONCE, RETRY_FRACTION, STEPS_MAX
 from replay.patterns.matcher import MatchStats
 from replay.patterns.matches import Matches, MatchRows
@@ -55,7 +56,7 @@ from replay.patterns.strategies.enumeration import Batch
 from replay.patterns.strategies.exclusion import excluded_rows
 from replay.patterns.strategies.intake import Intake
 from replay.patterns.strategies.searches import Search
-from replay.patterns.strategies.snapshot import StrategyState, from_bytes, to_bytes
+from replay.patterns.strategies.strategy_state import StrategyState, pack, unpack
 
 IntArray = npt.NDArray[np.int64]
 
@@ -137,8 +138,8 @@ class StrategyMatcher(Intake):
         while (part := self._next_batch(None)) is not None:
             yield part
 
-    def snapshot(self) -> bytes:
-        """Return all that the matcher knows, for `restore`."""
+    def state(self) -> State:
+        """Return all that the matcher knows, for `take_over`; see ``Operator.state``."""
         searches = [*self._finished, *([self._open] if self._open is not None else [])]
         keys, known = self._partitions.to_snapshot()
         state = StrategyState(
@@ -152,17 +153,17 @@ class StrategyMatcher(Intake):
             firsts=self._firsts,
             numbers={name: getattr(self, name) for name in _NUMBERS},
         )
-        return to_bytes(state, self._program)
+        return pack(state, self._program)
 
-    def restore(self, snapshot: bytes) -> None:
-        """Take up what a matcher of the same query knew when it gave the snapshot.
+    def take_over(self, packed: State) -> None:
+        """Go on from what a matcher of the same query knew when it gave its state.
 
         Raises
         ------
         ValueError
-            If the bytes are no snapshot, or one of another query or version.
+            If it is of another query or version, or not what such a matcher knows.
         """
-        state = from_bytes(snapshot, self._program)
+        state = unpack(packed, self._program)
         self._finished = deque(state.searches)
         self._open = self._finished.pop() if state.has_open else None
         self._inbox, self._deferred = list(state.inbox), list(state.deferred)

@@ -68,6 +68,24 @@ def test_bytes_that_are_no_snapshot_are_refused(damage: Any) -> None:
 
 def test_a_flipped_byte_is_noticed() -> None:
     data = bytearray(pack({"bytes": b"abc"}))
-    data[-1] ^= 1
+    data[data.index(b"abc")] ^= 1
     with pytest.raises(QueryError, match="checksum"):
         unpack(bytes(data))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"chronicle-online\x01\x02\x03\x04", id="before-0.3"),
+        pytest.param(pack({}).replace(b"3", b"4"), id="a-later-one"),
+    ],
+)
+def test_a_snapshot_of_another_version_is_refused_with_what_to_do(data: bytes) -> None:
+    with pytest.raises(QueryError, match="push the events to an operator made anew"):
+        unpack(data)
+
+
+def test_a_snapshot_is_an_arrow_stream() -> None:
+    table = pa.ipc.open_stream(pack({"numbers": np.arange(3)})).read_all()
+    assert table.schema.names == ["part"]
+    assert table.schema.metadata[b"chronicle.snapshot"] == b"3"

@@ -26,6 +26,7 @@ from replay.language.bound import (
     SkipMode,
     SymbolSet,
 )
+from replay.operators.packing import pack, unpack
 from replay.patterns.matcher import PatternMatcher
 from replay.patterns.measures import evaluate_measures
 from replay.patterns.program import compile_program
@@ -123,9 +124,9 @@ def run(
         part = table.slice(low - before, high - low + before + after)
         matcher.push(program.prepare(part, before=before, after=after), low)
         if resume:
-            snapshot = matcher.snapshot()
+            state = unpack(pack(matcher.state()))
             matcher = PatternMatcher(program)
-            matcher.restore(snapshot)
+            matcher.take_over(state)
         taken.append(matcher.take())
     matcher.finish()
     taken.append(matcher.take())

@@ -213,11 +213,9 @@ def test_bound_rows_in_nested_quantifiers_are_remembered_by_what_is_read_of_them
     assert len(find(asked, numbers(values.tolist()))) == n - 1
 
 
-def test_snapshot_is_refused_by_another_query_and_as_garbage() -> None:
+def test_state_is_refused_by_another_query() -> None:
     one, other = (compile_program(query(A, [is_letter(s)])) for s in "ab")
-    snapshot = PatternMatcher(one).snapshot()
-    PatternMatcher(one).restore(snapshot)
+    state = PatternMatcher(one).state()
+    PatternMatcher(one).take_over(state)
     with pytest.raises(ValueError, match="another query"):
-        PatternMatcher(other).restore(snapshot)
-    with pytest.raises(ValueError, match="no snapshot"):
-        PatternMatcher(one).restore(b"garbage")
+        PatternMatcher(other).take_over(state)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import zlib
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 import replay
 from chronicle.errors import SchemaError
 from replay.errors import QueryError, SkipError
-from replay.operators.packing import MAGIC, pack, unpack
+from replay.operators.packing import pack, unpack
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int32()), ("s", pa.string())])
 
@@ -166,6 +165,14 @@ def test_a_snapshot_that_holds_no_state_is_one_stated_error_or_taken(wrong: Any)
 
 def _repacked(state: Any) -> bytes:
     """Pack a state that names a part which is not there."""
-    body = json.dumps({"state": {"format": 2, "operator": str(state)}, "lengths": [1 << 60]})
-    head = body.replace('"operator": ', '"operator": {"part": 9, "as": "bytes"}, "o": ').encode()
-    return MAGIC + struct.pack("<IQ", zlib.crc32(head), len(head)) + head
+    schema = pa.ipc.open_stream(pack({})).schema
+    head = json.dumps({"query": str(state["query"]), "operator": {"part": 9, "as": "bytes"}}).encode()
+    metadata = {
+        **schema.metadata,
+        b"chronicle.state": head,
+        b"chronicle.crc32": str(zlib.crc32(head)).encode(),
+    }
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema.with_metadata(metadata)) as writer:
+        writer.write_table(schema.with_metadata(metadata).empty_table())
+    return bytes(sink.getvalue())

@@ -23,6 +23,7 @@ from replay.language.bound import (
     Semantics,
     Symbol,
 )
+from replay.operators.packing import pack, unpack
 from replay.patterns.matchers import new_matcher
 from replay.patterns.matches import Matches
 from replay.patterns.program import compile_program
@@ -290,11 +291,11 @@ def test_a_restored_matcher_goes_on_where_the_snapshot_was_taken(
         matcher.push(program.prepare(table.slice(low, high - low)), low)
         taken.append(matcher.take(limit))
         before, matcher = matcher, new_matcher(program)
-        matcher.restore(before.snapshot())
+        matcher.take_over(unpack(pack(before.state())))
     matcher.finish()
     taken.append(matcher.take(limit))
     before, matcher = matcher, new_matcher(program)
-    matcher.restore(before.snapshot())
+    matcher.take_over(unpack(pack(before.state())))
     taken.append(matcher.take())
     assert to_answers(taken) == every_match(bound, rows)
     assert matcher.stats.n_rows == len(rows)
@@ -313,10 +314,8 @@ def test_first_row_of_a_partition_that_a_dictionary_names_before_it_comes(
         assert [answer.rows for answer in to_answers(find(bound, table, cuts))] == [(0, 1), (2, 3)]
 
 
-def test_a_snapshot_of_another_query_is_refused() -> None:
+def test_a_state_of_another_query_is_refused() -> None:
     one, other = (asked(A, [Rule(letter)], ANY) for letter in "ab")
-    snapshot = new_matcher(compile_program(one)).snapshot()
+    state = new_matcher(compile_program(one)).state()
     with pytest.raises(ValueError, match="another query"):
-        new_matcher(compile_program(other)).restore(snapshot)
-    with pytest.raises(ValueError, match="no snapshot"):
-        new_matcher(compile_program(one)).restore(b"PK")
+        new_matcher(compile_program(other)).take_over(state)

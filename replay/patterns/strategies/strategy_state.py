@@ -1,4 +1,4 @@
-"""The state of a strategy's matcher, as bytes."""
+"""The state of a strategy's matcher."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from replay.patterns.archive import (
+from replay.operators.packing import State
+from replay.patterns.partition_edges import PartitionEdges
+from replay.patterns.prepared import Key
+from replay.patterns.program import MatchProgram
+from replay.patterns.row_state import (
     ROWS,
     Arrays,
     Waiting,
     fields_of,
-    pack,
+    from_state,
     take_partitions,
     take_rows,
     to_keys,
-    unpack,
+    to_state,
 )
-from replay.patterns.partition_edges import PartitionEdges
-from replay.patterns.prepared import Key
-from replay.patterns.program import MatchProgram
 from replay.patterns.search import Rows
 from replay.patterns.strategies.enumeration import Cursor
 from replay.patterns.strategies.searches import Search, to_search
@@ -48,9 +49,9 @@ class StrategyState:
     numbers: dict[str, int | None]
 
 
-def to_bytes(state: StrategyState, program: MatchProgram) -> bytes:
-    """Return the state as bytes."""
-    header = {
+def pack(state: StrategyState, program: MatchProgram) -> State:
+    """Return it as a state to be packed."""
+    small: State = {
         "searches": [[s.newest, s.cursor.at, s.cursor.done, s.final] for s in state.searches],
         "has_open": state.has_open,
         "n_inbox": len(state.inbox),
@@ -65,23 +66,23 @@ def to_bytes(state: StrategyState, program: MatchProgram) -> bytes:
         arrays[f"cursor.{k}.symbols"] = search.cursor.symbols
     for k, rows in enumerate(state.inbox):
         arrays |= fields_of(f"inbox.{k}", rows, ROWS)
-    return pack(KIND, VERSION, program, header, arrays, state.deferred)
+    return to_state(KIND, VERSION, program, small, arrays, state.deferred)
 
 
-def from_bytes(snapshot: bytes, program: MatchProgram) -> StrategyState:
-    """Return the state that `to_bytes` was given.
+def unpack(packed: State, program: MatchProgram) -> StrategyState:
+    """Return what `pack` was given.
 
     Raises
     ------
     ValueError
-        If the bytes are no snapshot, or one of another query or version.
+        If it is of another query or version, or not what such a matcher knows.
     """
-    header, arrays, waiting = unpack(snapshot, KIND, VERSION, program)
+    arrays, waiting = from_state(packed, KIND, VERSION, program)
     firsts = arrays["firsts"]
-    partitions = take_partitions(arrays, header["partition_keys"])
+    partitions = take_partitions(arrays, packed["partition_keys"])
     asked = firsts if program.strategy is not None and program.strategy.asks_for_start else None
     searches = []
-    for k, (newest, at, done, final) in enumerate(header["searches"]):
+    for k, (newest, at, done, final) in enumerate(packed["searches"]):
         rows = take_rows(f"search.{k}", arrays, program, partitions.shape[1])
         search = to_search(rows, PartitionEdges.of(program, None), asked, newest=newest)
         symbols = arrays[f"cursor.{k}.symbols"]
@@ -90,16 +91,16 @@ def from_bytes(snapshot: bytes, program: MatchProgram) -> StrategyState:
         searches.append(search)
     inbox = [
         take_rows(f"inbox.{k}", arrays, program, partitions.shape[1])
-        for k in range(header["n_inbox"])
+        for k in range(packed["n_inbox"])
     ]
     return StrategyState(
         searches=tuple(searches),
-        has_open=header["has_open"],
+        has_open=packed["has_open"],
         inbox=tuple(inbox),
         deferred=waiting,
-        strings=tuple(header["strings"]),
-        partition_keys=to_keys(header["partition_keys"]),
+        strings=tuple(packed["strings"]),
+        partition_keys=to_keys(packed["partition_keys"]),
         partitions=partitions,
         firsts=firsts,
-        numbers=header["numbers"],
+        numbers=packed["numbers"],
     )

@@ -1,4 +1,4 @@
-"""The state of the matcher of SQL's semantics, as bytes."""
+"""The state of the matcher of SQL's semantics."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from replay.patterns.archive import (
+from replay.operators.packing import State
+from replay.patterns.matches import Matches, MatchRows
+from replay.patterns.prepared import Key
+from replay.patterns.program import MatchProgram
+from replay.patterns.row_state import (
     ROWS,
     Arrays,
     Waiting,
     fields_of,
-    pack,
+    from_state,
     take_fields,
     take_partitions,
     take_rows,
     to_keys,
-    unpack,
+    to_state,
 )
-from replay.patterns.matches import Matches, MatchRows
-from replay.patterns.prepared import Key
-from replay.patterns.program import MatchProgram
 from replay.patterns.search import Rows
 
 IntArray = npt.NDArray[np.int64]
@@ -52,9 +53,9 @@ class MatcherState:
     """Message and first ``seq`` of a `SkipError`."""
 
 
-def to_bytes(state: MatcherState, program: MatchProgram) -> bytes:
-    """Return the state as bytes."""
-    header = {
+def pack(state: MatcherState, program: MatchProgram) -> State:
+    """Return it as a state to be packed."""
+    small: State = {
         "n_inbox": state.n_inbox,
         "strings": state.strings,
         "partition_keys": state.partition_keys,
@@ -68,25 +69,25 @@ def to_bytes(state: MatcherState, program: MatchProgram) -> bytes:
         arrays |= fields_of("matches", state.matches, _MATCHES)
         if state.matches.rows is not None:
             arrays |= fields_of("match_rows", state.matches.rows, _MATCH_ROWS)
-    return pack(KIND, VERSION, program, header, arrays, state.deferred)
+    return to_state(KIND, VERSION, program, small, arrays, state.deferred)
 
 
-def from_bytes(snapshot: bytes, program: MatchProgram) -> MatcherState:
-    """Return the state that `to_bytes` was given.
+def unpack(packed: State, program: MatchProgram) -> MatcherState:
+    """Return what `pack` was given.
 
     Raises
     ------
     ValueError
-        If the bytes are no snapshot, or one of another query or version.
+        If it is of another query or version, or not what such a matcher knows.
     """
-    header, arrays, waiting = unpack(snapshot, KIND, VERSION, program)
+    arrays, waiting = from_state(packed, KIND, VERSION, program)
     rows = matches = None
-    partitions = take_partitions(arrays, header["partition_keys"])
+    partitions = take_partitions(arrays, packed["partition_keys"])
     if "rows.words" in arrays:
         rows = take_rows("rows", arrays, program, partitions.shape[1])
-    n_inbox = header["n_inbox"]
+    n_inbox = packed["n_inbox"]
     if type(n_inbox) is not int or not 0 <= n_inbox <= (0 if rows is None else len(rows)):
-        raise ValueError("the snapshot has other rows than it says")
+        raise ValueError("the state has other rows than it says")
     if "matches.number" in arrays:
         match_rows = None
         if "match_rows.seq" in arrays:
@@ -98,11 +99,11 @@ def from_bytes(snapshot: bytes, program: MatchProgram) -> MatcherState:
         n_inbox=n_inbox,
         deferred=waiting,
         matches=matches,
-        strings=tuple(header["strings"]),
-        partition_keys=to_keys(header["partition_keys"]),
+        strings=tuple(packed["strings"]),
+        partition_keys=to_keys(packed["partition_keys"]),
         partitions=partitions,
-        numbers=header["numbers"],
-        failure=None if header["failure"] is None else tuple(header["failure"]),
+        numbers=packed["numbers"],
+        failure=None if packed["failure"] is None else tuple(packed["failure"]),
     )
 
 
@@ -126,4 +127,4 @@ def _check_matches(matches: Matches, program: MatchProgram) -> None:
         is_right &= matches.rows.symbol.shape == matches.rows.excluded.shape == (n_rows,)
         is_right &= len(matches.rows.moved) == n_rows
     if not is_right:
-        raise ValueError("the matches of the snapshot are of other lengths")
+        raise ValueError("the matches of the state are of other lengths")
