@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from chronicle import Snapshot
 from chronicle.compile_time import clock
+from replay.engines.execution_stats import ExecutionStats
 from replay.engines.lookups import Lookups
 from replay.engines.scan import blocks_of
 from replay.engines.statistics import SnapshotStatistics
-from replay.engines.work import Work
 from replay.planning.intervals import Stretches
 from replay.planning.plan import Plan
 from replay.planning.statistics import IntArray
@@ -27,7 +27,7 @@ class IndexResult:
     stretches: Stretches
     lookups: Lookups
     """As they were answered; they know the keys of candidates."""
-    work: Work
+    work: ExecutionStats
     """Of the lookups alone: their entries, bytes and time."""
 
 
@@ -51,7 +51,7 @@ def look_up(
     began = clock()
     lookups = Lookups(plan, statistics)
     done = carry_out(plan, statistics, lookups, clock, seconds_max=seconds_max)
-    work = Work(
+    work = ExecutionStats(
         n_entries=lookups.n_entries_read,
         n_candidates=done.stretches.n_candidates,
         n_intervals=done.stretches.n_intervals,
@@ -61,10 +61,12 @@ def look_up(
     return IndexResult(done.plan, done.stretches, lookups, work)
 
 
-def bytes_of(snapshot: Snapshot, stretches: IntArray, columns: Iterable[str]) -> Work:
+def bytes_of(snapshot: Snapshot, stretches: IntArray, columns: Iterable[str]) -> ExecutionStats:
     """Return the compressed bytes of columns of blocks as work.
 
     ``stretches`` are half-open block ranges, ascending and disjoint, shape (n, 2).
     """
     names = list(columns)
-    return Work(byte_counters=(lambda: snapshot.block_bytes(blocks_of(stretches), names),))
+    return ExecutionStats(
+        byte_counters=(lambda: snapshot.block_bytes(blocks_of(stretches), names),)
+    )

@@ -7,14 +7,14 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from indexing.lookup import Lookup as Entries
+from indexing.lookup import Lookup
 from indexing.masked_lookup import MaskedEntries, RowMask
 from indexing.objects import join_objects
 from replay.engines.key_numbers import number_keys
 from replay.engines.statistics import SnapshotStatistics
 from replay.limits import check_limits
 from replay.planning.key_join import tells_keys
-from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
+from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, Slot
 from replay.planning.row_filter import RowFilter
 from replay.planning.statistics import IntArray
 
@@ -29,7 +29,7 @@ class Lookups:
 
     def __init__(self, plan: Plan, statistics: SnapshotStatistics) -> None:
         self._statistics = statistics
-        self._found: dict[Lookup, Entries | MaskedEntries] = {}
+        self._found: dict[IndexLookup, Lookup | MaskedEntries] = {}
         self._within = statistics.leaves.base[plan.stretches]
         indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
         self._with_keys = tells_keys(plan.required, statistics.key) and all(
@@ -46,7 +46,7 @@ class Lookups:
         """Bytes of the indexes read so far, compressed."""
         return sum(entries.n_bytes_read for entries in self._found.values())
 
-    def read(self, lookup: Lookup, rows: RowFilter | None = None) -> int:
+    def read(self, lookup: IndexLookup, rows: RowFilter | None = None) -> int:
         """Carry out a lookup and return how many events are in its ranges, and in the row filter.
 
         Where the filter's events have times already, none are read; `rows` tells which were found.
@@ -54,7 +54,7 @@ class Lookups:
         check_limits()
         attribute, ranges = lookup
         index = self._statistics.indexes.index(attribute)
-        entries: Entries | MaskedEntries
+        entries: Lookup | MaskedEntries
         if rows is None:
             entries = index.lookup(ranges, with_objects=self._with_keys, within=self._within)
         else:
@@ -67,7 +67,7 @@ class Lookups:
         self._found[lookup] = entries
         return len(entries.seq)
 
-    def rows(self, lookup: Lookup) -> IntArray:
+    def rows(self, lookup: IndexLookup) -> IntArray:
         """Return the events found by a lookup, ascending."""
         return self._found[lookup].seq
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 from chronicle import Snapshot
 from chronicle.compile_time import clock
 from chronicle.time import to_int64
+from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import look_up
 from replay.engines.scan import Reading, Scan, blocks_of
 from replay.engines.statistics import SnapshotStatistics
-from replay.engines.work import Work
 from replay.joins.asof_lookup import AsofLookup, find_asof_stretches
 from replay.joins.events_in_spans import Piece, SpanReader
 from replay.joins.keys import KeyNumbers
@@ -121,21 +121,21 @@ class JoinRun:
         self._reads: list[tuple[int, IntArray, tuple[str, ...]]] = []
         self._n_blocks_back = 0
         self._numbers = KeyNumbers(len(join.equal) if seeks_back(join) else 0)
-        self._looked_up = Work()
+        self._looked_up = ExecutionStats()
 
     @property
     def schema(self) -> pa.Schema:
         """Columns of the answer."""
         return self._operator.schema
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far.
 
         Blocks read twice count twice. Candidates are the driving side's events, and intervals the
         spans of time around them.
         """
         readers: list[Scan | SpanReader] = [*self._scans, *self._span_readers]
-        return self._looked_up + Work(
+        return self._looked_up + ExecutionStats(
             n_blocks=self._n_blocks_back + sum(reader.n_blocks for reader in readers),
             n_blocks_total=self._n_blocks_total,
             n_rows=sum(reader.n_rows for reader in readers),
@@ -199,7 +199,7 @@ class JoinRun:
         return found.stretches.blocks
 
     def _switch(self, why: str) -> None:
-        self._looked_up += Work(switched=why)
+        self._looked_up += ExecutionStats(switched=why)
 
     def _scan(
         self, place: int, stretches: IntArray, reading: Reading | None = None
@@ -283,7 +283,7 @@ class JoinRun:
             if n > HITS_MAX:
                 self._switch(f"more than {HITS_MAX:,} events were found to read around: reads all")
                 return None
-        self._looked_up += Work(n_candidates=n)
+        self._looked_up += ExecutionStats(n_candidates=n)
         return np.concatenate(times), np.concatenate(codes)
 
     def _back_from(self, times: IntArray, codes: IntArray) -> IntArray | None:
@@ -299,7 +299,7 @@ class JoinRun:
         back, n_read = find_asof_stretches(
             snapshot, lookup, (times, codes), self._numbers, blocks, n_blocks_max=most
         )
-        self._looked_up += Work(index_s=clock() - began)
+        self._looked_up += ExecutionStats(index_s=clock() - began)
         self._n_blocks_back += n_read
         if back is None:
             self._switch(f"not all keys were found in {n_read:,} blocks on the way back: reads all")
@@ -310,7 +310,7 @@ class JoinRun:
         leaves = [self._snapshot(side).leaves for side in (0, 1)]
         reaches = Reaches.of(self._join, left_drives=place == 0)
         spans = spans_around(times, times, reaches, leaves[place], leaves[1 - place])
-        self._looked_up += Work(n_intervals=len(spans))
+        self._looked_up += ExecutionStats(n_intervals=len(spans))
         covered = sum(count_blocks(stretches_within(spans, of, None)) for of in leaves)
         n_total = self._n_blocks_total
         if self.plan.is_adaptive and covered > COVERED_MAX * n_total:

@@ -21,9 +21,9 @@ from replay.patterns.local import Replay
 from replay.patterns.matchers import is_countable
 from replay.patterns.matches import Matches, MatchRows
 from replay.patterns.measures import answer_parts
+from replay.patterns.partition_neighbours import Beside
 from replay.patterns.program import MatchProgram
 from replay.patterns.rows.views import answer_counts
-from replay.planning.partition_neighbours import Beside
 from replay.planning.row_spans import RowSpans
 
 IntArray = npt.NDArray[np.int64]

@@ -11,26 +11,26 @@ import pyarrow as pa
 from chronicle import Snapshot
 from indexing import KeyRange, KeyRanges
 from indexing.index import Index
+from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import bytes_of
 from replay.engines.scan import blocks_of
 from replay.engines.source import FETCH_BLOCKS, EventSource, seqs_of_blocks
 from replay.engines.statistics import SnapshotStatistics
-from replay.engines.work import Work
 from replay.expressions.columns import Columns, to_plain
 from replay.limits import check_limits
 from replay.patterns.key_filter import NO_KEY, KeyFilter, find_keys, find_texts
+from replay.patterns.partition_neighbours import (
+    Beside,
+    NeighbourCosts,
+    Wanted,
+    settle,
+    split_by_stretch,
+)
 from replay.patterns.partitions import PartitionTable
 from replay.patterns.prepared import group_keys
 from replay.patterns.program import MatchProgram
 from replay.planning.block_ranges import mask_of, ranges_of
 from replay.planning.key_join import in_order_of_keys
-from replay.planning.partition_neighbours import (
-    Beside,
-    BesidePrices,
-    Wanted,
-    settle,
-    split_by_stretch,
-)
 from replay.planning.plan import Plan
 from replay.planning.statistics import BoolArray, IntArray
 
@@ -41,7 +41,7 @@ class FoundBeside:
 
     rows: Beside | None
     """None: they are more to read than everything is."""
-    work: Work
+    work: ExecutionStats
 
 
 def find_beside(
@@ -74,11 +74,11 @@ def find_beside(
     """
     if plan.features is None:  # where nothing was weighed, no block is left
         assert not len(stretches)
-        return FoundBeside(Beside.of(*np.empty((2, 0), np.int64)), Work())
+        return FoundBeside(Beside.of(*np.empty((2, 0), np.int64)), ExecutionStats())
     (column,) = program.partition_by
     base = statistics.leaves.base
-    prices = BesidePrices.of(plan.features, plan.weights, stretches, base, is_adaptive=is_adaptive)
-    search = _Search(source, column, stretches, _index_of(column, statistics), prices)
+    costs = NeighbourCosts.of(plan.features, plan.weights, stretches, base, is_adaptive=is_adaptive)
+    search = _Search(source, column, stretches, _index_of(column, statistics), costs)
     rows = search.run(program, keys)
     in_stretches = mask_of(stretches, snapshot.n_blocks)
     of_rows: BoolArray = np.zeros(snapshot.n_blocks, np.bool_)
@@ -88,17 +88,17 @@ def find_beside(
     walked = search.is_known & ~in_stretches
     n_blocks = int(np.count_nonzero(walked | of_rows))
     switched = None
-    search.spent_s += prices.row_block_s * int(np.count_nonzero(of_rows))
-    if rows is None or search.spent_s > prices.left_s:
+    search.spent_s += costs.row_block_s * int(np.count_nonzero(of_rows))
+    if rows is None or search.spent_s > costs.left_s:
         rows = None
         is_indexed = search.index is not None
-        switched = prices.why_not(n_blocks, search.spent_s, column, is_indexed=is_indexed)
-    work = Work(n_blocks=n_blocks, n_entries=search.n_entries_read, switched=switched)
+        switched = costs.why_not(n_blocks, search.spent_s, column, is_indexed=is_indexed)
+    work = ExecutionStats(n_blocks=n_blocks, n_entries=search.n_entries_read, switched=switched)
     if rows is not None:
         work += bytes_of(snapshot, ranges_of(of_rows), program.columns)
     work += bytes_of(snapshot, ranges_of(walked), [column])
     n_bytes = search.n_bytes_read
-    return FoundBeside(rows, work + Work(byte_counters=(lambda: n_bytes,)))
+    return FoundBeside(rows, work + ExecutionStats(byte_counters=(lambda: n_bytes,)))
 
 
 def _index_of(column: str, statistics: SnapshotStatistics) -> Index | None:
@@ -118,7 +118,7 @@ class _Search:
         column: str,
         stretches: IntArray,
         index: Index | None,
-        prices: BesidePrices,
+        costs: NeighbourCosts,
     ) -> None:
         self._source, self._column, self._stretches = source, column, stretches
         self._numbers = PartitionTable()
@@ -128,7 +128,7 @@ class _Search:
         self._is_complete: BoolArray = np.zeros(0, np.bool_)
         self._keys: pa.Array | None = None
         """Of the stretches, in the order of their numbers."""
-        self._prices = prices
+        self._costs = costs
         self.index = index
         self.is_known = mask_of(stretches, source.n_blocks)
         self.spent_s = 0.0
@@ -136,9 +136,9 @@ class _Search:
 
     def run(self, program: MatchProgram, keys: KeyFilter | None) -> Beside | None:
         """Return the rows beside the stretches; None where it was given up."""
-        prices = self._prices
-        self.spent_s = prices.key_block_s * int(np.count_nonzero(self.is_known))
-        if self.spent_s > prices.risk_s:
+        costs = self._costs
+        self.spent_s = costs.key_block_s * int(np.count_nonzero(self.is_known))
+        if self.spent_s > costs.risk_s:
             return None
         beside, wanted = self._in_stretches(program, keys)
         found, n_at_once = [beside], 1
@@ -153,8 +153,8 @@ class _Search:
             blocks = self._next_blocks(wanted, n_at_once)
             if self._ask_index(wanted, len(blocks)):
                 continue
-            self.spent_s += prices.key_block_s * len(blocks)
-            if self.spent_s > prices.risk_s:
+            self.spent_s += costs.key_block_s * len(blocks)
+            if self.spent_s > costs.risk_s:
                 return None
             self._widen(wanted, n_at_once)
             self._read(blocks, wanted)
@@ -279,9 +279,9 @@ class _Search:
         if self.index is None:
             return False
         keys = np.flatnonzero(self._is_wanted(wanted) & ~self._is_complete)
-        blocks_s = self._prices.key_block_s * n_blocks
+        blocks_s = self._costs.key_block_s * n_blocks
         # To estimate what so many keys have takes as long as to ask for them.
-        if self._prices.index_s(0, len(keys)) > blocks_s:
+        if self._costs.index_s(0, len(keys)) > blocks_s:
             return False
         names = self._numbers.to_snapshot()[0]
         # Null is a key like any other, but no index has it.
@@ -291,7 +291,7 @@ class _Search:
         plain = [int(v) if isinstance(v, bool) else v for v in values.values()]
         ranges = KeyRanges.of(KeyRange(value, value) for value in plain)
         n_entries = self.index.estimate_count(ranges)[1]
-        index_s = self._prices.index_s(n_entries, len(values))
+        index_s = self._costs.index_s(n_entries, len(values))
         if index_s > blocks_s:
             return False
         self.spent_s += index_s

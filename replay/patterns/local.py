@@ -24,6 +24,7 @@ from replay.language.required_columns import columns_of_pattern
 from replay.patterns.key_filter import KeyFilter
 from replay.patterns.matchers import certain_matches, new_counter, new_matcher
 from replay.patterns.matches import Matches
+from replay.patterns.partition_neighbours import Beside
 from replay.patterns.partitions import evaluate_among
 from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
@@ -31,7 +32,6 @@ from replay.patterns.row_cache import RowCache
 from replay.patterns.row_selection import select_rows, select_runs
 from replay.planning.ascending import count_on
 from replay.planning.block_ranges import count_events
-from replay.planning.partition_neighbours import Beside
 from replay.planning.row_spans import RowSpans
 
 if TYPE_CHECKING:

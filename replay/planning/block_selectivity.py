@@ -13,7 +13,7 @@ import pyarrow as pa
 from costmodel.arrays import FloatArray
 from indexing.key_range import KeyRange, KeyRanges
 from replay.planning.extremes import ATTRIBUTES_KEPT, TimeBounds, may_contain
-from replay.planning.plan import Lookup
+from replay.planning.plan import IndexLookup
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
 
 RANGES_MEASURED_MAX: Final = 16
@@ -111,12 +111,12 @@ class BlockShares:
     count: IntArray
     """Events of each block."""
     spreads: Mapping[str, Spread]
-    admitted: Mapping[Lookup, BoolArray]
+    admitted: Mapping[IndexLookup, BoolArray]
     """Blocks that may hold an event in a range, as far as the coarse pattern map has it."""
-    told: dict[Lookup, tuple[BoolArray, FloatArray]] = field(default_factory=dict)
+    told: dict[IndexLookup, tuple[BoolArray, FloatArray]] = field(default_factory=dict)
     """What was told before: a range may be part of several lookups."""
 
-    def blocks_with(self, parts: Sequence[Lookup]) -> tuple[BoolArray, FloatArray]:
+    def blocks_with(self, parts: Sequence[IndexLookup]) -> tuple[BoolArray, FloatArray]:
         """Return which blocks may hold events in all of some ranges, and what share of theirs.
 
         Attributes are taken as independent within a block.
@@ -127,7 +127,7 @@ class BlockShares:
             admitted, shares = admitted & mask, shares * inside
         return admitted, shares
 
-    def _blocks_with(self, part: Lookup) -> tuple[BoolArray, FloatArray]:
+    def _blocks_with(self, part: IndexLookup) -> tuple[BoolArray, FloatArray]:
         if part not in self.told:
             name, ranges = part
             spread, mask = self.spreads[name], self.admitted.get(part)
@@ -135,7 +135,7 @@ class BlockShares:
             self.told[part] = mask, spread.shares(ranges, mask, self.count)
         return self.told[part]
 
-    def measures(self, parts: Sequence[Lookup]) -> bool:
+    def measures(self, parts: Sequence[IndexLookup]) -> bool:
         """Return whether shares tell how many events are in the ranges, were it not for fences."""
         return all(self.spreads[name].measures(ranges) for name, ranges in parts)
 

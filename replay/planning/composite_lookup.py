@@ -8,7 +8,7 @@ from typing import Final
 
 from indexing.composite import composite_ranges
 from indexing.key_range import KeyRanges
-from replay.planning.plan import Condition, Lookup
+from replay.planning.plan import Condition, IndexLookup
 from replay.planning.statistics import Composites
 
 NO_COMPOSITES: Final[Composites] = MappingProxyType({})
@@ -93,7 +93,7 @@ def said_once(
         better than by what its attributes are alone.
     """
     chosen: list[Condition] = []
-    said: set[tuple[int, Lookup]] = set()
+    said: set[tuple[int, IndexLookup]] = set()
     for condition in (*composed, *conditions):
         own = {(condition.place, part) for part in condition.parts}
         if not own & said:

@@ -22,7 +22,7 @@ from replay.planning.named_plans import (
     gap_conditions,
     index_conditions,
 )
-from replay.planning.plan import Condition, Lookup, LookupOption, Selectivity
+from replay.planning.plan import Condition, IndexLookup, LookupOption, Selectivity
 from replay.planning.rate_strata import Pool, to_strata, window_rates
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, StreamStatistics
@@ -60,7 +60,7 @@ def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> Coa
             TimeBounds(leaves.t_min, leaves.t_max) if is_time else statistics.bounds(name)
         )
     admitted: dict[Condition, BoolArray] = {}
-    by_lookup: dict[Lookup, BoolArray] = {}
+    by_lookup: dict[IndexLookup, BoolArray] = {}
     for condition in conditions:
         if condition.lookup not in by_lookup:
             mask = may_contain(condition.ranges, bounds[condition.attribute])
@@ -188,9 +188,9 @@ def _features(
 class _Fences:
     """How many events fences tell to be in the ranges of each lookup, at least and at most."""
 
-    between: dict[Lookup, tuple[int, int]]
+    between: dict[IndexLookup, tuple[int, int]]
     """In the whole stream."""
-    inside: dict[Lookup, tuple[int, int]]
+    inside: dict[IndexLookup, tuple[int, int]]
     """In what the coarse pattern map leaves, as far as whole runs lie outside; what is read, as
     rims are decoded whole."""
 
@@ -208,7 +208,7 @@ class _Fences:
             }
         return cls(counts, inside)
 
-    def source(self, lookup: Lookup) -> str | None:
+    def source(self, lookup: IndexLookup) -> str | None:
         """Return in words what fences say; None without an index."""
         if lookup not in self.between:
             return None
@@ -245,7 +245,7 @@ def _expected(
     fences: tuple[int, int] | None,
     told: float,
     tree: BlockShares,
-    known: Mapping[Lookup, float],
+    known: Mapping[IndexLookup, float],
     statistics: StreamStatistics,
 ) -> float:
     """Return how many events to expect in a range.
@@ -295,14 +295,14 @@ class _Strata:
     n_stretches: FloatArray
     window: FloatArray
     """Events a window holds, shape (s,)."""
-    density: dict[Lookup, FloatArray]
+    density: dict[IndexLookup, FloatArray]
     """For each range the share of a stratum's events inside it, shape (s,)."""
-    expected: dict[Lookup, float]
+    expected: dict[IndexLookup, float]
     """For each range the events inside it, in the whole stream."""
-    even: dict[Lookup, bool | None]
+    even: dict[IndexLookup, bool | None]
     """For each range whether its events lie everywhere in what remains, as summaries of blocks
     show; None where they show nothing."""
-    left_out: dict[Lookup, float]
+    left_out: dict[IndexLookup, float]
     """For each range the share of the events inside it where the coarse pattern map leaves blocks
     out; none where it leaves out none."""
     left_out_window: float
@@ -315,7 +315,7 @@ class _Strata:
         statistics: StreamStatistics,
         coarse: CoarseMap,
         further: Sequence[Condition],
-        between: Mapping[Lookup, tuple[int, int]],
+        between: Mapping[IndexLookup, tuple[int, int]],
     ) -> _Strata:
         """Spread the entries of lookups over the blocks, and group these to strata.
 
@@ -330,16 +330,16 @@ class _Strata:
         pool = Pool.of(mask_of(coarse.stretches, statistics.n_blocks), leaves.count)
         windows = window_rates(leaves, required.within, required.row_window)
         window = pool.mean(windows)
-        density: dict[Lookup, FloatArray] = {}
-        expected: dict[Lookup, float] = {}
-        even: dict[Lookup, bool | None] = {}
+        density: dict[IndexLookup, FloatArray] = {}
+        expected: dict[IndexLookup, float] = {}
+        even: dict[IndexLookup, bool | None] = {}
         count = leaves.count.astype(np.float64)
         one_event = 1.0 / count
         outside = count.copy()
         outside[pool.blocks] = 0.0
         outside /= max(float(outside.sum()), 1.0)
         leaves_out = bool(outside.any())
-        left_out: dict[Lookup, float] = {}
+        left_out: dict[IndexLookup, float] = {}
         conditions = (*coarse.admitted, *further)
         names = dict.fromkeys(name for condition in conditions for name, _ in condition.parts)
         tree = BlockShares(
@@ -385,7 +385,7 @@ class _Strata:
             float(windows @ outside) if np.isfinite(windows).all() else np.inf,
         )
 
-    def columns(self, wanted: Sequence[Lookup]) -> FloatArray:
+    def columns(self, wanted: Sequence[IndexLookup]) -> FloatArray:
         """Return densities of some ranges, shape (s, n_wanted)."""
         columns = [self.density[lookup] for lookup in wanted]
         return np.array(columns).reshape(len(columns), len(self.events)).T

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from replay.planning.intervals import Stretches, replay_stretches
-from replay.planning.plan import Condition, Lookup, Occurrences, Plan, Slot
+from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, Slot
 from replay.planning.row_filter import (
     Narrowed,
     RowFilter,
@@ -25,14 +25,14 @@ from replay.planning.statistics import IntArray, Timeline
 class LookupSource(Protocol):
     """The indexes of one snapshot, asked one lookup at a time."""
 
-    def read(self, lookup: Lookup, rows: RowFilter | None = None) -> int:
+    def read(self, lookup: IndexLookup, rows: RowFilter | None = None) -> int:
         """Carry out a lookup and return how many events are in its ranges.
 
         Events outside the row filter may be left out.
         """
         ...
 
-    def rows(self, lookup: Lookup) -> IntArray:
+    def rows(self, lookup: IndexLookup) -> IntArray:
         """Return the events found by a lookup, ascending; it has been read."""
         ...
 
@@ -50,13 +50,13 @@ class LookupState:
     def __init__(
         self,
         plan: Plan,
-        expected: Mapping[Lookup, float],
+        expected: Mapping[IndexLookup, float],
         statistics: Timeline,
         source: LookupSource,
     ) -> None:
         self.plan = replace(plan, conditions=())
         """The plan with the conditions of the lookups asked so far."""
-        self.counts: dict[Lookup, int] = {}
+        self.counts: dict[IndexLookup, int] = {}
         """Events found by each lookup asked, in their order."""
         self._statistics, self._source = statistics, source
         self._expected = dict(expected)
@@ -79,7 +79,7 @@ class LookupState:
         """Whether intervals were computed since the last lookup."""
         return self._found is not None or self._narrowed is not None
 
-    def ask(self, lookup: Lookup, conditions: Sequence[Condition]) -> None:
+    def ask(self, lookup: IndexLookup, conditions: Sequence[Condition]) -> None:
         """Carry out the next lookup, in the rows that those before it leave if these are few.
 
         ``conditions`` are what it answers.
@@ -106,7 +106,7 @@ class LookupState:
         return self._found
 
     def _row_filter(
-        self, lookup: Lookup, conditions: Sequence[Condition]
+        self, lookup: IndexLookup, conditions: Sequence[Condition]
     ) -> tuple[RowFilter | None, Mapping[int, Occurrences] | None]:
         """Return where to look for the events of a lookup, None for everywhere.
 
@@ -147,7 +147,7 @@ class LookupState:
     def _has_keys(self) -> bool:
         return any(given.keys is not None for given in self._given.values())
 
-    def _narrow(self, lookup: Lookup) -> Narrowed | None:
+    def _narrow(self, lookup: IndexLookup) -> Narrowed | None:
         """Return what is left of the stream for a lookup; None: not worth finding out."""
         n_events, features = self._statistics.n_events, self.plan.features
         n_hits = expected_hits(self._given, self.plan, n_events, self._met)

@@ -28,7 +28,7 @@ Slot = tuple[int, str]
 """Where in the pattern the result of a lookup belongs: a place and an attribute."""
 
 
-Lookup = tuple[str, KeyRanges]
+IndexLookup = tuple[str, KeyRanges]
 """What an index is asked: its attribute, and ranges of it."""
 
 
@@ -44,7 +44,7 @@ class Condition:
     fills_gap: bool = False
     """Whether it bounds not the event at the position but all rows of the gap before it
     (``Requirements.fill_before``)."""
-    together: tuple[Lookup, ...] = ()
+    together: tuple[IndexLookup, ...] = ()
     """Of a composite index, the ranges of its columns that ``ranges`` admits the keys of; none of
     an index over a single attribute."""
 
@@ -69,12 +69,12 @@ class Condition:
         return f"{self.symbol}.{self.attribute}"
 
     @property
-    def lookup(self) -> Lookup:
+    def lookup(self) -> IndexLookup:
         """What is read; conditions that agree in it are read and charged once."""
         return self.attribute, self.ranges
 
     @property
-    def parts(self) -> tuple[Lookup, ...]:
+    def parts(self) -> tuple[IndexLookup, ...]:
         """What it says of single attributes: ranges of each that hold together."""
         return self.together or (self.lookup,)
 
@@ -116,7 +116,7 @@ class Selectivity:
 class LookupOption:
     """A lookup that may be asked, with what is known of it before."""
 
-    lookup: Lookup
+    lookup: IndexLookup
     conditions: tuple[Condition, ...]
     """What it answers."""
     least: int

@@ -18,7 +18,7 @@ from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count
 from replay.planning.intervals import Stretches
 from replay.planning.lookup_state import LookupSource, LookupState
 from replay.planning.plan import Condition, Left, LookupOption, Plan, PlanKind, Step
-from replay.planning.prices import Prices
+from replay.planning.replay_costs import ReplayCosts
 from replay.planning.statistics import Timeline
 
 EXPLORE_SHARE: Final = 0.4
@@ -157,7 +157,7 @@ class _Stepping:
         self._weights: CostParameters = plan.weights
         self._clock, self._until = clock, clock() + seconds_max
         self._base = statistics.leaves.base
-        self._prices = Prices.of(self._features, self._weights)
+        self._prices = ReplayCosts.of(self._features, self._weights)
         self._tree = bridge(plan.stretches, self._features.bridge_blocks)
         self._tree_s = self._prices.cost(self._tree, self._base)
         self._full_s = self._prices.full_s

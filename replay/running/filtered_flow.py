@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from chronicle import Snapshot
+from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.scan import INLINE_EVENTS
 from replay.engines.source import EventSource, OnceRead
 from replay.engines.statistics import SnapshotStatistics
-from replay.engines.work import Work
 from replay.language.bound import attributes
 from replay.language.required_columns import columns_of_pattern
 from replay.patterns.answer import ResultBuilder
@@ -45,7 +45,7 @@ class FilteredPatternFlow:
     plan: Plan
     _builder: ResultBuilder | None = field(default=None, init=False)
     _filtered: FilteredSource | None = field(default=None, init=False)
-    _found: Work = field(default_factory=Work, init=False)
+    _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
 
     def look(self, seconds_max: float = math.inf) -> IndexResult:
         """Carry out the plan's lookups, see `look_up`."""
@@ -69,8 +69,8 @@ class FilteredPatternFlow:
         self._builder = ResultBuilder(source, query, program, blocks)
         yield from self._builder.tables()
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far."""
         n_faults = 0 if self._filtered is None else self._filtered.n_faults
-        total = Work(n_faults=n_faults, warnings=self.statistics.faults)
+        total = ExecutionStats(n_faults=n_faults, warnings=self.statistics.faults)
         return total + self._found + answered(self.snapshot, self._builder)

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
+from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.scan import Reading, Scan
 from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics
-from replay.engines.work import Work
 from replay.joins.run import JoinRun
 from replay.language.bound import WindowAggregation
 from replay.operators.outer_pieces import Gap, Operator, run_through
@@ -40,7 +40,7 @@ class Flow(Protocol):
         """Yield the rows, at least one table; may be asked once."""
         ...
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far."""
         ...
 
@@ -64,7 +64,7 @@ class TableFlow:
         self._scan = Scan(self.source, all_blocks(self.source.n_blocks), self.reading)
         return self._scan.tables()
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far."""
         return _scanned(self.source, self._scan)
 
@@ -88,7 +88,7 @@ class StreamFlow:
     plan: Plan
     reading: Reading
     _scan: Scan | None = field(default=None, init=False)
-    _found: Work = field(default_factory=Work, init=False)
+    _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
 
     def look(self, seconds_max: float = math.inf) -> IndexResult:
         """Carry out the plan's lookups, see `look_up`."""
@@ -104,19 +104,19 @@ class StreamFlow:
         self._scan = Scan(self.snapshot, blocks, self.reading)
         yield from self._scan.tables()
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        warnings = Work(warnings=self.statistics.faults)
+        warnings = ExecutionStats(warnings=self.statistics.faults)
         return _scanned(self.snapshot, self._scan) + self._found + warnings
 
 
-def _scanned(source: EventSource, scan: Scan | None) -> Work:
-    total = Work(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
+def _scanned(source: EventSource, scan: Scan | None) -> ExecutionStats:
+    total = ExecutionStats(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
     return total if scan is None else total + _done(scan)
 
 
-def _done(scan: Scan) -> Work:
-    return Work(
+def _done(scan: Scan) -> ExecutionStats:
+    return ExecutionStats(
         n_blocks=scan.n_blocks,
         n_rows=scan.n_rows,
         n_faults=scan.n_faults,
@@ -139,7 +139,7 @@ class ClassFlow:
     stream: StreamFlow
     operator: Chain
     _scans: list[Scan] = field(default_factory=list, init=False)
-    _found: Work = field(default_factory=Work, init=False)
+    _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
 
     @property
     def plan(self) -> Plan:
@@ -172,10 +172,13 @@ class ClassFlow:
             at = stop
         yield from self.operator.finish()
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far."""
         snapshot, statistics = self.stream.snapshot, self.stream.statistics
-        done = Work(warnings=statistics.faults, n_faults=self.operator.n_faults) + self._found
+        done = (
+            ExecutionStats(warnings=statistics.faults, n_faults=self.operator.n_faults)
+            + self._found
+        )
         for scan in self._scans:
             done += _done(scan)
         return done + _scanned(snapshot, None)
@@ -214,9 +217,9 @@ class OperatorFlow:
         """Yield what the operator makes of the inner rows, asking for no more than it needs."""
         return run_through(self.operator, self.inner.tables())
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far, the operator's faults among it."""
-        return self.inner.work() + Work(n_faults=self.operator.n_faults)
+        return self.inner.work() + ExecutionStats(n_faults=self.operator.n_faults)
 
 
 @dataclass(slots=True, eq=False)
@@ -236,9 +239,9 @@ class TreeFlow:
         self._run = TreeRun(self.snapshot, self.what, self.plan, told_max=self.told_max)
         return self._run.tables()
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        total = Work(
+        total = ExecutionStats(
             n_blocks_total=self.snapshot.n_blocks,
             n_rows_total=self.snapshot.n_events,
             warnings=self.faults,
@@ -246,7 +249,7 @@ class TreeFlow:
         if self._run is None:
             return total
         done = self._run.work
-        return total + Work(
+        return total + ExecutionStats(
             n_blocks=done.n_blocks,
             n_rows=done.n_rows,
             n_faults=done.n_faults,
@@ -256,7 +259,7 @@ class TreeFlow:
 
 
 @dataclass(slots=True, eq=False)
-class Side:
+class JoinInput:
     """One side of a join; see ``engines.joins.JoinSide``."""
 
     flow: Flow
@@ -283,7 +286,7 @@ class JoinFlow:
     """A join of two sides."""
 
     run: JoinRun
-    sides: tuple[Side, ...]
+    sides: tuple[JoinInput, ...]
 
     @property
     def plan(self) -> AnyPlan | None:
@@ -299,12 +302,12 @@ class JoinFlow:
         """Yield the pairs."""
         return self.run.tables()
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far, by the join and below it."""
         own = self.run.work()
         for side in self.sides:
             if side.snapshot is None:
                 own += side.flow.work()
             elif side.statistics is not None:
-                own += Work(warnings=side.statistics.faults)
+                own += ExecutionStats(warnings=side.statistics.faults)
         return own

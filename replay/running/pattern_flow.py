@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from chronicle import Snapshot
 from costmodel.parameters import CostParameters
+from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
-from replay.engines.work import Work
 from replay.language.required_columns import columns_of_pattern
 from replay.patterns.answer import ResultBuilder
 from replay.patterns.beside import find_beside
@@ -95,7 +95,7 @@ class PatternFlow:
     plan: Plan
     is_adaptive: bool
     _builder: ResultBuilder | None = field(default=None, init=False)
-    _found: Work = field(default_factory=Work, init=False)
+    _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
 
     def look(self, seconds_max: float = math.inf) -> IndexResult:
         """Carry out the plan's lookups, see `look_up`."""
@@ -131,9 +131,9 @@ class PatternFlow:
         self._builder = ResultBuilder(source, bound, program, blocks, keys, beside, spans)
         yield from self._builder.tables()
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        total = Work(warnings=self.statistics.faults)
+        total = ExecutionStats(warnings=self.statistics.faults)
         return total + self._found + answered(self.snapshot, self._builder)
 
     def _source_of(self, stretches: IntArray) -> EventSource:
@@ -188,21 +188,21 @@ class TablePatternFlow:
         self._builder = ResultBuilder(source, bound, self.statement.program, blocks)
         yield from self._builder.tables()
 
-    def work(self) -> Work:
+    def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return Work() if self._source is None else answered(self._source, self._builder)
+        return ExecutionStats() if self._source is None else answered(self._source, self._builder)
 
 
 AnyPatternFlow = PatternFlow | TablePatternFlow
 
 
-def answered(source: EventSource, builder: ResultBuilder | None) -> Work:
+def answered(source: EventSource, builder: ResultBuilder | None) -> ExecutionStats:
     """Return what reading and matching took so far, of all there is; None: they have not begun."""
-    total = Work(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
+    total = ExecutionStats(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
     if builder is None:
         return total
     replayed = builder.replayed
-    return total + Work(
+    return total + ExecutionStats(
         n_blocks=replayed.n_blocks,
         n_rows=replayed.n_rows,
         n_faults=builder.n_faults,

@@ -12,7 +12,7 @@ from chronicle import Store
 from chronicle.compile_time import clock
 from chronicle.errors import StorageError
 from chronicle.frames import to_table
-from replay.engines.work import Work
+from replay.engines.execution_stats import ExecutionStats
 from replay.language.bound import BoundCreate
 from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.limits import check_limits
@@ -134,7 +134,7 @@ class Run:
 
     def to_result(self, table: pa.Table) -> Result:
         """Return a result that says what was done until now."""
-        work = Work(warnings=self.warnings) + self.flow.work()
+        work = ExecutionStats(warnings=self.warnings) + self.flow.work()
         ended = clock()
         actual = Actual(
             blocks_read=work.n_blocks,

@@ -48,8 +48,8 @@ from replay.running.flows import (
     ClassFlow,
     Flow,
     JoinFlow,
+    JoinInput,
     OperatorFlow,
-    Side,
     StreamFlow,
     TableFlow,
     TreeFlow,
@@ -195,15 +195,17 @@ class Opener:
         self, join: JoinRelation, columns: tuple[str, ...], where: Expression | None
     ) -> Flow:
         """Return the pairs of a join; sides that are no streams of a store are read in full."""
-        sides: list[Side] = []
+        sides: list[JoinInput] = []
         below = replace(self, requested="full" if self.requested == "full" else "auto")
 
-        def open_side(relation: Relation, names: tuple[str, ...]) -> Side:
+        def open_side(relation: Relation, names: tuple[str, ...]) -> JoinInput:
             snapshot = None
             if isinstance(relation, StreamRelation):
                 snapshot = self.catalog.snapshot(relation.name)
             statistics = None if snapshot is None else statistics_of(snapshot)
-            sides.append(Side(below._open_relation(relation, names, None), snapshot, statistics))
+            sides.append(
+                JoinInput(below._open_relation(relation, names, None), snapshot, statistics)
+            )
             return sides[-1]
 
         if isinstance(self.catalog, TableCatalog):

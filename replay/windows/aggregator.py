@@ -22,7 +22,7 @@ from replay.language.bound import (
     attributes,
 )
 from replay.operators.packing import State
-from replay.windows.entries import Entries, keep, needs_of
+from replay.windows.entries import WindowEntries, keep, needs_of
 from replay.windows.forming import Forming, Placed
 from replay.windows.kernels import cut_entries, order_rows
 from replay.windows.keys import KeyTable
@@ -169,7 +169,7 @@ class WindowAggregator:
         column = to_int64(events.column(self._what.time), name=self._what.time)
         return np.asarray(column.to_numpy(zero_copy_only=False))
 
-    def _entries(self, events: pa.Table, placed: Placed) -> tuple[Entries, Ints, Ints | None]:
+    def _entries(self, events: pa.Table, placed: Placed) -> tuple[WindowEntries, Ints, Ints | None]:
         """Return entries, the position of the last event of each, and its partition."""
         positions, partitions, codes, numbers = placed
         if codes is None or numbers is None:
@@ -190,7 +190,7 @@ class WindowAggregator:
             keep(need, values, begins) for need, values in zip(self._needs, columns, strict=True)
         )
         key = numbers[codes[firsts]] if len(codes) else firsts
-        entries = Entries(key, positions[firsts], np.diff(begins), kept)
+        entries = WindowEntries(key, positions[firsts], np.diff(begins), kept)
         return (
             entries,
             positions[begins[1:] - 1],

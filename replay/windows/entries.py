@@ -133,7 +133,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class WindowEntries:
     """Entries in the order in which they were met; every array has their number of elements."""
 
     key: Ints
@@ -153,7 +153,7 @@ class Entries:
         """Entries and values held."""
         return len(self) + sum(len(part.rows.values) for part in self.kept if part.rows is not None)
 
-    def since(self, first: int) -> Entries:
+    def since(self, first: int) -> WindowEntries:
         """Return the entries from one on; views."""
         kept = tuple(
             Kept(
@@ -164,9 +164,9 @@ class Entries:
             )
             for part in self.kept
         )
-        return Entries(self.key[first:], self.position[first:], self.counts[first:], kept)
+        return WindowEntries(self.key[first:], self.position[first:], self.counts[first:], kept)
 
-    def take(self, chosen: Ints) -> Entries:
+    def take(self, chosen: Ints) -> WindowEntries:
         """Return chosen entries in a new order."""
         kept = tuple(
             Kept(
@@ -177,9 +177,9 @@ class Entries:
             )
             for part in self.kept
         )
-        return Entries(self.key[chosen], self.position[chosen], self.counts[chosen], kept)
+        return WindowEntries(self.key[chosen], self.position[chosen], self.counts[chosen], kept)
 
-    def merged(self, begins: Ints) -> Entries:
+    def merged(self, begins: Ints) -> WindowEntries:
         """Return the entries ``begins[i]`` to ``begins[i + 1]`` as one, for every i.
 
         ``begins`` ascends strictly from 0 to the number of entries.
@@ -198,7 +198,9 @@ class Entries:
             )
             for part in self.kept
         )
-        return Entries(self.key[lo], self.position[lo], merge_counts(self.counts, lo, hi), kept)
+        return WindowEntries(
+            self.key[lo], self.position[lo], merge_counts(self.counts, lo, hi), kept
+        )
 
     def state(self) -> State:
         """Return them as they are packed."""
@@ -210,13 +212,13 @@ class Entries:
         }
 
     @classmethod
-    def from_state(cls, state: State) -> Entries:
+    def from_state(cls, state: State) -> WindowEntries:
         """Return what `state` was asked of."""
         kept = tuple(map(Kept.from_state, state["kept"]))
         return cls(state["key"], state["position"], state["counts"], kept)
 
     @classmethod
-    def concat(cls, parts: Sequence[Entries]) -> Entries:
+    def concat(cls, parts: Sequence[WindowEntries]) -> WindowEntries:
         """Return the entries of all parts, at least one."""
         if len(parts) == 1:
             return parts[0]

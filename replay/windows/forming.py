@@ -12,7 +12,7 @@ from chronicle.tree.summary import Ints
 from replay.errors import QueryError
 from replay.expressions.scalars import Faults
 from replay.operators.packing import State
-from replay.windows.entries import Entries
+from replay.windows.entries import WindowEntries
 from replay.windows.rows import WindowRows
 from replay.windows.store import EntryStore
 
@@ -49,12 +49,12 @@ class Forming(Protocol):
     def advance(self, time: int) -> None:
         """Take it that no event to come is before a time."""
 
-    def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
+    def note(self, entries: WindowEntries, lasts: Ints, partitions: Ints | None) -> None:
         """Take in entries, and of each the position of its last event and its partition."""
 
     def rows(
         self, store: EntryStore, *, final: bool, eager: bool
-    ) -> Iterator[tuple[Entries, WindowRows]]:
+    ) -> Iterator[tuple[WindowEntries, WindowRows]]:
         """Yield the rows of windows that are complete, in pieces and in order."""
 
     def state(self) -> State:

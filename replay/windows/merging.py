@@ -29,7 +29,7 @@ def merge_windows(
     Parameters
     ----------
     summary
-        Entries in the order of their events; not changed.
+        WindowEntries in the order of their events; not changed.
     lo, hi
         int64, shape (n_windows,), both ascending (ties allowed): window w holds the entries
         ``lo[w]`` to ``hi[w]``, half-open; none where ``lo[w] >= hi[w]``.

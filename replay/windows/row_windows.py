@@ -13,7 +13,7 @@ from chronicle.tree.summary import Ints
 from replay.expressions.scalars import Faults
 from replay.language.bound import RowWindows
 from replay.operators.packing import State
-from replay.windows.entries import Entries
+from replay.windows.entries import WindowEntries
 from replay.windows.forming import Placed, grown, pays
 from replay.windows.kernels import locate, number_rows
 from replay.windows.keys import KeyTable
@@ -120,7 +120,7 @@ class RowForming:
         """Take it that no event to come is before a time."""
         self._now = max(self._now, time)
 
-    def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
+    def note(self, entries: WindowEntries, lasts: Ints, partitions: Ints | None) -> None:
         """Take in entries, and of each the position of its last event and its partition."""
         assert partitions is not None, "they are among what is placed"
         n_keys = len(self._keys)
@@ -133,7 +133,7 @@ class RowForming:
 
     def rows(
         self, store: EntryStore, *, final: bool, eager: bool
-    ) -> Iterator[tuple[Entries, WindowRows]]:
+    ) -> Iterator[tuple[WindowEntries, WindowRows]]:
         """Yield the rows of windows that are complete; see ``TimeForming.rows``."""
         complete = self._complete(final=final)
         n_windows = int(np.count_nonzero(complete))
@@ -188,7 +188,7 @@ class RowForming:
             bound = min(bound, int(full.start[blocked].min(initial=_INT_MAX)))
         return np.asarray(full.start < bound)
 
-    def _rows(self, entries: Entries, windows: _Windows, ranks: Ints) -> WindowRows:
+    def _rows(self, entries: WindowEntries, windows: _Windows, ranks: Ints) -> WindowRows:
         """Return a row for each window and key."""
         slide, size = self._windows.slide, self._windows.size
         by_rank = np.argsort(ranks)

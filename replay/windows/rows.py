@@ -11,7 +11,7 @@ import pyarrow as pa
 from chronicle.tree.summary import AttributeSummary, Ints
 from replay.expressions.columns import Values, to_arrow
 from replay.language.bound import Aggregate, WindowAggregation
-from replay.windows.entries import KINDS, Entries, Needs, take_summary
+from replay.windows.entries import KINDS, Needs, WindowEntries, take_summary
 from replay.windows.exact import count_distinct, percentile, summarise_distinct
 from replay.windows.merging import merge_counts, merge_windows
 from replay.windows.results import (
@@ -60,7 +60,7 @@ class RowMaker:
         self._place = {need.argument: at for at, need in enumerate(needs)}
         self._schema = schema
 
-    def tables(self, entries: Entries, rows: WindowRows) -> Iterator[pa.Table]:
+    def tables(self, entries: WindowEntries, rows: WindowRows) -> Iterator[pa.Table]:
         """Yield the rows in canonical order, in one table; see `results.to_tables`.
 
         Parameters
@@ -90,7 +90,7 @@ class RowMaker:
     def _finish(
         self,
         part: Aggregate,
-        entries: Entries,
+        entries: WindowEntries,
         merged: list[AttributeSummary | None],
         counts: Ints,
         bounds: tuple[Ints, Ints],
@@ -109,7 +109,7 @@ class RowMaker:
     def _summary(
         self,
         part: Aggregate,
-        entries: Entries,
+        entries: WindowEntries,
         merged: list[AttributeSummary | None],
         bounds: tuple[Ints, Ints],
     ) -> AttributeSummary | None:
@@ -122,7 +122,9 @@ class RowMaker:
         squares = part.function in SPREADS
         return summarise_distinct(rows, *bounds, KINDS[argument.type], squares=squares)
 
-    def _exact(self, part: Aggregate, entries: Entries, bounds: tuple[Ints, Ints]) -> pa.Array:
+    def _exact(
+        self, part: Aggregate, entries: WindowEntries, bounds: tuple[Ints, Ints]
+    ) -> pa.Array:
         """Return an aggregate that is told from values themselves."""
         argument = summarised(part)
         assert argument is not None

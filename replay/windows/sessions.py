@@ -11,7 +11,7 @@ from chronicle.tree.summary import Ints
 from replay.expressions.scalars import Faults
 from replay.language.bound import SessionWindows
 from replay.operators.packing import State
-from replay.windows.entries import Entries
+from replay.windows.entries import WindowEntries
 from replay.windows.forming import Placed
 from replay.windows.kernels import number_sessions
 from replay.windows.keys import KeyTable
@@ -71,7 +71,7 @@ class SessionForming:
         """Take it that no event to come is before a time."""
         self._now = max(self._now, time)
 
-    def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
+    def note(self, entries: WindowEntries, lasts: Ints, partitions: Ints | None) -> None:
         """Nothing more than the events is to be known."""
 
     def rows(
@@ -80,7 +80,7 @@ class SessionForming:
         *,
         final: bool,
         eager: bool,  # noqa: ARG002 - what is over is told
-    ) -> Iterator[tuple[Entries, WindowRows]]:
+    ) -> Iterator[tuple[WindowEntries, WindowRows]]:
         """Yield the rows of sessions that are complete."""
         self._forget(store)
         n_over = self._n_over(final=final)
@@ -140,7 +140,7 @@ class SessionForming:
         # Of sessions that begin together, the one that ends first comes first.
         return int(np.searchsorted(self._starts, min(bound, self._now)))
 
-    def _rows(self, entries: Entries, base: int, starts: Ints, ends: Ints) -> WindowRows:
+    def _rows(self, entries: WindowEntries, base: int, starts: Ints, ends: Ints) -> WindowRows:
         """Return a row for each session and key that has events."""
         runs = runs_of(entries)
         firsts = runs[:-1]
@@ -172,7 +172,7 @@ class WholeForming:
     def advance(self, time: int) -> None:
         """Wait for the end all the same."""
 
-    def note(self, entries: Entries, lasts: Ints, partitions: Ints | None) -> None:
+    def note(self, entries: WindowEntries, lasts: Ints, partitions: Ints | None) -> None:
         """Nothing more than the events is to be known."""
 
     def rows(
@@ -181,7 +181,7 @@ class WholeForming:
         *,
         final: bool,
         eager: bool,  # noqa: ARG002 - there is one row of each key
-    ) -> Iterator[tuple[Entries, WindowRows]]:
+    ) -> Iterator[tuple[WindowEntries, WindowRows]]:
         """Yield one row for each key, or one row where there are no keys."""
         if not final:
             store.compact(self._keys.ranks())

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from chronicle.tree.summary import Ints
 from replay.operators.packing import State
-from replay.windows.entries import Entries
+from replay.windows.entries import WindowEntries
 from replay.windows.kernels import order_rows
 
 COMPACTED_LEAST = 1 << 12
 """Entries that are held as they come."""
 
 
-def runs_of(entries: Entries) -> Ints:
+def runs_of(entries: WindowEntries) -> Ints:
     """Return where entries of another key or position begin, and their number at the end."""
     n = len(entries)
     differ = np.ones(n, np.bool_)
@@ -30,10 +30,10 @@ class EntryStore:
     Parameters
     ----------
     none
-        Entries of no event.
+        WindowEntries of no event.
     """
 
-    def __init__(self, none: Entries) -> None:
+    def __init__(self, none: WindowEntries) -> None:
         self._parts = [none]
         self._weight = 0
         self._added = 0
@@ -49,7 +49,7 @@ class EntryStore:
         """Entries and values added since entries were last kept or sorted."""
         return self._added
 
-    def add(self, entries: Entries) -> None:
+    def add(self, entries: WindowEntries) -> None:
         """Add entries that come after those of the same key held."""
         if len(entries):
             self._parts.append(entries)
@@ -57,9 +57,9 @@ class EntryStore:
             self._added += entries.weight
             self._is_sorted = False
 
-    def sorted(self, ranks: Ints) -> Entries:
+    def sorted(self, ranks: Ints) -> WindowEntries:
         """Return all entries by the rank of their key."""
-        entries = Entries.concat(self._parts)
+        entries = WindowEntries.concat(self._parts)
         if not self._is_sorted and len(ranks) > 1:
             entries = entries.take(order_rows(ranks[entries.key], len(ranks)))
         self._replace(entries)
@@ -93,7 +93,7 @@ class EntryStore:
 
     def state(self) -> State:
         """Return the entries and how they came."""
-        entries = Entries.concat(self._parts)
+        entries = WindowEntries.concat(self._parts)
         return {
             "entries": entries.state(),
             "added": self._added,
@@ -102,10 +102,10 @@ class EntryStore:
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
-        self._replace(Entries.from_state(state["entries"]))
+        self._replace(WindowEntries.from_state(state["entries"]))
         self._added, self._is_sorted = state["added"], state["is_sorted"]
 
-    def _replace(self, entries: Entries) -> None:
+    def _replace(self, entries: WindowEntries) -> None:
         self._parts = [entries]
         self._weight = entries.weight
         self._added = 0

@@ -12,7 +12,7 @@ from replay.expressions.scalars import Faults
 from replay.language.bound import CumulateWindows, TimeWindows
 from replay.operators.packing import State
 from replay.windows.borders import TimeGrid, grid_of
-from replay.windows.entries import Entries
+from replay.windows.entries import WindowEntries
 from replay.windows.forming import Placed, check_told, grown, pays, rows_at_once
 from replay.windows.kernels import locate, order_rows
 from replay.windows.keys import KeyTable
@@ -91,7 +91,7 @@ class TimeForming:
 
     def note(
         self,
-        entries: Entries,
+        entries: WindowEntries,
         lasts: Ints,
         partitions: Ints | None,  # noqa: ARG002 - there are none
     ) -> None:
@@ -105,7 +105,7 @@ class TimeForming:
 
     def rows(
         self, store: EntryStore, *, final: bool, eager: bool
-    ) -> Iterator[tuple[Entries, WindowRows]]:
+    ) -> Iterator[tuple[WindowEntries, WindowRows]]:
         """Yield the rows of windows that are complete, in pieces and in order.
 
         Parameters
@@ -168,7 +168,7 @@ class TimeForming:
         low = np.maximum(grid.ending_after(self._firsts), begin)
         return low, np.minimum(grid.starting_after(self._lasts), end)
 
-    def _rows(self, grid: TimeGrid, entries: Entries, begin: int, end: int) -> WindowRows:
+    def _rows(self, grid: TimeGrid, entries: WindowEntries, begin: int, end: int) -> WindowRows:
         """Return the rows of the windows ``begin`` to ``end``."""
         ranks = self._keys.ranks()
         by_rank = np.argsort(ranks)

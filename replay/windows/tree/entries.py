@@ -15,15 +15,15 @@ from replay.engines.scan import INLINE_EVENTS
 from replay.windows.merging import without_squares
 from replay.windows.tree.keyed import KeyGroups
 from replay.windows.tree.pieces import NO_INTS, PieceReader, Pieces, Series, cut_units
+from replay.windows.tree.stats import TreeStats
 from replay.windows.tree.terms import Needed
-from replay.windows.tree.work import Work
 from replay.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
 
 Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class StretchEntries:
     """Entries of a stretch of blocks, and the borders there.
 
     Of borders that no event lies between, the first may stand for all: see `places`.
@@ -39,7 +39,7 @@ class Entries:
     """Times of that event and of the one before it, where rows are counted; else empty."""
 
     @classmethod
-    def concat(cls, parts: Sequence[Entries]) -> Entries:
+    def concat(cls, parts: Sequence[StretchEntries]) -> StretchEntries:
         """Return the entries of consecutive stretches of blocks, at least one."""
         return cls(
             tuple(_concat(series) for series in zip(*(p.series for p in parts), strict=True)),
@@ -61,32 +61,34 @@ class Entries:
         """
         return np.maximum(np.searchsorted(self.borders, positions, "right") - 1, 0)
 
-    def since(self, border: int) -> Entries:
+    def since(self, border: int) -> StretchEntries:
         """Return what lies at or after one of the borders; views."""
         at = int(self.places(np.array([border]))[0])
         seq = int(self.border_seq[at])
-        return Entries(
+        return StretchEntries(
             tuple(series.slice(series.first_from(seq), len(series)) for series in self.series),
             self.borders[at:],
             self.border_seq[at:],
             (self.border_times[0][at:], self.border_times[1][at:]),
         )
 
-    def until(self, border: int) -> Entries:
+    def until(self, border: int) -> StretchEntries:
         """Return the entries before one of the borders, and all borders; views."""
         seq = int(self.border_seq[self.places(np.array([border]))[0]])
         return replace(
             self, series=tuple(series.slice(0, series.first_from(seq)) for series in self.series)
         )
 
-    def told_apart(self) -> Entries:
+    def told_apart(self) -> StretchEntries:
         """Return the same without the borders that another one stands for."""
         first = np.ones(len(self.borders), np.bool_)
         first[1:] = self.border_seq[1:] != self.border_seq[:-1]
         if first.all():
             return self
         at, before = (times[first] if len(times) else times for times in self.border_times)
-        return Entries(self.series, self.borders[first], self.border_seq[first], (at, before))
+        return StretchEntries(
+            self.series, self.borders[first], self.border_seq[first], (at, before)
+        )
 
 
 class EntryMaker:
@@ -96,8 +98,8 @@ class EntryMaker:
         self._reader = reader
 
     def make(
-        self, first: int, stop: int, borders: Ints, work: Work, *, in_threads: bool
-    ) -> Entries:
+        self, first: int, stop: int, borders: Ints, work: TreeStats, *, in_threads: bool
+    ) -> StretchEntries:
         """Return the entries of the blocks ``first`` to ``stop``, half-open.
 
         Parameters
@@ -129,10 +131,10 @@ class EntryMaker:
             self._in_order(of_nodes, [piece.series[place] for piece in pieces])
             for place, of_nodes in enumerate(nodes)
         )
-        return Entries(series, borders, border_seq, times)
+        return StretchEntries(series, borders, border_seq, times)
 
     def _read(
-        self, read: Ints, border_block: Ints, borders: Ints, work: Work, *, in_threads: bool
+        self, read: Ints, border_block: Ints, borders: Ints, work: TreeStats, *, in_threads: bool
     ) -> list[Pieces]:
         """Return the pieces of all blocks that must be read, in order."""
         counts = self._reader.snapshot.leaves.count[read]
@@ -165,7 +167,7 @@ class EntryMaker:
         return whole
 
     def _summaries_of(
-        self, whole: Bools, first: int, aligned: Ints, work: Work
+        self, whole: Bools, first: int, aligned: Ints, work: TreeStats
     ) -> tuple[Series | None, ...]:
         """Return what is stored of whole blocks, for each key or for all events together."""
         if self._reader.groups is not None:
@@ -174,7 +176,7 @@ class EntryMaker:
             return (None,)  # borders alone tell how many events lie between them
         return (self._nodes(whole, first, aligned, work),)
 
-    def _nodes(self, whole: Bools, first: int, aligned: Ints, work: Work) -> Series | None:
+    def _nodes(self, whole: Bools, first: int, aligned: Ints, work: TreeStats) -> Series | None:
         """Return the fewest entries of the tree that make up the blocks between borders."""
         ranges = ranges_between(whole, first, aligned)
         if not len(ranges):
@@ -189,7 +191,9 @@ class EntryMaker:
         seq = np.repeat(self._reader.snapshot.bases[ranges[:, 0]], np.diff(nodes.offsets))
         return Series(seq, tree.counts_of_entries(nodes), summaries)
 
-    def _leaves_by_key(self, groups: KeyGroups, blocks: Ints, work: Work) -> tuple[Series, ...]:
+    def _leaves_by_key(
+        self, groups: KeyGroups, blocks: Ints, work: TreeStats
+    ) -> tuple[Series, ...]:
         """Return what is stored of each key's events in some blocks."""
         found = []
         for key in range(len(groups)):

@@ -22,8 +22,8 @@ from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.language.bound import Attribute, Expression, RowWindows, WindowAggregation, attributes
 from replay.windows.plan import BlockWhere, may_pass
+from replay.windows.tree.stats import TreeStats
 from replay.windows.tree.terms import Needed
-from replay.windows.tree.work import Work
 from replay.windows.where import NONE_PASS, KeyClasses, classify_blocks, of_all_keys
 
 Span = tuple[int, int]
@@ -177,7 +177,7 @@ def n_blocks_of_ends(groups: KeyGroups, may: npt.NDArray[np.bool_]) -> int:
 
 
 def key_spans(
-    snapshot: Snapshot, where: BlockWhere, groups: KeyGroups, work: Work
+    snapshot: Snapshot, where: BlockWhere, groups: KeyGroups, work: TreeStats
 ) -> list[Span | None]:
     """Return the times of each key's first and last event that WHERE lets pass; None without one.
 
@@ -199,7 +199,7 @@ class _SpanFinder:
     """Finds the first and the last event of each key."""
 
     def __init__(
-        self, snapshot: Snapshot, where: BlockWhere, groups: KeyGroups, work: Work
+        self, snapshot: Snapshot, where: BlockWhere, groups: KeyGroups, work: TreeStats
     ) -> None:
         self._snapshot = snapshot
         self._where = where

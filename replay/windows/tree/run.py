@@ -18,11 +18,11 @@ from replay.windows.merging import merge_counts, merge_windows
 from replay.windows.plan import Way, WindowPlan
 from replay.windows.results import answer_schema, to_tables
 from replay.windows.tree.axis import axis_of, distinct, series_of
-from replay.windows.tree.entries import Entries, EntryMaker
+from replay.windows.tree.entries import EntryMaker, StretchEntries
 from replay.windows.tree.keyed import Span, groups_of, key_spans
 from replay.windows.tree.pieces import PieceReader
+from replay.windows.tree.stats import TreeStats
 from replay.windows.tree.terms import needed_of, plain_counts
-from replay.windows.tree.work import Work
 
 WINDOWS_AT_ONCE = 1 << 15
 """Windows merged at once; more where more entries are held, so that these are not merged often."""
@@ -86,7 +86,7 @@ class TreeRun:
         )
         self._maker = EntryMaker(reader)
         self._spans: list[Span | None] = []
-        self.work = Work()
+        self.work = TreeStats()
         self.schema = answer_schema(self._what, snapshot.schema)
 
     def count_bytes(self) -> int:
@@ -165,10 +165,10 @@ class TreeRun:
     def _from_scratch(self) -> Iterator[_Rows]:
         """Ask the tree for every window by itself: "Naive" of thesis 3.3.1."""
 
-        def one(number: int) -> tuple[_Rows, Work]:
+        def one(number: int) -> tuple[_Rows, TreeStats]:
             ends = np.concatenate(self._clipped(number, number + 1))
             block, cuts = self._axis.place(ends)
-            work = Work()
+            work = TreeStats()
             stop = int(block[1] + cuts[1])
             made = self._maker.make(int(block[0]), stop, distinct(ends), work, in_threads=False)
             return self._merge(made, number, number + 1), work
@@ -210,7 +210,7 @@ class TreeRun:
         first = self._clipped(self._windows.first, self._windows.first + 1)[0]
         return int(np.append(self._where.clip(self._axis.low[:1]), first).max())
 
-    def _merge(self, held: Entries, begin: int, end: int) -> _Rows:
+    def _merge(self, held: StretchEntries, begin: int, end: int) -> _Rows:
         """Merge the entries of windows, by key or of all events together."""
         low, high = self._clipped(begin, end)
         low_at, high_at = held.places(low), held.places(high)
@@ -288,10 +288,10 @@ class _Held:
         """No border up to this position is missing; None: nothing was made yet."""
         self.is_inside = False
         """Whether this position cuts the block ``stop``, of which entries are made up to there."""
-        self._entries: Entries | None = None
+        self._entries: StretchEntries | None = None
 
     @property
-    def entries(self) -> Entries:
+    def entries(self) -> StretchEntries:
         """What is held."""
         assert self._entries is not None, "nothing was made yet"
         return self._entries
@@ -301,10 +301,10 @@ class _Held:
         """How many are held."""
         return 0 if self._entries is None else len(self._entries)
 
-    def add(self, made: Entries, limit: int) -> None:
+    def add(self, made: StretchEntries, limit: int) -> None:
         """Take the entries up to ``limit``."""
         held = self._entries
-        whole = made if held is None else Entries.concat([held, made])
+        whole = made if held is None else StretchEntries.concat([held, made])
         self._entries, self.limit = whole.told_apart(), limit
 
     def forget(self, before: int) -> None:

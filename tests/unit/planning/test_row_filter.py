@@ -15,7 +15,7 @@ from replay.planning import row_filter
 from replay.planning.block_ranges import mask_of
 from replay.planning.intervals import Stretches, replay_stretches
 from replay.planning.key_join import tells_keys
-from replay.planning.plan import Condition, Lookup, LookupOption, Occurrences, Plan, Slot
+from replay.planning.plan import Condition, IndexLookup, LookupOption, Occurrences, Plan, Slot
 from replay.planning.row_filter import (
     RowFilter,
     may_ask_rows,
@@ -53,10 +53,10 @@ class Within:
     def __init__(self, statistics: SmallStatistics, plan: Plan) -> None:
         self.statistics = statistics
         self.with_keys = tells_keys(plan.required, statistics.key)
-        self.windows: dict[Lookup, RowFilter] = {}
-        self.found: dict[Lookup, Occurrences] = {}
+        self.windows: dict[IndexLookup, RowFilter] = {}
+        self.found: dict[IndexLookup, Occurrences] = {}
 
-    def read(self, lookup: Lookup, rows: RowFilter | None = None) -> int:
+    def read(self, lookup: IndexLookup, rows: RowFilter | None = None) -> int:
         found = self.statistics.occurrences(*lookup, with_keys=self.with_keys)
         if rows is not None:
             self.windows[lookup] = rows
@@ -64,7 +64,7 @@ class Within:
         self.found[lookup] = found
         return len(found.seq)
 
-    def rows(self, lookup: Lookup) -> np.ndarray:
+    def rows(self, lookup: IndexLookup) -> np.ndarray:
         return self.found[lookup].seq
 
     def occurrences(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:

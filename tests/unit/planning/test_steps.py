@@ -22,7 +22,7 @@ from replay.planning.intervals import replay_stretches
 from replay.planning.named_plans import index_conditions
 from replay.planning.plan import (
     Condition,
-    Lookup,
+    IndexLookup,
     LookupOption,
     Occurrences,
     Plan,
@@ -54,13 +54,13 @@ class Indexes:
 
     def __init__(self, stream: ArrayStream | SmallStatistics) -> None:
         self.stream = stream
-        self.read_so_far: list[Lookup] = []
+        self.read_so_far: list[IndexLookup] = []
 
-    def read(self, lookup: Lookup, rows: RowFilter | None = None) -> int:
+    def read(self, lookup: IndexLookup, rows: RowFilter | None = None) -> int:
         self.read_so_far.append(lookup)
         return len(self.stream.occurrences(*lookup).seq)
 
-    def rows(self, lookup: Lookup) -> np.ndarray:
+    def rows(self, lookup: IndexLookup) -> np.ndarray:
         return self.stream.occurrences(*lookup).seq
 
     def occurrences(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:

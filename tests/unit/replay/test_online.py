@@ -166,7 +166,9 @@ def test_a_snapshot_that_holds_no_state_is_one_stated_error_or_taken(wrong: Any)
 def _repacked(state: Any) -> bytes:
     """Pack a state that names a part which is not there."""
     schema = pa.ipc.open_stream(pack({})).schema
-    head = json.dumps({"query": str(state["query"]), "operator": {"part": 9, "as": "bytes"}}).encode()
+    head = json.dumps(
+        {"query": str(state["query"]), "operator": {"part": 9, "as": "bytes"}}
+    ).encode()
     metadata = {
         **schema.metadata,
         b"chronicle.state": head,

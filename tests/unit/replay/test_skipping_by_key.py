@@ -17,7 +17,7 @@ from indexing.index import Index
 from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
 from replay.engines.statistics import SnapshotStatistics, clear_statistics, statistics_of
-from replay.planning import partition_neighbours
+from replay.patterns import partition_neighbours
 
 N_EVENTS = 1000
 BLOCK_EVENTS = 10
@@ -222,7 +222,9 @@ def test_a_search_for_neighbours_is_given_up_before_it_costs_more_than_a_plan_ma
     assert found.plan.name == "indexes=A.a"
     assert found.actual.switched is None
     replay.clear_caches()
-    monkeypatch.setattr(partition_neighbours.BesidePrices, "risk_s", 3e-4)  # a dozen keys of blocks
+    monkeypatch.setattr(
+        partition_neighbours.NeighbourCosts, "risk_s", 3e-4
+    )  # a dozen keys of blocks
     result = replay.query(store, text)
     assert result.table.equals(found.table)
     assert "an index on k would tell where they are" in str(result.actual.switched)

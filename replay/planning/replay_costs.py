@@ -1,4 +1,4 @@
-"""Prices: what replaying blocks takes, by actual counts."""
+"""What replaying blocks takes, by actual counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replay.planning.statistics import IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class ReplayCosts:
     """What replaying takes by the cost model, whose matcher's steps are worked out once."""
 
     block_s: float
@@ -22,8 +22,8 @@ class Prices:
     """Of everything."""
 
     @classmethod
-    def of(cls, features: PlanFeatures, weights: CostParameters) -> Prices:
-        """Return the prices by what the cost model is told, and its weights."""
+    def of(cls, features: PlanFeatures, weights: CostParameters) -> ReplayCosts:
+        """Return the costs by what the cost model is told, and its weights."""
         event_s = replay_cost(0.0, 1.0, 0.0, features, weights)
         full_s = estimate_full(features, weights).cost
         return cls(weights.block_s, event_s, weights.seek_s, full_s)

@@ -21,7 +21,7 @@ from costmodel.parameters import CostParameters
 from costmodel.plan_cost import GATHER_S
 from replay.planning.ascending import count_on
 from replay.planning.block_ranges import count_events
-from replay.planning.prices import Prices
+from replay.planning.replay_costs import ReplayCosts
 from replay.planning.statistics import BoolArray, IntArray
 
 PAGE_S: Final = 20e-6
@@ -157,7 +157,7 @@ def settle(
 
 
 @dataclass(frozen=True, slots=True)
-class BesidePrices:
+class NeighbourCosts:
     """What it takes to find and read rows beside stretches, in seconds."""
 
     key_block_s: float
@@ -179,8 +179,8 @@ class BesidePrices:
         base: IntArray,
         *,
         is_adaptive: bool,
-    ) -> BesidePrices:
-        """Return the prices of a replay of some blocks.
+    ) -> NeighbourCosts:
+        """Return the costs of a replay of some blocks.
 
         Parameters
         ----------
@@ -193,12 +193,12 @@ class BesidePrices:
         """
         per_block = features.n_events / max(features.n_blocks, 1)
         column_s = PAGE_S + (weights.value_s + GATHER_S) * per_block
-        prices = Prices.of(features, weights)
+        costs = ReplayCosts.of(features, weights)
         return cls(
             column_s,
             weights.block_s + column_s * max(features.n_columns, 1),
-            prices.cost(blocks, base) + GATHER_S * count_events(blocks, base),
-            prices.full_s if is_adaptive else math.inf,
+            costs.cost(blocks, base) + GATHER_S * count_events(blocks, base),
+            costs.full_s if is_adaptive else math.inf,
             weights,
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ExecutionStats:
     """What was read and done; that of the parts of a query adds up."""
 
     n_blocks: int = 0
@@ -27,10 +27,10 @@ class Work:
     byte_counters: tuple[Callable[[], int], ...] = ()
     """Each counts the compressed bytes of something that was read, once it is asked for."""
 
-    def __add__(self, other: Work) -> Work:
+    def __add__(self, other: ExecutionStats) -> ExecutionStats:
         """Return the work of both."""
         switched = "; ".join(text for text in (self.switched, other.switched) if text)
-        return Work(
+        return ExecutionStats(
             self.n_blocks + other.n_blocks,
             self.n_blocks_total + other.n_blocks_total,
             self.n_rows + other.n_rows,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.parameters import DEFAULT_PARAMETERS
-from replay.planning.partition_neighbours import Beside, BesidePrices, settle, split_by_stretch
+from replay.patterns.partition_neighbours import Beside, NeighbourCosts, settle, split_by_stretch
 
 LOOKS = st.tuples(st.integers(0, 3), st.integers(0, 3))
 
@@ -94,7 +94,7 @@ def test_rows_beside_several_stretches_are_read_once() -> None:
 
 @pytest.mark.parametrize("is_indexed", [True, False])
 def test_reason_names_the_index_that_would_help(is_indexed: bool) -> None:
-    prices = BesidePrices(1e-3, 2e-3, 0.01, 0.05, DEFAULT_PARAMETERS)
+    prices = NeighbourCosts(1e-3, 2e-3, 0.01, 0.05, DEFAULT_PARAMETERS)
     assert prices.left_s == pytest.approx(0.04)
     reason = prices.why_not(12, 0.06, "k", is_indexed=is_indexed)
     assert "60 ms or more to find in 12 further blocks" in reason
@@ -103,7 +103,9 @@ def test_reason_names_the_index_that_would_help(is_indexed: bool) -> None:
 
 def test_a_search_whose_end_is_unknown_may_cost_what_no_plan_may_lose_more_than() -> None:
     # A tenth of the full replay and 8 of the 10 ms; at most what makes it dearer than that replay.
-    assert BesidePrices(1e-3, 2e-3, 0.01, 0.05, DEFAULT_PARAMETERS).risk_s == pytest.approx(0.013)
-    assert BesidePrices(1e-3, 2e-3, 0.045, 0.05, DEFAULT_PARAMETERS).risk_s == pytest.approx(0.005)
-    named = BesidePrices(1e-3, 2e-3, 0.01, math.inf, DEFAULT_PARAMETERS)
+    assert NeighbourCosts(1e-3, 2e-3, 0.01, 0.05, DEFAULT_PARAMETERS).risk_s == pytest.approx(0.013)
+    assert NeighbourCosts(1e-3, 2e-3, 0.045, 0.05, DEFAULT_PARAMETERS).risk_s == pytest.approx(
+        0.005
+    )
+    named = NeighbourCosts(1e-3, 2e-3, 0.01, math.inf, DEFAULT_PARAMETERS)
     assert named.risk_s == math.inf

@@ -11,7 +11,7 @@ from chronicle.tree.summary import Ints
 
 
 @dataclass(slots=True)
-class Work:
+class TreeStats:
     """Counts of what was done so far."""
 
     n_blocks: int = 0
@@ -26,7 +26,7 @@ class Work:
     reads: list[tuple[Ints, tuple[str, ...]]] = field(default_factory=list)
     """Blocks and columns of each read."""
 
-    def add(self, other: Work) -> None:
+    def add(self, other: TreeStats) -> None:
         """Count what something else took too."""
         self.n_blocks += other.n_blocks
         self.n_rows += other.n_rows
