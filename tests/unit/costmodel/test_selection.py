@@ -225,5 +225,5 @@ def test_without_lookups_only_the_tree_plan_remains(strategy):
         density=np.ones((1, 0)),
     )
     selection = select(query, CostParameters(), strategy)
-    assert selection.chosen.required == (0,)
+    assert selection.chosen.shape == (0,)
     assert selection.cost == cost_of(query, selection.chosen, CostParameters())
