@@ -14,7 +14,7 @@ from replay.joins.kernels import NONE, OUT, find_latest, note_latest
 from replay.joins.search import LEFT, PAIRS_AT_ONCE, RIGHT, to_window
 from replay.language.bound import JoinKind, JoinRelation
 from replay.language.join_conditions import JoinConditions
-from replay.operators.packing import State
+from replay.operators.packing import State, integers
 
 IntArray = npt.NDArray[np.int64]
 
@@ -97,7 +97,9 @@ class AsofJoin(StreamJoin):
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave; see `StreamJoin.take_over`."""
         super().take_over(state)
-        self._latest, self._seen = state["latest"], state["seen"]
+        n, latest = self._right.n_kept, state["latest"]
+        self._latest = integers(latest, np.shape(latest), NONE, n - 1)
+        self._seen = integers(state["seen"], (1,), 0, n)
 
     def _rows(self, first_slot: int, found: IntArray) -> Iterator[pa.Table]:
         slots = np.arange(first_slot, first_slot + len(found))

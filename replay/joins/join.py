@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from replay.expressions.scalars import Faults
 from replay.joins.intake import behind, intakes_of
+from replay.joins.kernels import OUT
 from replay.joins.keys import KeyNumbers
 from replay.joins.layout import JoinLayout
 from replay.language.bound import JoinRelation
 from replay.language.join_conditions import JoinConditions
-from replay.operators.packing import State
+from replay.operators.packing import State, integers
 
 KEPT_ROWS_MIN = 1 << 12
 """Rows out of every window that pile up at least before they are dropped."""
@@ -134,6 +135,7 @@ class StreamJoin(ABC):
         self._keys.take_over(state["keys"])
         for side, own in zip(self._sides, state["sides"], strict=True):
             side.take_over(own)
+            integers(side.kept.codes, (side.kept.n_kept,), OUT, len(self._keys) - 1)
 
     def _forget_keys(self) -> None:
         """Forget the keys of rows long gone, once those are most of them, by numbering anew."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from replay.expressions.columns import Columns
 from replay.joins.kernels import NONE, number_values
 from replay.language.bound import Attribute, DataType
-from replay.operators.packing import State
+from replay.operators.packing import INT64, State, integers
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -82,7 +82,12 @@ class KeyNumbers:
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
-        self._texts = [{text: number for number, text in enumerate(t)} for t in state["texts"]]
+        texts = [{str(text): number for number, text in enumerate(t)} for t in state["texts"]]
+        if [len(known) for known in texts] != [len(t) for t in state["texts"]]:
+            raise ValueError("keys of the state are there twice")
+        if len(texts) != len(self._texts):
+            raise ValueError("the state has keys of other columns")
+        self._texts = texts
         for numbers, own in zip(
             (*self._values, *self._pairs), (*state["values"], *state["pairs"]), strict=True
         ):
@@ -133,12 +138,17 @@ class _Numbers:
         return out
 
     def state(self) -> State:
-        """Return the table."""
-        return {"n": self._n, "keys": self._keys, "numbers": self._numbers}
+        """Return the values in the order of their numbers."""
+        return {"values": self._values()}
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
-        self._n, self._keys, self._numbers = state["n"], state["keys"], state["numbers"]
+        self._n, n_slots = 0, _SLOTS_MIN
+        self._keys, self._numbers = np.zeros(n_slots, np.int64), np.full(n_slots, NONE)
+        values = integers(state["values"], np.shape(state["values"]), INT64.min, INT64.max)
+        self.number(values, np.ones(len(values), np.bool_))
+        if self._n != len(values):
+            raise ValueError("keys of the state are there twice")
 
     def _make_room(self, n_more: int) -> None:
         n_slots = len(self._keys)
@@ -146,11 +156,15 @@ class _Numbers:
             n_slots *= 2
         if n_slots == len(self._keys):
             return
+        values = self._values()
+        self._keys, self._numbers = np.zeros(n_slots, np.int64), np.full(n_slots, NONE)
+        self._fill(values, np.ones(self._n, np.bool_), 0, np.empty_like(values))
+
+    def _values(self) -> IntArray:
         used = self._numbers != NONE
         values = np.empty(self._n, np.int64)
         values[self._numbers[used]] = self._keys[used]
-        self._keys, self._numbers = np.zeros(n_slots, np.int64), np.full(n_slots, NONE)
-        self._fill(values, np.ones(self._n, np.bool_), 0, np.empty_like(values))
+        return values
 
     def _fill(self, values: IntArray, exists: Bools, n_known: int, out: IntArray) -> int:
         slots = _mixed(values) & np.int64(len(self._keys) - 1)

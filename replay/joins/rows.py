@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from replay.joins.kernels import NONE
-from replay.operators.packing import State
+from replay.operators.packing import INT64, State, integer, integers
 
 IntArray = npt.NDArray[np.int64]
 
@@ -82,8 +82,12 @@ class KeptRows:
 
     def take_over(self, state: State) -> None:
         """Keep what `state` gave."""
-        self.table, self.first, self._columns = state["table"], state["first"], state["columns"]
-        self._n = self._columns.shape[1]
+        table: pa.Table = state["table"]
+        if not table.schema.equals(self.table.schema):
+            raise ValueError("rows of the state have other columns")
+        self.table, self._n = table, table.num_rows
+        self.first = integer(state["first"], 0, INT64.max // 2)
+        self._columns = integers(state["columns"], (3, self._n), INT64.min, INT64.max)
 
     def take(self, names: Sequence[str], rows: IntArray) -> list[pa.ChunkedArray]:
         """Return columns of some rows that are kept; NULLs for `NONE`."""

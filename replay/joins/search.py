@@ -12,7 +12,7 @@ from replay.joins import kernels
 from replay.joins.kernels import NONE
 from replay.joins.rows import KeptRows
 from replay.language.bound import JoinWindow
-from replay.operators.packing import State
+from replay.operators.packing import INT64, State, integers
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -24,6 +24,10 @@ SIZE_MAX = 1 << 61
 """Greatest size of a window: what is computed of it and times then fits int64."""
 
 LEFT, RIGHT = 0, 1
+
+_LEFT_ROWS = kernels.LEFT_LOW, kernels.LEFT_HIGH, kernels.LEFT_NEXT
+_RIGHT_ROWS = kernels.RIGHT_LOW, kernels.RIGHT_HIGH, kernels.RIGHT_NEXT
+"""Rows that a search between two times stands at; they ascend."""
 
 
 def to_window(window: JoinWindow) -> IntArray:
@@ -107,17 +111,18 @@ class PairSearch:
 
     def state(self) -> State:
         """Return where the search stands; the rows and windows others know."""
-        return {
-            "state": self._state,
-            "following": self._following,
-            "heads": self._heads,
-            "tails": self._tails,
-        }
+        return {"state": self._state}
 
-    def take_over(self, state: State) -> None:
-        """Go on from what `state` gave."""
-        self._state, self._following = state["state"], state["following"]
-        self._heads, self._tails = state["heads"], state["tails"]
+    def take_over(self, state: State, n_keys: int) -> None:
+        """Go on from what `state` gave, over rows taken over before, of so many keys."""
+        found = integers(state["state"], (kernels.N_STATE,), INT64.min, INT64.max)
+        for kept, rows in zip(self._kept, (_LEFT_ROWS, _RIGHT_ROWS), strict=True):
+            at = found[list(rows)]
+            integers(at, at.shape, kept.first, kept.first + kept.n_kept)
+            if (np.diff(at) < 0).any() or found[kernels.PHASE] != kernels.BETWEEN:
+                raise ValueError("a search of the state is where it cannot be")
+        self._state = found
+        self.relink(n_keys)
 
     def _side(self, place: int, n_keys: int) -> tuple[int, *tuple[IntArray, ...]]:
         """Return the fields of `kernels.Side`."""
@@ -180,10 +185,13 @@ class Fates:
         """Return where the search stands and what it found."""
         return {"search": self.search.state(), "has_partner": self._has_partner}
 
-    def take_over(self, state: State) -> None:
-        """Go on from what `state` gave."""
-        self.search.take_over(state["search"])
-        self._has_partner = state["has_partner"]
+    def take_over(self, state: State, n_keys: int) -> None:
+        """Go on from what `state` gave, as `PairSearch.take_over`."""
+        self.search.take_over(state["search"], n_keys)
+        known = state["has_partner"]
+        if known.dtype != np.bool_ or known.ndim != 1 or len(known) > self._left.n_kept:
+            raise ValueError("the state knows of partners of rows it does not have")
+        self._has_partner = known
 
     def _grow(self) -> None:
         n_more = self._left.n_kept - len(self._has_partner)

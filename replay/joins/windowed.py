@@ -15,7 +15,7 @@ from replay.joins.kernels import NONE, ORIGIN
 from replay.joins.search import LEFT, RIGHT, Fates, PairSearch, to_window
 from replay.language.bound import JoinKind, JoinRelation, attributes
 from replay.language.join_conditions import JoinConditions
-from replay.operators.packing import State
+from replay.operators.packing import INT64, State, integers
 
 IntArray = npt.NDArray[np.int64]
 
@@ -114,10 +114,13 @@ class WindowJoin(StreamJoin):
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave; see `StreamJoin.take_over`."""
         super().take_over(state)
-        self._windows[:] = state["windows"]
-        self._search.take_over(state["search"])
+        windows = integers(state["windows"], self._windows.shape, INT64.min, INT64.max)
+        if (windows[:, :3] != self._windows[:, :3]).any():
+            raise ValueError("the state is one of other windows")
+        self._windows[:] = windows
+        self._search.take_over(state["search"], len(self._keys))
         if self._fates is not None:
-            self._fates.take_over(state["fates"])
+            self._fates.take_over(state["fates"], len(self._keys))
 
     def _found(self, until: int, *, is_end: bool) -> Iterator[pa.Table]:
         n_keys = len(self._keys)

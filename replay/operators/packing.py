@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from replay.errors import QueryError
 
+INT64: Final = np.iinfo(np.int64)
+
 State = dict[str, Any]
 """What an operator knows between two batches, to be packed: values as JSON has them, ``bytes``,
 NumPy arrays of numbers, and Arrow arrays and tables, in dicts and lists."""
@@ -106,6 +108,34 @@ def stated() -> Iterator[None]:
             "the snapshot does not hold the state of this query; go on from another one, in an "
             f"operator made anew ({type(error).__name__}: {error})"
         ) from error
+
+
+def integers(values: Any, shape: tuple[int, ...], low: int, high: int) -> npt.NDArray[np.int64]:
+    """Return numbers of a state that compiled loops follow.
+
+    Raises
+    ------
+    ValueError
+        If they are not int64 of this shape, or any is below ``low`` or above ``high``.
+    """
+    if not isinstance(values, np.ndarray) or values.dtype != np.int64 or values.shape != shape:
+        raise ValueError("numbers are of another type or length than the rest of the state")
+    if values.size and not low <= int(values.min()) <= int(values.max()) <= high:
+        raise ValueError("numbers are beyond what the rest of the state has")
+    return values
+
+
+def integer(value: Any, low: int, high: int) -> int:
+    """Return a number of a state.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or below ``low`` or above ``high``.
+    """
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError("a number is beyond what the rest of the state has")
+    return value
 
 
 def _to_plain(value: Any, parts: list[bytes]) -> Any:

@@ -15,7 +15,7 @@ from replay.expressions.columns import Values, to_arrow
 from replay.language.bound import Aggregate, DataType, Expression
 from replay.language.types import SCALES
 from replay.operators.grouping import encode_strings, string_ranks
-from replay.operators.packing import State
+from replay.operators.packing import INT64, State, integers
 from replay.windows.merging import merge_counts, merge_windows, without_squares
 from replay.windows.moment_kernels import summarise_floats, summarise_integers
 from replay.windows.results import MERGEABLE, SPREADS, is_mergeable, summarised
@@ -121,14 +121,21 @@ class Kept(NamedTuple):
         }
 
     @classmethod
-    def from_state(cls, state: State) -> Kept:
-        """Return what `state` was asked of."""
+    def from_state(cls, state: State, n: int) -> Kept:
+        """Return what `state` was asked of, for so many entries."""
         summary = rows = None
+        columns = [column for column in (state["first"], state["last"]) if column is not None]
         if state["summary"] is not None:
-            kind, columns = state["summary"]
-            summary = AttributeSummary(Kind[kind], *columns)
+            kind, summaries = state["summary"]
+            summary = AttributeSummary(Kind[kind], *summaries)
+            columns += [column for column in summaries if len(column)]  # empty: not asked for
+        if any(len(column) != n for column in columns):
+            raise ValueError("the state has more or fewer summaries than entries")
         if state["rows"] is not None:
-            rows = Rows(*state["rows"])
+            counts, values = state["rows"]
+            rows = Rows(integers(counts, (n,), 0, len(values)), values)
+            if sum(counts.tolist()) != len(values):
+                raise ValueError("the state has other values than it says")
         return cls(summary, state["first"], state["last"], rows)
 
 
@@ -214,8 +221,11 @@ class WindowEntries:
     @classmethod
     def from_state(cls, state: State) -> WindowEntries:
         """Return what `state` was asked of."""
-        kept = tuple(map(Kept.from_state, state["kept"]))
-        return cls(state["key"], state["position"], state["counts"], kept)
+        n = len(state["key"])
+        key = integers(state["key"], (n,), 0, INT64.max)
+        position = integers(state["position"], (n,), INT64.min, INT64.max)
+        counts = integers(state["counts"], (n,), 1, INT64.max)
+        return cls(key, position, counts, tuple(Kept.from_state(k, n) for k in state["kept"]))
 
     @classmethod
     def concat(cls, parts: Sequence[WindowEntries]) -> WindowEntries:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from replay.operators.packing import State
+from replay.operators.packing import State, integer, integers
 from replay.patterns.partition_edges import PartitionEdges
 from replay.patterns.prepared import Key
 from replay.patterns.program import MatchProgram
@@ -85,8 +85,16 @@ def unpack(packed: State, program: MatchProgram) -> StrategyState:
     for k, (newest, at, done, final) in enumerate(packed["searches"]):
         rows = take_rows(f"search.{k}", arrays, program, partitions.shape[1])
         search = to_search(rows, PartitionEdges.of(program, None), asked, newest=newest)
+        n, found = len(rows), arrays[f"cursor.{k}.rows"]
         symbols = arrays[f"cursor.{k}.symbols"]
-        search.cursor = Cursor(at, done, arrays[f"cursor.{k}.rows"], symbols)
+        if symbols.dtype != np.uint8 or symbols.shape != found.shape:
+            raise ValueError("the state has a match of other symbols than rows")
+        search.cursor = Cursor(
+            integer(at, 0, n),
+            integer(done, -1, n),
+            integers(found, np.shape(found), 0, n - 1),
+            symbols,
+        )
         search.final = final
         searches.append(search)
     inbox = [
