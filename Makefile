@@ -68,17 +68,13 @@ contracts: prerequisites .venv/.installed-dev ## who may import whom
 check: lint types contracts test ## everything that must be green before a commit
 
 bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="--events 10000000" for more)
-	@$(BIN)/python -m benchmarks.crime_q1 $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.full_replay $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.row_patterns $(BENCH_ARGS)
-	@$(BIN)/python -m benchmarks.thesis_queries $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.small_append $(BENCH_ARGS)
-	@$(BIN)/python -m benchmarks.many_appends $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.flushing $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.text_append $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.ingest $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.memory $(BENCH_ARGS)
-	@$(BIN)/python -m benchmarks.paced_replay $(BENCH_ARGS)
 
 docs: prerequisites .venv/.installed-dev ## write docs/cli.md anew from the commands' own help
 	@$(BIN)/python scripts/write_cli_reference.py

@@ -6,12 +6,19 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 
-from benchmarks.harness import Timing, print_comparison, speedup, write_results
-from benchmarks.small_append import INDEX, Target, append_once, check_end, next_events
+from benchmarks.harness import (
+    Side,
+    Timing,
+    interleave,
+    print_comparison,
+    speedup,
+    write_results,
+)
+from benchmarks.small_append import INDEX, Target, appending, check_end
 from benchmarks.stores import bulk_store
 from chronicle.disk import SYNC_VARIABLE
 from datasets.synthetic import generate
@@ -32,35 +39,41 @@ def flushing(said: str) -> Iterator[None]:
             os.environ[SYNC_VARIABLE] = before
 
 
+def flushed(side: Side) -> Side:
+    """Return the same with flushing as the side's name says."""
+
+    def run() -> None:
+        with flushing(side.name):
+            side.run()
+
+    return Side(side.name, run)
+
+
 def measure_appends(folder: Path, options: argparse.Namespace) -> list[Timing]:
-    """Append to a store of each side in turn; the first time is not counted."""
-    targets = []
-    for said in SIDES:
-        store = bulk_store(folder / f"append-{said}", generate(options.events), index=INDEX)
-        targets.append(Target(said, store, options.events))
-    seconds: dict[str, list[float]] = {said: [] for said in SIDES}
-    for _ in range(options.rounds + 1):
-        for target in targets:
-            events = next_events(target, options.size)
-            with flushing(target.name):
-                seconds[target.name].append(append_once(target.store, events))
+    """Append to a store of each side in turn."""
+    targets = [
+        Target(
+            said, bulk_store(folder / said, generate(options.events), index=INDEX), options.events
+        )
+        for said in SIDES
+    ]
+    sides = [flushed(appending(target, options)) for target in targets]
+    timings = interleave(sides, rounds=options.rounds)
     for target in targets:
         check_end(target, options.events + (options.rounds + 1) * options.size)
-    return [Timing(said, tuple(seconds[said][1:])) for said in SIDES]
+    return timings
 
 
 def measure_bulk(folder: Path, options: argparse.Namespace) -> list[Timing]:
-    """Load a store of each side in turn; the first time is not counted."""
-    seconds: dict[str, list[float]] = {said: [] for said in SIDES}
-    for i in range(options.bulk_rounds + 1):
-        for said in SIDES:
-            path = folder / f"bulk-{said}-{i}"
-            os.sync()  # what the other side left unwritten is not this one's to wait for
-            started = perf_counter()
-            with flushing(said):
-                bulk_store(path, generate(options.bulk), index=INDEX)
-            seconds[said].append(perf_counter() - started)
-    return [Timing(said, tuple(seconds[said][1:])) for said in SIDES]
+    """Load a store of each side in turn."""
+    paths = (folder / f"bulk-{number}" for number in count())
+
+    def load() -> None:
+        bulk_store(next(paths), generate(options.bulk), index=INDEX)
+
+    # What the other side left unwritten is not this one's to wait for.
+    sides = [flushed(Side(said, load)) for said in SIDES]
+    return interleave(sides, rounds=options.bulk_rounds, before=os.sync)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,9 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.harness import RESULTS, Side, Timing, fail, print_comparison, write_results
+from benchmarks.harness import RESULTS, Side, fail, interleave, print_comparison, write_results
 from benchmarks.stores import SYNTHETIC, shifted
 from chronicle import create_store, open_store
 from chronicle.ingest import IngestOptions, ingest
@@ -98,21 +96,6 @@ def check_same_rows(work: Work, plain: Path, store: Path) -> int:
     return snapshot.n_events
 
 
-def in_turn(sides: list[Side], rounds: int) -> list[Timing]:
-    """Time sides in turn, after one unmeasured call of each."""
-    seconds: list[list[float]] = [[] for _ in sides]
-    for number in range(rounds + 1):
-        for side, measured in zip(sides, seconds, strict=True):
-            started = perf_counter()
-            side.run()
-            if number:
-                measured.append(perf_counter() - started)
-    return [
-        Timing(side.name, tuple(measured), side.note)
-        for side, measured in zip(sides, seconds, strict=True)
-    ]
-
-
 def late_sides(work: Work, n_events: int, late: float) -> list[Side]:
     """Return ingests of as many events as a stream holds: all behind its end, or some late."""
     base = work.folder / "base"
@@ -160,7 +143,7 @@ def measure(work: Work, options: argparse.Namespace) -> dict[str, Any]:
             keep("plain", lambda: plain_write(lease.spark, work)),
             keep("chronicle", lambda: chronicle_ingest(work)),
         ]
-        timings = in_turn(sides, options.rounds)
+        timings = interleave(sides, rounds=options.rounds)
         n_events = check_same_rows(work, paths["plain"], paths["chronicle"])
         writer = "Delta" if has_delta(lease.spark) else "Parquet, committed to Delta afterwards"
         print_comparison(
@@ -176,13 +159,13 @@ def measure(work: Work, options: argparse.Namespace) -> dict[str, Any]:
             "timings": [timing.to_dict() for timing in timings],
         }
         if options.source is None:
-            late = in_turn(late_sides(work, options.events, options.late), options.rounds)
+            late = interleave(late_sides(work, options.events, options.late), rounds=options.rounds)
             print_comparison(
                 f"{options.events:,} more events, {options.late:.0%} of them late anywhere",
                 late,
                 baseline="in order",
             )
-            found["late_over_in_order"] = median(late[1].rounds_s) / median(late[0].rounds_s)
+            found["late_over_in_order"] = late[1].median_s / late[0].median_s
             found["late_timings"] = [timing.to_dict() for timing in late]
     return found
 

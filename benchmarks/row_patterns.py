@@ -22,7 +22,7 @@ from benchmarks.harness import (
     print_comparison,
     write_results,
 )
-from benchmarks.stores import crimes_store
+from benchmarks.real_stores import crimes_source, real_store
 from chronicle import Store
 from datasets.synthetic import SEED
 
@@ -147,11 +147,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.row_patterns", description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--store", type=Path, default=RESULTS / "store-crimes")
+    parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
     options = parser.parse_args(arguments)
     print(f"{options.events // 2:,} and {options.events:,} rows in memory, full replay")
     grown = [growth(pattern, options.events, options.rounds) for pattern in PATTERNS]
-    timings = crimes(crimes_store(options.store), options.rounds)
+    timings = crimes(real_store(options.stores, crimes_source()), options.rounds)
     write_results(
         "row_patterns",
         {

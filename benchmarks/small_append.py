@@ -6,7 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from benchmarks.harness import Timing, fail, print_comparison, write_results
+from benchmarks.harness import Side, fail, interleave, print_comparison, write_results
 from benchmarks.stores import SYNTHETIC, bulk_store, shifted
 from chronicle import Store, open_store
 from datasets.synthetic import TIME, generate
@@ -34,12 +34,10 @@ class Target:
     """Time of its last event, which is also their number."""
 
 
-def append_once(store: Store, events: pa.Table) -> float:
-    """Return the seconds one append takes, its commit and automatic compaction included."""
+def append_once(store: Store, events: pa.Table) -> None:
+    """Append, which includes the commit and automatic compaction."""
     derived = RunWriter(INDEX, TIME, least_events=TAIL_FILE_EVENTS)
-    started = perf_counter()
     store.stream(SYNTHETIC).append(events, derived=derived)
-    return perf_counter() - started
 
 
 def next_events(target: Target, n_events: int, *, n_late: int = 0) -> pa.Table:
@@ -69,7 +67,9 @@ def cold(target: Target, n_events: int) -> dict[str, float]:
 def append_from_process(path: Path, size: int, end: int) -> None:
     """Be the process that ``cold`` starts."""
     events = pa.Table.from_batches(shifted(size, end))
-    print(json.dumps(append_once(open_store(path), events)))
+    started = perf_counter()
+    append_once(open_store(path), events)
+    print(json.dumps(perf_counter() - started))
 
 
 def to_arguments(arguments: list[str] | None) -> argparse.Namespace:
@@ -84,17 +84,12 @@ def to_arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def measure(targets: list[Target], options: argparse.Namespace) -> list[Timing]:
-    """Append to each in turn; the first time is not counted."""
-    seconds: list[list[float]] = [[] for _ in targets]
-    for _ in range(options.rounds + 1):
-        for target, measured in zip(targets, seconds, strict=True):
-            events = next_events(target, options.size, n_late=options.late)
-            measured.append(append_once(target.store, events))
-    return [
-        Timing(target.name, tuple(measured[1:]), f"slowest {1e3 * max(measured[1:]):.0f} ms")
-        for target, measured in zip(targets, seconds, strict=True)
-    ]
+def appending(target: Target, options: argparse.Namespace, *, n_late: int = 0) -> Side:
+    """Return the side that appends to a store; the events of all rounds are made beforehand."""
+    batches = iter(
+        [next_events(target, options.size, n_late=n_late) for _ in range(options.rounds + 1)]
+    )
+    return Side(target.name, lambda: append_once(target.store, next(batches)))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -108,7 +103,11 @@ def main(arguments: list[str] | None = None) -> None:
             Target(name, bulk_store(Path(folder) / name, generate(n), index=INDEX), n)
             for name, n in sizes.items()
         ]
-        timings = measure(targets, options)
+        sides = [appending(target, options, n_late=options.late) for target in targets]
+        timings = [
+            replace(timing, note=f"slowest {1e3 * max(timing.rounds_s):.0f} ms")
+            for timing in interleave(sides, rounds=options.rounds)
+        ]
         for target in targets:
             check_end(target, sizes[target.name] + (options.rounds + 1) * options.size)
         in_process = {

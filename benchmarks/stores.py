@@ -1,58 +1,38 @@
-"""The stores the benchmarks ask: made on first use with Spark, kept for the next run."""
+"""The stores the benchmarks ask: written without Spark on first use, kept for the next run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import pyarrow as pa
 
 from chronicle import Store, Stream, StreamSettings, config, create_store, ensure_store
-from chronicle.ingest import IngestOptions, ingest
 from chronicle.write.block_writer import write_ordered
 from chronicle.write.commit import APPEND, OPERATION, commit_files
-from datasets.crimes import TIME as CRIME_TIME
-from datasets.crimes import write_usable
-from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate, write_parquet
-from datasets.tour import INDEXES as CRIME_INDEXES
+from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate
 from indexing import RunWriter
 from replay.calibration.measure import calibrate, choose_stream, keep
 from replay.engines.weights import CALIBRATION_FILE
 
 SYNTHETIC = "synthetic"
-CRIMES = "crimes"
 
 
 def synthetic_store(path: Path, n_events: int, *, seed: int = SEED) -> Store:
     """Return a store whose stream ``synthetic`` has ``n_events`` events and five indexes."""
     store = ensure_store(path)
     if SYNTHETIC not in store.stream_names():
-        with TemporaryDirectory() as directory:
-            source = Path(directory) / "synthetic.parquet"
-            started = perf_counter()
-            write_parquet(source, n_events, seed=seed)
-            print(f"generated {n_events:,} events in {perf_counter() - started:.1f} s")
-            _ingest(store, SYNTHETIC, source, IngestOptions(time=TIME, index=tuple(SIGMAS)))
+        started = perf_counter()
+        settings, events = StreamSettings(time=TIME), generate(n_events, seed=seed)
+        bulk_stream(store, SYNTHETIC, SCHEMA, settings, events, index=tuple(SIGMAS))
+        print(f"wrote {n_events:,} events in {perf_counter() - started:.1f} s")
     found = store.stream(SYNTHETIC).snapshot().n_events
     if found != n_events:
         raise SystemExit(
             f"the store {path} holds {found:,} events and not {n_events:,}; "
             "name another with --store, or remove it"
         )
-    return store
-
-
-def crimes_store(path: Path) -> Store:
-    """Return a store whose stream ``crimes`` is the bundled one, indexed as in the demo."""
-    store = ensure_store(path)
-    if CRIMES not in store.stream_names():
-        with TemporaryDirectory() as directory:
-            source = Path(directory) / "crimes.parquet"
-            print(write_usable(source))
-            options = IngestOptions(time=CRIME_TIME, index=CRIME_INDEXES)
-            _ingest(store, CRIMES, source, options)
     return store
 
 
@@ -112,9 +92,3 @@ def shifted(n_events: int, first: int, *, seed: int = SEED) -> Iterator[pa.Recor
     for batch in generate(n_events, seed=seed):
         times = pa.array(batch.column(0).to_numpy() + first)
         yield pa.record_batch([times, *batch.columns[1:]], schema=SCHEMA)
-
-
-def _ingest(store: Store, stream: str, source: Path, options: IngestOptions) -> None:
-    started = perf_counter()
-    print(ingest(store, stream, [source], options, derived=RunWriter, progress=print))
-    print(f"ingested into {stream} in {perf_counter() - started:.1f} s, Spark's start included")
