@@ -12,8 +12,7 @@ from replay.joins.join import StreamJoin
 from replay.joins.layout import side_columns
 from replay.joins.windowed import WindowJoin
 from replay.language.bound import Expression, JoinKind, JoinRelation
-from replay.language.join_conditions import JoinConditions, split_conditions
-from replay.language.join_unfold import unfold
+from replay.language.join_conditions import JoinConditions, split_conditions, unfold
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import pyarrow as pa
 
-from replay.language.answers import times_of_stream
-from replay.language.bound import BoundCreate, BoundPatternQuery, BoundSelect
+from replay.language import syntax
+from replay.language.answers import (
+    Answer,
+    columns_of_pattern,
+    columns_of_select,
+    times_of_pattern,
+    times_of_select,
+    times_of_stream,
+)
+from replay.language.bound import (
+    JOIN_TIME,
+    WINDOW_END,
+    WINDOW_START,
+    Attribute,
+    BoundCreate,
+    BoundPatternQuery,
+    BoundSelect,
+    CumulateWindows,
+    JoinRelation,
+    Relation,
+    RowWindows,
+    SessionWindows,
+    StreamRelation,
+    SubqueryRelation,
+    Windows,
+    attributes,
+)
+from replay.language.join_binder import OF_ASOF, JoinSide, bind_join
+from replay.language.outer_binder import Keys, bind_clauses
 from replay.language.pattern_binder import bind_pattern_query
 from replay.language.pattern_names import Attributes
-from replay.language.query_binder import bind_answer, bind_create
-from replay.language.relation_binder import Catalog
+from replay.language.relation_columns import RelationColumn, RelationColumns
 from replay.language.source import Source
-from replay.language.syntax import CreateStream, PatternQuery, Query, StreamName
+from replay.language.syntax import (
+    OF_ROWS,
+    CreateStream,
+    Join,
+    PatternQuery,
+    Query,
+    Reference,
+    SelectQuery,
+    StreamName,
+    Subquery,
+    WindowCall,
+)
+from replay.language.types import TIME_TYPES, remedy_for, to_data_type
+from replay.language.window_binder import bind_windows
 
 _NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 
@@ -106,5 +147,250 @@ def bind_query(
     """
     source = Source(text, params)
     if isinstance(query, CreateStream):
-        return bind_create(query, catalog, source)
-    return bind_answer(query, catalog, source).query
+        return _create(query, catalog, source)
+    return _answer(query, catalog, source).query
+
+
+# ---------------------------------------------------------------------------------------------
+# Queries inside queries, each with what its answer is like
+
+
+def _answer(query: SelectQuery | PatternQuery, catalog: Catalog, source: Source) -> Answer:
+    """Resolve names and check types of a query and of those inside."""
+    if isinstance(query, SelectQuery):
+        return _select(query, catalog, source)
+    return _pattern(query, catalog, source)
+
+
+def _create(query: CreateStream, catalog: Catalog, source: Source) -> BoundCreate:
+    """Resolve names and check types of ``CREATE STREAM``; a column must be the stream's time."""
+    answer = _answer(query.query, catalog, source)
+    if not answer.times:
+        raise source.error(
+            f"the stream '{query.name.name}' needs a time: SELECT a column of time by which its "
+            "rows ascend, or write ORDER BY with one",
+            query.query,
+        )
+    return BoundCreate(query.name.name, answer.query, answer.times[0])
+
+
+def _select(query: SelectQuery, catalog: Catalog, source: Source) -> Answer:
+    read = _reference(query.source, catalog, source)
+    check_keys = partial(_keys_of_windows, query, read, source)
+    outer = bind_clauses(query, read.columns, source, check_keys)
+    times = times_of_select(outer, read.windows, read.times)
+    columns = columns_of_select(outer)
+    bound = BoundSelect(
+        source=read.relation,
+        outer=outer,
+        windows=read.windows,
+        columns=columns,
+        time=times[0] if times else None,
+    )
+    is_as_read = read.windows is None and outer.group_by is None and not outer.order_by
+    return Answer(bound, columns, times, read.is_untimed and is_as_read)
+
+
+def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
+    if isinstance(query.source, StreamName):
+        schema, time = catalog(query.source.name.name)
+        attributes = Attributes.of_schema(schema, source)
+        bound = bind_pattern_query(query, attributes, source, times=times_of_stream(time))
+    else:
+        inner = _answer(query.source.query, catalog, source)
+        if not inner.times and not inner.is_untimed:
+            raise source.error(
+                "MATCH_RECOGNIZE needs rows in the order of time, and no column of time by which "
+                "those of this subquery ascend is selected",
+                query.source,
+            )
+        attributes = Attributes(inner.columns, source, what="column")
+        relation = SubqueryRelation(inner.query, inner.columns, None)
+        bound = bind_pattern_query(query, attributes, source, times=inner.times, relation=relation)
+    columns = columns_of_pattern(bound, dict(attributes.columns))
+    return Answer(bound, columns, times_of_pattern(bound))
+
+
+# ---------------------------------------------------------------------------------------------
+# What stands after FROM: names of streams looked up, subqueries bound, windows checked
+
+
+Catalog = Callable[[str], tuple[pa.Schema, str | None]]
+"""Gives schema and time column of a stream by name; raises what fits where there is none.
+
+None for the time column of a table in memory, where the query says which it is.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a query reads."""
+
+    relation: Relation
+    columns: RelationColumns
+    windows: Windows | None = None
+    times: tuple[str, ...] = ()
+    """Columns that ascend, any of which can be its time."""
+    is_untimed: bool = False
+    """As in `Answer`."""
+
+
+def _reference(node: Reference, catalog: Catalog, source: Source) -> _Read:
+    """Resolve what stands after FROM."""
+    match node:
+        case StreamName():
+            return _stream(node, catalog, source)
+        case Subquery():
+            return _subquery(node, _answer(node.query, catalog, source), source)
+        case WindowCall():
+            aliased = node.source if node.alias is None else replace(node.source, alias=node.alias)
+            return _windowed(node, _reference(aliased, catalog, source), source)
+    left, right = (_reference(side, catalog, source) for side in (node.left, node.right))
+    relation, columns = bind_join(
+        node, _side(left, node.left, node), _side(right, node.right, node), source
+    )
+    return _Read(relation, columns, times=(relation.time,))
+
+
+def _side(read: _Read, node: Reference, join: Join) -> JoinSide:
+    """Return a side of a join; the time of pairs of a join inside gives way to that of this one."""
+    columns = read.columns.columns
+    types = dict(read.columns.names_and_types)
+    if isinstance(read.relation, JoinRelation) and join.kind not in OF_ASOF:
+        columns = tuple(column for column in columns if column.name != JOIN_TIME)
+    time = None
+    if read.times:
+        data_type = types[read.times[0]]
+        assert data_type is not None
+        time = (read.times[0], data_type)
+    return JoinSide(read.relation, columns, time, node)
+
+
+def _subquery(node: Subquery, answer: Answer, source: Source) -> _Read:
+    qualifier = node.alias.name if node.alias is not None else None
+    columns = tuple(RelationColumn(qualifier, name, name, kind) for name, kind in answer.columns)
+    time = answer.times[0] if answer.times else None
+    relation = SubqueryRelation(answer.query, answer.columns, time)
+    named = RelationColumns(columns, source, what="column")
+    return _Read(relation, named, None, answer.times, answer.is_untimed)
+
+
+def _stream(node: StreamName, catalog: Catalog, source: Source) -> _Read:
+    name = node.name.name
+    schema, time = catalog(name)
+    qualifier = node.alias.name if node.alias is not None else name
+    columns = tuple(_column(qualifier, field) for field in schema)
+    named = RelationColumns(columns, source)
+    relation = StreamRelation(name, named.names_and_types, time)
+    return _Read(relation, named, None, times_of_stream(time), time is None)
+
+
+def _column(qualifier: str, field: pa.Field) -> RelationColumn:
+    data_type = to_data_type(field.type)
+    if data_type is not None:
+        return RelationColumn(qualifier, field.name, field.name, data_type)
+    what, remedy = f"the type {field.type}", remedy_for(field.type)
+    return RelationColumn(qualifier, field.name, field.name, None, what, remedy)
+
+
+# ---------------------------------------------------------------------------------------------
+# Windows
+
+
+def _windowed(node: WindowCall, inner: _Read, source: Source) -> _Read:
+    name = _time(node, inner, source)
+    column = _found(name, inner.columns)
+    data_type = inner.columns.attribute(column, syntax.Column(name, at=name.at)).type
+    if data_type not in TIME_TYPES:
+        raise source.error(
+            f"DESCRIPTOR takes a column of whole numbers or timestamps, and '{column}' is "
+            f"{data_type.value}",
+            name,
+        )
+    _check_time(column, inner, name, source)
+    partition_by = tuple(_found(part, inner.columns) for part in node.partition_by)
+    windows = bind_windows(node, (column, data_type), partition_by, source)
+    assert not isinstance(inner.relation, JoinRelation)
+    return replace(
+        inner,
+        relation=replace(inner.relation, time=column),
+        columns=inner.columns.with_windows(data_type, node),
+        windows=windows,
+        times=(column,),
+        is_untimed=False,
+    )
+
+
+def _time(node: WindowCall, inner: _Read, source: Source) -> syntax.Identifier:
+    """Return the column of DESCRIPTOR, or the one time there is."""
+    if node.time is not None:
+        return node.time
+    assert node.function in OF_ROWS
+    if not inner.times:
+        raise source.error(
+            f"{node.function} has to know which column is the time: write DESCRIPTOR(time) after "
+            "the source",
+            node,
+        )
+    return syntax.Identifier(inner.times[0], True, at=node.at)
+
+
+def _check_time(column: str, inner: _Read, name: syntax.Identifier, source: Source) -> None:
+    if not inner.times and not inner.is_untimed:
+        raise source.error(
+            f"windows need rows in the order of time, and those of this subquery do not ascend by "
+            f"'{column}'",
+            name,
+        )
+    if inner.times and column not in inner.times:
+        raise source.error(
+            f"DESCRIPTOR takes the stream's time column '{inner.times[0]}', not '{column}'", name
+        )
+
+
+def _found(name: syntax.Identifier, columns: RelationColumns) -> str:
+    return columns.name(syntax.Column(name, at=name.at))
+
+
+# ---------------------------------------------------------------------------------------------
+# What rows of windows are grouped by
+
+
+def _keys_of_windows(query: SelectQuery, read: _Read, source: Source, keys: Keys) -> Keys:
+    """Return what GROUP BY names, both columns of the windows first.
+
+    Raises
+    ------
+    BindError
+        If GROUP BY does not name the window, or not all that it is partitioned by.
+    NotSupportedError
+        If a key is computed of a window and a row.
+    """
+    windows = read.windows
+    if windows is None:
+        return keys
+    start, end = (
+        read.columns.attribute(name, syntax.Column(syntax.Identifier(name, True)))
+        for name in (WINDOW_START, WINDOW_END)
+    )
+    given = keys or ()
+    place = query.group_by[0] if query.group_by else query.source
+    remedy = "write GROUP BY window_start, window_end"
+    if isinstance(windows, CumulateWindows) and not (start in given and end in given):
+        raise source.error(
+            f"windows of CUMULATE start together and are grouped by start and end; {remedy}", place
+        )
+    if start not in given and end not in given:
+        raise source.error(f"a query over windows is grouped by them; {remedy}", place)
+    others = tuple(key for key in given if key not in (start, end))
+    for key in others:
+        named = {attribute.name for attribute in attributes(key)}
+        if named & {WINDOW_START, WINDOW_END} and named - {WINDOW_START, WINDOW_END}:
+            raise source.not_supported("a key of GROUP BY computed from a window and a row", place)
+    partition_by = windows.partition_by if isinstance(windows, SessionWindows | RowWindows) else ()
+    for name in partition_by:
+        if name not in (key.name for key in others if isinstance(key, Attribute)):
+            raise source.error(
+                f"the windows are partitioned by '{name}'; write it in GROUP BY, too", place
+            )
+    return (start, end, *others)

@@ -1,4 +1,4 @@
-"""Which types go together, and the casts that bring them there."""
+"""Which types go together, the casts that bring them there, and the error where they do not."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from replay.language import fold
+from replay.errors import BindError
+from replay.language import fold, syntax
 from replay.language.bound import DataType, Expression, Literal
 from replay.language.literals import TimeTextError, parse_date, parse_timestamp
+from replay.language.source import Source, shown
 from replay.language.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE, NUMERIC, SCALES
 
 T = DataType
 _MOMENTS = frozenset({T.TIMESTAMP, T.TIMESTAMP_UTC})
+_TIMES = _MOMENTS | {T.DATE}
 
 
 def coerce(expression: Expression, target: DataType) -> Expression | None:
@@ -100,9 +103,9 @@ def arithmetic(op: str, left: Expression, right: Expression) -> Expression | Non
         converted = coerce(left, signature.left)
         assert converted is not None
         return fold.call(op, (converted, right), signature.result)
-    if op == "-" and {left.type, right.type} & (_MOMENTS | {T.DATE}):
+    if op == "-" and {left.type, right.type} & _TIMES:
         both = unify((left, right))
-        if both is not None and both[0].type in _MOMENTS | {T.DATE}:
+        if both is not None and both[0].type in _TIMES:
             result = T.INTEGER if both[0].type is T.DATE else T.INTERVAL
             return fold.call("-", both, result)
     return None
@@ -182,7 +185,7 @@ _TIME_ARITHMETIC: dict[tuple[str, DataType, DataType], _Signature] = {
 
 def _time_of_text(text: Literal, target: DataType) -> Expression | None:
     if text.value is None:
-        return Literal(None, target) if target in _MOMENTS | {T.DATE} else None
+        return Literal(None, target) if target in _TIMES else None
     assert isinstance(text.value, str)
     if target is T.DATE:
         return parse_date(text.value)
@@ -193,3 +196,97 @@ def _time_of_text(text: Literal, target: DataType) -> Expression | None:
         reason = "names a time zone, and what it goes with is a TIMESTAMP without one"
         raise TimeTextError(text.value, reason)
     return coerce(moment, target)
+
+
+Nodes = Sequence[syntax.Expression]
+Bound = Sequence[Expression]
+
+
+def agree(
+    source: Source, nodes: Nodes, bound: Bound, what: str, at: syntax.Node
+) -> tuple[Expression, ...]:
+    """Return expressions in their common type.
+
+    Parameters
+    ----------
+    source
+        Text and parameters of the query.
+    nodes, bound
+        The expressions as written and as bound, in the same order.
+    what
+        How the error begins if there is no common type, such as ``cannot compare``.
+    at
+        Where that error points.
+
+    Raises
+    ------
+    BindError
+        If there is none, or a text is not the time it has to be.
+    """
+    try:
+        unified = unify(bound)
+    except TimeTextError as error:
+        raise text_error(source, nodes, bound, error) from None
+    if unified is None:
+        raise source.error(f"{what} {sides(nodes, bound)}{_remedy(nodes, bound)}", at)
+    return unified
+
+
+def text_error(source: Source, nodes: Nodes, bound: Bound, error: TimeTextError) -> BindError:
+    """Return the error of a text that is not the time it has to be, at that text."""
+    written = [
+        node
+        for node, expression in zip(nodes, bound, strict=True)
+        if isinstance(expression, Literal) and expression.value == error.text
+    ]
+    return source.error(str(error), written[0])
+
+
+def sides(nodes: Nodes, bound: Bound) -> str:
+    """Return ``a (TYPE) and b (TYPE)``, the first expression of each type."""
+    first: dict[DataType, str] = {}
+    for node, expression in zip(nodes, bound, strict=True):
+        if expression.type is not T.NULL:
+            first.setdefault(expression.type, f"{shown(node)} ({expression.type.value})")
+    if len(first) == 1 and len(nodes) == 2:
+        return " and ".join(
+            f"{shown(node)} ({part.type.value})" for node, part in zip(nodes, bound, strict=True)
+        )
+    return " and ".join(first.values())
+
+
+def _remedy(nodes: Nodes, bound: Bound) -> str:
+    """Return what would make two expressions comparable, beginning with ``; ``, or nothing."""
+    types = {expression.type for expression in bound} - {T.NULL}
+    if T.STRING in types and types & {T.INTEGER, T.DOUBLE}:
+        return _number_or_text(nodes, bound)
+    if {T.TIMESTAMP, T.TIMESTAMP_UTC} <= types:
+        return "; one is a local time and the other an instant with a zone"
+    if types & _TIMES and types & {T.INTEGER, T.DOUBLE}:
+        return "; write a time as TIMESTAMP 'YYYY-MM-DD HH:MM:SS'"
+    if T.INTERVAL in types and types & {T.INTEGER, T.DOUBLE}:
+        return "; write a duration with its unit, such as 30 MINUTES"
+    if types & _TIMES and T.STRING in types:
+        return "; only a text that is a constant is taken as a time"
+    if T.BOOLEAN in types and len(types) == 2:
+        return "; a BOOLEAN is TRUE or FALSE"
+    return ""
+
+
+def _number_or_text(nodes: Nodes, bound: Bound) -> str:
+    for node, expression in zip(nodes, bound, strict=True):
+        if isinstance(node, syntax.Number):
+            return f"; a text is written in quotes: '{shown(node)}'"
+        if isinstance(expression, Literal) and _is_number(expression.value):
+            return f"; a number is written without quotes: {expression.value}"
+    return ""
+
+
+def _is_number(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

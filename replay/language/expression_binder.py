@@ -6,11 +6,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Protocol
 
+from replay.errors import BindError
 from replay.language import fold, syntax
-from replay.language.agreement import agree, sides, text_error
 from replay.language.bound import DataType, Expression, Literal
 from replay.language.call_binder import bind_function, find_function
-from replay.language.coercion import arithmetic, coerce
+from replay.language.coercion import agree, arithmetic, coerce, sides, text_error
 from replay.language.functions import AGGREGATES
 from replay.language.literals import (
     INT64_MAX,
@@ -372,3 +372,54 @@ def _remedy(op: str, bound: list[Expression]) -> str:
             "at most: write CAST(… AS DOUBLE) of one"
         )
     return ""
+
+
+# ---------------------------------------------------------------------------------------------
+# Where no event is at hand, such as in WITHIN and LIMIT
+
+
+_Bind = Callable[[syntax.Expression], Expression]
+
+
+class ConstantScope:
+    """A place where no event is at hand, such as WITHIN."""
+
+    def __init__(self, source: Source, where: str) -> None:
+        self._source = source
+        self._where = where
+
+    def column(self, node: syntax.Column) -> Expression:
+        """Refuse an attribute."""
+        raise self._refusal(node)
+
+    def navigation(self, node: syntax.Navigation, _: _Bind) -> Expression:
+        """Refuse navigation."""
+        raise self._refusal(node)
+
+    def classifier(self, node: syntax.ClassifierCall) -> Expression:
+        """Refuse ``CLASSIFIER()``."""
+        raise self._refusal(node)
+
+    def match_number(self, node: syntax.MatchNumberCall) -> Expression:
+        """Refuse ``MATCH_NUMBER()``."""
+        raise self._refusal(node)
+
+    def aggregate(self, node: syntax.Function, _: _Bind) -> Expression:
+        """Refuse an aggregate."""
+        raise self._refusal(node)
+
+    def _refusal(self, node: syntax.Node) -> BindError:
+        return self._source.error(f"{self._where} takes a constant, not {shown(node)}", node)
+
+
+def bind_constant(node: syntax.Expression, where: str, source: Source) -> Literal:
+    """Return the value of an expression without attributes.
+
+    Raises
+    ------
+    BindError
+        If it reads an event.
+    """
+    bound = ExpressionBinder(source, ConstantScope(source, where)).bind(node)
+    assert isinstance(bound, Literal)
+    return bound

@@ -16,8 +16,7 @@ from replay.language.duration_parser import (
     calendar_unit_error,
     parse_interval,
 )
-from replay.language.functions import AGGREGATES, why_refused
-from replay.language.keyword_calls import KEYWORD_CALLS, function
+from replay.language.functions import AGGREGATES, PARTS, why_refused
 from replay.language.syntax import Expression, Identifier
 from replay.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, STRING, Token, place
 from replay.language.types import DECIMAL_DIGITS
@@ -135,8 +134,8 @@ def _name(cursor: Cursor, token: Token) -> Expression:
 def _call(cursor: Cursor, name: Identifier) -> Expression:
     word = name.name.upper()
     opening = cursor.advance()
-    if word in KEYWORD_CALLS:
-        inside = KEYWORD_CALLS[word](cursor, name.at, parse_expression, COMPARISON)
+    if word in _KEYWORD_CALLS:
+        inside = _KEYWORD_CALLS[word](cursor, name.at)
         _close(cursor, opening)
         return inside
     distinct = word in AGGREGATES and accept_distinct(cursor, (")", ",", "."))
@@ -420,12 +419,12 @@ def _concatenation(cursor: Cursor, left: Expression, token: Token) -> Expression
     texts = [left]
     while cursor.accept("||"):
         texts.append(parse_expression(cursor, SUM))
-    return function("concat", tuple(texts), token.at)
+    return _function("concat", tuple(texts), token.at)
 
 
 def _at_time_zone(cursor: Cursor, left: Expression, token: Token) -> Expression:
     cursor.accept(*_AT_TIME_ZONE)
-    return function("timezone", (parse_expression(cursor, SIGN), left), token.at)
+    return _function("timezone", (parse_expression(cursor, SIGN), left), token.at)
 
 
 def _unsupported_operator(cursor: Cursor, _: Expression, token: Token) -> Expression:
@@ -470,3 +469,89 @@ _INFIX: dict[str, tuple[int, _Infix]] = {
     "/": (PRODUCT, _arithmetic),
     "%": (PRODUCT, _arithmetic),
 }
+
+
+# ---------------------------------------------------------------------------------------------
+# Calls whose arguments words separate: they become calls of ordinary functions, with commas
+
+
+_TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def _function(name: str, args: tuple[Expression, ...], at: int) -> syntax.Function:
+    """Return the call of a function at a place of the text."""
+    return syntax.Function(Identifier(name, at=at), args, at=at)
+
+
+def _extract(cursor: Cursor, at: int) -> Expression:
+    """Parse the inside of ``EXTRACT(field FROM x)``."""
+    token = cursor.token
+    if token.kind not in (NAME, STRING):
+        raise cursor.error(f"expected a part of a time such as HOUR, found {describe(token)}")
+    part = PARTS.get(token.text.lower())
+    if part is None:
+        known = ", ".join(sorted({name.upper() for name in PARTS.values()}))
+        raise cursor.error(f"EXTRACT knows no part '{token.text}' of a time; it knows {known}")
+    cursor.advance()
+    cursor.expect("FROM", "after the part of EXTRACT")
+    return _function(part, (parse_expression(cursor),), at)
+
+
+def _substring(cursor: Cursor, at: int) -> Expression:
+    """Parse the inside of ``SUBSTRING(x FROM start [FOR length])``, also with commas."""
+    text = parse_expression(cursor)
+    if cursor.accept("FROM"):
+        start = parse_expression(cursor)
+    elif cursor.token.key == "FOR":
+        start = syntax.Number(1, at=cursor.token.at)
+    else:
+        return _function("substring", (text, *_more(cursor)), at)
+    length = (parse_expression(cursor),) if cursor.accept("FOR") else ()
+    return _function("substring", (text, start, *length), at)
+
+
+def _trim(cursor: Cursor, at: int) -> Expression:
+    """Parse the inside of ``TRIM([[BOTH | LEADING | TRAILING] [characters] FROM] x)``."""
+    name = "trim"
+    if cursor.token.key in _TRIMS and _begins_operand(cursor):
+        name = _TRIMS[cursor.advance().key]
+        characters = () if cursor.token.key == "FROM" else (parse_expression(cursor),)
+        if not characters or cursor.token.key == "FROM":
+            cursor.expect("FROM", "after the side of TRIM")
+            return _function(name, (parse_expression(cursor), *characters), at)
+        return _function(name, characters, at)
+    first = parse_expression(cursor)
+    if cursor.accept("FROM"):
+        return _function(name, (parse_expression(cursor), first), at)
+    return _function(name, (first, *_more(cursor)), at)
+
+
+def _begins_operand(cursor: Cursor) -> bool:
+    """Tell whether an operand, or FROM, follows the word, which is then no name of a column."""
+    following = cursor.peek()
+    return following.kind in (NAME, QUOTED, STRING) or following.key == "("
+
+
+def _position(cursor: Cursor, at: int) -> Expression:
+    """Parse the inside of ``POSITION(part IN text)``."""
+    part = parse_expression(cursor, COMPARISON)
+    cursor.expect("IN", "after the part that POSITION looks for")
+    return _function("strpos", (parse_expression(cursor), part), at)
+
+
+def _overlay(cursor: Cursor, at: int) -> Expression:
+    raise cursor.not_supported("the function OVERLAY", at, "write it with left, substring and ||")
+
+
+def _more(cursor: Cursor) -> tuple[Expression, ...]:
+    return parse_expressions(cursor) if cursor.accept(",") else ()
+
+
+_KEYWORD_CALLS: dict[str, Callable[[Cursor, int], Expression]] = {
+    "EXTRACT": _extract,
+    "SUBSTRING": _substring,
+    "TRIM": _trim,
+    "POSITION": _position,
+    "OVERLAY": _overlay,
+}
+"""What parses the inside of a call whose arguments words separate, and the place of the call."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields
 
 from replay.language import syntax
 from replay.language.bound import DataType, Expression, Literal, Outer, SortKey, attributes
-from replay.language.constant_binder import bind_constant
-from replay.language.expression_binder import ExpressionBinder
+from replay.language.expression_binder import ExpressionBinder, bind_constant
 from replay.language.functions import AGGREGATES
 from replay.language.outer_scope import (
     AnswerColumns,

@@ -10,8 +10,7 @@ from replay.errors import BindError
 from replay.language import syntax
 from replay.language.aggregate_binder import aggregate_of, check_aggregate, takes_fraction
 from replay.language.bound import Attribute, DataType, Expression
-from replay.language.constant_binder import bind_constant
-from replay.language.expression_binder import ExpressionBinder
+from replay.language.expression_binder import ExpressionBinder, bind_constant
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve, shown
 from replay.language.syntax import Identifier, PatternQuery

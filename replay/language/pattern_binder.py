@@ -21,13 +21,16 @@ from replay.language.bound import (
     TimedOut,
     pattern_parts,
 )
-from replay.language.constant_binder import bind_constant
-from replay.language.expression_binder import ExpressionBinder
-from replay.language.negation_binder import check_gap_negations, check_negations
+from replay.language.expression_binder import ExpressionBinder, bind_constant
 from replay.language.outer_binder import bind_outer
 from replay.language.pattern_names import Attributes, Symbols
 from replay.language.pattern_scope import Clause, PatternScope
-from replay.language.row_pattern_binder import bind_row_pattern, name_symbols
+from replay.language.row_pattern_binder import (
+    bind_row_pattern,
+    check_gap_negations,
+    check_negations,
+    name_symbols,
+)
 from replay.language.source import Source, resolve
 from replay.language.syntax import PatternQuery, StreamName
 from replay.language.types import TIME_TYPES

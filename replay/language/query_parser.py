@@ -1,15 +1,38 @@
-"""Queries: which language a text is in, ``SELECT …`` and ``CREATE STREAM … AS SELECT …``."""
+"""Queries: which language a text is in, SELECT and its clauses, and what stands after FROM."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any, TypeVar
 
 from chronicle.errors import did_you_mean
-from replay.language.cursor import Cursor, describe
-from replay.language.relation_parser import NOT_YET
-from replay.language.select_parser import parse_select
-from replay.language.syntax import CreateStream, PatternQuery, Query
-from replay.language.tokens import END, NAME
+from replay.language import syntax
+from replay.language.bound import JoinKind
+from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, describe
+from replay.language.duration_parser import refuse_unknown_unit
+from replay.language.expression_parser import accept_distinct, accept_star, parse_expression
+from replay.language.match_recognize_parser import parse_match_recognize
+from replay.language.source import resolve
+from replay.language.syntax import (
+    OF_ROWS,
+    WINDOW_ARGUMENTS,
+    WITH_ORIGIN,
+    CreateStream,
+    Expression,
+    Identifier,
+    Join,
+    PatternQuery,
+    Query,
+    Reference,
+    SelectQuery,
+    Span,
+    StreamName,
+    Subquery,
+    WindowCall,
+)
+from replay.language.tokens import END, NAME, QUOTED
 
 
 def parse_query(text: str) -> Query:
@@ -35,10 +58,10 @@ def parse_query(text: str) -> Query:
     """
     cursor = Cursor(text)
     _refuse_other_languages(cursor)
-    query = _create(cursor) if cursor.token.key == "CREATE" else parse_select(cursor)
+    query = _create(cursor) if cursor.token.key == "CREATE" else _parse_select(cursor)
     cursor.accept(";")
     if cursor.token.kind != END:
-        if cursor.token.key in (*NOT_YET, "JOIN"):
+        if cursor.token.key in (*_NOT_YET, "JOIN"):
             after = " after MATCH_RECOGNIZE (…)" if isinstance(query, PatternQuery) else ""
             raise cursor.not_supported(f"{cursor.token.key}{after}")
         raise cursor.error(f"expected the end of the query, found {describe(cursor.token)}")
@@ -74,7 +97,7 @@ def _create(cursor: Cursor) -> CreateStream:
     cursor.expect("AS", f"and a query after CREATE STREAM {name.name}")
     if cursor.token.key not in ("SELECT", "WITH"):
         raise cursor.error(f"expected SELECT, found {describe(cursor.token)}")
-    return CreateStream(name, parse_select(cursor), at=at)
+    return CreateStream(name, _parse_select(cursor), at=at)
 
 
 def _refuse_misspelt(cursor: Cursor) -> None:
@@ -84,3 +107,557 @@ def _refuse_misspelt(cursor: Cursor) -> None:
             hint = did_you_mean(word.text, ["MATCH_RECOGNIZE"])
             if hint:
                 raise cursor.error(f"there is no {word.key}{hint}", word.at)
+
+
+# ---------------------------------------------------------------------------------------------
+# SELECT
+
+
+def _parse_select(cursor: Cursor) -> SelectQuery | PatternQuery:
+    """Parse a query from SELECT on, as far as it goes."""
+    with cursor.queries.scope():
+        if cursor.accept("WITH"):
+            _named_queries(cursor)
+        return _select(cursor)
+
+
+def _named_queries(cursor: Cursor) -> None:
+    """Parse ``name AS (query), …``; each can name those before it."""
+    if cursor.token.key == "RECURSIVE":
+        raise cursor.not_supported("WITH RECURSIVE")
+    names: list[str] = []
+    while True:
+        name = cursor.identifier("a name for a query")
+        if resolve(name, names) is not None:
+            raise cursor.error(f"two queries of WITH are named '{name.name}'", name.at)
+        names.append(name.name)
+        if cursor.token.key == "(":
+            raise cursor.not_supported("a list of columns in WITH", remedy="name them in SELECT")
+        cursor.expect("AS", f"and a query in parentheses after {name.name}")
+        opening = cursor.expect("(", f"and a query after {name.name} AS")
+        cursor.queries.define(name.name, lambda: _parse_select(cursor))
+        _close(cursor, opening.at, "the query")
+        if not cursor.accept(","):
+            return
+
+
+def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
+    at = cursor.expect("SELECT").at
+    distinct, select = _select_list(cursor)
+    cursor.expect("FROM", "after the columns of SELECT")
+    source = _references(cursor)
+    if cursor.token.key != "MATCH_RECOGNIZE":
+        clauses = _parse_clauses(cursor, "FROM")
+        return SelectQuery(select, source, distinct=distinct, **clauses, at=at)
+    pattern_source = _pattern_source(cursor, source)
+    cursor.advance()
+    recognize = parse_match_recognize(cursor)
+    alias = _parse_alias(cursor)
+    clauses = _parse_clauses(cursor, "MATCH_RECOGNIZE (…)")
+    return PatternQuery(
+        select, pattern_source, recognize, alias, distinct=distinct, **clauses, at=at
+    )
+
+
+def _pattern_source(cursor: Cursor, source: Reference) -> StreamName | Subquery:
+    """Return what MATCH_RECOGNIZE reads, and refuse what it cannot."""
+    match source:
+        case StreamName() | Subquery():
+            return source
+        case WindowCall():
+            raise cursor.not_supported(
+                f"MATCH_RECOGNIZE over {source.function}(…)",
+                source.at,
+                "match a subquery that aggregates its windows",
+            )
+    raise cursor.not_supported(
+        "MATCH_RECOGNIZE over a join", source.at, "match a subquery that joins"
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Clauses
+
+
+Item = TypeVar("Item")
+
+
+@dataclass(slots=True)
+class _Clauses:
+    """What was read so far."""
+
+    after: str
+    """What the clauses stand after, for errors."""
+    where: Expression | None = None
+    group_by: tuple[Expression, ...] = ()
+    having: Expression | None = None
+    order_by: tuple[syntax.OrderItem, ...] = ()
+    limit: Expression | None = None
+    offset: Expression | None = None
+    given: list[str] = field(default_factory=list)
+
+
+def _select_list(cursor: Cursor) -> tuple[bool, tuple[syntax.SelectItem, ...]]:
+    """Parse what stands between SELECT and FROM; the first value tells whether it is DISTINCT."""
+    if cursor.at("DISTINCT", "ON", "("):
+        raise cursor.not_supported("SELECT DISTINCT ON (…)")
+    distinct = accept_distinct(cursor, (",", "FROM", ".", "AS"))
+    return distinct, _separated(cursor, _select_item)
+
+
+def _parse_clauses(cursor: Cursor, after: str) -> dict[str, Any]:
+    """Return the clauses that are there, as both kinds of query take them."""
+    clauses = _Clauses(after)
+    while cursor.token.key in _CLAUSES:
+        _parse_clause(cursor, clauses)
+    names = ("where", "group_by", "having", "order_by", "limit", "offset")
+    return {name: getattr(clauses, name) for name in names}
+
+
+def _separated(cursor: Cursor, parse: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+    """Parse one or more with commas between them."""
+    items = [parse(cursor)]
+    while cursor.accept(","):
+        items.append(parse(cursor))
+    return tuple(items)
+
+
+def _select_item(cursor: Cursor) -> syntax.SelectItem:
+    token = cursor.token
+    if token.key in ("FROM", ",", ")", ";") or token.kind == END:
+        raise cursor.error(f"expected a column of the answer or *, found {describe(token)}")
+    expression = accept_star(cursor) or parse_expression(cursor)
+    alias = None
+    if cursor.accept("AS") or (cursor.token.kind in (NAME, QUOTED) and cursor.token.key != "FROM"):
+        if isinstance(expression, syntax.Star):
+            raise cursor.error("* stands for several columns and cannot take a name", token.at)
+        alias = cursor.identifier("a name after AS")
+    if cursor.token.key not in (",", "FROM"):
+        raise cursor.error(f"expected ',' and a column, or FROM, found {describe(cursor.token)}")
+    return syntax.SelectItem(expression, alias, at=token.at)
+
+
+def _parse_clause(cursor: Cursor, clauses: _Clauses) -> None:
+    name, parse = _CLAUSES[cursor.token.key]
+    if name in clauses.given:
+        raise cursor.error(f"{name} is given twice")
+    if {name, *clauses.given} >= {"LIMIT", "FETCH"}:
+        raise cursor.error("LIMIT and FETCH say the same; write one of them")
+    for later in clauses.given:
+        if _RANKS[later] > _RANKS[name]:
+            raise cursor.error(f"{name} stands before {later} after {clauses.after}")
+    cursor.advance()
+    parse(cursor, clauses)
+    clauses.given.append(name)
+
+
+def _where(cursor: Cursor, clauses: _Clauses) -> None:
+    clauses.where = parse_expression(cursor)
+
+
+def _group_by(cursor: Cursor, clauses: _Clauses) -> None:
+    cursor.expect("BY", "after GROUP")
+    clauses.group_by = _separated(cursor, _grouping)
+
+
+def _grouping(cursor: Cursor) -> Expression:
+    following = cursor.peek().key
+    if cursor.token.key in ("ROLLUP", "CUBE") and following == "(":
+        raise cursor.not_supported(f"GROUP BY {cursor.token.key} (…)")
+    if cursor.token.key == "GROUPING" and following == "SETS":
+        raise cursor.not_supported("GROUP BY GROUPING SETS (…)")
+    if cursor.token.key == "ALL" and following not in (".", ","):
+        raise cursor.not_supported("GROUP BY ALL", remedy="write the columns, or 1, 2, …")
+    return parse_expression(cursor)
+
+
+def _having(cursor: Cursor, clauses: _Clauses) -> None:
+    clauses.having = parse_expression(cursor)
+
+
+def _order_by(cursor: Cursor, clauses: _Clauses) -> None:
+    cursor.expect("BY", "after ORDER")
+    clauses.order_by = _separated(cursor, _order_item)
+
+
+def _order_item(cursor: Cursor) -> syntax.OrderItem:
+    at = cursor.token.at
+    expression = parse_expression(cursor)
+    descending = cursor.accept("DESC")
+    if not descending:
+        cursor.accept("ASC")
+    nulls_first = cursor.accept("NULLS", "FIRST")
+    if not nulls_first and cursor.accept("NULLS"):
+        cursor.expect("LAST", "or FIRST after NULLS")
+    return syntax.OrderItem(expression, descending, nulls_first, at=at)
+
+
+def _limit(cursor: Cursor, clauses: _Clauses) -> None:
+    if not cursor.accept("ALL"):
+        clauses.limit = parse_expression(cursor)
+
+
+def _offset(cursor: Cursor, clauses: _Clauses) -> None:
+    clauses.offset = parse_expression(cursor)
+    if not cursor.accept("ROWS"):
+        cursor.accept("ROW")
+
+
+def _fetch(cursor: Cursor, clauses: _Clauses) -> None:
+    if not cursor.accept("NEXT"):
+        cursor.expect("FIRST", "after FETCH, as in FETCH FIRST 10 ROWS ONLY")
+    token = cursor.token
+    is_one = token.key in ("ROW", "ROWS")
+    clauses.limit = syntax.Number(1, at=token.at) if is_one else parse_expression(cursor)
+    if not cursor.accept("ROW"):
+        cursor.expect("ROWS", "as in FETCH FIRST 10 ROWS ONLY")
+    if cursor.token.key == "WITH":
+        raise cursor.not_supported("FETCH … WITH TIES")
+    cursor.expect("ONLY", "as in FETCH FIRST 10 ROWS ONLY")
+
+
+_CLAUSES: dict[str, tuple[str, Callable[[Cursor, _Clauses], None]]] = {
+    "WHERE": ("WHERE", _where),
+    "GROUP": ("GROUP BY", _group_by),
+    "HAVING": ("HAVING", _having),
+    "ORDER": ("ORDER BY", _order_by),
+    "LIMIT": ("LIMIT", _limit),
+    "OFFSET": ("OFFSET", _offset),
+    "FETCH": ("FETCH", _fetch),
+}
+"""By its first word: how a clause is called, and how the rest of it is parsed."""
+
+_RANKS = {
+    "WHERE": 0,
+    "GROUP BY": 1,
+    "HAVING": 2,
+    "ORDER BY": 3,
+    "LIMIT": 4,
+    "OFFSET": 4,
+    "FETCH": 4,
+}
+"""The order of the clauses; those of one rank stand in any."""
+
+
+# ---------------------------------------------------------------------------------------------
+# What stands after FROM
+
+
+_NOT_YET = ("WINDOW", "QUALIFY", "UNION", "INTERSECT", "EXCEPT")
+"""Clauses of SQL after FROM that are not in the language yet."""
+
+_JOINS: dict[tuple[str, ...], JoinKind] = {
+    ("JOIN",): JoinKind.INNER,
+    ("INNER", "JOIN"): JoinKind.INNER,
+    ("LEFT", "JOIN"): JoinKind.LEFT,
+    ("LEFT", "OUTER", "JOIN"): JoinKind.LEFT,
+    ("ASOF", "JOIN"): JoinKind.ASOF,
+    ("ASOF", "INNER", "JOIN"): JoinKind.ASOF,
+    ("ASOF", "LEFT", "JOIN"): JoinKind.ASOF_LEFT,
+    ("ASOF", "LEFT", "OUTER", "JOIN"): JoinKind.ASOF_LEFT,
+}
+_OTHER_JOINS = ("RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "POSITIONAL")
+_NO_ALIAS = frozenset(
+    {*_CLAUSES, *_NOT_YET, *(words[0] for words in _JOINS), *_OTHER_JOINS}
+    | {"ON", "USING", "WITHIN", "MATCH_RECOGNIZE", "PARTITION"}
+)
+"""Words after a source that are no alias of it."""
+
+Source = TypeVar("Source", bound=StreamName | Subquery | WindowCall)
+
+
+def _references(cursor: Cursor) -> Reference:
+    """Parse what a query reads, joins included."""
+    left: Reference = _table(cursor)
+    while True:
+        words = next((words for words in _JOINS if cursor.at(*words)), None)
+        if words is None:
+            _refuse_other_joins(cursor)
+            return left
+        left = _join(cursor, left, words)
+
+
+def _parse_alias(cursor: Cursor) -> Identifier | None:
+    """Parse ``AS name`` or ``name``, if it is there."""
+    if cursor.accept("AS"):
+        return cursor.identifier("a name after AS")
+    token = cursor.token
+    if token.kind == QUOTED or (token.kind == NAME and token.key not in _NO_ALIAS | RESERVED):
+        return cursor.identifier("an alias")
+    return None
+
+
+def _table(cursor: Cursor) -> StreamName | Subquery | WindowCall:
+    token = cursor.token
+    if token.key == "TABLE" and cursor.peek().key == "(":
+        return _aliased(cursor, _window_table(cursor))
+    if token.key in WINDOW_ARGUMENTS and cursor.peek().key == "(":
+        return _aliased(cursor, _window_call(cursor))
+    if token.key == "(":
+        return _aliased(cursor, _subquery(cursor))
+    return _aliased(cursor, _stream(cursor))
+
+
+def _aliased(cursor: Cursor, source: Source) -> Source:
+    alias = _parse_alias(cursor)
+    return source if alias is None else replace(source, alias=alias)
+
+
+def _stream(cursor: Cursor) -> StreamName | Subquery:
+    """Parse the name of a stream, or of a query that WITH names."""
+    at = cursor.token.at
+    name = cursor.identifier("the name of a stream")
+    if cursor.token.key == ".":
+        raise cursor.not_supported(
+            "a stream name with a dot", remedy=f'quote it as "{name.name}.…"'
+        )
+    if cursor.token.key == "(":
+        raise cursor.not_supported(f"the table function {name.name}", at)
+    known = resolve(name, cursor.queries.known)
+    named = cursor.queries.known[known] if known is not None else None
+    cursor.queries.read(named)
+    _check_size(cursor, at)
+    if named is not None:
+        return Subquery(named.query, name, at=at)
+    return StreamName(name, at=at)
+
+
+def _check_size(cursor: Cursor, at: int) -> None:
+    if cursor.queries.is_too_large:
+        raise cursor.not_supported(
+            f"a query that reads over {READS_MAX} streams or nests over {DEPTH_MAX} subqueries", at
+        )
+
+
+def _subquery(cursor: Cursor) -> Subquery:
+    opening = cursor.expect("(")
+    if cursor.token.key not in ("SELECT", "WITH"):
+        what = "a subquery in FROM begins with SELECT"
+        if cursor.token.key == "(" or cursor.peek().key in ("JOIN", "LEFT", "ASOF"):
+            raise cursor.not_supported("a join in parentheses")
+        raise cursor.error(f"{what}, found {describe(cursor.token)}")
+    with cursor.queries.subquery():
+        _check_size(cursor, opening.at)
+        query = _parse_select(cursor)
+    _close(cursor, opening.at, "the subquery")
+    return Subquery(query, at=opening.at)
+
+
+def _close(cursor: Cursor, opening: int, what: str) -> None:
+    """Step over the ``)`` after ``what``."""
+    if cursor.accept(")"):
+        return
+    if cursor.token.kind == END:
+        raise cursor.error("this '(' is not closed", opening)
+    if cursor.token.key in _NOT_YET:
+        raise cursor.not_supported(cursor.token.key)
+    raise cursor.error(f"expected ')' after {what}, found {describe(cursor.token)}")
+
+
+# ---------------------------------------------------------------------------------------------
+# Windows
+
+
+@dataclass(slots=True)
+class _Arguments:
+    """Arguments of a window function read so far, by name."""
+
+    function: str
+    time: Identifier | None = None
+    named: dict[str, Expression] = field(default_factory=dict)
+    n_positional: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the function can take, in order."""
+        origin = ("ORIGIN",) if self.function in WITH_ORIGIN else ()
+        return (*WINDOW_ARGUMENTS[self.function], *origin)
+
+
+def _window_table(cursor: Cursor) -> WindowCall:
+    opening = cursor.tokens[cursor.index + 1]
+    cursor.accept("TABLE", "(")
+    if cursor.token.key not in WINDOW_ARGUMENTS or cursor.peek().key != "(":
+        known = ", ".join(WINDOW_ARGUMENTS)
+        raise cursor.error(
+            f"expected a window function ({known}) after TABLE (, found {describe(cursor.token)}"
+            f"{did_you_mean(cursor.token.key, WINDOW_ARGUMENTS)}"
+        )
+    call = _window_call(cursor)
+    _close(cursor, opening.at, f"{call.function}(…)")
+    return call
+
+
+def _window_call(cursor: Cursor) -> WindowCall:
+    function = cursor.advance()
+    opening = cursor.expect("(")
+    if cursor.token.key == "DATA":
+        cursor.accept("DATA", "=>")
+    source = _window_source(cursor, function.key)
+    partition_by = _partition_by(cursor)
+    arguments = _Arguments(function.key)
+    while cursor.accept(","):
+        _argument(cursor, arguments)
+    _close(cursor, opening.at, f"the arguments of {function.key}")
+    for name in WINDOW_ARGUMENTS[function.key]:
+        if name not in arguments.named:
+            raise cursor.error(f"{_form(function.key)}; the {name.lower()} is missing", function.at)
+    if arguments.time is None and function.key not in OF_ROWS:
+        raise cursor.error(
+            f"{_form(function.key)}; DESCRIPTOR with the time column is missing", function.at
+        )
+    return WindowCall(
+        function.key,
+        replace(source, alias=None),
+        partition_by,
+        arguments.time,
+        tuple(arguments.named[name] for name in WINDOW_ARGUMENTS[function.key]),
+        arguments.named.get("ORIGIN"),
+        source.alias,
+        at=function.at,
+    )
+
+
+def _form(function: str) -> str:
+    """Return how a window function is written, for errors."""
+    time = "" if function in OF_ROWS else ", DESCRIPTOR(time)"
+    names = "".join(f", {name.lower()}" for name in WINDOW_ARGUMENTS[function])
+    origin = "[, origin]" if function in WITH_ORIGIN else ""
+    return f"{function} is written {function}(TABLE stream{time}{names}{origin})"
+
+
+def _window_source(cursor: Cursor, function: str) -> StreamName | Subquery:
+    if not cursor.accept("TABLE"):
+        raise cursor.error(f"{_form(function)}; expected TABLE, found {describe(cursor.token)}")
+    if cursor.token.key == "(":
+        return _subquery(cursor)
+    return _stream(cursor)
+
+
+def _partition_by(cursor: Cursor) -> tuple[Identifier, ...]:
+    """Parse ``PARTITION BY k`` or ``PARTITION BY (k, l)``, if it is there."""
+    if not cursor.accept("PARTITION"):
+        return ()
+    cursor.expect("BY", "after PARTITION")
+    what = "a column to partition by"
+    if cursor.token.key == "(":
+        opening = cursor.advance()
+        names = _separated(cursor, lambda inside: inside.identifier(what))
+        _close(cursor, opening.at, "the columns of PARTITION BY")
+        return names
+    columns = [cursor.identifier(what)]
+    # Arguments are constants, so a plain name is one more column.
+    while cursor.peek().kind in (NAME, QUOTED) and cursor.peek(2).key in (",", ")"):
+        cursor.expect(",")
+        columns.append(cursor.identifier(what))
+    return tuple(columns)
+
+
+def _argument(cursor: Cursor, arguments: _Arguments) -> None:
+    token = cursor.token
+    named = token.key if cursor.peek().key == "=>" else None
+    if named is not None:
+        cursor.advance()
+        cursor.advance()
+    if cursor.at("DESCRIPTOR", "(") and named in (None, "TIMECOL"):
+        _descriptor(cursor, arguments)
+        return
+    name = named
+    if name is None:
+        if arguments.n_positional == len(arguments.names):
+            raise cursor.error(f"{_form(arguments.function)}; this is one argument too many")
+        name = arguments.names[arguments.n_positional]
+        arguments.n_positional += 1
+    if name not in arguments.names:
+        known = ", ".join(arguments.names)
+        raise cursor.error(
+            f"{arguments.function} has no argument {token.text}; it has {known}", token.at
+        )
+    if name in arguments.named:
+        raise cursor.error(f"the {name.lower()} of {arguments.function} is given twice", token.at)
+    arguments.named[name] = parse_expression(cursor)
+    if arguments.function not in OF_ROWS:
+        refuse_unknown_unit(cursor)
+
+
+def _descriptor(cursor: Cursor, arguments: _Arguments) -> None:
+    at = cursor.token.at
+    cursor.advance()
+    opening = cursor.advance()
+    if arguments.time is not None:
+        raise cursor.error("DESCRIPTOR is given twice", at)
+    arguments.time = cursor.identifier("the time column")
+    _close(cursor, opening.at, "the time column, the only one of DESCRIPTOR")
+
+
+# ---------------------------------------------------------------------------------------------
+# Joins
+
+
+def _join(cursor: Cursor, left: Reference, words: tuple[str, ...]) -> Join:
+    kind = _JOINS[words]
+    at = cursor.token.at
+    cursor.accept(*words)
+    right = _table(cursor)
+    for side in (left, right):
+        if isinstance(side, WindowCall):
+            raise cursor.not_supported(
+                f"{side.function} as a side of a join",
+                side.at,
+                "join a subquery that aggregates its windows",
+            )
+    assert not isinstance(right, WindowCall)
+    within: tuple[Span, ...] = ()
+    on: Expression | None = None
+    while cursor.token.key in ("WITHIN", "ON"):
+        word = cursor.advance()
+        if word.key == "WITHIN" and not within:
+            within = _spans(cursor)
+        elif word.key == "ON" and on is None:
+            on = parse_expression(cursor)
+        else:
+            raise cursor.error(f"{word.key} is given twice", word.at)
+    if cursor.token.key == "USING":
+        raise cursor.not_supported("USING (…)", remedy="write ON a.k = b.k")
+    return Join(kind, left, right, within, on, at=at)
+
+
+def _spans(cursor: Cursor) -> tuple[Span, ...]:
+    """Parse the span of both sides, or ``(left, right)``."""
+    if cursor.token.key != "(":
+        return (_span(cursor),)
+    opening = cursor.advance()
+    spans = _separated(cursor, _span)
+    if len(spans) > 2:
+        raise cursor.error("WITHIN takes a span for both sides, or one for each", opening.at)
+    _close(cursor, opening.at, "the spans of WITHIN")
+    return spans
+
+
+def _span(cursor: Cursor) -> Span:
+    at = cursor.token.at
+    size = parse_expression(cursor)
+    refuse_unknown_unit(cursor, if_near=True)
+    in_rows = _rows(cursor)
+    slide = None
+    if cursor.accept("SLIDE"):
+        slide_at = cursor.token.at
+        slide = parse_expression(cursor)
+        if _rows(cursor) and not in_rows:
+            raise cursor.error("a span of time slides by a time, not by rows", slide_at)
+    return Span(size, slide, in_rows, at=at)
+
+
+def _rows(cursor: Cursor) -> bool:
+    return cursor.accept("ROWS") or cursor.accept("ROW")
+
+
+def _refuse_other_joins(cursor: Cursor) -> None:
+    key = cursor.token.key
+    if key == ",":
+        raise cursor.not_supported(
+            "a list of streams in FROM", remedy="write a JOIN b WITHIN … ON …"
+        )
+    if key in _OTHER_JOINS:
+        remedy = "there are JOIN, LEFT JOIN, ASOF JOIN and ASOF LEFT JOIN"
+        raise cursor.not_supported(f"{key} JOIN", remedy=remedy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from replay.language import syntax
-from replay.language.agreement import text_error
 from replay.language.bound import (
     CumulateWindows,
     DataType,
@@ -13,8 +12,8 @@ from replay.language.bound import (
     TimeWindows,
     Windows,
 )
-from replay.language.coercion import coerce
-from replay.language.constant_binder import bind_constant
+from replay.language.coercion import coerce, text_error
+from replay.language.expression_binder import bind_constant
 from replay.language.literals import TimeTextError
 from replay.language.source import Source, shown
 from replay.language.syntax import OF_ROWS, WINDOW_ARGUMENTS, WindowCall

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replay.language.bound import JoinRelation, StreamRelation, SubqueryRelation, attributes
-from replay.language.join_unfold import UnfoldedJoin, unfold
+from replay.language.join_conditions import UnfoldedJoin, unfold
 from tests.unit.language.catalogs import bound_select
 
 SIDES = (

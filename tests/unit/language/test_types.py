@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from replay.language.bound import DataType
-from replay.language.casts import CASTS as CASTS_OF_VALUES
+from replay.language.compute import CASTS as CASTS_OF_VALUES
 from replay.language.types import CASTS, TYPE_NAMES, TYPES_NOT_YET, remedy_for, to_data_type
 
 T = DataType
