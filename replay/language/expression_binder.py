@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
-from replay.errors import BindError
 from replay.language import fold, syntax
 from replay.language.bound import DataType, Expression, Literal
 from replay.language.call_binder import bind_function, find_function
@@ -34,32 +33,19 @@ from replay.language.types import (
 T = DataType
 
 
-class Scope(Protocol):
-    """What names mean at a place of a query."""
+Bind = Callable[[syntax.Expression], Expression]
 
-    def column(self, node: syntax.Column) -> Expression:
-        """Return what ``x`` or ``A.x`` reads."""
-        ...
+Reading = (
+    syntax.Column
+    | syntax.Navigation
+    | syntax.ClassifierCall
+    | syntax.MatchNumberCall
+    | syntax.Function
+)
+"""What reads events, aggregates among them."""
 
-    def navigation(
-        self, node: syntax.Navigation, bind: Callable[[syntax.Expression], Expression]
-    ) -> Expression:
-        """Return ``FIRST``, ``LAST``, ``PREV`` or ``NEXT`` of an expression."""
-        ...
-
-    def classifier(self, node: syntax.ClassifierCall) -> Expression:
-        """Return ``CLASSIFIER()``."""
-        ...
-
-    def match_number(self, node: syntax.MatchNumberCall) -> Expression:
-        """Return ``MATCH_NUMBER()``."""
-        ...
-
-    def aggregate(
-        self, node: syntax.Function, bind: Callable[[syntax.Expression], Expression]
-    ) -> Expression:
-        """Return an aggregate."""
-        ...
+Scope = Callable[[Reading, Bind], Expression]
+"""What names mean at a place of a query: binds what reads events there, or refuses it."""
 
 
 class ExpressionBinder:
@@ -306,21 +292,12 @@ class ExpressionBinder:
 
     def _function(self, node: syntax.Function) -> Expression:
         if node.name.name.upper() in AGGREGATES:
-            return self.scope.aggregate(node, self.bind)
+            return self.scope(node, self.bind)
         function = find_function(node, self.source)
         return bind_function(function, node, [self.bind(part) for part in node.args], self.source)
 
-    def _column(self, node: syntax.Column) -> Expression:
-        return self.scope.column(node)
-
-    def _navigation(self, node: syntax.Navigation) -> Expression:
-        return self.scope.navigation(node, self.bind)
-
-    def _classifier(self, node: syntax.ClassifierCall) -> Expression:
-        return self.scope.classifier(node)
-
-    def _match_number(self, node: syntax.MatchNumberCall) -> Expression:
-        return self.scope.match_number(node)
+    def _reading(self, node: Reading) -> Expression:
+        return self.scope(node, self.bind)
 
 
 _BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]] = {
@@ -331,7 +308,7 @@ _BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]]
     syntax.TimeText: ExpressionBinder._time_text,
     syntax.Duration: ExpressionBinder._duration,
     syntax.Parameter: ExpressionBinder._parameter,
-    syntax.Column: ExpressionBinder._column,
+    syntax.Column: ExpressionBinder._reading,
     syntax.Unary: ExpressionBinder._unary,
     syntax.Binary: ExpressionBinder._binary,
     syntax.Logical: ExpressionBinder._logical,
@@ -345,9 +322,9 @@ _BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]]
     syntax.Cast: ExpressionBinder._cast,
     syntax.Star: ExpressionBinder._star,
     syntax.Function: ExpressionBinder._function,
-    syntax.Navigation: ExpressionBinder._navigation,
-    syntax.ClassifierCall: ExpressionBinder._classifier,
-    syntax.MatchNumberCall: ExpressionBinder._match_number,
+    syntax.Navigation: ExpressionBinder._reading,
+    syntax.ClassifierCall: ExpressionBinder._reading,
+    syntax.MatchNumberCall: ExpressionBinder._reading,
 }
 
 
@@ -378,40 +355,6 @@ def _remedy(op: str, bound: list[Expression]) -> str:
 # Where no event is at hand, such as in WITHIN and LIMIT
 
 
-_Bind = Callable[[syntax.Expression], Expression]
-
-
-class ConstantScope:
-    """A place where no event is at hand, such as WITHIN."""
-
-    def __init__(self, source: Source, where: str) -> None:
-        self._source = source
-        self._where = where
-
-    def column(self, node: syntax.Column) -> Expression:
-        """Refuse an attribute."""
-        raise self._refusal(node)
-
-    def navigation(self, node: syntax.Navigation, _: _Bind) -> Expression:
-        """Refuse navigation."""
-        raise self._refusal(node)
-
-    def classifier(self, node: syntax.ClassifierCall) -> Expression:
-        """Refuse ``CLASSIFIER()``."""
-        raise self._refusal(node)
-
-    def match_number(self, node: syntax.MatchNumberCall) -> Expression:
-        """Refuse ``MATCH_NUMBER()``."""
-        raise self._refusal(node)
-
-    def aggregate(self, node: syntax.Function, _: _Bind) -> Expression:
-        """Refuse an aggregate."""
-        raise self._refusal(node)
-
-    def _refusal(self, node: syntax.Node) -> BindError:
-        return self._source.error(f"{self._where} takes a constant, not {shown(node)}", node)
-
-
 def bind_constant(node: syntax.Expression, where: str, source: Source) -> Literal:
     """Return the value of an expression without attributes.
 
@@ -420,6 +363,10 @@ def bind_constant(node: syntax.Expression, where: str, source: Source) -> Litera
     BindError
         If it reads an event.
     """
-    bound = ExpressionBinder(source, ConstantScope(source, where)).bind(node)
+
+    def refuse(reading: Reading, _: Bind) -> Expression:
+        raise source.error(f"{where} takes a constant, not {shown(reading)}", reading)
+
+    bound = ExpressionBinder(source, refuse).bind(node)
     assert isinstance(bound, Literal)
     return bound

@@ -11,14 +11,13 @@ from replay.language.bound import DataType, Expression, Literal, Outer, SortKey,
 from replay.language.expression_binder import ExpressionBinder, bind_constant
 from replay.language.functions import AGGREGATES
 from replay.language.outer_scope import (
-    AnswerColumns,
-    Columns,
     KeyedBinder,
     OuterScope,
     Output,
     RowRules,
 )
 from replay.language.printer import to_sql
+from replay.language.relation_columns import AnswerColumns, Columns
 from replay.language.source import Source, shown
 from replay.language.syntax import PatternQuery, SelectQuery
 

@@ -2,179 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from replay.errors import BindError
 from replay.language import syntax
 from replay.language.aggregate_binder import aggregate_of, check_aggregate, takes_fraction
 from replay.language.bound import Attribute, DataType, Expression
-from replay.language.expression_binder import ExpressionBinder, bind_constant
+from replay.language.expression_binder import Bind, ExpressionBinder, Reading, bind_constant
 from replay.language.printer import to_sql
+from replay.language.relation_columns import Columns
 from replay.language.source import Source, resolve, shown
-from replay.language.syntax import Identifier, PatternQuery
-
-
-class Columns(Protocol):
-    """The columns that SELECT and its clauses can name."""
-
-    @property
-    def are_of_stream(self) -> bool:
-        """Whether their rows are those of a stream, in its order."""
-        ...
-
-    def all(self, star: syntax.Star) -> list[syntax.Column]:
-        """Return the columns that ``*`` or ``m.*`` stands for."""
-        ...
-
-    def find(self, node: syntax.Column) -> str | None:
-        """Return the name of the column meant; None if there is none."""
-        ...
-
-    def name(self, node: syntax.Column) -> str:
-        """Return the name of the column meant; raise `missing` if there is none."""
-        ...
-
-    def title(self, node: syntax.Column) -> str:
-        """Return the name the column has in the answer."""
-        ...
-
-    def attribute(self, name: str, node: syntax.Column) -> Attribute:
-        """Return the column as an expression."""
-        ...
-
-    def selected(self, name: str, node: syntax.Column) -> Attribute:
-        """Return the column as one that is selected as it is."""
-        ...
-
-    def check_qualifier(self, star: syntax.Star) -> None:
-        """Check what stands before ``.*``."""
-        ...
-
-    def missing(self, node: syntax.Column) -> BindError:
-        """Return the error on a column that is not there."""
-        ...
-
-    def of_rows(self) -> Columns:
-        """Return those that WHERE and the arguments of aggregates can name."""
-        ...
-
-
-class AnswerColumns:
-    """The columns of MATCH_RECOGNIZE's answer by name."""
-
-    are_of_stream = False
-
-    def __init__(
-        self,
-        query: PatternQuery,
-        columns: tuple[tuple[str, DataType | None], ...],
-        source: Source,
-        attribute_names: Sequence[str],
-    ) -> None:
-        self.names = tuple(name for name, _ in columns)
-        self._types = dict(columns)
-        self._query = query
-        self._source = source
-        self._attribute_names = attribute_names
-
-    def all(self, star: syntax.Star) -> list[syntax.Column]:
-        """Return the columns that ``*`` or ``m.*`` stands for."""
-        self._check_qualifier(star.symbol)
-        if not self.names:
-            raise self._nothing()
-        return [
-            syntax.Column(Identifier(name, True, at=star.at), at=star.at) for name in self.names
-        ]
-
-    def find(self, node: syntax.Column) -> str | None:
-        """Return the name of the column meant; None if there is none."""
-        self._check_qualifier(node.symbol)
-        return resolve(node.name, self.names)
-
-    def name(self, node: syntax.Column) -> str:
-        """Return the name of the column meant.
-
-        Raises
-        ------
-        BindError
-            If there is none.
-        """
-        name = self.find(node)
-        if name is None:
-            raise self.missing(node)
-        return name
-
-    def title(self, node: syntax.Column) -> str:
-        """Return the name the column has in the answer: its own."""
-        return self.name(node)
-
-    def of_rows(self) -> AnswerColumns:
-        """Return these columns: every clause sees the same."""
-        return self
-
-    def attribute(self, name: str, node: syntax.Column) -> Attribute:
-        """Return the column as an expression."""
-        data_type = self._types[name]
-        if data_type is None:
-            raise self._source.error(
-                f"column '{name}' has a type that queries can only select as it is, with nothing "
-                "but LIMIT around",
-                node,
-            )
-        return Attribute(name, data_type)
-
-    def selected(self, name: str, node: syntax.Column) -> Attribute:
-        """Return the column as one that is selected as it is."""
-        return self.attribute(name, node)
-
-    def check_qualifier(self, star: syntax.Star) -> None:
-        """Check what stands before ``.*``."""
-        self._check_qualifier(star.symbol)
-
-    def missing(self, node: syntax.Column) -> BindError:
-        """Return the error on a column that is not there."""
-        if not self.names:
-            return self._nothing()
-        attribute = resolve(node.name, self._attribute_names)
-        if attribute is not None:
-            name = to_sql(node.name)
-            return self._source.error(
-                f"attribute '{attribute}' is not part of the answer, which has one row per match; "
-                f"name it in MEASURES, such as LAST({name}) AS {name}",
-                node.name,
-            )
-        return self._source.unknown(
-            "column of the answer called", node.name.name, self.names, node.name
-        )
-
-    def _nothing(self) -> BindError:
-        return self._source.error(
-            "nothing to select: the answer has the columns of PARTITION BY and MEASURES, and "
-            "there are none; add a measure such as MEASURES MATCH_NUMBER() AS no",
-            self._query,
-        )
-
-    def _check_qualifier(self, qualifier: Identifier | None) -> None:
-        if qualifier is None:
-            return
-        alias = self._query.alias
-        known = [alias.name] if alias is not None else []
-        if resolve(qualifier, known) is None:
-            hint = f"its alias '{known[0]}'" if known else "no alias here"
-            read = self._query.qualifier
-            is_source = read is not None and resolve(qualifier, [read]) is not None
-            remedy = (
-                "an alias of it stands behind MATCH_RECOGNIZE (…)"
-                if is_source and not known
-                else "values of symbols are named in MEASURES"
-            )
-            raise self._source.error(
-                f"'{qualifier.name}' does not name the result of MATCH_RECOGNIZE, which has "
-                f"{hint}; {remedy}",
-                qualifier,
-            )
+from replay.language.syntax import Identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +65,26 @@ class OuterScope:
         self._rules = rules
         self._keys = keys
 
-    def column(self, node: syntax.Column) -> Expression:
+    def __call__(self, node: Reading, _: Bind) -> Expression:
+        """Return what a name, an aggregate or FIRST and LAST of a stream mean; refuse the others.
+
+        Raises
+        ------
+        BindError, UnknownNameError, NotSupportedError
+            With the place.
+        """
+        match node:
+            case syntax.Column():
+                return self._column(node)
+            case syntax.Function():
+                return self._aggregate(node)
+            case syntax.Navigation():
+                return self._navigation(node)
+            case syntax.ClassifierCall():
+                raise self._inside_only(node, "CLASSIFIER")
+        raise self._inside_only(node, "MATCH_NUMBER")
+
+    def _column(self, node: syntax.Column) -> Expression:
         """Return a column of the answer, or what SELECT gives this name to."""
         rules = self._rules
         if rules.distinct:
@@ -249,9 +107,7 @@ class OuterScope:
             )
         raise self._answer.missing(node)
 
-    def navigation(
-        self, node: syntax.Navigation, bind: Callable[[syntax.Expression], Expression]
-    ) -> Expression:
+    def _navigation(self, node: syntax.Navigation) -> Expression:
         """Return ``FIRST(x)`` or ``LAST(x)``, aggregates of a stream, and refuse the others."""
         if node.kind not in ("FIRST", "LAST") or not self._answer.are_of_stream:
             raise self._inside_only(node, node.kind)
@@ -259,19 +115,9 @@ class OuterScope:
             raise self._source.not_supported(f"{node.kind}(x, n) outside MATCH_RECOGNIZE", node)
         name = Identifier(f"{node.kind}_VALUE", at=node.at)
         call = syntax.Function(name, (node.operand,), scope=node.scope, at=node.at)
-        return self.aggregate(call, bind)
+        return self._aggregate(call)
 
-    def classifier(self, node: syntax.ClassifierCall) -> Expression:
-        """Refuse ``CLASSIFIER()``."""
-        raise self._inside_only(node, "CLASSIFIER")
-
-    def match_number(self, node: syntax.MatchNumberCall) -> Expression:
-        """Refuse ``MATCH_NUMBER()``."""
-        raise self._inside_only(node, "MATCH_NUMBER")
-
-    def aggregate(
-        self, node: syntax.Function, _: Callable[[syntax.Expression], Expression]
-    ) -> Expression:
+    def _aggregate(self, node: syntax.Function) -> Expression:
         """Return an aggregate over the rows of a group."""
         rules = self._rules
         if rules.distinct:
@@ -292,7 +138,7 @@ class OuterScope:
         check_aggregate(node, self._source, of_stream=self._answer.are_of_stream)
         part = node.args[0]
         if isinstance(part, syntax.Star):
-            self._answer.check_qualifier(part)
+            self._answer.check_qualifier(part.symbol)
             return aggregate_of(node, None, self._source)
         inside = RowRules(
             rules.clause,

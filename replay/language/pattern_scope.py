@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from replay.errors import BindError
@@ -21,12 +20,11 @@ from replay.language.bound import (
     MatchNumber,
     SymbolSet,
 )
+from replay.language.expression_binder import Bind, Reading
 from replay.language.pattern_names import Attributes, Symbols
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve, shown
 from replay.language.syntax import Identifier
-
-Bind = Callable[[syntax.Expression], Expression]
 
 _PHYSICAL = frozenset({"PREV", "NEXT"})
 
@@ -89,14 +87,33 @@ class PatternScope:
         self._clause = clause
         self._frame: _Frame | None = None
 
-    def column(self, node: syntax.Column) -> Expression:
+    def __call__(self, node: Reading, bind: Bind) -> Expression:
+        """Return what is read: of which rows, or of which row.
+
+        Raises
+        ------
+        BindError, UnknownNameError, NotSupportedError
+            With the place.
+        """
+        match node:
+            case syntax.Column():
+                return self._column(node)
+            case syntax.Function():
+                return self._aggregate(node, bind)
+            case syntax.Navigation():
+                return self._navigation(node, bind)
+            case syntax.ClassifierCall():
+                return self._classifier(node)
+        return self._match_number(node)
+
+    def _column(self, node: syntax.Column) -> Expression:
         """Return the attribute and the row it is read from, as ``bound.Anchor`` says."""
         self._check_is_no_other_name(node)
         symbols = self._find(node.symbol)
         name, data_type = self._attributes.find(node.name, node.name)
         return Attribute(name, data_type, *self._row(node, symbols))
 
-    def classifier(self, node: syntax.ClassifierCall) -> Expression:
+    def _classifier(self, node: syntax.ClassifierCall) -> Expression:
         """Return ``CLASSIFIER()`` or ``CLASSIFIER(A)``; of the row under test it is known."""
         anchor, offset = self._row(node, self._find(node.symbol))
         in_aggregate = self._frame is not None and self._frame.is_aggregate
@@ -105,7 +122,7 @@ class PatternScope:
             return Literal(self._symbols.names[self._clause.defined], DataType.STRING)
         return Classifier(DataType.STRING, anchor, offset)
 
-    def match_number(self, node: syntax.MatchNumberCall) -> Expression:
+    def _match_number(self, node: syntax.MatchNumberCall) -> Expression:
         """Return ``MATCH_NUMBER()``."""
         if not self._clause.counted:
             raise self._source.error(
@@ -117,7 +134,7 @@ class PatternScope:
             raise self._source.not_supported(f"MATCH_NUMBER() inside {self._frame.kind}", node)
         return MatchNumber()
 
-    def navigation(self, node: syntax.Navigation, bind: Bind) -> Expression:
+    def _navigation(self, node: syntax.Navigation, bind: Bind) -> Expression:
         """Return the operand with its attributes read from the row navigated to."""
         self._check_navigation(node)
         frame = _Frame(node.kind)
@@ -139,7 +156,7 @@ class PatternScope:
         self._frame = None
         return self._null_without_row(operand, *row)
 
-    def aggregate(self, node: syntax.Function, bind: Bind) -> Expression:
+    def _aggregate(self, node: syntax.Function, bind: Bind) -> Expression:
         """Return an aggregate over the rows of a symbol, of a subset, or of the whole match."""
         name = node.name.name.upper()
         if self._frame is not None:

@@ -1,7 +1,9 @@
-"""The columns of what stands after FROM, by name: of streams, subqueries, joins and windows."""
+"""The columns that clauses name: of what stands after FROM, and of MATCH_RECOGNIZE's answer."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replay.errors import BindError
@@ -10,7 +12,7 @@ from replay.language.bound import WINDOW_END, WINDOW_START, Attribute, DataType
 from replay.language.bound import Columns as NamesAndTypes
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve
-from replay.language.syntax import Identifier
+from replay.language.syntax import Identifier, PatternQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,79 @@ def unique_names(columns: tuple[RelationColumn, ...], taken: tuple[str, ...] = (
     return names
 
 
-class RelationColumns:
+class Columns(ABC):
+    """The columns that SELECT and its clauses can name; they may stand in any row of an answer."""
+
+    are_of_stream = False
+    """Whether their rows are those of a stream, in its order."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def all(self, star: syntax.Star) -> list[syntax.Column]:
+        """Return the columns that ``*`` or ``m.*`` stands for."""
+        names = self._all(star.symbol)
+        return [syntax.Column(Identifier(name, True, at=star.at), at=star.at) for name in names]
+
+    def name(self, node: syntax.Column) -> str:
+        """Return the name of the column meant.
+
+        Raises
+        ------
+        BindError
+            If there is none.
+        """
+        name = self.find(node)
+        if name is None:
+            raise self.missing(node)
+        return name
+
+    def title(self, node: syntax.Column) -> str:
+        """Return the name the column has in the answer."""
+        return self.name(node)
+
+    def selected(self, name: str, node: syntax.Column) -> Attribute:
+        """Return the column as one that is selected as it is."""
+        return self.attribute(name, node)
+
+    def of_rows(self) -> Columns:
+        """Return those that WHERE and the arguments of aggregates can name."""
+        return self
+
+    @abstractmethod
+    def find(self, node: syntax.Column) -> str | None:
+        """Return the name of the column meant; None if there is none.
+
+        Raises
+        ------
+        BindError
+            If several sides have it, or what stands before the dot names none of them.
+        """
+
+    @abstractmethod
+    def attribute(self, name: str, node: syntax.Column) -> Attribute:
+        """Return the column as an expression.
+
+        Raises
+        ------
+        BindError
+            If its type is none of the language's.
+        """
+
+    @abstractmethod
+    def check_qualifier(self, symbol: Identifier | None) -> None:
+        """Check what stands before a dot."""
+
+    @abstractmethod
+    def missing(self, node: syntax.Column) -> BindError:
+        """Return the error on a column that is not there."""
+
+    @abstractmethod
+    def _all(self, qualifier: Identifier | None) -> Sequence[str]:
+        """Return the names of all columns, or of those of a side."""
+
+
+class RelationColumns(Columns):
     """The columns of a relation; with windows also ``window_start`` and ``window_end``."""
 
     are_of_stream = True
@@ -66,8 +140,8 @@ class RelationColumns:
         what: str = "attribute",
         windows: DataType | None = None,
     ) -> None:
+        super().__init__(source)
         self.columns = columns
-        self._source = source
         self._what = what
         self._windows = windows
         self._own = len(columns)
@@ -115,31 +189,21 @@ class RelationColumns:
             return self
         return _RowColumns(self.columns[: self._own], self._source, what=self._what)
 
-    def all(self, star: syntax.Star) -> list[syntax.Column]:
-        """Return the columns that ``*`` or ``a.*`` stands for."""
-        columns = self.columns
-        if star.symbol is not None:
-            qualifier = self._qualifier(star.symbol)
-            columns = tuple(column for column in columns if column.qualifier == qualifier)
-        return [
-            syntax.Column(Identifier(column.name, True, at=star.at), at=star.at)
-            for column in columns
-        ]
+    def _all(self, qualifier: Identifier | None) -> Sequence[str]:
+        return [column.name for column in self._of_side(qualifier)]
+
+    def _of_side(self, symbol: Identifier | None) -> tuple[RelationColumn, ...]:
+        """Return the columns that can stand after a name and a dot, or without any."""
+        if symbol is None:
+            return self.columns
+        qualifier = self._qualifier(symbol)
+        return tuple(column for column in self.columns if column.qualifier == qualifier)
 
     def find(self, node: syntax.Column) -> str | None:
-        """Return the name of the column meant; None if there is none.
-
-        Raises
-        ------
-        BindError
-            If several sides have it, or the name before the dot is none of theirs.
-        """
+        """Return the name of the column meant; None if there is none."""
         if node.symbol is None and node.name.quoted and node.name.name in self._by_name:
             return node.name.name
-        columns = self.columns
-        if node.symbol is not None:
-            qualifier = self._qualifier(node.symbol)
-            columns = tuple(column for column in columns if column.qualifier == qualifier)
+        columns = self._of_side(node.symbol)
         title = resolve(node.name, dict.fromkeys(column.title for column in columns))
         found = [column for column in columns if column.title == title]
         found = [column for column in found if column.qualifier is None] or found
@@ -148,31 +212,12 @@ class RelationColumns:
             raise self._source.error(f"'{title}' is a column of both sides; write {either}", node)
         return found[0].name if found else None
 
-    def name(self, node: syntax.Column) -> str:
-        """Return the name of the column meant.
-
-        Raises
-        ------
-        BindError
-            If there is none.
-        """
-        name = self.find(node)
-        if name is None:
-            raise self.missing(node)
-        return name
-
     def title(self, node: syntax.Column) -> str:
         """Return the name the column has in the answer: the one on its side."""
         return self._by_name[self.name(node)].title
 
     def attribute(self, name: str, node: syntax.Column) -> Attribute:
-        """Return the column as an expression.
-
-        Raises
-        ------
-        BindError
-            If its type is none of the language's.
-        """
+        """Return the column as an expression."""
         column = self._by_name[name]
         if column.type is None:
             raise self._source.error(
@@ -187,10 +232,9 @@ class RelationColumns:
         data_type = self._by_name[name].type
         return Attribute(name, data_type if data_type is not None else DataType.NULL)
 
-    def check_qualifier(self, star: syntax.Star) -> None:
-        """Check what stands before ``.*``."""
-        if star.symbol is not None:
-            self._qualifier(star.symbol)
+    def check_qualifier(self, symbol: Identifier | None) -> None:
+        """Check that a side has the name that stands before a dot."""
+        self._of_side(symbol)
 
     def missing(self, node: syntax.Column) -> BindError:
         """Return the error on a column that is not there."""
@@ -231,3 +275,86 @@ class _RowColumns(RelationColumns):
 
 def _is(names: tuple[str, ...]) -> str:
     return "are" if len(names) > 1 else "is"
+
+
+class AnswerColumns(Columns):
+    """The columns of MATCH_RECOGNIZE's answer by name."""
+
+    def __init__(
+        self,
+        query: PatternQuery,
+        columns: tuple[tuple[str, DataType | None], ...],
+        source: Source,
+        attribute_names: Sequence[str],
+    ) -> None:
+        super().__init__(source)
+        self.names = tuple(name for name, _ in columns)
+        self._types = dict(columns)
+        self._query = query
+        self._attribute_names = attribute_names
+
+    def _all(self, qualifier: Identifier | None) -> Sequence[str]:
+        self.check_qualifier(qualifier)
+        if not self.names:
+            raise self._nothing()
+        return self.names
+
+    def find(self, node: syntax.Column) -> str | None:
+        """Return the name of the column meant; None if there is none."""
+        self.check_qualifier(node.symbol)
+        return resolve(node.name, self.names)
+
+    def attribute(self, name: str, node: syntax.Column) -> Attribute:
+        """Return the column as an expression."""
+        data_type = self._types[name]
+        if data_type is None:
+            raise self._source.error(
+                f"column '{name}' has a type that queries can only select as it is, with nothing "
+                "but LIMIT around",
+                node,
+            )
+        return Attribute(name, data_type)
+
+    def missing(self, node: syntax.Column) -> BindError:
+        """Return the error on a column that is not there."""
+        if not self.names:
+            return self._nothing()
+        attribute = resolve(node.name, self._attribute_names)
+        if attribute is not None:
+            name = to_sql(node.name)
+            return self._source.error(
+                f"attribute '{attribute}' is not part of the answer, which has one row per match; "
+                f"name it in MEASURES, such as LAST({name}) AS {name}",
+                node.name,
+            )
+        return self._source.unknown(
+            "column of the answer called", node.name.name, self.names, node.name
+        )
+
+    def _nothing(self) -> BindError:
+        return self._source.error(
+            "nothing to select: the answer has the columns of PARTITION BY and MEASURES, and "
+            "there are none; add a measure such as MEASURES MATCH_NUMBER() AS no",
+            self._query,
+        )
+
+    def check_qualifier(self, symbol: Identifier | None) -> None:
+        """Check that the answer has the name that stands before a dot."""
+        if symbol is None:
+            return
+        alias = self._query.alias
+        known = [alias.name] if alias is not None else []
+        if resolve(symbol, known) is None:
+            hint = f"its alias '{known[0]}'" if known else "no alias here"
+            read = self._query.qualifier
+            is_source = read is not None and resolve(symbol, [read]) is not None
+            remedy = (
+                "an alias of it stands behind MATCH_RECOGNIZE (…)"
+                if is_source and not known
+                else "values of symbols are named in MEASURES"
+            )
+            raise self._source.error(
+                f"'{symbol.name}' does not name the result of MATCH_RECOGNIZE, which has "
+                f"{hint}; {remedy}",
+                symbol,
+            )

@@ -19,11 +19,9 @@ T = DataType
 TYPES = {"i": T.INTEGER, "s": T.STRING, "ts": T.TIMESTAMP, "at": T.TIMESTAMP_UTC, "day": T.DATE}
 
 
-class Columns:
-    """A scope in which the names of `TYPES` are attributes."""
-
-    def column(self, node) -> Expression:
-        return Attribute(node.name.name, TYPES[node.name.name])
+def column_of(node, _) -> Expression:
+    """Return an attribute of `TYPES`: the scope of the expressions here."""
+    return Attribute(node.name.name, TYPES[node.name.name])
 
 
 def bind(text: str) -> Expression:
@@ -31,7 +29,7 @@ def bind(text: str) -> Expression:
     node = parse_expression(cursor)
     assert cursor.token.kind == END, text
     assert parse_expression(Cursor(to_sql(node))) == node
-    return ExpressionBinder(Source(text, {}), Columns()).bind(node)
+    return ExpressionBinder(Source(text, {}), column_of).bind(node)
 
 
 NUMBERS = """
