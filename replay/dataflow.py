@@ -13,8 +13,8 @@ import pyarrow as pa
 from chronicle import Store
 from chronicle.errors import StreamNotFoundError
 from replay.errors import PlanError, QueryError
-from replay.language.cursor import RESERVED
-from replay.language.syntax import streams_of
+from replay.language.printer import to_sql
+from replay.language.syntax import Identifier, streams_of
 from replay.online import OnlineFlow, online
 from replay.query import Explanation, batches, explain, query
 from replay.result import Result
@@ -24,8 +24,6 @@ from replay.running.statement import Parameters, parse
 
 Length = str | int | dt.timedelta
 """A length of time: SQL (``1 HOUR``), a ``timedelta``, or a number in the time column's unit."""
-
-_PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 
 
 def stream(source: Store | Tables, name: str, *, time: str | None = None) -> Dataflow:
@@ -355,9 +353,7 @@ def _named(named: Mapping[str, str]) -> list[str]:
 
 def _name(name: str) -> str:
     """Return a name as SQL has it, quoted where it must be."""
-    if _PLAIN_NAME.fullmatch(name) and name.upper() not in RESERVED:
-        return name
-    return '"' + name.replace('"', '""') + '"'
+    return to_sql(Identifier(name))
 
 
 def _length(length: Length) -> str:

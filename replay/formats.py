@@ -88,22 +88,19 @@ def _write_json_lines(schema: pa.Schema, tables: Iterable[pa.Table], stream: Bin
 def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
     import pyarrow.csv as pa_csv
 
-    def as_text(table: pa.Table) -> pa.Table:
-        return bytes_to_digits(intervals_to_seconds(table))
-
-    with pa_csv.CSVWriter(stream, as_text(schema.empty_table()).schema) as writer:
+    with pa_csv.CSVWriter(stream, as_csv(schema.empty_table()).schema) as writer:
         for table in tables:
-            writer.write_table(as_text(table))
+            writer.write_table(as_csv(table))
 
 
 def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], stream: BinaryIO) -> None:
     import pyarrow.parquet as pq
 
     sink = _Sink(stream)
-    with pq.ParquetWriter(sink, intervals_to_seconds(schema.empty_table()).schema) as writer:
+    with pq.ParquetWriter(sink, _intervals_to_seconds(schema.empty_table()).schema) as writer:
         try:
             for table in _gathered(tables, ROW_GROUP_ROWS):
-                writer.write_table(intervals_to_seconds(table), row_group_size=ROW_GROUP_ROWS)
+                writer.write_table(_intervals_to_seconds(table), row_group_size=ROW_GROUP_ROWS)
         except BaseException:
             sink.is_cut_off = True
             raise
@@ -166,7 +163,7 @@ def _gathered(tables: Iterable[pa.Table], n_rows: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def intervals_to_seconds(table: pa.Table) -> pa.Table:
+def _intervals_to_seconds(table: pa.Table) -> pa.Table:
     """Return the table with intervals as seconds, since CSV and Parquet have no such type."""
     for index, field in enumerate(table.schema):
         if pa.types.is_duration(field.type):
@@ -176,8 +173,9 @@ def intervals_to_seconds(table: pa.Table) -> pa.Table:
     return table
 
 
-def bytes_to_digits(table: pa.Table) -> pa.Table:
-    """Return the table with bytes as hexadecimal digits, since CSV is text."""
+def as_csv(table: pa.Table) -> pa.Table:
+    """Return the table with intervals as seconds and bytes as hexadecimal digits: CSV is text."""
+    table = _intervals_to_seconds(table)
     for index, field in enumerate(table.schema):
         if pa.types.is_binary(field.type):
             digits = [None if v is None else v.hex() for v in table.column(index).to_pylist()]

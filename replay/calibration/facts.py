@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle import Snapshot
+from replay.language.printer import quoted
 
 COLUMNS_MAX: Final = 6
 """Columns that queries are drawn over."""
@@ -105,12 +106,6 @@ class Facts:
         if self.is_timestamp:
             return f"INTERVAL '{max(round(time / 1e6), 1)}' SECOND"
         return str(max(round(time), 1))
-
-
-def quoted(name: str) -> str:
-    """Return a name as queries write it, whatever signs it has."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
 
 
 def look_at(snapshot: Snapshot, indexed: frozenset[str]) -> Facts:

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from replay.calibration.facts import Column, Facts, quoted
+from replay.calibration.facts import Column, Facts
+from replay.language.printer import quoted
 
 WIDE: Final = 3
 """Columns that wide queries read besides."""

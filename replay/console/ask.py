@@ -26,6 +26,7 @@ from replay.console.options import (
     TimeoutOption,
     limits,
     out_path,
+    parameters,
     store_path,
     stream_of,
 )
@@ -301,20 +302,6 @@ def _query_text(sql: str | None, file: Path | None) -> str:
         raise typer.BadParameter(f"cannot read '{file}': {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"'{file}' is not UTF-8 text ({error.reason})") from error
-
-
-def parameters(given: list[str]) -> dict[str, object]:
-    """Read ``name=value`` pairs; numbers and true/false become what they look like."""
-    params: dict[str, object] = {}
-    for pair in given:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"'{pair}' is not name=value", param_hint="--param")
-        try:
-            params[name] = json.loads(value)
-        except ValueError:
-            params[name] = value
-    return params
 
 
 def _refuse_of_answers(given: Mapping[str, object]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -203,6 +204,40 @@ def lateness(text: str | None) -> dt.timedelta | int | None:
         return None
     bare = text.strip()
     return int(bare) if bare.isdecimal() else duration(bare, hint="--lateness")
+
+
+def pairs(given: Sequence[str], *, hint: str) -> Iterator[tuple[str, str]]:
+    """Read ``name=value`` pairs."""
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"'{pair}' is not name=value", param_hint=hint)
+        yield name, value
+
+
+def parameters(given: Sequence[str]) -> dict[str, object]:
+    """Read values of a query's parameters; numbers and true/false become what they look like."""
+    params: dict[str, object] = {}
+    for name, value in pairs(given, hint="--param"):
+        try:
+            params[name] = json.loads(value)
+        except ValueError:
+            params[name] = value
+    return params
+
+
+def time_range(
+    stream: Stream, start: str | None, stop: str | None
+) -> tuple[int | None, int | None]:
+    """Read ``--from`` and ``--to`` as internal times of a stream; None is unbounded."""
+    from chronicle.iso_times import to_internal_time
+
+    first, end = (
+        None if text is None else to_internal_time(text, stream.time_type) for text in (start, stop)
+    )
+    if first is not None and end is not None and first >= end:
+        raise typer.BadParameter(f"--from {start} is not before --to {stop}: no time lies between")
+    return first, end
 
 
 def stream_of(store: Path, name: str) -> Stream:

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from replay.console.answers import check_target
-from replay.console.ask import parameters
-from replay.console.options import StoreOption, StreamArgument, names, out_path, store_of
+from replay.console.options import (
+    StoreOption,
+    StreamArgument,
+    names,
+    out_path,
+    pairs,
+    parameters,
+    store_of,
+)
 from replay.console.show import INTERRUPTED, say
 from replay.console.startup import keep_heavy_libraries_out
 
@@ -170,24 +177,15 @@ def _outlet(
         if topic is not None:
             time_column = settings.time if settings.time in schema.names else None
             key = settings.key if settings.key in schema.names else None
-            outlet = KafkaOutlet(topic, _settings(kafka), time=time_column, key=key)
+            outlet = KafkaOutlet(
+                topic, dict(pairs(kafka, hint="--kafka")), time=time_column, key=key
+            )
         elif out == STANDARD_OUTPUT:
             outlet = open_outlet(output_format, sys.stdout.buffer, schema)
         else:
             outlet = open_outlet(output_format, stack.enter_context(out.open("wb")), schema)
         stack.callback(outlet.close)
         yield outlet
-
-
-def _settings(given: list[str]) -> dict[str, str]:
-    """Read ``name=value`` settings of the producer."""
-    settings: dict[str, str] = {}
-    for pair in given:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"'{pair}' is not name=value", param_hint="--kafka")
-        settings[name] = value
-    return settings
 
 
 def _speed(text: str) -> float:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replay.console.options import JsonOption, StoreOption, StreamArgument, names, stream_of
+from replay.console.options import (
+    JsonOption,
+    StoreOption,
+    StreamArgument,
+    names,
+    stream_of,
+    time_range,
+)
 from replay.console.show import print_table
 
 if TYPE_CHECKING:
@@ -40,18 +47,13 @@ def stats(
 
     Example: chronicle stats crimes --store data --from 2011-01-01 --attribute lat --histogram
     """
-    from chronicle.iso_times import to_internal_time
     from chronicle.stats import histogram as spread
     from chronicle.stats import numeric_columns, range_stats
     from chronicle.time import show_time
 
     opened = stream_of(store, stream)
     snapshot = opened.snapshot()
-    first, end = (
-        None if text is None else to_internal_time(text, opened.time_type) for text in (start, stop)
-    )
-    if first is not None and end is not None and first >= end:
-        raise typer.BadParameter(f"--from {start} is not before --to {stop}: no time lies between")
+    first, end = time_range(opened, start, stop)
     asked = names(attribute) if attribute is not None else tuple(numeric_columns(snapshot))
     whole, found = range_stats(snapshot, first, end, asked)
     drawn = None

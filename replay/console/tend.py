@@ -22,6 +22,7 @@ from replay.console.options import (
     duration,
     store_of,
     stream_of,
+    time_range,
 )
 from replay.console.show import say
 
@@ -164,18 +165,13 @@ def delete(
 
     Example: chronicle delete crimes --store data --from 2011-01-01 --to 2011-02-01T12:00
     """
-    from chronicle.iso_times import to_internal_time
     from chronicle.write.lifecycle import delete_range, plan_deletion
     from indexing.stream_writer import writer_for
 
     if start is None and stop is None:
         raise typer.BadParameter("give --from, --to or both; 'chronicle drop' removes a stream")
     opened = stream_of(store, stream)
-    first, end = (
-        None if text is None else to_internal_time(text, opened.time_type) for text in (start, stop)
-    )
-    if first is not None and end is not None and first >= end:
-        raise typer.BadParameter(f"--from {start} is not before --to {stop}: no time lies between")
+    first, end = time_range(opened, start, stop)
     n_events = plan_deletion(opened.snapshot(), first, end).n_events
     confirm(f"Delete {n_events:,} events of stream '{stream}'?", yes=yes)
     report = delete_range(opened, first, end, derived=writer_for(opened), progress=say)

@@ -150,9 +150,12 @@ def _select_item(item: syntax.SelectItem) -> str:
 def _identifier(identifier: Identifier) -> str:
     name = identifier.name
     plain = _PLAIN_NAME.fullmatch(name) is not None and name.upper() not in RESERVED
-    if identifier.quoted or not plain:
-        return '"' + name.replace('"', '""') + '"'
-    return name
+    return name if plain and not identifier.quoted else quoted(name)
+
+
+def quoted(name: str) -> str:
+    """Return a name in quotes, which may hold any signs."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _list(nodes: Iterable[Node]) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
 from chronicle.time import to_int64
 from replay.errors import QueryError
-from replay.formats import bytes_to_digits, intervals_to_seconds, to_json_rows
+from replay.formats import as_csv, to_json_rows
 
 STREAMED_FORMATS = ("json", "csv", "arrow")
 
@@ -37,58 +38,38 @@ def open_outlet(output_format: str, stream: BinaryIO, schema: pa.Schema) -> Outl
         If the format is none of `STREAMED_FORMATS`.
     """
     if output_format == "json":
-        return _JsonLines(stream)
+        return _Streamed(stream, lambda table: stream.write(_lines(table)))
     if output_format == "csv":
-        return _Csv(stream, schema)
+        import pyarrow.csv as pa_csv
+
+        writer: Any = pa_csv.CSVWriter(stream, as_csv(schema.empty_table()).schema)
+        return _Streamed(stream, lambda table: writer.write_table(as_csv(table)), writer.close)
     if output_format == "arrow":
-        return _Arrow(stream, schema)
+        writer = pa.ipc.new_stream(stream, schema)
+        return _Streamed(stream, writer.write_table, writer.close)
     raise ValueError(f"unknown format '{output_format}'; use one of {STREAMED_FORMATS}")
 
 
-class _JsonLines:
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+def _lines(table: pa.Table) -> bytes:
+    return "".join(f"{row}\n" for row in to_json_rows(table)).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Streamed:
+    """Writes to a stream of bytes, and lets nothing wait in it."""
+
+    stream: BinaryIO
+    put: Callable[[pa.Table], object]
+    end: Callable[[], object] | None = None
 
     def write(self, table: pa.Table) -> None:
-        self._stream.write("".join(f"{row}\n" for row in to_json_rows(table)).encode())
-        self._stream.flush()
+        self.put(table)
+        self.stream.flush()
 
     def close(self) -> None:
-        self._stream.flush()
-
-
-class _Csv:
-    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
-        import pyarrow.csv as pa_csv
-
-        self._stream = stream
-        self._writer: Any = pa_csv.CSVWriter(stream, _as_csv(schema.empty_table()).schema)
-
-    def write(self, table: pa.Table) -> None:
-        self._writer.write_table(_as_csv(table))
-        self._stream.flush()
-
-    def close(self) -> None:
-        self._writer.close()
-        self._stream.flush()
-
-
-def _as_csv(table: pa.Table) -> pa.Table:
-    return bytes_to_digits(intervals_to_seconds(table))
-
-
-class _Arrow:
-    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
-        self._stream = stream
-        self._writer = pa.ipc.new_stream(stream, schema)
-
-    def write(self, table: pa.Table) -> None:
-        self._writer.write_table(table)
-        self._stream.flush()
-
-    def close(self) -> None:
-        self._writer.close()
-        self._stream.flush()
+        if self.end is not None:
+            self.end()
+        self.stream.flush()
 
 
 class KafkaOutlet:

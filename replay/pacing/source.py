@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from chronicle import Store, Stream
 from chronicle.time import TimeType, time_type, to_int64
+from replay.language.printer import quoted
 from replay.query import batches
 from replay.running.arguments import Moment, to_internal
 from replay.running.statement import Parameters
@@ -54,14 +55,14 @@ class EventRange:
         """Return the query for the events of [start, stop); None is unbounded."""
         read = dict.fromkeys((*self.columns, self.time))
         conditions = [
-            *([] if start is None else [f"{_quoted(self.time)} >= :{_FROM}"]),
-            *([] if stop is None else [f"{_quoted(self.time)} < :{_TO}"]),
+            *([] if start is None else [f"{quoted(self.time)} >= :{_FROM}"]),
+            *([] if stop is None else [f"{quoted(self.time)} < :{_TO}"]),
             # On a line of its own: a comment at its end must not take the parenthesis with it.
             *([] if self.where is None else [f"({self.where}\n)"]),
         ]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        columns = ", ".join(map(_quoted, read))
-        return f"SELECT {columns} FROM {_quoted(self.stream)}{where}"
+        columns = ", ".join(map(quoted, read))
+        return f"SELECT {columns} FROM {quoted(self.stream)}{where}"
 
     def open(self, start: int | None, stop: int | None) -> Iterator[pa.RecordBatch]:
         """Return the events of [start, stop) in stream order, read as they are asked for."""
@@ -95,7 +96,3 @@ class EventRange:
             return time
         zone = dt.UTC if self._kind == "timestamp_utc" else None
         return dt.datetime(1970, 1, 1, tzinfo=zone) + dt.timedelta(microseconds=time)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

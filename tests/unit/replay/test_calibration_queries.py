@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from chronicle import Snapshot, create_store
 from replay import query
-from replay.calibration.facts import Facts, look_at, quoted, typical_time
+from replay.calibration.facts import Facts, look_at, typical_time
 from replay.calibration.probes import draw_query, lookup_probes, replay_probes
+from replay.language.printer import quoted
 from replay.running.statement import prepare
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream, streams
