@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.planned import Question, first_runs, race, relative_error
-from benchmarks.thesis.common import FULL
-from benchmarks.thesis.strategies import AUTO
+from benchmarks.thesis.common import AUTO, FULL
 
 SAME_SHARE = 0.05
 """Times nearer than this are the same: many plans differ in a lookup they share anyway."""

@@ -1,22 +1,79 @@
-"""What the experiments share: options, and how the plans of a question are timed."""
+"""What the experiments share: options, the thesis' strategies, and how plans are timed."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from time import perf_counter
 from typing import Any
 
-from benchmarks.harness import RESULTS, WARM, write_results
+from benchmarks.harness import RESULTS, WARM, quantiles, write_results
 from benchmarks.planned import Question, first_runs, race, relative_error
 from benchmarks.thesis import figures
-from benchmarks.thesis.strategies import AUTO, REPLAY, RULE_NAMES, Picked, pick, plans_to_run
+from costmodel.thesis.selection import Strategy
 
-FULL = "full"
+REPLAY, FULL, AUTO = "Replay", "full", "auto"
 
 PRINTED = "printed"
 """The thesis' printed formulas, which estimate Optimal's plan, among the strategies of errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A strategy, and whether it is told of the coarse pattern map."""
+
+    name: str
+    strategy: Strategy
+    with_map: bool
+
+
+RULES = (
+    Rule("All", Strategy.ALL, False),
+    Rule("Budget", Strategy.BUDGET, False),
+    Rule("Greedy", Strategy.GREEDY, False),
+    Rule("Pareto", Strategy.PARETO, False),
+    Rule("Optimal", Strategy.OPTIMAL, False),
+    Rule("Greedy*", Strategy.GREEDY, True),
+    Rule("Optimal*", Strategy.OPTIMAL, True),
+)
+"""A star marks those that use the coarse pattern map for estimates, as in the thesis. Pareto is
+Algorithm 3.2 as printed, Optimal the one corrected."""
+
+RULE_NAMES = tuple(rule.name for rule in RULES)
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What a strategy picks."""
+
+    plan: str
+    seconds: float
+    """Time of the selection alone; features are given."""
+    n_examined: int
+    """Sets of lookups whose cost was estimated."""
+    blocks: float
+    """Blocks it estimates for its plan."""
+
+
+def pick(question: Question, rules: Sequence[Rule] = RULES) -> dict[str, Picked]:
+    """Return what each strategy picks; where nothing is to be weighed, the one plan there is."""
+    picked = {}
+    for rule in rules:
+        features = question.features if rule.with_map else question.uniform_features
+        if features is None or not question.conditions:
+            only = question.chosen
+            picked[rule.name] = Picked(only.name, 0.0, 0, only.estimated.blocks)
+            continue
+        question.select(rule.strategy, features)  # warm, as everything is that is timed
+        started = perf_counter()
+        plan, selection = question.select(rule.strategy, features)
+        seconds = perf_counter() - started
+        blocks = question.estimate_by(features, plan).blocks
+        picked[rule.name] = Picked(plan, seconds, selection.n_examined, blocks)
+    return picked
 
 
 def new_parser(module: str, doc: str | None) -> argparse.ArgumentParser:
@@ -58,7 +115,7 @@ def run_strategies(question: Question, rounds: int, group: str) -> dict[str, Any
         blocks that the thesis' ``printed`` formulas estimate for Optimal's plan.
     """
     picked = pick(question)
-    plans = plans_to_run(picked)
+    plans = list(dict.fromkeys([*(choice.plan for choice in picked.values()), AUTO]))
     runs = first_runs(question, plans)
     timed = race(question, [FULL, *plans], rounds)
     switched = [p for p in plans if runs[p][0].stats["actual"].get("switched")]
@@ -157,3 +214,56 @@ def _error_of(row: dict[str, Any], strategy: str) -> float | None:
         printed = row["printed"]
         return None if printed is None else relative_error(printed, row["actual"]["Optimal"])
     return relative_error(row["estimated"][strategy], row["actual"][strategy])
+
+
+def print_errors(
+    groups: Mapping[str, Sequence[dict[str, Any]]],
+    strategies: Mapping[str, str],
+    shares: Sequence[float],
+) -> dict[str, Any]:
+    """Print and return quantiles of ErrPIO by group and by what the strategies are called."""
+    found: dict[str, Any] = {group: {} for group in groups}
+    for group, rows in groups.items():
+        for label, strategy in strategies.items():
+            errors = errors_of(rows, strategy)
+            if errors:
+                found[group][label] = quantiles(errors, shares)
+                shown = " ".join(f"{q:8.1%}" for q in found[group][label])
+                print(f"  {group:6} {label:24} {shown}")
+    return found
+
+
+def draw_errors(
+    name: str,
+    groups: Mapping[str, Sequence[dict[str, Any]]],
+    strategies: Mapping[str, str],
+    options: argparse.Namespace,
+    *,
+    log_from: float | None = None,
+) -> None:
+    """Draw ErrPIO of each group, a panel for each strategy; logarithms from ``log_from`` on."""
+    figure, panels = figures.new_figure(len(strategies))
+    for panel, (label, strategy) in zip(panels, strategies.items(), strict=True):
+        errors = [[100 * e for e in errors_of(rows, strategy)] for rows in groups.values()]
+        figures.boxes(panel, list(groups), errors)
+        panel.set(ylabel="ErrPIO, %", title=label)
+        if log_from is not None:
+            figures.log_scale(panel, [e for found in errors for e in found], least=log_from)
+    figures.save(figure, name, figure_folder(options))
+
+
+def summaries(
+    groups: Mapping[str, Sequence[dict[str, Any]]], errors: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return for each group its size, mean times, factors over the full replay and errors."""
+    return {
+        group: {
+            "n": len(rows),
+            "replay_ms": 1e3 * mean(row["replay_s"] for row in rows),
+            "auto_ms": 1e3 * mean(row["auto_s"] for row in rows),
+            "speedup": mean_speedups(rows),
+            "best": max(row["replay_s"] / row["auto_s"] for row in rows),
+            "errors": errors[group],
+        }
+        for group, rows in groups.items()
+    }

@@ -9,8 +9,7 @@ from typing import Any
 from benchmarks.harness import WARM
 from benchmarks.planned import Question, first_runs, race
 from benchmarks.thesis import crimes, figures, landings
-from benchmarks.thesis.common import FULL, figure_folder, new_parser, report
-from benchmarks.thesis.strategies import AUTO
+from benchmarks.thesis.common import AUTO, FULL, figure_folder, new_parser, report
 
 NAME = "thesis_real_world"
 

@@ -6,44 +6,30 @@ import argparse
 from statistics import mean
 from typing import Any
 
-from benchmarks.harness import quantiles
 from benchmarks.planned import Question
 from benchmarks.stores import SYNTHETIC, synthetic_store
 from benchmarks.thesis import figures
 from benchmarks.thesis.common import (
     PRINTED,
+    RULE_NAMES,
     add_synthetic,
+    draw_errors,
     draw_speedups,
-    errors_of,
     figure_folder,
     grouped,
-    mean_speedups,
     new_parser,
+    print_errors,
     print_speedups,
     report,
     run_strategies,
+    summaries,
 )
-from benchmarks.thesis.strategies import RULE_NAMES
 from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
 
 NAME = "thesis_uniform"
-SHOWN = ("Optimal", "Optimal*", PRINTED)
+SHOWN = {name: name for name in ("Optimal", "Optimal*", PRINTED)}
 """Whose errors are shown: estimates without and with the coarse pattern map, which on even data
 should not matter, and the thesis' printed formulas for Optimal's plan."""
-
-
-def print_errors(groups: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Print and return quantiles of ErrPIO, by group and strategy."""
-    print("\nFig. 3.10: ErrPIO of the plan chosen (5th, 25th, 50th, 75th, 95th percentile)")
-    found: dict[str, Any] = {}
-    for group, rows in groups.items():
-        for strategy in SHOWN:
-            errors = errors_of(rows, strategy)
-            if errors:
-                five = quantiles(errors, (0.05, 0.25, 0.5, 0.75, 0.95))
-                found.setdefault(group, {})[strategy] = five
-                print(f"  {group:6} {strategy:9} " + " ".join(f"{q:8.1%}" for q in five))
-    return found
 
 
 def print_selection(groups: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -68,12 +54,7 @@ def draw(groups: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -
     folder = figure_folder(options)
     draw_speedups("fig_3_09", groups, options)
 
-    figure, panels = figures.new_figure(len(SHOWN))
-    for panel, strategy in zip(panels, SHOWN, strict=True):
-        errors = [[100 * e for e in errors_of(rows, strategy)] for rows in groups.values()]
-        figures.boxes(panel, labels, errors)
-        panel.set(ylabel="ErrPIO, %", title=strategy)
-    figures.save(figure, "fig_3_10", folder)
+    draw_errors("fig_3_10", groups, SHOWN, options)
 
     figure, (times, sets) = figures.new_figure(2)
     for panel, key, unit in ((times, "selection_s", 1e3), (sets, "examined", 1.0)):
@@ -100,20 +81,14 @@ def main(arguments: list[str] | None = None) -> None:
             rows.append(run_strategies(question, options.rounds, f"m={m}"))
     groups = grouped(rows)
     print_speedups("Fig. 3.9: times as fast as a full replay, mean over the questions", groups)
-    errors, selection = print_errors(groups), print_selection(groups)
+    print("\nFig. 3.10: ErrPIO of the plan chosen (5th, 25th, 50th, 75th, 95th percentile)")
+    errors = print_errors(groups, SHOWN, (0.05, 0.25, 0.5, 0.75, 0.95))
+    selection = print_selection(groups)
     if not options.no_figures:
         draw(groups, options)
     summary = {
-        group: {
-            "n": len(found),
-            "replay_ms": 1e3 * mean(row["replay_s"] for row in found),
-            "auto_ms": 1e3 * mean(row["auto_s"] for row in found),
-            "speedup": mean_speedups(found),
-            "best": max(row["replay_s"] / row["auto_s"] for row in found),
-            "errors": errors.get(group, {}),
-            "selection": selection.get(group, {}),
-        }
-        for group, found in groups.items()
+        group: {**found, "selection": selection[group]}
+        for group, found in summaries(groups, errors).items()
     }
     report(NAME, options, {"n_events": options.events, "summary": summary, "questions": rows})
 
