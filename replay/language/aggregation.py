@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from replay.language.bound import (
@@ -11,10 +10,8 @@ from replay.language.bound import (
     Aggregate,
     Attribute,
     BoundSelect,
-    Call,
     Expression,
     Outer,
-    SortKey,
     WholeRange,
     WindowAggregation,
     attributes,
@@ -45,7 +42,7 @@ def to_aggregation(bound: BoundSelect) -> WindowAggregation | None:
     aggregates = tuple(
         dict.fromkeys(
             part
-            for expression in _expressions(outer)
+            for expression in outer.expressions
             for part in walk(expression)
             if isinstance(part, Aggregate)
         )
@@ -72,14 +69,6 @@ def to_aggregation(bound: BoundSelect) -> WindowAggregation | None:
 def _is_of_window(key: Expression) -> bool:
     read = {attribute.name for attribute in attributes(key)}
     return bool(read) and read <= _WINDOW_NAMES
-
-
-def _expressions(outer: Outer) -> Iterator[Expression]:
-    """Yield what is computed of groups."""
-    yield from (expression for _, expression in outer.items)
-    if outer.having is not None:
-        yield outer.having
-    yield from (key.expression for key in outer.order_by)
 
 
 class _Names:
@@ -111,28 +100,5 @@ def _written(part: Expression) -> str:
 
 def _rest(outer: Outer, parts: dict[Expression, Attribute]) -> Outer:
     """Return the clauses after GROUP BY, over the columns of the aggregation."""
-    return Outer(
-        items=tuple((name, _rewritten(part, parts)) for name, part in outer.items),
-        where=None if outer.having is None else _rewritten(outer.having, parts),
-        order_by=tuple(_sort_keys(outer.order_by, parts)),
-        distinct=outer.distinct,
-        limit=outer.limit,
-        offset=outer.offset,
-    )
-
-
-def _sort_keys(keys: Iterable[SortKey], parts: dict[Expression, Attribute]) -> Iterator[SortKey]:
-    for key in keys:
-        yield replace(key, expression=_rewritten(key.expression, parts))
-
-
-def _rewritten(expression: Expression, parts: dict[Expression, Attribute]) -> Expression:
-    """Return the expression with columns in the place of keys and aggregates."""
-    column = parts.get(expression)
-    if column is not None:
-        return column
-    if isinstance(expression, Call):
-        return replace(
-            expression, args=tuple(_rewritten(argument, parts) for argument in expression.args)
-        )
-    return expression
+    over = outer.rewritten(parts.get)
+    return replace(over, where=over.having, group_by=None, having=None)

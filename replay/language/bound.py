@@ -5,8 +5,8 @@ Planning reads ranges out of it and the operators execute it; neither sees text 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 
@@ -363,6 +363,10 @@ class SortKey:
     """NULL and NaN alike count as missing."""
 
 
+Change = Callable[[Expression], Expression | None]
+"""Gives what stands in the place of a part; None: it stays, and its own parts are looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outer:
     """The outer query: expressions over the columns of the answer of MATCH_RECOGNIZE.
@@ -388,6 +392,26 @@ class Outer:
         across = self.group_by is not None or self.having is not None
         return not (across or self.order_by or self.distinct)
 
+    @property
+    def expressions(self) -> list[Expression]:
+        """All there are: of the columns, of WHERE, GROUP BY, HAVING and ORDER BY."""
+        columns = [expression for _, expression in self.items]
+        conditions = [part for part in (self.where, self.having) if part is not None]
+        keys = [key.expression for key in self.order_by]
+        return [*columns, *conditions, *(self.group_by or ()), *keys]
+
+    def rewritten(self, change: Change) -> Outer:
+        """Return the same with parts of its expressions replaced, as by :func:`rewritten`."""
+        by, keys = self.order_by, self.group_by
+        return replace(
+            self,
+            items=tuple((name, rewritten(part, change)) for name, part in self.items),
+            where=None if self.where is None else rewritten(self.where, change),
+            group_by=None if keys is None else tuple(rewritten(key, change) for key in keys),
+            having=None if self.having is None else rewritten(self.having, change),
+            order_by=tuple(replace(k, expression=rewritten(k.expression, change)) for k in by),
+        )
+
 
 def walk(expression: Expression) -> list[Expression]:
     """Return the expression and all parts of it, parents first."""
@@ -398,6 +422,22 @@ def walk(expression: Expression) -> list[Expression]:
         elif isinstance(part, Aggregate) and part.argument is not None:
             parts.insert(behind, part.argument)
     return parts
+
+
+def rewritten(expression: Expression, change: Change) -> Expression:
+    """Return the expression with every part replaced for which ``change`` gives another.
+
+    Parents come first; inside of what was replaced nothing is looked at.
+    """
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    if isinstance(expression, Call):
+        args = tuple(rewritten(argument, change) for argument in expression.args)
+        return replace(expression, args=args)
+    if isinstance(expression, Aggregate) and expression.argument is not None:
+        return replace(expression, argument=rewritten(expression.argument, change))
+    return expression
 
 
 def attributes(expression: Expression | None) -> frozenset[Attribute]:

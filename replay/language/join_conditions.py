@@ -17,6 +17,7 @@ from replay.language.bound import (
     StreamRelation,
     SubqueryRelation,
     attributes,
+    rewritten,
     walk,
 )
 from replay.language.fold import all_of
@@ -151,11 +152,13 @@ def _joined(terms: list[Expression]) -> Expression | None:
 
 def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
     """Return the expression with its attributes named otherwise; others stay as they are."""
-    if isinstance(expression, Attribute):
-        return replace(expression, name=names.get(expression.name, expression.name))
-    if isinstance(expression, Call):
-        return replace(expression, args=tuple(renamed(arg, names) for arg in expression.args))
-    return expression
+
+    def change(part: Expression) -> Expression | None:
+        if not isinstance(part, Attribute):
+            return None
+        return replace(part, name=names.get(part.name, part.name))
+
+    return rewritten(expression, change)
 
 
 # ---------------------------------------------------------------------------------------------

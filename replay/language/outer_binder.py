@@ -338,11 +338,7 @@ def _enough(outer: Outer) -> int | None:
 
 def _needed(outer: Outer, columns: tuple[tuple[str, DataType | None], ...]) -> InnerOutput:
     """Return the columns the expressions read: one at least, for there must be rows to count."""
-    expressions = [expression for _, expression in outer.items]
-    expressions += [key.expression for key in outer.order_by]
-    expressions += outer.group_by or ()
-    expressions += [part for part in (outer.where, outer.having) if part is not None]
-    read = {attribute.name for part in expressions for attribute in attributes(part)}
+    read = {attribute.name for part in outer.expressions for attribute in attributes(part)}
     names = tuple(dict.fromkeys(name for name, _ in columns if name in read))
     names = names or tuple(name for name, _ in columns[:1])
     return tuple((name, name) for name in names)

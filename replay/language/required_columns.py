@@ -62,9 +62,7 @@ def columns_of_pattern(query: BoundPatternQuery) -> list[str]:
 
 def columns_of_outer(outer: Outer) -> tuple[str, ...]:
     """Return the columns an outer query names."""
-    keys = [key.expression for key in outer.order_by]
-    items = [expression for _, expression in outer.items]
-    return _names([*items, *(outer.group_by or ()), outer.where, outer.having, *keys])
+    return _names(outer.expressions)
 
 
 def columns_of_windows(what: WindowAggregation) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from replay.language.bound import (
-    Aggregate,
     Attribute,
     BoundPatternQuery,
     BoundQuery,
@@ -24,6 +24,7 @@ from replay.language.bound import (
     SessionWindows,
     StreamRelation,
     SubqueryRelation,
+    rewritten,
 )
 
 Columns = Mapping[str, Expression]
@@ -132,21 +133,8 @@ def _pattern(query: BoundPatternQuery, source: Relation) -> BoundPatternQuery:
 
 
 def _over(outer: Outer, columns: Columns) -> Outer:
-    """Return an outer query over the rows below; its WHERE left as it is."""
-    having = None if outer.having is None else _put(outer.having, columns)
-    group_by = outer.group_by
-    if group_by is not None:
-        group_by = tuple(_put(key, columns) for key in group_by)
-    return replace(
-        outer,
-        items=tuple((name, _put(expression, columns)) for name, expression in outer.items),
-        where=None if outer.where is None else _put(outer.where, columns),
-        group_by=group_by,
-        having=having,
-        order_by=tuple(
-            replace(key, expression=_put(key.expression, columns)) for key in outer.order_by
-        ),
-    )
+    """Return an outer query over the rows below."""
+    return outer.rewritten(partial(_put, columns))
 
 
 def _both(
@@ -155,18 +143,11 @@ def _both(
     """Return what holds where the subquery's condition does, and then the query's."""
     if outer is None:
         return inner
-    outer = _put(outer, columns)
+    outer = rewritten(outer, partial(_put, columns))
     if inner is None:
         return outer
     return Call("and", (inner, outer), DataType.BOOLEAN)
 
 
-def _put(expression: Expression, columns: Columns) -> Expression:
-    match expression:
-        case Attribute(name):
-            return columns.get(name, expression)
-        case Call(_, args):
-            return replace(expression, args=tuple(_put(part, columns) for part in args))
-        case Aggregate(_, argument) if argument is not None:
-            return replace(expression, argument=_put(argument, columns))
-    return expression
+def _put(columns: Columns, part: Expression) -> Expression | None:
+    return columns.get(part.name) if isinstance(part, Attribute) else None
