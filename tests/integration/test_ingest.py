@@ -146,18 +146,6 @@ def test_csv_json_and_parquet_agree_on_the_instants_of_local_times(
             id="offsets",
         ),
         pytest.param(
-            ["2020-01-01", "2020-01-01 00:00:01.5"],
-            {},
-            [datetime(2020, 1, 1), datetime(2020, 1, 1, 0, 0, 1, 500_000)],
-            id="local",
-        ),
-        pytest.param(
-            ["31/12/2019 23h", "01/01/2020 01h"],
-            {"time_format": "dd/MM/yyyy HH'h'"},
-            [datetime(2019, 12, 31, 23), datetime(2020, 1, 1, 1)],
-            id="pattern",
-        ),
-        pytest.param(
             ["31/12/2019 23h", "01/01/2020 01h"],
             {"time_format": "dd/MM/yyyy HH'h'", "time_zone": "+01:00"},
             [datetime(2019, 12, 31, 22, tzinfo=UTC), datetime(2020, 1, 1, 0, tzinfo=UTC)],

@@ -65,15 +65,6 @@ def test_file_that_changed_is_refused_unless_it_is_to_be_taken_again(
     assert numbers(store) == [0, 1, 10, 10]
 
 
-def test_same_content_under_another_path_and_into_another_stream_is_taken(
-    tmp_path: Path, store: Store
-) -> None:
-    a, b = put(tmp_path, "a.parquet", [1]), put(tmp_path, "b.parquet", [1])
-    for name, path in (("s", a), ("s", b), ("other", a)):
-        assert ingest(store, name, [path], options()).n_skipped == 0
-    assert numbers(store) == [0, 0]
-
-
 def test_what_is_taken_is_remembered_in_the_commit_of_its_events(
     tmp_path: Path, store: Store
 ) -> None:

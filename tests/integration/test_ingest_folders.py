@@ -56,7 +56,7 @@ def test_a_delta_table_is_its_live_rows_with_columns_of_partitions_and_later_one
     assert (report.n_events, report.n_skipped > 0) == (0, True)
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_names_of_folders_are_columns(ending: str, store: Store, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chronicle.errors import LateEventError, SourceError
+from chronicle.errors import LateEventError
 from chronicle.ingest.pipeline import ingest
 from chronicle.log import delta_log
 from chronicle.store import Store
@@ -127,19 +127,17 @@ def test_ingest_of_nothing_but_late_events_that_are_put_aside_is_remembered(
     assert len(quarantine(store)) == 2
 
 
-def test_policy_that_does_not_exist_is_refused(tmp_path: Path, store: Store) -> None:
-    path = write_rows(tmp_path / "a.parquet", rows_of([1]), TIES)
-    with pytest.raises(SourceError, match=r"treated as 'merg'.*did you mean 'merge'"):
-        ingest(store, "s", [path], options(late="merg"))
-
-
 def test_late_events_are_refused_where_they_are_to_be(tmp_path: Path, store: Store) -> None:
     ingest(store, "s", [write_rows(tmp_path / "a.parquet", rows_of([10, 20]), TIES)], options())
-    path = write_rows(tmp_path / "b.parquet", rows_of([30, 19]), TIES)
-    with pytest.raises(LateEventError, match="--late merge"):
+    path = write_rows(tmp_path / "b.parquet", rows_of([30, 19, 20, 5]), TIES)
+    told = r"2 of 4 events .*\(20\).*oldest of 5.*19 in 'b.*--late merge"
+    with pytest.raises(LateEventError, match=told) as refused:
         ingest(store, "s", [path], options(late="reject"))
-    assert ingest(store, "s", [path], options()).n_late == 1
-    assert [row["t"] for row in read_rows(store)] == [10, 19, 20, 30]
+    assert refused.value.n_late == 2
+    assert [row["t"] for row in read_rows(store)] == [10, 20]
+    assert not list(store.path.glob(".ingest-*"))
+    assert ingest(store, "s", [path], options()).n_late == 2
+    assert [row["t"] for row in read_rows(store)] == [5, 10, 19, 20, 20, 30]
 
 
 @pytest.mark.parametrize("said", ["on", "off"])

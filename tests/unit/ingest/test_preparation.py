@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,14 @@ def test_source_that_changed_is_an_error_only_under_its_own_path(stream: Stream)
     assert left(request(stream), [put(stream, "b.parquet", 2)]) == ["b.parquet"]
 
 
+def test_same_content_is_taken_under_another_path_and_into_another_stream(stream: Stream) -> None:
+    a, b = put(stream, "a.parquet", 1), put(stream, "b.parquet", 1)
+    take(stream, a)
+    assert left(request(stream), [a, b]) == ["b.parquet"]
+    Store(stream.path.parent).create_stream("other", TIES, StreamSettings(time="t"))
+    assert left(replace(request(stream), stream_name="other"), [a, b]) == ["a.parquet", "b.parquet"]
+
+
 def test_batch_whose_number_the_stream_has_is_taken(stream: Stream) -> None:
     a = put(stream, "a.parquet", 1)
     take(stream, put(stream, "b.parquet", 1), follower=7)
@@ -113,7 +122,7 @@ def test_checksum_is_that_of_the_whole_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        pytest.param({"late": "later"}, "treated as 'later'", id="policy"),
+        pytest.param({"late": "merg"}, r"treated as 'merg'.*did you mean 'merge'", id="policy"),
         pytest.param({"late": "reject", "lateness": 3}, "not to be merged", id="nothing merged"),
         pytest.param({"lateness": -3}, "none below zero", id="negative"),
         pytest.param({"lateness": timedelta(-1)}, "none below zero", id="negative duration"),
