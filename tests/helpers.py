@@ -1,16 +1,46 @@
-"""What many tests need: a stream filled without Spark."""
+"""What many tests need: events written and committed without Spark."""
 
 from __future__ import annotations
 
 import itertools
+from typing import Any
+
+import pyarrow as pa
 
 from chronicle import Store, StreamSettings
 from chronicle.store import Stream
-from chronicle.write.block_writer import write_ordered
+from chronicle.write.block_writer import WrittenFile, write_ordered
 from chronicle.write.commit import commit_files
 from indexing import RunWriter
 from tests.memory_stream import MemoryStore, fill_memory
 from tests.strategies import SmallStream
+
+
+def write_table(
+    stream: Stream,
+    table: pa.Table,
+    *,
+    generation: int | None = None,
+    batch_events: int | None = None,
+    derived: Any = None,
+) -> list[WrittenFile]:
+    """Write events as files of a stream, of the next generation if none is given; no commit."""
+    number = stream.next_generation() if generation is None else generation
+    return write_ordered(
+        table.to_batches(max_chunksize=batch_events),
+        stream_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+        ordinal_prefix=f"{number:06d}-000000",
+        derived=derived,
+    )
+
+
+def commit_table(stream: Stream, table: pa.Table, **how: Any) -> int:
+    """Write and commit events behind the stream's end; return the version they made."""
+    version = stream.snapshot().version
+    files = write_table(stream, table, **how)
+    return commit_files(stream, files, read_version=version, metadata={}).version
 
 
 def fill_stream(
@@ -31,14 +61,5 @@ def fill_stream(
     for start, stop in itertools.pairwise(borders):
         if start == stop:
             continue
-        batches = small.table.slice(start, stop - start).to_batches()
-        files = write_ordered(
-            batches,
-            stream_dir=stream.path,
-            schema=small.schema,
-            settings=settings,
-            ordinal_prefix=f"{stream.next_generation():06d}-{0:06d}",
-            derived=writer,
-        )
-        commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+        commit_table(stream, small.table.slice(start, stop - start), derived=writer)
     return stream

@@ -18,8 +18,6 @@ import pytest
 import replay
 from chronicle import Store, StreamSettings, create_store, open_store
 from chronicle.schema import normalise_schema
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import commit_files
 from datasets import crimes, synthetic
 from datasets.tour import INDEXES, ROBBERY_TO_CAR_THEFT
 from indexing import RunWriter
@@ -27,6 +25,7 @@ from replay.language import bind_query, parse_query
 from replay.language.bound import BoundPatternQuery
 from replay.language.syntax import streams_of
 from scripts.write_cli_reference import REFERENCE, commands, reference
+from tests.helpers import commit_table
 from tests.oracles.matcher import match_rows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -124,14 +123,7 @@ def ticks_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = create_store(tmp_path_factory.mktemp("docs") / "ticks-store")
     settings = StreamSettings("t")
     stream = store.create_stream(TICKS, ticks().schema, settings)
-    files = write_ordered(
-        ticks().to_batches(),
-        stream_dir=stream.path,
-        schema=ticks().schema,
-        settings=settings,
-        ordinal_prefix="000000-000000",
-    )
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    commit_table(stream, ticks())
     return store
 
 
@@ -180,15 +172,8 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = StreamSettings(crimes.TIME)
     schema = STREAMS["crimes"][0]
     stream = create_store(path).create_stream("crimes", schema, settings)
-    files = write_ordered(
-        crimes.to_usable(crimes.load()).cast(schema).to_batches(),
-        stream_dir=stream.path,
-        schema=schema,
-        settings=settings,
-        ordinal_prefix="000000-000000",
-        derived=RunWriter(attributes=INDEXES, time=crimes.TIME),
-    )
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    events = crimes.to_usable(crimes.load()).cast(schema)
+    commit_table(stream, events, derived=RunWriter(attributes=INDEXES, time=crimes.TIME))
     return path
 
 

@@ -18,9 +18,8 @@ import pyarrow as pa
 import pytest
 
 from chronicle import StreamSettings, create_store
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import commit_files
 from indexing import RunWriter, compact_index
+from tests.helpers import commit_table
 
 ATTRIBUTES = ("n", "x", "word")
 
@@ -42,12 +41,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     settings = StreamSettings(time="t", key="object", block_events=16, file_events=120, fan_out=4)
     stream = create_store(path).create_stream("s", events.schema, settings)
-    files = write_ordered(
-        events.to_batches(), stream_dir=stream.path, schema=events.schema, settings=settings,
-        ordinal_prefix="000000-000000",
-        derived=RunWriter(ATTRIBUTES, "t", key="object", fence_entries=16),
-    )  # fmt: skip
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    writer = RunWriter(ATTRIBUTES, "t", key="object", fence_entries=16)
+    commit_table(stream, events, derived=writer)
     compact_index(stream, "n")
     return path
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, ensure_store
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import commit_files
+from tests.helpers import commit_table
 
 SCHEMA = pa.schema(
     [
@@ -83,22 +82,6 @@ def to_internal(column: pa.ChunkedArray) -> list[object]:
     return column.to_pylist()
 
 
-def append(
-    stream: Stream, table: pa.Table, *, batch_events: int | None = None, **kwargs: object
-) -> int:
-    """Write and commit events behind the stream's end."""
-    read_version = stream.snapshot().version
-    written = write_ordered(
-        table.to_batches(max_chunksize=batch_events),
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=stream.settings,
-        ordinal_prefix=f"{stream.next_generation():06d}-000000",
-        **kwargs,
-    )
-    return commit_files(stream, written, read_version=read_version, metadata={}).version
-
-
 def make_stream(
     folder: Path,
     tables: list[pa.Table],
@@ -115,5 +98,5 @@ def make_stream(
     )
     stream = ensure_store(folder / "store").create_stream("ticks", schema, settings)
     for table in tables:
-        append(stream, table)
+        commit_table(stream, table)
     return stream

@@ -20,7 +20,8 @@ from chronicle.maintenance.finding import CheckedEvents, Finding, Severity
 from chronicle.store import Stream
 from chronicle.tree.column_file import open_columns
 from chronicle.write.block_writer import write_events, write_tree
-from tests.unit.chronicle.stream_cases import append, events, make_stream
+from tests.helpers import commit_table
+from tests.unit.chronicle.stream_cases import events, make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 
@@ -245,7 +246,7 @@ def test_an_event_without_a_time_is_found(stream: Stream):
 
 
 def test_files_that_overlap_in_time_are_found_but_ties_at_a_border_are_not(stream: Stream):
-    append(stream, pa.table({"t": [29, 29, 31], "x": [0.0] * 3}, schema=TICKS))
+    commit_table(stream, pa.table({"t": [29, 29, 31], "x": [0.0] * 3}, schema=TICKS))
     assert _broken(stream) == []
     name = _names(stream)[-1]
     _rewrite(stream, name, pa.table({"t": [28, 31], "x": [0.0] * 2}, schema=TICKS))

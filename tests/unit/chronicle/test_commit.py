@@ -17,7 +17,6 @@ from chronicle.log import delta_log
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, create_store, open_store
 from chronicle.write import commit
-from chronicle.write.block_writer import WrittenFile, write_ordered
 from chronicle.write.commit import (
     Change,
     commit_derived,
@@ -26,7 +25,8 @@ from chronicle.write.commit import (
     commit_tree,
     complete_derived,
 )
-from tests.unit.chronicle.stream_cases import SCHEMA, append, events, make_stream
+from tests.helpers import commit_table, write_table
+from tests.unit.chronicle.stream_cases import SCHEMA, events, make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 
@@ -63,17 +63,6 @@ def _ticks(first: int, stop: int) -> pa.Table:
     return pa.table({"t": times, "x": [float(t) for t in times]}, schema=TICKS)
 
 
-def _write(stream: Stream, table: pa.Table, *, derived: object = None) -> list[WrittenFile]:
-    return write_ordered(
-        table.to_batches(),
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=stream.settings,
-        ordinal_prefix=f"{stream.next_generation():06d}-000000",
-        derived=derived,
-    )
-
-
 def _times(stream: Stream) -> list[int]:
     snapshot = open_store(stream.path.parent).stream(stream.name).snapshot()
     return snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t"])["t"].to_pylist()
@@ -88,13 +77,13 @@ def test_of_two_stale_appends_one_stops_and_can_be_run_again(tmp_path: Path):
     theirs = open_store(tmp_path / "store").stream("ticks")
     read_version = ours.snapshot().version
     assert theirs.snapshot().version == read_version
-    our_files = _write(ours, _ticks(20, 30))
-    their_files = _write(theirs, _ticks(20, 40))
+    our_files = write_table(ours, _ticks(20, 30))
+    their_files = write_table(theirs, _ticks(20, 40))
     commit_files(ours, our_files, read_version=read_version, metadata={})
     with pytest.raises(CommitConflictError, match="run it again"):
         commit_files(theirs, their_files, read_version=read_version, metadata={})
     assert _times(ours) == list(range(30))
-    append(theirs, _ticks(30, 40))
+    commit_table(theirs, _ticks(30, 40))
     assert _times(ours) == list(range(40))
 
 
@@ -102,15 +91,15 @@ def test_appends_in_turn_do_not_conflict(tmp_path: Path):
     stream = _stream(tmp_path)
     version = stream.snapshot().version
     for i in range(2, 5):
-        assert append(stream, _ticks(10 * i, 10 * i + 10)) == version + i - 1
+        assert commit_table(stream, _ticks(10 * i, 10 * i + 10)) == version + i - 1
     assert _times(stream) == list(range(50))
 
 
 def test_generations_count_up(tmp_path: Path):
     stream = make_stream(tmp_path, [], schema=TICKS)
     assert stream.next_generation() == 0
-    append(stream, _ticks(0, 5))
-    append(stream, _ticks(5, 9))
+    commit_table(stream, _ticks(0, 5))
+    commit_table(stream, _ticks(5, 9))
     assert stream.next_generation() == 2
     assert [file.ordinal for file in stream.snapshot().files] == [
         "000000-000000-000000",
@@ -121,7 +110,7 @@ def test_generations_count_up(tmp_path: Path):
 @pytest.mark.parametrize("steps_done", [0, 1, 2, 3])
 def test_crash_between_any_two_steps_leaves_right_answers(tmp_path: Path, steps_done: int):
     stream = _stream(tmp_path)
-    files = _write(stream, _ticks(20, 40), derived=_Runs())
+    files = write_table(stream, _ticks(20, 40), derived=_Runs())
     read_version = stream.snapshot().version
     steps = (
         lambda: commit_events(stream, Change(tuple(files)), read_version=read_version, metadata={}),
@@ -214,7 +203,7 @@ def test_foreign_file_is_named_and_nothing_is_answered(tmp_path: Path):
 
 def test_overlapping_files_are_refused(tmp_path: Path):
     stream = _stream(tmp_path)
-    late = _write(stream, _ticks(5, 10))
+    late = write_table(stream, _ticks(5, 10))
     commit_files(stream, late, read_version=stream.snapshot().version, metadata={})
     with pytest.raises(StorageError, match="overlap in time"):
         stream.snapshot()
@@ -222,7 +211,7 @@ def test_overlapping_files_are_refused(tmp_path: Path):
 
 def test_completing_names_a_damaged_data_file(tmp_path: Path):
     stream = _stream(tmp_path)
-    files = _write(stream, _ticks(20, 30))
+    files = write_table(stream, _ticks(20, 30))
     commit_events(stream, Change(tuple(files)), read_version=stream.snapshot().version, metadata={})
     (stream.path / "events" / files[0].name).write_bytes(b"no parquet")
     with pytest.raises(CorruptBlockError, match=files[0].name):
@@ -231,7 +220,7 @@ def test_completing_names_a_damaged_data_file(tmp_path: Path):
 
 def test_metadata_rides_in_the_commit(tmp_path: Path):
     stream = _stream(tmp_path)
-    files = _write(stream, _ticks(20, 30))
+    files = write_table(stream, _ticks(20, 30))
     committed = commit_files(
         stream, files, read_version=stream.snapshot().version, metadata={"sources": "a.csv"}
     )
@@ -249,7 +238,7 @@ def test_settings_live_in_the_table_properties(tmp_path: Path):
 
 def test_index_dropped_while_its_run_is_committed_costs_the_append_nothing(tmp_path: Path):
     stream = _stream(tmp_path)
-    files = _write(stream, _ticks(20, 40), derived=_Runs())
+    files = write_table(stream, _ticks(20, 40), derived=_Runs())
     read_version = stream.snapshot().version
     commit_events(stream, Change(tuple(files)), read_version=read_version, metadata={})
     shutil.rmtree(stream.path / "index/x")
@@ -260,7 +249,7 @@ def test_index_dropped_while_its_run_is_committed_costs_the_append_nothing(tmp_p
 
 def test_run_that_is_there_and_cannot_be_committed_is_said(tmp_path: Path):
     stream = _stream(tmp_path)
-    files = _write(stream, _ticks(20, 40), derived=_Runs())
+    files = write_table(stream, _ticks(20, 40), derived=_Runs())
     (stream.path / "index/x/_delta_log").write_text("no folder")
     with pytest.raises(StorageError):
         commit_derived(stream, files)

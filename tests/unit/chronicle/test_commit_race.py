@@ -16,7 +16,7 @@ from chronicle.layout import DataFile
 from chronicle.log.delta_log import LoggedChange
 from chronicle.store import Stream
 from chronicle.write.append import append
-from chronicle.write.block_writer import WrittenFile, write_ordered
+from chronicle.write.block_writer import WrittenFile
 from chronicle.write.commit import (
     APPEND,
     COMPACT,
@@ -27,6 +27,7 @@ from chronicle.write.commit import (
     why_unsafe,
 )
 from chronicle.write.rewrite import Rewrite, rewrite_files
+from tests.helpers import write_table
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64())])
 
@@ -149,12 +150,6 @@ def test_regression_compaction_over_an_append_that_lands_between(store: Store) -
 
 def append_between(stream: Stream) -> int:
     """Commit a file between the two there are, as an append prepared before the second does."""
-    files = write_ordered(
-        table(20, 30).to_batches(),
-        stream_dir=stream.path,
-        schema=SCHEMA,
-        settings=stream.settings,
-        ordinal_prefix="000001-000000",
-    )
+    files = write_table(stream, table(20, 30), generation=1)
     metadata = {OPERATION: APPEND}
     return commit_change(stream, Change(tuple(files)), read_version=1, metadata=metadata).version

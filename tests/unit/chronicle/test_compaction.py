@@ -27,7 +27,8 @@ from chronicle.maintenance.compaction import (
 from chronicle.store import Stream, open_store
 from chronicle.write.commit import Change, commit_change
 from chronicle.write.rewrite import Rewrite, rewrite_files
-from tests.unit.chronicle.stream_cases import append, make_stream
+from tests.helpers import commit_table
+from tests.unit.chronicle.stream_cases import make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 
@@ -124,7 +125,7 @@ def test_events_of_one_time_in_many_files_keep_their_order_of_arrival(tmp_path: 
         compact_events(stream, derived=None, budget=budget, full=budget == 13)
         assert [x for _, x in _rows(stream)] == list(range(13))
     assert len(stream.snapshot().files) == 1
-    append(stream, _ticks([6], 13))
+    commit_table(stream, _ticks([6], 13))
     assert [x for _, x in _rows(stream)] == list(range(14))
 
 
@@ -254,7 +255,7 @@ def test_an_append_in_between_is_kept(tmp_path: Path, monkeypatch):
 
     def meet(task, **kwargs):
         for rival in rivals:
-            append(rival, _ticks([9, 9], 16))
+            commit_table(rival, _ticks([9, 9], 16))
         return original(task, **kwargs)
 
     monkeypatch.setattr(compaction, "rewrite_files", meet)
@@ -284,7 +285,7 @@ def test_tidy_after_keeps_files_few_over_many_appends(tmp_path: Path, monkeypatc
     monkeypatch.setattr(config, "COMPACTION_FAN_IN", 3)
     stream = make_stream(tmp_path, [], schema=TICKS, file_events=16)
     for i in range(40):
-        append(stream, _ticks([i], i))
+        commit_table(stream, _ticks([i], i))
         tidy_after(stream, None, budget=1000)
         # Tiers of 1, 3 and (from 8 on large) at most two of each: 1-2, 3-8.
         assert len(stream.snapshot().files) <= 2 * (i + 1) / 16 + 2 * 2

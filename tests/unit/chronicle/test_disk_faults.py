@@ -31,12 +31,12 @@ from chronicle.settings import StreamSettings
 from chronicle.staging import open_staging
 from chronicle.store import Stream
 from chronicle.tree.open_files import IDLE_FILES_MAX
-from chronicle.write.block_writer import write_ordered
 from chronicle.write.commit import remove_uncommitted
 from chronicle.write.quarantine import QuarantineWriter
 from indexing import RunWriter, clear_caches
 from indexing.check import check_runs
 from replay.engines.weights import store_weights
+from tests.helpers import write_table
 from tests.store_model import rows_of
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
@@ -294,13 +294,7 @@ def test_the_variable_that_turns_flushing_off_is_checked(
 
 def test_files_stay_where_the_log_does_not_tell_whether_their_commit_landed(tmp_path: Path):
     stream = make_store(tmp_path / "store", n_files=1).stream("s")
-    written = write_ordered(
-        events(8, 10).to_batches(),
-        stream_dir=stream.path,
-        schema=SCHEMA,
-        settings=stream.settings,
-        ordinal_prefix="000001-000000",
-    )
+    written = write_table(stream, events(8, 10))
     unread = UnreadFileError("commit", "Input/output error", "run it again")
     with patch("chronicle.log.delta_log.changes_since", side_effect=unread):
         remove_uncommitted(stream, written, since=1)

@@ -27,7 +27,8 @@ from chronicle.tree.summary import Kind, all_null, kind_of
 from chronicle.write.commit import complete_derived
 from chronicle.write.evolve import add_column, new_field, type_named
 from indexing import RunWriter, open_indexes
-from tests.unit.chronicle.stream_cases import SCHEMA, append, events, make_stream
+from tests.helpers import commit_table
+from tests.unit.chronicle.stream_cases import SCHEMA, events, make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 
@@ -48,7 +49,7 @@ def test_added_column_is_null_in_old_events_and_kept_in_new_ones(tmp_path: Path)
     stream = tick_stream(tmp_path)
     version = add_column(stream, "note", pa.string())
     assert stream.schema == pa.schema([*TICKS, ("note", pa.string())])
-    append(stream, ticks(10, 2).append_column("note", pa.array(["a", None])))
+    commit_table(stream, ticks(10, 2).append_column("note", pa.array(["a", None])))
     snapshot = stream.snapshot()
     assert column(snapshot, "note") == [None] * 10 + ["a", None]
     assert column(snapshot, "x") == [1.0] * 12
@@ -75,7 +76,7 @@ def test_stream_opened_elsewhere_notices_with_the_next_snapshot(tmp_path: Path) 
     other = open_store(tmp_path / "store").stream(stream.name)
     held = other.snapshot()
     add_column(stream, "note", pa.string())
-    append(stream, ticks(10, 1).append_column("note", pa.array(["new"])))
+    commit_table(stream, ticks(10, 1).append_column("note", pa.array(["new"])))
     assert column(other.snapshot(), "note") == [None] * 10 + ["new"]
     assert other.schema.names == ["t", "x", "note"]
     assert column(held, "x") == [1.0] * 10
@@ -109,7 +110,7 @@ def test_tree_over_an_added_column_is_that_of_a_stream_that_had_it(
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
         stream = make_stream(Path(one), [old], schema=pa.schema(others))
         add_column(stream, name, SCHEMA.field(name).type)
-        append(stream, table.slice(cut))
+        commit_table(stream, table.slice(cut))
         twin = make_stream(Path(two), [whole.slice(0, cut), whole.slice(cut)], schema=schema)
         found, expected = stream.snapshot(), twin.snapshot()
         assert found.n_blocks == expected.n_blocks
@@ -129,7 +130,7 @@ def test_tree_over_an_added_column_is_that_of_a_stream_that_had_it(
 def test_bounds_of_old_blocks_are_known_to_have_no_value(tmp_path: Path) -> None:
     stream = tick_stream(tmp_path)
     add_column(stream, "n", pa.int64())
-    append(stream, ticks(10, 2).append_column("n", pa.array([7, 8])))
+    commit_table(stream, ticks(10, 2).append_column("n", pa.array([7, 8])))
     bounds = open_store(tmp_path / "store").stream(stream.name).snapshot().bounds("n")
     assert bounds.known.tolist() == [True] * 4
     assert bounds.n_values.tolist() == [0, 0, 0, 2]
@@ -141,7 +142,7 @@ def test_tree_file_that_lacks_a_column_its_data_file_has_is_not_believed(tmp_pat
     stream = tick_stream(tmp_path)
     stale = open_store(tmp_path / "store").stream(stream.name)
     add_column(stream, "n", pa.int64())
-    append(stream, ticks(10, 2).append_column("n", pa.array([7, 8])))
+    commit_table(stream, ticks(10, 2).append_column("n", pa.array([7, 8])))
     newest = stream.snapshot().files[-1].name
     (stream.path / "tree" / newest).unlink()
     complete_derived(stale, None)
@@ -168,7 +169,7 @@ def test_index_on_an_added_column_has_entries_of_new_events_only(tmp_path: Path)
     stream = tick_stream(tmp_path)
     add_column(stream, "note", pa.string())
     writer = RunWriter(attributes=("note",), time="t")
-    append(stream, ticks(10, 2).append_column("note", pa.array(["b", None])), derived=writer)
+    commit_table(stream, ticks(10, 2).append_column("note", pa.array(["b", None])), derived=writer)
     complete_derived(stream, writer)
     index = open_indexes(stream.snapshot()).index("note")
     assert (index.n_entries, index.n_tail_events) == (1, 0)
@@ -252,7 +253,7 @@ def test_column_is_added_though_others_commit_first(
     def late(path: Path, columns: pa.Schema, **kwargs: object) -> int:
         if left[0] and path.name == "events":
             left[0] -= 1
-            append(other, ticks(10 * (3 - left[0])))
+            commit_table(other, ticks(10 * (3 - left[0])))
         return commit(path, columns, **kwargs)
 
     monkeypatch.setattr(delta_log, "add_columns", late)

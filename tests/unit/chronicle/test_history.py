@@ -15,7 +15,8 @@ from chronicle.errors import VersionNotFoundError
 from chronicle.log.delta_log import Commit
 from chronicle.log.history import parse_version, to_history, version_at
 from chronicle.write.commit import OPERATION
-from tests.unit.chronicle.stream_cases import append, make_stream
+from tests.helpers import commit_table
+from tests.unit.chronicle.stream_cases import make_stream
 
 UTC = dt.UTC
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
@@ -136,7 +137,7 @@ def test_foreign_commit_ends_what_is_known_of_totals() -> None:
 def test_history_of_a_stream_names_each_version(tmp_path: Path) -> None:
     table = pa.table({"t": [1, 2], "x": [1.0, 2.0]})
     stream = make_stream(tmp_path, [table], schema=table.schema)
-    append(stream, pa.table({"t": [5], "x": [3.0]}))
+    commit_table(stream, pa.table({"t": [5], "x": [3.0]}))
     entries = history(stream)
     assert [entry.version for entry in entries] == [2, 1, 0]
     assert entries[0].n_events_total == 3

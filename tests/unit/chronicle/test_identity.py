@@ -17,7 +17,6 @@ from chronicle.maintenance.compaction import compact_events
 from chronicle.maintenance.finding import faults_of
 from chronicle.maintenance.vacuum import vacuum
 from chronicle.write.append import append
-from chronicle.write.block_writer import write_ordered
 from chronicle.write.commit import Change, commit_change
 from chronicle.write.evolve import add_column
 from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
@@ -25,6 +24,7 @@ from indexing.lifecycle import create_index, drop_index
 from indexing.stream_writer import writer_for
 from replay import query
 from replay.query import batches
+from tests.helpers import write_table
 from tests.store_model import rows_of
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
@@ -166,13 +166,7 @@ def test_a_stream_that_goes_in_the_middle_of_an_operation_is_one_sentence_and_fr
 def test_a_commit_prepared_on_the_version_the_new_stream_has_too_is_refused(store: Store) -> None:
     held = make(store, (0,), (4,))
     version = held.refresh()
-    written = write_ordered(
-        table(1000).to_batches(),
-        stream_dir=held.path,
-        schema=held.schema,
-        settings=held.settings,
-        ordinal_prefix="000009-000000",
-    )
+    written = write_table(held, table(1000), generation=9)
     new = remade(store, "drop", (7,), (8,))
     assert new.refresh() == version
     with pytest.raises(StreamReplacedError):

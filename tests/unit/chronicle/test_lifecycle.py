@@ -34,7 +34,8 @@ from chronicle.write import lifecycle
 from chronicle.write.append import append as append_late
 from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
 from indexing import RunWriter
-from tests.unit.chronicle.stream_cases import append, make_stream
+from tests.helpers import commit_table
+from tests.unit.chronicle.stream_cases import make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 NOTHING = dt.timedelta(0)
@@ -121,7 +122,7 @@ def test_killed_while_dropping_the_stream_is_gone_and_the_rest_goes_later(
 def test_a_renamed_stream_is_the_same_under_its_new_name(tmp_path: Path):
     stream = _stream(tmp_path)
     runs = RunWriter(("x",), "t")
-    append(stream, _ticks([16, 17], 16), derived=runs)
+    commit_table(stream, _ticks([16, 17], 16), derived=runs)
     rows, versions = _rows(stream), stream.snapshot().version
     store = open_store(tmp_path / "store")
     held = store.stream("ticks")
@@ -131,7 +132,7 @@ def test_a_renamed_stream_is_the_same_under_its_new_name(tmp_path: Path):
     with pytest.raises(StreamNotFoundError, match="streams: quotes"):
         held.snapshot()
     assert len(_rows(renamed, versions - 1)) == 16
-    append(renamed, _ticks([18], 18), derived=runs)
+    commit_table(renamed, _ticks([18], 18), derived=runs)
     compact_events(renamed, derived=runs, full=True)
     assert _rows(renamed) == [*rows, (18, 18.0)]
     assert not (store.path / "ticks").exists()
@@ -158,7 +159,7 @@ def test_of_two_renames_to_one_name_one_is_refused(tmp_path: Path, monkeypatch):
     stream = _stream(tmp_path)
     store = open_store(tmp_path / "store")
     other = store.create_stream("other", TICKS, stream.settings)
-    append(other, _ticks([1]))
+    commit_table(other, _ticks([1]))
     original = lifecycle._move
 
     def lose(store, name, target):
@@ -177,7 +178,7 @@ def test_of_two_renames_to_one_name_one_is_refused(tmp_path: Path, monkeypatch):
 def test_a_store_that_was_moved_works_at_its_new_place(tmp_path: Path):
     stream = _stream(tmp_path)
     runs = RunWriter(("x",), "t")
-    append(stream, _ticks([16, 17], 16), derived=runs)
+    commit_table(stream, _ticks([16, 17], 16), derived=runs)
     rows = _rows(stream)
     (tmp_path / "far").mkdir()
     shutil.move(tmp_path / "store", tmp_path / "far" / "moved")

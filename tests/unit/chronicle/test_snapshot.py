@@ -16,7 +16,8 @@ from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, open_store
 from chronicle.tree.summary import kind_of
 from chronicle.tree.tree_file import TREE_TABLE
-from tests.unit.chronicle.stream_cases import SCHEMA, append, events, make_stream, to_internal
+from tests.helpers import commit_table
+from tests.unit.chronicle.stream_cases import SCHEMA, events, make_stream, to_internal
 from tests.unit.chronicle.test_summary import assert_aggregate
 
 ATTRIBUTES = ("x", "n", "small", "s", "flag", "day", "at")
@@ -216,7 +217,7 @@ def test_file_inside_one_tie_comes_before_the_file_that_starts_with_it(tmp_path:
     schema = pa.schema([("t", pa.int64()), ("x", pa.float64())])
     first = pa.table({"t": [5, 9], "x": [1.0, 2.0]}, schema=schema)
     stream = make_stream(tmp_path, [first], schema=schema)
-    append(stream, pa.table({"t": [5], "x": [0.0]}, schema=schema))
+    commit_table(stream, pa.table({"t": [5], "x": [0.0]}, schema=schema))
     snapshot = _reopened(stream)
     assert [file.ordinal[:6] for file in snapshot.files] == ["000001", "000000"]
     assert snapshot.read_blocks(np.arange(2), ["t"])["t"].to_pylist() == [5, 5, 9]
@@ -290,7 +291,7 @@ def test_snapshot_is_kept_until_another_process_commits(tmp_path: Path):
     stream = _tick_stream(tmp_path, 10)
     snapshot = stream.snapshot()
     assert stream.snapshot() is snapshot
-    append(open_store(tmp_path / "store").stream("ticks"), _ticks(5, start=10))
+    commit_table(open_store(tmp_path / "store").stream("ticks"), _ticks(5, start=10))
     assert stream.snapshot().n_events == 15
     assert snapshot.n_events == 10
 

@@ -18,7 +18,8 @@ from chronicle.errors import (
 )
 from chronicle.log import delta_log
 from chronicle.store import _OLD_SNAPSHOTS_MAX, Stream, open_store
-from tests.unit.chronicle.stream_cases import append, make_stream
+from tests.helpers import commit_table
+from tests.unit.chronicle.stream_cases import make_stream
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
@@ -34,7 +35,7 @@ def hourly_stream(folder: Path, n_appends: int) -> Stream:
     """A stream created at noon to which ten events were appended at each full hour since."""
     stream = make_stream(folder, [], schema=SCHEMA)
     for i in range(n_appends):
-        append(stream, ticks(10 * i))
+        commit_table(stream, ticks(10 * i))
     for commit in sorted((stream.path / "events" / "_delta_log").glob("*.json")):
         lines = [json.loads(line) for line in commit.read_text().splitlines()]
         time = NOON + dt.timedelta(hours=int(commit.stem))
@@ -61,7 +62,7 @@ def test_version_is_named_by_number_time_or_text(tmp_path: Path) -> None:
 def test_time_sees_what_was_committed_since_it_was_last_asked(tmp_path: Path) -> None:
     stream = hourly_stream(tmp_path, 1)
     assert stream.snapshot("2999-01-01").n_events == 10
-    append(open_store(tmp_path / "store").stream(stream.name), ticks(10))
+    commit_table(open_store(tmp_path / "store").stream(stream.name), ticks(10))
     assert stream.snapshot("2999-01-01").n_events == 20
 
 
@@ -113,7 +114,7 @@ def test_trees_of_the_newest_version_stay_while_old_ones_are_read(tmp_path: Path
     stream = hourly_stream(tmp_path, 3)
     newest = stream.snapshot()
     trees = {name: id(tree) for name, tree in stream._trees.items()}
-    append(open_store(tmp_path / "store").stream(stream.name), ticks(30))
+    commit_table(open_store(tmp_path / "store").stream(stream.name), ticks(30))
     stream.snapshot(1)  # the newest is not taken yet
     assert stream.snapshot().n_events == newest.n_events + 10
     assert trees.items() <= {name: id(tree) for name, tree in stream._trees.items()}.items()

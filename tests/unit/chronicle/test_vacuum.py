@@ -29,7 +29,6 @@ from chronicle.maintenance.vacuum import FileOnDisk, choose_garbage, oldest_reta
 from chronicle.store import Stream, open_store
 from chronicle.tree.tree_file import TREE_TABLE
 from chronicle.write.append import append as append_late
-from chronicle.write.block_writer import write_ordered
 from chronicle.write.commit import complete_derived
 from chronicle.write.lifecycle import delete_range
 from chronicle.write.quarantine import (
@@ -39,7 +38,8 @@ from chronicle.write.quarantine import (
     commit_quarantine,
 )
 from indexing import RunWriter
-from tests.unit.chronicle.stream_cases import append, make_stream
+from tests.helpers import commit_table, write_table
+from tests.unit.chronicle.stream_cases import make_stream
 
 TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 NOTHING = dt.timedelta(0)
@@ -195,11 +195,7 @@ def test_versions_that_were_replaced_within_the_retention_stay(tmp_path: Path):
 
 
 def _write_uncommitted(stream: Stream) -> set[str]:
-    files = write_ordered(
-        _ticks(50, 60).to_batches(), stream_dir=stream.path, schema=TICKS,
-        settings=stream.settings, ordinal_prefix="000099-000000",
-    )  # fmt: skip
-    return {file.name for file in files}
+    return {file.name for file in write_table(stream, _ticks(50, 60), generation=99)}
 
 
 def test_leftovers_no_table_knows_go_once_they_are_old(tmp_path: Path):
@@ -258,7 +254,7 @@ def test_what_is_committed_while_vacuum_decides_stays(tmp_path: Path, monkeypatc
         found = original(folder)
         if folder.name == EVENTS_TABLE:
             for rival in rivals:
-                append(rival, _ticks(32, 40))
+                commit_table(rival, _ticks(32, 40))
         return found
 
     monkeypatch.setattr(module, "_list_files", meet)
@@ -289,7 +285,7 @@ def test_runs_of_data_files_that_went_leave_index_and_disk(tmp_path: Path):
     stream = make_stream(tmp_path, [], schema=TICKS)
     runs = RunWriter(("x",), "t")
     for i in range(4):
-        append(stream, _ticks(4 * i, 4 * i + 4), derived=runs)
+        commit_table(stream, _ticks(4 * i, 4 * i + 4), derived=runs)
     old = _live(stream, "index/x")
     assert len(old) == 4
     compact_events(stream, derived=runs, full=True)
@@ -305,7 +301,7 @@ def test_runs_replaced_by_a_merge_stay_for_the_retention(tmp_path: Path):
     stream = make_stream(tmp_path, [], schema=TICKS)
     runs = RunWriter(("x",), "t")
     for i in range(12):
-        append(stream, _ticks(16 * i, 16 * i + 16), derived=runs)
+        commit_table(stream, _ticks(16 * i, 16 * i + 16), derived=runs)
     before = _on_disk(stream, "index/x")
     report = compact_events(stream, derived=runs, full=True)
     assert report.n_events_rewritten == 0
@@ -335,10 +331,7 @@ def _quarantined(tmp_path: Path) -> Stream:
     """Batch ``AA`` rides in a commit to the events, batch ``BB`` in none."""
     stream = make_stream(tmp_path, [_ticks(0, 4)], schema=TICKS)
     _put_aside(stream, AA)
-    files = write_ordered(
-        _ticks(4, 8).to_batches(), stream_dir=stream.path, schema=TICKS,
-        settings=stream.settings, ordinal_prefix="000001-000000",
-    )  # fmt: skip
+    files = write_table(stream, _ticks(4, 8))
     from chronicle.write.commit import commit_files
 
     metadata = {"chronicle.operation": "ingest", "quarantine_batch": AA}
@@ -421,7 +414,7 @@ def test_a_store_that_was_copied_elsewhere_is_vacuumed_there(tmp_path: Path):
     assert vacuum(copied).n_files == 0
     assert vacuum(copied, retention=NOTHING).n_files == 16
     assert _times(copied) == list(range(32))
-    append(copied, _ticks(32, 40))
+    commit_table(copied, _ticks(32, 40))
     assert _times(copied) == list(range(40))
     assert not stream.path.exists()
 

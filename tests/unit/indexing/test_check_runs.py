@@ -17,14 +17,13 @@ from chronicle.maintenance.check import COMMITTED, check_stream
 from chronicle.maintenance.finding import Severity
 from chronicle.maintenance.repair import repair_stream
 from chronicle.store import Stream
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import commit_files
 from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
 from indexing.check import COVER, COVERED, ENTRIES, WHOLE, check_runs
 from indexing.group_words import GroupWords
 from indexing.kway_merge import merge_runs
 from indexing.run import open_run
 from indexing.run_file import RunFileWriter
+from tests.helpers import commit_table
 
 SCHEMA = pa.schema(
     [("t", pa.int64()), ("price", pa.float64()), ("venue", pa.string()), ("n", pa.int32())]
@@ -46,16 +45,7 @@ def _events(first: int, stop: int) -> pa.Table:
 
 
 def _append(stream: Stream, table: pa.Table, *, fence_entries: int = 8) -> None:
-    version = stream.snapshot().version
-    files = write_ordered(
-        table.to_batches(),
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=stream.settings,
-        ordinal_prefix=f"{stream.next_generation():06d}-000000",
-        derived=_writer(stream, fence_entries=fence_entries),
-    )
-    commit_files(stream, files, read_version=version, metadata={})
+    commit_table(stream, table, derived=_writer(stream, fence_entries=fence_entries))
 
 
 def _writer(stream: Stream, *, fence_entries: int = 8) -> RunWriter:

@@ -11,12 +11,12 @@ import pytest
 from chronicle import StreamSettings, create_store
 from chronicle.log.delta_log import live_files
 from chronicle.store import Stream
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import commit_files, complete_derived
+from chronicle.write.commit import complete_derived
 from indexing import KeyRange, KeyRanges, RunWriter, clear_caches, open_indexes
 from indexing.coverage import list_runs
 from indexing.lifecycle import compact_index, create_index
 from indexing.tables import is_of_one_file, merged_run_name
+from tests.helpers import commit_table
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64()), ("y", pa.string())])
 WRITER = RunWriter(("x", "y"), "t")
@@ -38,13 +38,7 @@ def stream(tmp_path: Path) -> Stream:
 
 
 def write(stream: Stream, table: pa.Table, writer: RunWriter | None = WRITER) -> None:
-    version = stream.snapshot().version
-    prefix = f"{stream.next_generation():06d}-000000"
-    files = write_ordered(
-        table.to_batches(), stream_dir=stream.path, schema=stream.schema,
-        settings=stream.settings, ordinal_prefix=prefix, derived=writer,
-    )  # fmt: skip
-    commit_files(stream, files, read_version=version, metadata={})
+    commit_table(stream, table, derived=writer)
 
 
 def data_files(stream: Stream) -> dict[str, int]:

@@ -11,9 +11,9 @@ import pytest
 
 from chronicle import StreamSettings, create_store
 from chronicle.store import Stream
-from chronicle.write.block_writer import write_ordered
 from chronicle.write.commit import Change, commit_derived, commit_events, commit_files, commit_tree
 from indexing import Index, KeyRange, KeyRanges, RunWriter, open_indexes
+from tests.helpers import commit_table, write_table
 from tests.oracles.index import matching_rows
 
 START = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -45,14 +45,7 @@ def stream(tmp_path: Path) -> Stream:
 def append(stream: Stream, table: pa.Table, *, steps: int = 3) -> None:
     """Write and commit events; ``steps`` 1 stops after the events, 2 after the tree."""
     version = stream.snapshot().version
-    files = write_ordered(
-        table.to_batches(max_chunksize=33),
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=stream.settings,
-        ordinal_prefix=f"{stream.next_generation():06d}-000000",
-        derived=RunWriter(ATTRIBUTES, "at"),
-    )
+    files = write_table(stream, table, batch_events=33, derived=RunWriter(ATTRIBUTES, "at"))
     if steps == 3:
         commit_files(stream, files, read_version=version, metadata={})
         return
@@ -109,14 +102,7 @@ def test_indexes_are_opened_anew_only_when_something_was_committed(stream: Strea
 
 def test_runs_committed_later_are_seen_by_the_same_snapshot(stream: Stream) -> None:
     append(stream, events(50))
-    files = write_ordered(
-        events(50, first=50).to_batches(),
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=stream.settings,
-        ordinal_prefix="000001-000000",
-        derived=RunWriter(ATTRIBUTES, "at"),
-    )
+    files = write_table(stream, events(50, first=50), derived=RunWriter(ATTRIBUTES, "at"))
     commit_events(stream, Change(tuple(files)), read_version=stream.snapshot().version, metadata={})
     assert open_indexes(stream.snapshot()).index("price").n_tail_events == 50
     commit_derived(stream, files)
@@ -149,16 +135,7 @@ def test_objects_come_from_runs_and_tail_of_a_keyed_stream(tmp_path: Path) -> No
     store = create_store(tmp_path / "store")
     stream = store.create_stream("ticks", table.schema, settings)
     for first, derived in ((0, RunWriter(("price",), "at", key="venue")), (100, None)):
-        files = write_ordered(
-            table.slice(first, 100).to_batches(),
-            stream_dir=stream.path,
-            schema=stream.schema,
-            settings=settings,
-            ordinal_prefix=f"{stream.next_generation():06d}-000000",
-            derived=derived,
-        )
-        version = stream.snapshot().version
-        commit_files(stream, files, read_version=version, metadata={})
+        commit_table(stream, table.slice(first, 100), derived=derived)
     index = open_indexes(stream.snapshot()).index("price")
     assert (index.n_runs, index.n_tail_events) == (1, 50)
     r = KeyRange(10, 30)
@@ -173,14 +150,7 @@ def test_stream_without_an_index_has_none(tmp_path: Path) -> None:
     store = create_store(tmp_path / "store")
     schema = pa.schema([("t", pa.int64()), ("x", pa.int64())])
     stream = store.create_stream("plain", schema, StreamSettings(time="t"))
-    written = write_ordered(
-        [pa.record_batch({"t": np.arange(3), "x": np.arange(3)}, schema=schema)],
-        stream_dir=stream.path,
-        schema=schema,
-        settings=stream.settings,
-        ordinal_prefix="000000-000000",
-    )
-    commit_files(stream, written, read_version=stream.snapshot().version, metadata={})
+    commit_table(stream, pa.table({"t": range(3), "x": range(3)}, schema=schema))
     assert open_indexes(stream.snapshot()).attributes == ()
 
 
@@ -220,13 +190,5 @@ def _index_of(path: Path, prices: list[float] | list[int]) -> Index:
     table = pa.table({"at": at, "price": prices})
     settings = StreamSettings(time="at", block_events=64, file_events=len(prices))
     stream = create_store(path).create_stream("ticks", table.schema, settings)
-    files = write_ordered(
-        table.to_batches(),
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=stream.settings,
-        ordinal_prefix=f"{0:06d}-000000",
-        derived=RunWriter(("price",), "at"),
-    )
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    commit_table(stream, table, derived=RunWriter(("price",), "at"))
     return open_indexes(stream.snapshot()).index("price")

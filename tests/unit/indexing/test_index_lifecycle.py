@@ -15,8 +15,7 @@ from chronicle.errors import CorruptBlockError, StorageError
 from chronicle.jobs import run_locally
 from chronicle.log import delta_log
 from chronicle.store import Stream
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import commit_files, commit_tidy
+from chronicle.write.commit import commit_tidy
 from indexing import (
     IndexingError,
     KeyRange,
@@ -28,6 +27,7 @@ from indexing import (
 )
 from indexing.config import RUN_MERGE_WIDTH
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
+from tests.helpers import commit_table
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.killing import killed_at
 from tests.unit.indexing.typed_events import rows
@@ -55,17 +55,8 @@ def stream(tmp_path: Path) -> Stream:
     settings = StreamSettings(time="t", block_events=4, file_events=10)
     store = create_store(tmp_path / "store")
     stream = store.create_stream("s", rows(1).schema, settings)
-    write(stream, rows(N))
+    commit_table(stream, rows(N))
     return stream
-
-
-def write(stream: Stream, table: pa.Table, writer: RunWriter | None = None) -> None:
-    files = write_ordered(
-        table.to_batches(), stream_dir=stream.path, schema=stream.schema,
-        settings=stream.settings, derived=writer,
-        ordinal_prefix=f"{stream.next_generation():06d}-000000",
-    )  # fmt: skip
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
 
 
 def create(stream: Stream, attributes: Sequence[str], **options: Any) -> list[Any]:
@@ -102,7 +93,7 @@ def test_a_created_index_equals_the_one_an_ingest_writes(stream: Stream, tmp_pat
     create(stream, ("venue", "price"))
     settings = StreamSettings(time="t", block_events=4, file_events=10)
     other = create_store(tmp_path / "other").create_stream("s", rows(1).schema, settings)
-    write(other, rows(N), RunWriter(("venue", "price"), "t"))
+    commit_table(other, rows(N), derived=RunWriter(("venue", "price"), "t"))
     ours, theirs = (list_indexes(s.snapshot()) for s in (stream, other))
     assert [(d.attribute, d.n_runs, d.n_entries) for d in ours] == [
         (d.attribute, d.n_runs, d.n_entries) for d in theirs
@@ -251,7 +242,9 @@ def test_events_appended_while_an_index_is_created_are_found(
     stream: Stream, writes_runs: bool
 ) -> None:
     def slow(job: Callable[[str], str], tasks: Sequence[str]) -> list[str]:
-        write(stream, rows(10, first=N), RunWriter(("venue",), "t") if writes_runs else None)
+        commit_table(
+            stream, rows(10, first=N), derived=RunWriter(("venue",), "t") if writes_runs else None
+        )
         return run_locally(job, tasks)
 
     create(stream, ["venue"], runner=slow)
@@ -361,7 +354,7 @@ def test_files_that_cannot_be_deleted_are_named(
 
 def test_listing_tells_sizes_and_what_no_run_covers(stream: Stream) -> None:
     create(stream, ["venue", "price"], least_events=6)
-    write(stream, rows(5, first=N), RunWriter(("venue",), "t"))
+    commit_table(stream, rows(5, first=N), derived=RunWriter(("venue",), "t"))
     price, venue = list_indexes(stream.snapshot())
     assert (price.attribute, price.n_runs, price.n_entries) == ("price", 4, 32)
     assert (venue.attribute, venue.n_runs, venue.n_entries) == ("venue", 5, 45)
@@ -389,7 +382,7 @@ def test_compaction_merges_runs_of_like_size_and_full_all(stream: Stream) -> Non
     # Four of 10 entries are of one tier; the fifth, of 5, is too: 4 <= 5 < 16.
     [report] = compact_index(stream, "venue")
     assert (report.n_runs_before, report.n_runs_after, report.n_entries) == (5, 1, 45)
-    write(stream, rows(3, first=N), RunWriter(("venue",), "t"))
+    commit_table(stream, rows(3, first=N), derived=RunWriter(("venue",), "t"))
     [report] = compact_index(stream)
     assert (report.n_runs_before, report.n_runs_after, report.n_entries) == (2, 2, 0)
     [report] = compact_index(stream, full=True)
@@ -400,7 +393,7 @@ def test_compaction_merges_runs_of_like_size_and_full_all(stream: Stream) -> Non
 def test_older_snapshots_answer_from_runs_merged_later(stream: Stream) -> None:
     create(stream, ["venue"])
     old = stream.snapshot()
-    write(stream, rows(10, first=N), RunWriter(("venue",), "t"))
+    commit_table(stream, rows(10, first=N), derived=RunWriter(("venue",), "t"))
     compact_index(stream, full=True)
     index = open_indexes(old).index("venue")
     assert index.n_tail_events == 0
@@ -470,7 +463,7 @@ def test_runs_merged_in_two_rounds_leave_only_the_last_one(tmp_path: Path) -> No
     store = create_store(tmp_path / "store")
     stream = store.create_stream("s", rows(1).schema, settings)
     n = RUN_MERGE_WIDTH + 6
-    write(stream, rows(n), RunWriter(("t",), "t"))
+    commit_table(stream, rows(n), derived=RunWriter(("t",), "t"))
     live = [f.name for f in stream.snapshot().files]
     [change] = RunWriter(("t",), "t").tidy(stream.path, live, budget=2 * n)
     # 64 and 6 in the first round, which are of different tiers: 4 ** 3 and 4 ** 1.
@@ -489,7 +482,7 @@ def test_full_compaction_of_more_runs_than_are_read_at_once_keeps_no_draft(
     store = create_store(tmp_path / "store")
     stream = store.create_stream("s", rows(1).schema, settings)
     n = RUN_MERGE_WIDTH + 6
-    write(stream, rows(n), RunWriter(("t",), "t"))
+    commit_table(stream, rows(n), derived=RunWriter(("t",), "t"))
     [report] = compact_index(stream, full=True)
     assert (report.n_runs_before, report.n_runs_after, report.n_entries) == (n, 1, n)
     assert len(list((stream.path / "index" / "t").glob("*.parquet"))) == n + 1

@@ -29,8 +29,8 @@ from chronicle.ingest.late import (
 from chronicle.layout import DataFile
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, create_store
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import Change, commit_change, commit_files
+from chronicle.write.commit import Change, commit_change
+from tests.helpers import commit_table
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64())])
 
@@ -54,14 +54,7 @@ def read(stream: Stream) -> Events:
 
 
 def fill(stream: Stream, events: Events) -> None:
-    files = write_ordered(
-        [to_batch(events)],
-        stream_dir=stream.path,
-        schema=SCHEMA,
-        settings=stream.settings,
-        ordinal_prefix=f"{stream.next_generation():06d}-000000",
-    )
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
+    commit_table(stream, pa.Table.from_batches([to_batch(events)]))
 
 
 def route_of(stream: Stream, folder: Path) -> LateRoute:
