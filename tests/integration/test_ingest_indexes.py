@@ -1,4 +1,5 @@
-"""Indexes on several columns through Spark: written by its tasks, kept by late events."""
+"""Indexes on several columns and on derived attributes through Spark: its tasks write them, late
+events keep and correct them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from tests.ingest_files import options
 pytestmark = [pytest.mark.spark]
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("x", pa.int64())])
-NAME = "k+x"
+NAME, RISE = "k+x", "delta(x)"
 FIRST = ((0, "a", 5), (1, "b", 5), (2, "a", 6), (3, "b", None), (4, None, 5), (9, "a", 5))
 
 
@@ -78,19 +79,56 @@ def test_index_is_filled_by_spark_as_by_threads(spark: SparkSession, tmp_path: P
         drop_index(store.stream("s"), NAME)
 
 
+def rising(store: Store) -> list[int]:
+    index = open_indexes(store.stream("s").snapshot()).index(RISE)
+    found: list[int] = index.lookup(KeyRanges((KeyRange(low=1),))).seq.tolist()
+    return found
+
+
+@pytest.mark.usefixtures("spark")
+def test_derived_attribute_is_ingested_and_corrected_by_late_events(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    given = options(key="k", derive=("delta( x )",), index=(RISE, "x"))
+    first = put(
+        tmp_path / "a.parquet",
+        (0, "a", 5), (1, "b", 50), (2, "a", 6), (3, "b", 40), (4, "a", 4), (9, "b", 60),
+    )  # fmt: skip
+    ingest(store, "s", [first], given, derived=RunWriter)
+    stream = store.stream("s")
+    assert stream.settings.derived == (RISE,)
+    assert rising(store) == [0, 1, 2, 5]
+    assert [file.has_tree for file in stream.snapshot().files] == [True]
+
+    late = put(tmp_path / "b.parquet", (4, "b", 70), (5, "a", 5))
+    ingest(store, "s", [late], options(), derived=RunWriter)
+    # 0a 1b 2a 3b 4a 4b 5a 9b
+    assert rising(store) == [0, 1, 2, 5, 6]
+    snapshot = stream.snapshot()
+    top = snapshot.level(snapshot.tree.n_levels - 1, RISE).attribute
+    assert top is not None
+    assert (top.minimum.tolist(), top.maximum.tolist()) == ([-10], [30])
+    assert open_indexes(snapshot).index(RISE).n_tail_events == 0
+
+    with pytest.raises(SchemaError, match=r"does not derive 'delta\(t\)'"):
+        ingest(store, "s", [late], options(derive=("delta(t)",)), derived=RunWriter)
+
+
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
-    ("attribute", "message"),
+    ("given", "message"),
     [
-        pytest.param("k+xx", "no column to index 'xx' .*did you mean 'x'", id="unknown"),
-        pytest.param("k+x+k", "names column 'k' twice", id="twice"),
+        pytest.param(
+            {"index": ("k+xx",)}, "no column to index 'xx' .*did you mean 'x'", id="index"
+        ),
+        pytest.param({"index": ("k+x+k",)}, "names column 'k' twice", id="twice"),
+        pytest.param({"derive": ("delta(k)",)}, "column 'k' is string", id="derived"),
     ],
 )
 def test_what_cannot_be_indexed_is_refused_before_anything_is_written(
-    tmp_path: Path, attribute: str, message: str
+    tmp_path: Path, given: dict[str, tuple[str, ...]], message: str
 ) -> None:
     store = create_store(tmp_path / "store")
     path = put(tmp_path / "a.parquet", *FIRST)
     with pytest.raises((SchemaError, IndexingError), match=message):
-        ingest(store, "s", [path], options(index=(attribute,)), derived=RunWriter)
+        ingest(store, "s", [path], options(**given), derived=RunWriter)
     assert store.stream_names() == ()
