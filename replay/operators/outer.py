@@ -18,12 +18,12 @@ from replay.expressions.scalars import Faults
 from replay.language.bound import (
     Aggregate,
     Attribute,
-    Call,
     DataType,
     Expression,
     Outer,
     SortKey,
     attributes,
+    rewritten,
     walk,
 )
 from replay.operators.grouping import aggregate_groups, encode_strings, group_rows, string_ranks
@@ -220,26 +220,16 @@ def _fresh_names(taken: list[str], count: int) -> list[str]:
 def _over(outer: Outer, replaced: Mapping[Expression, Attribute]) -> Outer:
     """Return what is left of the query to be done with one row per group."""
     return Outer(
-        items=tuple((name, _replace(part, replaced)) for name, part in outer.items),
-        where=None if outer.having is None else _replace(outer.having, replaced),
+        items=tuple((name, rewritten(part, replaced.get)) for name, part in outer.items),
+        where=None if outer.having is None else rewritten(outer.having, replaced.get),
         order_by=tuple(
-            SortKey(_replace(key.expression, replaced), key.descending, key.nulls_first)
+            SortKey(rewritten(key.expression, replaced.get), key.descending, key.nulls_first)
             for key in outer.order_by
         ),
         distinct=outer.distinct,
         limit=outer.limit,
         offset=outer.offset,
     )
-
-
-def _replace(expression: Expression, replaced: Mapping[Expression, Attribute]) -> Expression:
-    known = replaced.get(expression)
-    if known is not None:
-        return known
-    if not isinstance(expression, Call):
-        return expression
-    args = tuple(_replace(argument, replaced) for argument in expression.args)
-    return Call(expression.op, args, expression.type)
 
 
 def _expressions(outer: Outer) -> list[Expression]:
