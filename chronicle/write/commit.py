@@ -64,16 +64,9 @@ def commit_files(
     *,
     read_version: int,
     metadata: Mapping[str, str],
-    transactions: Mapping[str, int] | None = None,
 ) -> Committed:
     """Commit files that are added to a stream; see ``commit_change``."""
-    return commit_change(
-        stream,
-        Change(tuple(files)),
-        read_version=read_version,
-        metadata=metadata,
-        transactions=transactions,
-    )
+    return commit_change(stream, Change(tuple(files)), read_version=read_version, metadata=metadata)
 
 
 def commit_change(

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from chronicle.derived import DerivedWriter
 from chronicle.ordinal import pieces_of
@@ -19,20 +18,6 @@ from chronicle.time import to_int64
 from chronicle.tree.blocks import BlockReader
 from chronicle.tree.summary import Ints
 from chronicle.write.block_writer import WrittenFile, remove_written, write_file
-
-
-@dataclass(frozen=True, slots=True)
-class LateSlice:
-    """Rows of a Parquet file of late events in order of (time, arrival)."""
-
-    path: str
-    start: int
-    stop: int
-
-    def read(self, schema: pa.Schema) -> pa.Table:
-        """Read the rows."""
-        table = pq.read_table(self.path, columns=schema.names).cast(schema)
-        return table.slice(self.start, self.stop - self.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +30,6 @@ class Rewrite:
     ordinal: str
     """That of the first of them, which the new files inherit."""
 
-    late: LateSlice | None = None
-    """Events to merge in."""
-
     drop: tuple[int, int] | None = None
     """Internal times: events of [start, stop) are left out."""
 
@@ -59,11 +41,10 @@ class Rewrite:
     def from_json(cls, text: str) -> Rewrite:
         """Read back what ``to_json`` gave."""
         fields = json.loads(text)
-        late, drop = fields["late"], fields["drop"]
+        drop = fields["drop"]
         return cls(
             tuple(fields["files"]),
             fields["ordinal"],
-            None if late is None else LateSlice(**late),
             None if drop is None else (drop[0], drop[1]),
         )
 
@@ -93,8 +74,7 @@ def rewrite_files(
     derived
         Writes runs beside the blocks; None for none.
     late
-        Events to merge in, in order of (time, arrival), where they are in memory already instead
-        of at ``task.late``.
+        Events to merge in, in order of (time, arrival).
 
     Returns
     -------
@@ -108,8 +88,6 @@ def rewrite_files(
     """
     reader = BlockReader(events_dir, schema)
     events = pa.concat_tables([reader.read_file(name) for name in task.files])
-    if task.late is not None:
-        late = task.late.read(schema)
     if late is not None:
         events = merge_late(events, late, settings.time)
     if task.drop is not None:
