@@ -16,13 +16,7 @@ _HOW_TO_GET = {
 
 
 def check_type(given: object, *kinds: type) -> None:
-    """Check that an argument is a store, a stream or whatever else the call needs.
-
-    Raises
-    ------
-    TypeError
-        If it is of another type.
-    """
+    """Check that an argument is a store, a stream or whatever else the call needs."""
     if not isinstance(given, kinds):
         names = [kind.__name__ for kind in kinds]
         wanted = " or ".join(f"{name} ({_HOW_TO_GET[name]})" for name in names)
@@ -30,25 +24,13 @@ def check_type(given: object, *kinds: type) -> None:
 
 
 def check_name(given: object, what: str) -> None:
-    """Check that an argument is the name of something, not the thing itself.
-
-    Raises
-    ------
-    TypeError
-        If it is no text.
-    """
+    """Check that an argument is the name of something, not the thing itself."""
     if not isinstance(given, str):
         raise TypeError(f"expected the {what} name as text, not {_shown(given)}")
 
 
 def check_names(given: object, what: str) -> None:
-    """Check that an argument is a list of names; a single text would be taken letter by letter.
-
-    Raises
-    ------
-    TypeError
-        If it is a text, no list, or holds something else than texts.
-    """
+    """Check that an argument is a list of names; a single text would be taken letter by letter."""
     if isinstance(given, str):
         raise TypeError(
             f"expected a list of {what} names, such as ['{given}'], not the text '{given}'"

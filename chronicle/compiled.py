@@ -129,10 +129,7 @@ class Kernel:
 def _call_plain(python: Callable[..., Any], args: tuple[Any, ...], size: int) -> Any:
     """Call a function as plain Python, with no more than ``size`` numbers.
 
-    Raises
-    ------
-    _TooLongError
-        If it is to be called compiled instead; arrays are as they were.
+    Raises _TooLongError if it is to be called compiled instead; arrays are as they were then.
     """
     arrays = list(_arrays(args))
     if sum(array.size for array in arrays) > size:

@@ -10,13 +10,7 @@ SEPARATOR = "+"
 def composite_parts(columns: Collection[str], name: str) -> tuple[str, ...] | None:
     """Return what a name joins, in its order; None if it is a column's or joins nothing. Pure.
 
-    Parameters
-    ----------
-    columns
-        Names of a stream's columns. One of the very name comes first; the parts returned may be
-        no columns.
-    name
-        Names joined by ``+``.
+    A column of that very name comes first; the parts returned may be no columns.
     """
     if SEPARATOR not in name or name in columns:
         return None

@@ -61,80 +61,37 @@ class DerivedWriter(Protocol):
     ) -> list[DerivedFile]:
         """Write what is derived from one data file; commit nothing.
 
-        Parameters
-        ----------
-        stream_dir
-            Folder of the stream.
-        data_file
-            Name of the data file inside ``events/``.
-        events
-            All events of the file, in stream order.
-        time
-            int64 array, the events' times in the stream's unit.
-        block_counts
-            Events per block, in order; sums to ``events.num_rows``.
+        ``events`` are all of the file, in stream order; ``time`` is the int64 array of their times,
+        in the stream's unit; ``block_counts`` are the events per block, in order.
         """
         ...
 
     def lacking(self, stream_dir: Path, files: Mapping[str, int]) -> dict[str, set[str]]:
         """Return the data files that should have derived files and lack whole ones, by table.
 
-        Parameters
-        ----------
-        stream_dir
-            Folder of the stream.
-        files
-            Number of events of every live data file, by name.
+        ``files`` has the number of events of every live data file, by name.
         """
         ...
 
     def damaged(self, stream_dir: Path, files: Mapping[str, int]) -> dict[str, set[str]]:
         """Return the derived files that are listed and cannot be used, by table.
 
-        The data files they were derived from are lacking. Once these have new ones the damaged
-        ones leave their table, but for those that were written anew under their own name.
-
-        Parameters
-        ----------
-        stream_dir
-            Folder of the stream.
-        files
-            Number of events of every live data file, by name.
+        The data files they were derived from are lacking. Once these have new ones the damaged ones
+        leave their table, but for those that were written anew under their own name. ``files`` is
+        as for ``lacking``.
         """
         ...
 
     def tidy(self, stream_dir: Path, live: Sequence[str], *, budget: int) -> list[DerivedChange]:
         """Merge derived files where there are many, writing at most ``budget`` rows.
 
-        Parameters
-        ----------
-        stream_dir
-            Folder of the stream.
-        live
-            Names of the live data files, in stream order.
-        budget
-            Rows; what costs more is left for later.
-
-        Returns
-        -------
-        list of DerivedChange
-            What was written and what it replaces; nothing of it is committed.
+        ``live`` are the data files in stream order. Nothing of what is returned is committed.
         """
         ...
 
     def expired(self, stream_dir: Path, kept: Collection[str]) -> list[DerivedChange]:
         """Return the derived files that hold nothing of the data files in ``kept``, by table.
 
-        Parameters
-        ----------
-        stream_dir
-            Folder of the stream.
-        kept
-            Names of data files; test of membership must be fast.
-
-        Returns
-        -------
-        list of DerivedChange
-            What to take out of which table; nothing is added, committed or deleted.
+        Test of membership in ``kept`` must be fast. Nothing is added, committed or deleted.
         """
         ...

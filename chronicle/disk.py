@@ -19,13 +19,7 @@ _NO_FOLDERS = frozenset({errno.EINVAL, errno.ENOTSUP})
 
 
 def is_durable() -> bool:
-    """Return whether what is written is flushed before it is acknowledged.
-
-    Raises
-    ------
-    StorageError
-        If the environment says neither.
-    """
+    """Return whether what is written is flushed before it is acknowledged."""
     said = os.environ.get(SYNC_VARIABLE, "on")
     if said not in ("on", "off"):
         raise StorageError(
@@ -41,10 +35,7 @@ def flush(paths: Iterable[Path]) -> None:
     A file survives a power failure once it is flushed, and the folder that names it, and the one
     that names this folder. Does nothing where flushing is turned off.
 
-    Raises
-    ------
-    StorageError
-        If the disk does not take the bytes: they may be lost though they can be read now.
+    Why a failure is raised: the bytes may be lost though they can be read now.
     """
     if not is_durable():
         return
@@ -66,15 +57,7 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def writing(path: Path, done: str = "written") -> Iterator[None]:
-    """Turn what the system raises in the block into a StorageError: path, reason, remedy.
-
-    Parameters
-    ----------
-    path
-        What is written.
-    done
-        What cannot be done to it.
-    """
+    """Turn what the system raises in the block into a StorageError: path, reason, remedy."""
     try:
         yield
     except OSError as error:

@@ -47,13 +47,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def resolve(name: str) -> Any:
-    """Return what a room above offers under ``name``; the ``__getattr__`` of ``chronicle``.
-
-    Raises
-    ------
-    AttributeError
-        If no room offers it.
-    """
+    """Return what a room above offers under ``name``; the ``__getattr__`` of ``chronicle``."""
     if name not in _HOMES:
         raise AttributeError(f"module 'chronicle' has no attribute '{name}'")
     value = getattr(import_module(_HOMES[name]), name)

@@ -16,12 +16,7 @@ from chronicle.errors import StorageError
 def locked_folder(folder: Path, *, alone: bool = False) -> Iterator[None]:
     """Lock a stream's folder while the block runs, for commits, or alone for moving it.
 
-    Raises
-    ------
-    FileNotFoundError
-        If it is not there.
-    StorageError
-        If it cannot be opened.
+    Raises FileNotFoundError if it is not there.
     """
     descriptor = _lock(folder, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
     try:
@@ -57,10 +52,7 @@ def make_table_folder(stream_dir: Path, table: str) -> Path:
     Why: the folder of a stream that was dropped must not come back because somebody still writes
     to it; without a log it would keep the name from being used again.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the stream's folder is gone.
+    Raises FileNotFoundError if the stream's folder is gone.
     """
     folder = stream_dir
     for part in PurePosixPath(table).parts:

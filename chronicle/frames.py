@@ -23,14 +23,6 @@ def to_table(data: object, *, what: str) -> pa.Table:
         left out.
     what
         What the data is, for messages.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    SchemaError
-        If a pandas frame has an index without a name that holds more than numbers, or a time is
-        finer than a microsecond.
     """
     if isinstance(data, pa.Table):
         return _in_microseconds(data, what)

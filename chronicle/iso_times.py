@@ -60,11 +60,6 @@ def to_internal_time(text: str, kind: TimeType) -> int:
     """Read a time a person writes: a number where time is one, else ISO 8601.
 
     For a stream of instants a time without an offset is UTC.
-
-    Raises
-    ------
-    SchemaError
-        If it is no time of this kind.
     """
     bare = text.strip()
     if kind == "integer":

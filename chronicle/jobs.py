@@ -25,11 +25,8 @@ def run_locally(job: Job, tasks: Sequence[str]) -> list[str]:
 
     Jobs spend their time in Arrow, NumPy and compiled code, which let other threads run.
 
-    Returns
-    -------
-    list of str
-        Results in the order of the tasks. If one fails, those not started are given up, those
-        started are waited for, and its exception is raised.
+    If a task fails, those not started are given up, those started are waited for, and its exception
+    is raised.
     """
     n_threads = min(len(tasks), os.cpu_count() or 1)
     if n_threads <= 1:

@@ -19,11 +19,6 @@ def open_or_create(path: str | Path) -> Iterator[Store]:
 
     One that was made here and holds nothing when the block fails is removed, and so are the
     folders that were made to hold it.
-
-    Raises
-    ------
-    StoreExistsError
-        If something else lies there.
     """
     folder = local_path(path)
     if (folder / config.MARKER_FILE).exists():

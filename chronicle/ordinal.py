@@ -19,11 +19,6 @@ def parse_ordinal(name: str, *, events_dir: Path) -> tuple[int, ...]:
 
     A file that was rewritten into several has one more level in each of them. Ordinals compare
     as tuples do, so the pieces of a file stand where it stood.
-
-    Raises
-    ------
-    ForeignFileError
-        If Chronicle did not write the file.
     """
     return tuple(int(level) for level in ordinal_of(name, events_dir=events_dir).split("-"))
 

@@ -65,13 +65,7 @@ def _is_date(text: str) -> bool:
 
 
 def to_constant(text: str | None, data_type: pa.DataType, *, column: str) -> pa.Scalar:
-    """Return the value that the path of a file or the log of its table spells.
-
-    Raises
-    ------
-    SchemaError
-        If it is none of that type.
-    """
+    """Return the value that the path of a file or the log of its table spells."""
     if not text:  # Delta, too, knows no empty text here
         return pa.scalar(None, data_type)
     try:

@@ -28,12 +28,7 @@ def url_scheme(path: str | Path) -> str | None:
 def local_path(path: str | Path, *, what: str = "store") -> Path:
     """Return a path on this machine, with ``~`` expanded; ``file://`` URLs are paths too.
 
-    Parameters
-    ----------
-    path
-        As it was given.
-    what
-        What is to lie there, for the message.
+    ``what`` names in messages what is to lie there.
 
     Raises
     ------

@@ -17,10 +17,7 @@ def normalise_schema(schema: pa.Schema) -> pa.Schema:
     Timestamps become microseconds (those with a zone UTC), dictionaries and large or view types
     plain ones. Metadata is dropped, every column is nullable.
 
-    Raises
-    ------
-    SchemaError
-        If a column has a type Delta or Chronicle cannot store, or two names differ only by case.
+    Refuses types that Delta or Chronicle cannot store, and names that differ only by case.
     """
     seen: dict[str, str] = {}
     fields = []
@@ -85,13 +82,7 @@ def _remedy(data_type: pa.DataType) -> str:
 
 
 def check_settings(schema: pa.Schema, settings: StreamSettings) -> None:
-    """Check that the columns the settings name exist and can do their job.
-
-    Raises
-    ------
-    SchemaError
-        If the time or key column is missing or of a wrong type, or an attribute cannot be derived.
-    """
+    """Check that the columns the settings name exist and can do their job."""
     for role, name in (("time", settings.time), ("key", settings.key)):
         if name is not None and name not in schema.names:
             raise SchemaError(
@@ -103,13 +94,7 @@ def check_settings(schema: pa.Schema, settings: StreamSettings) -> None:
 
 
 def check_same_schema(given: pa.Schema, stored: pa.Schema, *, where: str) -> None:
-    """Check that events of ``given`` can be added to a stream of ``stored``; order may differ.
-
-    Raises
-    ------
-    SchemaError
-        If a column is missing, unknown or of another type.
-    """
+    """Check that events of ``given`` can be added to a stream of ``stored``; order may differ."""
     incoming = normalise_schema(given)
     missing = [name for name in stored.names if name not in incoming.names]
     unknown = [name for name in incoming.names if name not in stored.names]
@@ -139,10 +124,7 @@ def _listed(names: list[str]) -> str:
 def check_extends(old: pa.Schema, new: pa.Schema, *, where: str) -> None:
     """Check that a table's schema differs from an older one by columns added behind at most.
 
-    Raises
-    ------
-    SchemaError
-        If columns were dropped, renamed, moved or given another type, as other programs can.
+    Other programs can drop, rename or move columns, or give them another type.
     """
     if list(new)[: len(old)] != list(old):
         raise SchemaError(
@@ -155,19 +137,8 @@ def check_extends(old: pa.Schema, new: pa.Schema, *, where: str) -> None:
 def conform(batch: pa.RecordBatch | pa.Table, schema: pa.Schema, *, where: str) -> pa.Table:
     """Bring events into the stream's column order and types.
 
-    Parameters
-    ----------
-    batch
-        Events whose normalised schema equals ``schema`` up to column order.
-    schema
-        The stream's schema.
-    where
-        What the events belong to, for messages.
-
-    Raises
-    ------
-    SchemaError
-        If columns or types do not fit, or a value does not survive the conversion or is no text.
+    ``where`` says in messages what the events belong to. A value that does not survive the
+    conversion, or is no text, is refused.
     """
     table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
     if not table.schema.equals(schema):
@@ -181,13 +152,7 @@ def conform(batch: pa.RecordBatch | pa.Table, schema: pa.Schema, *, where: str) 
 
 
 def check_texts(table: pa.Table, *, where: str) -> None:
-    """Refuse texts that are not UTF-8, as Parquet files of careless writers hold them.
-
-    Raises
-    ------
-    SchemaError
-        If there is one.
-    """
+    """Refuse texts that are not UTF-8, as Parquet files of careless writers hold them."""
     for field, column in zip(table.schema, table.columns, strict=True):
         if pat.is_string(field.type):
             try:

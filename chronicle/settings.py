@@ -66,13 +66,7 @@ class StreamSettings:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> StreamSettings:
-        """Read the settings back; other properties are ignored.
-
-        Raises
-        ------
-        StorageError
-            If a property is missing or no number.
-        """
+        """Read the settings back; other properties are ignored."""
         try:
             return cls(
                 time=properties[f"{_PREFIX}time"],

@@ -46,15 +46,7 @@ def open_staging(store_path: Path) -> Iterator[Path]:
 
 
 def own_folders(parent: Path, prefix: str) -> list[Path]:
-    """Return the folders that Chronicle named with a prefix and a random number, sorted; no links.
-
-    Parameters
-    ----------
-    parent
-        Folder they lie in.
-    prefix
-        First part of the name, such as ``.ingest-``.
-    """
+    """Return the folders, no links, that Chronicle named with a prefix and a random number."""
     return sorted(
         path
         for path in parent.glob(f"{prefix}*")
@@ -79,15 +71,7 @@ def _make(store_path: Path) -> tuple[Path, int]:
 
 
 def remove_abandoned(store_path: Path, *, dry_run: bool = False) -> list[Path]:
-    """Remove the folders of ingests that are no longer running; return which.
-
-    Parameters
-    ----------
-    store_path
-        Folder of the store.
-    dry_run
-        Whether only to return them.
-    """
+    """Remove the folders of ingests that are no longer running; return which."""
     abandoned = []
     for folder in own_folders(store_path, STAGING_PREFIX):
         try:
@@ -124,10 +108,7 @@ def _is_old(folder: Path) -> bool:
 def move_files(staged: Path, target: Path) -> list[Path]:
     """Move every file below ``staged`` to the same place below ``target``.
 
-    Returns
-    -------
-    list of Path
-        Where the files are now. If one cannot be moved, none is.
+    Returns where the files are now. If one cannot be moved, none is.
     """
     moved: list[Path] = []
     try:

@@ -70,24 +70,8 @@ def range_stats(
 ) -> tuple[Aggregate, list[AttributeStats]]:
     """Aggregate attributes over [start, stop); reads at most two blocks for each.
 
-    Parameters
-    ----------
-    snapshot
-        The stream.
-    start, stop
-        Internal times, half-open; None is unbounded.
-    attributes
-        Names of columns.
-
-    Returns
-    -------
-    tuple
-        Number and times of the events, and what is known of each attribute.
-
-    Raises
-    ------
-    SchemaError
-        If there is no such column.
+    ``start`` and ``stop`` are internal times, half-open; None is unbounded. Returns number and
+    times of the events, and what is known of each attribute.
     """
     found = [
         AttributeStats(
@@ -109,21 +93,9 @@ def histogram(
 ) -> Histogram | None:
     """Spread the events of a range of time over bars of equal time; reads no event.
 
-    Parameters
-    ----------
-    snapshot
-        The stream.
-    start, stop
-        Internal times, half-open; None is where the stream begins or ends.
-    n_bars
-        Number of bars, at least 1; fewer where the range has fewer times.
-    attribute
-        Attribute of which means are told besides; of numbers.
-
-    Returns
-    -------
-    Histogram or None
-        None if the range holds no time of the stream.
+    ``start`` and ``stop`` are internal times, half-open; None is where the stream begins or ends.
+    There are fewer bars where the range has fewer times, and none (None) where it has no time of
+    the stream. Means are told of ``attribute``, which holds numbers.
     """
     if snapshot.t_min is None or snapshot.t_max is None:
         return None

@@ -332,13 +332,7 @@ class Stream:
             """Append events; ``chronicle/verbs.py`` has it, as what writes imports this module."""
 
     def check_writable(self) -> None:
-        """Check that events of the stream may be written; only its own files are.
-
-        Raises
-        ------
-        AdoptedStreamError
-            If they are files of a table that it was adopted from.
-        """
+        """Check that events of the stream may be written; only its own files are."""
         if self.settings.adopted_from is not None:
             raise AdoptedStreamError(self.name, self.settings.adopted_from)
 
@@ -366,13 +360,6 @@ class Stream:
 
         Why: a commit is a file below the stream's path, and its number may fit a stream that was
         made there anew. Blocks of several processes run side by side; who moves the folder waits.
-
-        Raises
-        ------
-        StreamNotFoundError
-            If it was dropped or renamed.
-        StreamReplacedError
-            If another one was made in its place.
         """
         with ExitStack() as stack:
             try:
@@ -384,15 +371,7 @@ class Stream:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Have what fails in the block say that the stream is gone, where that is the reason.
-
-        Raises
-        ------
-        StreamNotFoundError
-            If it was dropped or renamed.
-        StreamReplacedError
-            If another one was made in its place.
-        """
+        """Have what fails in the block say that the stream is gone, where that is the reason."""
         try:
             yield
         except (StreamNotFoundError, StreamReplacedError):

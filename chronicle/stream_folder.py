@@ -26,13 +26,7 @@ def is_stream_name(name: str) -> bool:
 
 
 def check_stream_name(name: str) -> None:
-    """Check that a stream can have this name.
-
-    Raises
-    ------
-    StorageError
-        If not.
-    """
+    """Check that a stream can have this name."""
     check_name(name, "stream")
     if len(name) > STREAM_NAME_MAX:
         raise StorageError(
@@ -53,10 +47,7 @@ def put_in_place(made: Path, place: Path) -> None:
 
     What a killed process left there of a stream that never came to be goes.
 
-    Raises
-    ------
-    FileExistsError
-        If a stream is there.
+    Raises FileExistsError if a stream is there.
     """
     try:
         made.rename(place)
@@ -90,11 +81,6 @@ def check_unclaimed(folder: Path) -> None:
     A stream cannot be made there, as it would take the place of another, nor can that one be
     repaired. What a crash leaves of a stream that was being made is no hindrance: it has no data
     file yet.
-
-    Raises
-    ------
-    StorageError
-        If there is one, and no log that says what it holds.
     """
     found = unlogged_file(folder)
     if found is None:

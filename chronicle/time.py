@@ -19,13 +19,7 @@ TIME_LIMIT = 1 << 62
 
 
 def time_type(data_type: pa.DataType, *, column: str) -> TimeType:
-    """Return which kind of time an Arrow type is.
-
-    Raises
-    ------
-    SchemaError
-        If a column of this type cannot order events.
-    """
+    """Return which kind of time an Arrow type is."""
     if pat.is_signed_integer(data_type):
         return "integer"
     if pat.is_timestamp(data_type):
@@ -54,22 +48,8 @@ def time_type(data_type: pa.DataType, *, column: str) -> TimeType:
 def to_int64(column: pa.Array | pa.ChunkedArray, *, name: str) -> pa.Array:
     """Convert a time column to Chronicle's internal time.
 
-    Parameters
-    ----------
-    column
-        Signed integers or timestamps in s, ms or us; without nulls.
-    name
-        Name of the column, for messages.
-
-    Returns
-    -------
-    pa.Array
-        int64 without nulls: microseconds for timestamps, the column's own unit for integers.
-
-    Raises
-    ------
-    SchemaError
-        If the type is no time, a value is null, or a value does not fit.
+    ``column`` holds signed integers or timestamps in s, ms or us; the result microseconds for
+    timestamps, the column's own unit for integers. Nulls and values that do not fit are refused.
     """
     kind = time_type(column.type, column=name)
     if column.null_count:

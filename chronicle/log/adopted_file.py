@@ -86,14 +86,7 @@ def settled_stamp(path: Path) -> Stamp:
 def to_fingerprint(target: str, stamp: Stamp, footer: bytes) -> str:
     """Return what tells a verified file from any other: 32 hexadecimal digits. Pure.
 
-    Parameters
-    ----------
-    target
-        What its link holds.
-    stamp
-        Its size and time of change.
-    footer
-        Bytes of its Parquet footer.
+    ``target`` is what its link holds, ``footer`` the bytes of its Parquet footer.
     """
     digest = hashlib.blake2b(digest_size=16)
     for part in (os.fsencode(target), b"\0%d\0%d\0" % stamp, footer):
@@ -104,12 +97,7 @@ def to_fingerprint(target: str, stamp: Stamp, footer: bytes) -> str:
 def check_footer(link: Path, footer: bytes) -> Stamp:
     """Check that the file behind a link is the one that was verified; return its stamp.
 
-    Raises
-    ------
-    ChangedFileError
-        If it is another one, or was changed.
-    OSError
-        If it is gone.
+    Raises ChangedFileError, or OSError if it is gone.
     """
     target = os.readlink(link)  # noqa: PTH115 - the text of the link, which a Path would tidy
     stamp = stamp_of(link)
@@ -119,13 +107,7 @@ def check_footer(link: Path, footer: bytes) -> Stamp:
 
 
 def check_unchanged(link: Path, stamp: Stamp) -> None:
-    """Check that a file has the size and the time of change it had when its footer was parsed.
-
-    Raises
-    ------
-    ChangedFileError
-        If not.
-    """
+    """Check that a file has the size and the time of change it had when its footer was parsed."""
     if stamp_of(link) != stamp:
         target = os.readlink(link)  # noqa: PTH115
         raise ChangedFileError(str(link), target, "it was changed while it was read")
@@ -134,14 +116,7 @@ def check_unchanged(link: Path, stamp: Stamp) -> None:
 def check_stamps(events_dir: Path, files: Iterable[LiveFile]) -> None:
     """Check that adopted files have the sizes and times of change that the log says they had.
 
-    Costs one ``stat`` a file.
-
-    Raises
-    ------
-    ChangedFileError
-        If one has not, or is gone.
-    CorruptBlockError
-        If one may not be looked at.
+    Costs one ``stat`` a file. One that differs, or is gone, is a ChangedFileError.
     """
     for file in files:
         try:

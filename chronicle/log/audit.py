@@ -52,13 +52,7 @@ class LogAudit:
 
 
 def audit_log(table: Path) -> LogAudit:
-    """Read every commit and checkpoint of a table.
-
-    Parameters
-    ----------
-    table
-        Folder of the Delta table; without a log everything is missing.
-    """
+    """Read every commit and checkpoint of a table. Without a log everything is missing."""
     commits, checkpoints = _list_log(table / _LOG)
     faults: list[LogFault] = list(_gaps(table / _LOG, sorted(commits), sorted(checkpoints)))
     known: set[str] = set()

@@ -60,12 +60,8 @@ class HistoryEntry:
 def to_history(commits: Sequence[Commit], n_events_total: int | None) -> list[HistoryEntry]:
     """Return commits as versions of a stream. Pure.
 
-    Parameters
-    ----------
-    commits
-        Newest first.
-    n_events_total
-        Events of the stream at the newest; None if not known.
+    ``commits`` come newest first; ``n_events_total`` are the events of the stream at the newest,
+    None if not known.
     """
     times = _monotone(commits)
     entries = []
@@ -126,17 +122,8 @@ def version_at(commits: Sequence[Commit], time: dt.datetime) -> int:
     Commits are dated by what they say of themselves, not by their files' times, which a copy of
     the store loses; where clocks went back, a commit counts as of the time of the one before.
 
-    Parameters
-    ----------
-    commits
-        Newest first, at least one.
-    time
-        One without a zone is UTC.
-
-    Raises
-    ------
-    VersionNotFoundError
-        If the stream, or its log, does not go back to that time.
+    ``commits`` come newest first, at least one; a time without a zone is UTC. Raises
+    VersionNotFoundError if the log does not go back so far.
     """
     asked = _to_utc(time)
     times = _monotone(commits)
@@ -154,11 +141,6 @@ def parse_version(text: str) -> int | dt.datetime:
     """Read a version as people write it: a number, or a time in ISO 8601.
 
     Digits alone are a number. A date is its first instant, a time without a zone is UTC.
-
-    Raises
-    ------
-    VersionNotFoundError
-        If it is neither.
 
     Examples
     --------

@@ -31,13 +31,7 @@ class StreamMetadata:
 
 
 def read_metadata(stream_dir: Path) -> StreamMetadata:
-    """Return what is declared of a stream.
-
-    Raises
-    ------
-    StorageError
-        If the file that says it cannot be read.
-    """
+    """Return what is declared of a stream."""
     path = stream_dir / ATTRIBUTES_FILE
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -80,13 +74,7 @@ def write_metadata(stream_dir: Path, declared: StreamMetadata) -> None:
 def add_metadata(
     stream_dir: Path, *, derived: Sequence[str] = (), tables: Sequence[str] = ()
 ) -> None:
-    """Add to what is declared of a stream.
-
-    Raises
-    ------
-    StorageError
-        If the file that says it cannot be read.
-    """
+    """Add to what is declared of a stream."""
     _change(
         stream_dir,
         lambda known: StreamMetadata(
@@ -97,13 +85,7 @@ def add_metadata(
 
 
 def drop_metadata(stream_dir: Path, table: str) -> None:
-    """Take a table out of what is declared of a stream.
-
-    Raises
-    ------
-    StorageError
-        If the file that says it cannot be read.
-    """
+    """Take a table out of what is declared of a stream."""
     _change(
         stream_dir,
         lambda known: replace(known, tables=tuple(t for t in known.tables if t != table)),

@@ -13,11 +13,6 @@ class TreeLog:
 
     A log that is missing or damaged costs time, never an answer: no data file has a tree file
     then, and ``fault`` says so.
-
-    Parameters
-    ----------
-    path
-        Folder of the tree table.
     """
 
     def __init__(self, path: Path) -> None:

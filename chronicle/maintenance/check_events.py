@@ -81,19 +81,8 @@ class EventsChecker:
     def check_file(self, file: LiveFile, *, tree: bool, deep: bool) -> FileSpan | None:
         """Check a data file and its tree file.
 
-        Parameters
-        ----------
-        file
-            What the log says of it.
-        tree
-            Whether the tree table lists a tree file of it.
-        deep
-            Whether to compare all summaries with the events, not those of times alone.
-
-        Returns
-        -------
-        FileSpan or None
-            None if the file cannot be read.
+        ``tree`` says whether the tree table lists a tree file of it; ``deep`` asks to compare all
+        summaries with the events, not those of times alone. None if the file cannot be read.
         """
         path = self.stream_dir / EVENTS_TABLE / file.name
         ordinal = self._ordinal(path)

@@ -23,14 +23,7 @@ _RESTORE = "restore it from a copy, or take the records from the sources of that
 def check_quarantine(path: Path, state: TableState | None, findings: Findings) -> None:
     """Check the quarantine table of a stream.
 
-    Parameters
-    ----------
-    path
-        Folder of the stream.
-    state
-        The table, None where there is none or its log cannot be read.
-    findings
-        Takes what is found.
+    ``state`` is None where there is no such table or its log cannot be read.
     """
     folder = path / QUARANTINE_TABLE
     if state is None and folder.exists():

@@ -350,22 +350,8 @@ def tidy_after(
     Reads nothing but the snapshot where there is nothing to do. What was added is committed and
     stays so: a fault of the store stops the compaction and is reported, not raised.
 
-    Parameters
-    ----------
-    stream
-        To which events were added.
-    derived
-        See ``compact_events``.
-    budget
-        Events that may be rewritten.
-    new_runs
-        Whether runs were written since the last call; if not, there is none to merge unless files
-        are.
-
-    Returns
-    -------
-    CompactionReport or None
-        None if there was nothing to do.
+    ``new_runs`` says whether runs were written since the last call: if not, there are none to merge
+    unless files are. Returns None if there was nothing to do.
     """
     n_files = 0
     try:

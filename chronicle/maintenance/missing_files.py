@@ -91,10 +91,7 @@ def _committed_times(state: TableState, name: str, time: str) -> tuple[int | Non
 def check_not_vacuumed(stream: Stream, version: int, error: CorruptBlockError) -> None:
     """Check that the file an error is about is not one that was vacuumed while it was read.
 
-    Raises
-    ------
-    VacuumedVersionError
-        If it is gone, and the newest version does not have it.
+    Raises VacuumedVersionError if it is gone and the newest version does not have it.
     """
     path = Path(error.path)
     if path.exists():

@@ -38,13 +38,6 @@ def unknown_files(table: Path, known: Collection[str]) -> list[Path]:
     """Return the files of Chronicle's in a table's folder that no version names, sorted.
 
     Drafts of commits and checkpoints are among them.
-
-    Parameters
-    ----------
-    table
-        Folder of the Delta table.
-    known
-        Names, relative to the folder, of all files that any version names.
     """
     found = [path for path in _entries(table) if path.name not in known and is_own_file(path)]
     return sorted([*found, *drafts(table)])

@@ -40,11 +40,6 @@ def quarantined(stream: Stream) -> pa.Table:
 
     Records count from the commit on that names their batch, until they were put back as events. A
     row keeps its name, ``FILE:NUMBER``, for ever.
-
-    Raises
-    ------
-    StorageError
-        If a file of the quarantine cannot be read.
     """
     folder = stream.path / QUARANTINE_TABLE
     if not delta_log.table_exists(folder):
@@ -167,12 +162,8 @@ def count_returned(stream: Stream, files: Sequence[str]) -> dict[str, int]:
 def to_return(before: Mapping[str, frozenset[int]], rows: Iterable[tuple[str, int]]) -> Return:
     """Return what a commit carries that puts rows back. Pure.
 
-    Parameters
-    ----------
-    before
-        By file, the rows that are back already.
-    rows
-        File and number of each further row.
+    ``before`` has, by file, the rows that are back already; ``rows`` file and number of each
+    further one.
     """
     after = {file: set(numbers) for file, numbers in before.items()}
     for file, number in rows:

@@ -171,15 +171,7 @@ def put_aside_torn(path: Path) -> tuple[str, ...]:
     The newest commit of the events stays where derived tables know data files that no commit
     names: then it was whole once, and only a copy can bring it back.
 
-    Parameters
-    ----------
-    path
-        Folder of the stream, which need not be readable.
-
-    Returns
-    -------
-    tuple of str
-        Where the files are now, relative to the store; nothing deletes them.
+    Returns where the files are now, relative to the store; nothing deletes them.
     """
     events = path / EVENTS_TABLE
     tables = sorted(log.parent for log in path.rglob("_delta_log") if log.parent != events)
@@ -207,15 +199,7 @@ def _is_derived_from(path: Path, tables: Sequence[Path]) -> bool:
 def remove_stale_hints(path: Path) -> tuple[str, ...]:
     """Let logs be read that name a checkpoint which is gone: their commits may all be there.
 
-    Parameters
-    ----------
-    path
-        Folder of the stream, which need not be readable.
-
-    Returns
-    -------
-    tuple of str
-        The files removed, relative to the store.
+    Returns the files removed, relative to the store.
     """
     tables = (log.parent for log in path.rglob("_delta_log"))
     hints = [hint for table in sorted(tables) if (hint := stale_hint(table)) is not None]

@@ -91,12 +91,7 @@ def oldest_retained(commits: Sequence[Commit], cutoff: dt.datetime) -> int:
     So a version is retained by when it was replaced, not by when it was made: a question as of
     any time within the retention has its answer.
 
-    Parameters
-    ----------
-    commits
-        Newest first, at least one, as far back as the log reaches.
-    cutoff
-        Begin of the retention.
+    ``commits`` come newest first, at least one; ``cutoff`` is the begin of the retention.
     """
     try:
         return version_at(commits, cutoff)
@@ -109,15 +104,9 @@ def choose_garbage(
 ) -> list[FileOnDisk]:
     """Choose the files that are needed neither now nor by what is under way. Pure.
 
-    Parameters
-    ----------
-    on_disk
-        Files in the folder of a table, listed before ``kept`` was read: so what is committed
-        meanwhile is known or was not there yet.
-    kept
-        Names of the files that retained versions need.
-    cutoff_ms
-        Begin of the retention. Younger files may belong to an ingest that has not committed yet.
+    ``on_disk`` was listed before ``kept`` was read: so what is committed meanwhile is known or was
+    not there yet. Files younger than ``cutoff_ms`` may belong to an ingest that has not committed
+    yet.
     """
     return [file for file in on_disk if file.name not in kept and file.changed_ms <= cutoff_ms]
 

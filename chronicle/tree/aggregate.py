@@ -66,14 +66,8 @@ def to_aggregate(
 ) -> Aggregate:
     """Merge consecutive summaries into one aggregate.
 
-    Parameters
-    ----------
-    parts
-        Summaries in time order, each of at least one entry; attribute summaries in all or none.
-    kind
-        Kind of the attribute; None without one.
-    n_blocks_read
-        How many of the entries were made by reading a block.
+    ``parts`` are in time order, each of at least one entry, with attribute summaries in all or
+    none; ``n_blocks_read`` of the entries were made by reading a block.
     """
     if not parts:
         return Aggregate(0, None, None, None, None, n_blocks_read=n_blocks_read)

@@ -84,13 +84,8 @@ class BlockReader:
     the process, and mapping gains less than a tenth. Checksums are compared when a block's column
     is read for the first time: comparing them each time would make scans 1.4 times as slow.
 
-    Parameters
-    ----------
-    events_dir
-        Folder of the events table.
-    schema
-        The stream's schema; strings are read dictionary-encoded. A column that a data file lacks
-        was added to the stream after the file was written: it is read as null.
+    Strings are read dictionary-encoded. A column of the stream's schema that a data file lacks was
+    added to the stream after the file was written: it is read as null.
     """
 
     def __init__(self, events_dir: Path, schema: pa.Schema) -> None:
@@ -126,10 +121,8 @@ class BlockReader:
         Why: what is read is placed by these counts, and a query that reads nothing of a file
         should not open it either.
 
-        Raises
-        ------
-        CorruptTreeError
-            If the footer is known and says otherwise; reading the file raises it later.
+        A footer that is known and says otherwise raises CorruptTreeError here, another one when the
+        file is read.
         """
         with self._lock:
             footer = self._footers.get(name)
@@ -147,25 +140,15 @@ class BlockReader:
         return found
 
     def has_column(self, name: str, column: str) -> bool:
-        """Return whether a data file holds a column, from its footer.
-
-        Raises
-        ------
-        CorruptBlockError
-            If the file is missing or its footer damaged.
-        """
+        """Return whether a data file holds a column, from its footer."""
         footer = self._footer(name)
         return column in footer.positions or column in footer.constants
 
     def read(self, name: str, row_groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Read blocks of one data file, in the order given, as one read.
 
-        Raises
-        ------
-        CorruptBlockError
-            If the file is missing or damaged.
-        UnreadFileError
-            If the system does not hand out its bytes, be it for want of descriptors.
+        Raises CorruptBlockError if it is missing or damaged, UnreadFileError if the system does not
+        hand out its bytes, be it for want of descriptors.
         """
         footer = self._footer(name)
         groups = list(row_groups)
@@ -221,13 +204,7 @@ class BlockReader:
         return pa.nulls(n_rows, self._types[column])
 
     def verify(self, name: str, row_groups: Sequence[int]) -> None:
-        """Compare the checksums of all columns of some blocks of a data file.
-
-        Raises
-        ------
-        CorruptBlockError
-            If the file is missing or damaged.
-        """
+        """Compare the checksums of all columns of some blocks of a data file."""
         footer = self._footer(name)
         if footer.seal is None:
             self.read(name, row_groups, list(footer.positions))
@@ -239,13 +216,7 @@ class BlockReader:
         _note_verified(footer, row_groups, footer.positions.values())
 
     def read_file(self, name: str) -> pa.Table:
-        """Read all events of one data file, in the types of the stream's schema.
-
-        Raises
-        ------
-        CorruptBlockError
-            If the file is missing or damaged.
-        """
+        """Read all events of one data file, in the types of the stream's schema."""
         blocks = range(len(self.block_counts(name)))
         return self.read(name, blocks, self.schema.names).cast(self.schema)
 

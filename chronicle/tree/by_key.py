@@ -60,13 +60,7 @@ class ByKey:
         return (key,) if key is None or isinstance(key, str | int) else None
 
     def check(self, schema: pa.Schema, key: str | None) -> None:
-        """Check that a stream can have it.
-
-        Raises
-        ------
-        SchemaError
-            If there is no such column, no key column, or nothing to be summarised.
-        """
+        """Check that a stream can have it."""
         if self.source not in schema.names:
             raise SchemaError(
                 f"no column '{self.source}' to summarise as '{self.name}' "
@@ -153,21 +147,8 @@ def summarise_by_key(
 ) -> KeySummaries | None:
     """Summarise a column for each key over the blocks of one data file.
 
-    Parameters
-    ----------
-    events
-        All events of the file: at least the column and the key column.
-    by_key
-        What is summarised.
-    key
-        Name of the key column.
-    block_counts
-        Events per block.
-
-    Returns
-    -------
-    KeySummaries or None
-        None if the file has too many keys.
+    ``events`` are all of the file, with the column and the key column at least. None if the file
+    has too many keys.
     """
     codes, keys = _encode(events.column(key))
     if len(keys) > KEYS_MAX:
@@ -245,12 +226,8 @@ def from_entries(
 ) -> KeySummaries:
     """Return what `to_entries` made entries of.
 
-    Parameters
-    ----------
-    rows, values
-        Of each key's entries the numbers of events and the values, by block.
-    count
-        Events per block.
+    ``rows`` and ``values`` are, of each key's entries, the numbers of events and the values by
+    block; ``count`` the events per block.
     """
     keys = _in_order(values)
     own = tuple(

@@ -69,17 +69,8 @@ class Seal:
     def check_bytes(self, data: memoryview, first: int, stop: int) -> None:
         """Compare the checksums of consecutive column chunks.
 
-        Parameters
-        ----------
-        data
-            Their bytes.
-        first, stop
-            Which chunks, half-open, counted over all row groups.
-
-        Raises
-        ------
-        ValueError
-            If a checksum differs or bytes are missing.
+        ``data`` are their bytes, ``first`` to ``stop`` (half-open) which chunks, counted over all
+        row groups. Raises ValueError if a checksum differs or bytes are missing.
         """
         crc = self.crc.ravel()
         base = int(self.starts[first])
@@ -137,10 +128,7 @@ def seal(path: Path) -> None:
 def read_footer(file: BinaryIO) -> bytes:
     """Return the bytes of the footer of a Parquet file.
 
-    Raises
-    ------
-    ValueError
-        If the file does not start and end as a Parquet file does.
+    Raises ValueError if the file does not start and end as a Parquet file does.
     """
     size = file.seek(0, os.SEEK_END)
     if size < len(_PARQUET_MAGIC) + _PARQUET_TAIL:
@@ -160,10 +148,7 @@ def read_footer(file: BinaryIO) -> bytes:
 def parse_seal(footer: bytes, *, subject: str) -> Seal | None:
     """Return the seal in a footer, whose own checksum is compared; None if there is none.
 
-    Raises
-    ------
-    ValueError
-        If the footer is damaged or the file is another subject's.
+    Raises ValueError if the footer is damaged or the file is another subject's.
     """
     at = footer.rfind(_MAGIC)
     if at < 0:
@@ -224,21 +209,7 @@ def _parse_head(footer: bytes, at: int) -> _Head:
 def check_chunks(path: Path, found: Seal, groups: Iterable[int], columns: Sequence[int]) -> None:
     """Read column chunks of a file and compare their checksums.
 
-    Parameters
-    ----------
-    path
-        The sealed file.
-    found
-        Its seal.
-    groups, columns
-        Row groups and, ascending, the columns of each of them to check.
-
-    Raises
-    ------
-    ValueError
-        If a checksum differs or the file is too short.
-    OSError
-        If it cannot be read.
+    ``columns`` ascend. Raises ValueError if a checksum differs or the file is too short.
     """
     n_columns = found.crc.shape[1]
     # Neighbouring columns are read at once.

@@ -102,13 +102,7 @@ class ColumnFile:
     checked: bytearray = field(repr=False)
 
     def n_rows(self, name: str, dtype: str) -> int:
-        """Return the length of a column that must be of this type.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column, or it is of another type.
-        """
+        """Return the length of a column that must be of this type."""
         column = self.columns.get(name)
         if column is None or column.dtype != _TYPES[dtype]:
             found = "none" if column is None else column.dtype.str[1:]
@@ -160,13 +154,7 @@ class ColumnFile:
         return self.read(*((name, 0, self.columns[name].n_rows) for name in names))
 
     def read_strings(self, name: str, start: int, stop: int) -> pa.StringArray:
-        """Return strings ``start`` to ``stop`` of a string column; raises as ``read``.
-
-        Raises
-        ------
-        ValueError
-            If what is there are no strings.
-        """
+        """Return strings ``start`` to ``stop`` of a string column; raises as ``read``."""
         [ends] = self.read((f"{name}.ends", start, stop + 1))
         first, last = int(ends[0]), int(ends[-1])
         if (ends[1:] < ends[:-1]).any() or last - first >= 1 << 31:
@@ -328,13 +316,6 @@ class ColumnWriter:
     """Writes a column file, columns growing side by side; it appears whole or not at all.
 
     Until it is finished large columns lie in files without a name.
-
-    Parameters
-    ----------
-    path
-        Where it will be; what is there is replaced.
-    kind, subject
-        What it is, and whose.
     """
 
     def __init__(self, path: Path, *, kind: str, subject: str) -> None:
@@ -427,13 +408,7 @@ def _identity(file: int) -> tuple[int, int, int]:
 
 
 def _fill(file: int, data: Values, at: int) -> None:
-    """Read bytes from ``at`` on until ``data`` is full.
-
-    Raises
-    ------
-    ValueError
-        If the file ends before.
-    """
+    """Read bytes from ``at`` on until ``data`` is full."""
     free = data.data.cast("B") if len(data) else memoryview(b"")
     while len(free):
         n = os.preadv(file, [free], at)

@@ -41,13 +41,7 @@ class Delta:
         return f"open({self.name})"
 
     def data_type(self, schema: pa.Schema) -> pa.DataType:
-        """Return the type of its values: int64 or, for a column of floats, float64.
-
-        Raises
-        ------
-        SchemaError
-            If the column is missing, or its values have no difference.
-        """
+        """Return the type of its values: int64 or, for a column of floats, float64."""
         at = schema.get_field_index(self.source)
         if at < 0:
             raise SchemaError(
@@ -76,24 +70,12 @@ Declared = Delta | ByKey
 
 
 def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names as what they declare is stored by, each once.
-
-    Raises
-    ------
-    SchemaError
-        If a name is none of a derived attribute or of summaries by key.
-    """
+    """Return names as what they declare is stored by, each once."""
     return tuple(dict.fromkeys(parse_declared(name).name for name in names))
 
 
 def parse_declared(text: str) -> Declared:
-    """Return what a text declares.
-
-    Raises
-    ------
-    SchemaError
-        If it is none of a derived attribute or of summaries by key.
-    """
+    """Return what a text declares."""
     declared = parse_derived(text) or parse_by_key(text)
     if declared is None:
         raise SchemaError(
@@ -113,19 +95,8 @@ def check_derived(
 ) -> tuple[Declared, ...]:
     """Return what some names declare, each once, if a stream can have it.
 
-    Parameters
-    ----------
-    schema
-        Columns of the stream.
-    names
-        Of derived attributes and of summaries by key.
-    key
-        Name of the key column, if the stream has one.
-
-    Raises
-    ------
-    SchemaError
-        If a name is none of these, a column has it, or it cannot be derived.
+    ``key`` is the name of the key column, if the stream has one. Refuses a name that a column has,
+    and what cannot be derived.
     """
     found: dict[str, Declared] = {}
     for text in names:
@@ -148,13 +119,7 @@ def check_derived(
 
 
 def attribute_field(schema: pa.Schema, attribute: str) -> pa.Field | None:
-    """Return name and type of a column or a derived attribute; None if it is neither.
-
-    Raises
-    ------
-    SchemaError
-        If it names a derived attribute that cannot be derived from these columns.
-    """
+    """Return name and type of a column or a derived attribute; None if it is neither."""
     if attribute in schema.names:
         return schema.field(attribute)
     derived = parse_derived(attribute)
@@ -162,17 +127,7 @@ def attribute_field(schema: pa.Schema, attribute: str) -> pa.Field | None:
 
 
 def columns_for(schema: pa.Schema, attributes: Iterable[str], key: str | None) -> list[str]:
-    """Return the columns to read for attributes, each once.
-
-    Parameters
-    ----------
-    schema
-        Columns of the stream.
-    attributes
-        Columns and derived attributes.
-    key
-        Name of the key column, if the stream has one.
-    """
+    """Return the columns to read for attributes, each once."""
     columns: dict[str, None] = {}
     for attribute in attributes:
         derived = find_derived(schema, attribute) or _find_by_key(schema, attribute)
@@ -198,15 +153,8 @@ def extend(events: pa.Table, attributes: Sequence[str], key: str | None) -> pa.T
     another file, or the difference is no finite number of its type. It has the value of
     ``open_key`` then. Null and NaN, of the event or the one before it, give null.
 
-    Parameters
-    ----------
-    events
-        All events of the file, in stream order.
-    attributes
-        Derived attributes to add; those there are already are left as they are. Summaries by key
-        among them are no columns.
-    key
-        Name of the key column, if the stream has one.
+    ``events`` are all of the file, in stream order. Derived attributes that are there already are
+    left as they are; summaries by key are no columns.
     """
     declared = (parse_declared(name) for name in attributes if name not in events.column_names)
     missing = [derived for derived in declared if isinstance(derived, Delta)]
@@ -221,13 +169,7 @@ def extend(events: pa.Table, attributes: Sequence[str], key: str | None) -> pa.T
 
 
 def split_open(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Return the values that are known, null elsewhere, and which events are open. Pure.
-
-    Parameters
-    ----------
-    column
-        As ``extend`` gives it.
-    """
+    """Return the values that are known, null elsewhere, and which events are open. Pure."""
     values = _in_one_piece(column)
     numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
     is_open = np.asarray(numbers == open_key(values.type))

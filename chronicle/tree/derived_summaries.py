@@ -18,22 +18,9 @@ def summarise_derived(
 ) -> dict[str, AttributeSummary]:
     """Summarise a derived attribute over the blocks of one data file.
 
-    Parameters
-    ----------
-    events
-        All events of the file: at least the columns it is computed from, or its own.
-    derived
-        The attribute.
-    key
-        Name of the key column, if the stream has one.
-    block_counts
-        Events per block.
-
-    Returns
-    -------
-    dict
-        Under the attribute's name summaries of the values the file tells, in which open events
-        count as null; under its ``open_name`` how many are open, as their number of nulls.
+    ``events`` are all of the file, with the columns it is computed from, or its own. Under the
+    attribute's name stand summaries of the values the file tells, in which open events count as
+    null; under its ``open_name`` how many are open, as their number of nulls.
     """
     column = extend(events, [derived.name], key).column(derived.name)
     values, is_open = split_open(column)
@@ -50,16 +37,7 @@ def summarise_declared(
 ) -> dict[str, AttributeSummary]:
     """Return by name the entries that tree files have of what a stream declares.
 
-    Parameters
-    ----------
-    events
-        All events of the file: at least the columns it is computed from.
-    declared
-        A derived attribute, or summaries by key.
-    key
-        Name of the key column, if the stream has one.
-    block_counts
-        Events per block.
+    ``events`` are all of the file, with the columns it is computed from at least.
     """
     if isinstance(declared, Delta):
         return summarise_derived(events, declared, key, block_counts)
@@ -73,16 +51,7 @@ def summarise_all(
 ) -> dict[str, AttributeSummary]:
     """Summarise the columns and the derived attributes of one data file.
 
-    Parameters
-    ----------
-    events
-        All events of the file; columns of ``derived`` may be there already.
-    derived
-        Names of derived attributes and of summaries by key.
-    key
-        Name of the key column, if the stream has one.
-    block_counts
-        Events per block.
+    ``events`` are all of the file; columns of ``derived`` may be there already.
     """
     names = tuple(derived)
     found = {

@@ -39,16 +39,8 @@ class FileTree:
     A tree file that is missing, damaged or of other events costs time, never rows: the entries
     are then made from the events.
 
-    Parameters
-    ----------
-    file
-        The live data file.
-    tree_path
-        Its tree file; None if none is committed.
-    reader
-        Reads the stream's data files.
-    settings
-        The stream's settings: which entries a tree file of so many events has.
+    ``tree_path`` is None if no tree file is committed; ``settings`` say which entries a tree file
+    of so many events has.
     """
 
     def __init__(
@@ -92,13 +84,7 @@ class FileTree:
         return self._times
 
     def attribute(self, name: str, kind: Kind) -> list[AttributeSummary]:
-        """Return the levels' summaries of one attribute, made from the events if need be.
-
-        Raises
-        ------
-        CorruptBlockError
-            If they must be made and the data file cannot be read.
-        """
+        """Return the levels' summaries of one attribute, made from the events if need be."""
         stored = self._stored_attribute(name, kind)
         if stored is not None:
             return stored
@@ -124,19 +110,7 @@ class FileTree:
     def derived(self, name: str, derived: Delta, key: str | None) -> list[AttributeSummary]:
         """Return the levels' summaries of what the file tells of a derived attribute.
 
-        Parameters
-        ----------
-        name
-            The attribute's ``name``, or its ``open_name`` for the number of open events.
-        derived
-            The attribute.
-        key
-            Name of the stream's key column.
-
-        Raises
-        ------
-        CorruptBlockError
-            If they must be made and the data file cannot be read.
+        ``name`` is the attribute's, or its ``open_name`` for the number of open events.
         """
         kind = Kind.OPAQUE if name == derived.open_name else self._kind_of(derived)
         stored = self._stored_attribute(name, kind)
@@ -160,20 +134,6 @@ class FileTree:
         """Return the blocks' summaries of an attribute for each key.
 
         None if the file has too many keys.
-
-        Parameters
-        ----------
-        by_key
-            What is summarised.
-        key
-            Name of the stream's key column.
-        kind
-            Kind of the attribute.
-
-        Raises
-        ------
-        CorruptBlockError
-            If they must be made and the data file cannot be read.
         """
         with self._lock:
             if by_key.name not in self._by_key:
@@ -249,11 +209,6 @@ class FileTree:
         Why: positions of events and of entries are counted with them. Chronicle's own blocks are
         full but for the last; those of an adopted file have any size, which is compared once its
         footer is read.
-
-        Raises
-        ------
-        CorruptTreeError
-            If it has others.
         """
         if n_events is None:
             n_events = sum(self._reader.block_counts(self.name))

@@ -14,13 +14,7 @@ IDLE_FILES_MAX = 64
 
 
 class OpenFiles:
-    """Files that no thread reads at the moment, closed when others take their room. Thread-safe.
-
-    Parameters
-    ----------
-    n_max
-        Most files kept.
-    """
+    """Files that no thread reads at the moment, closed when others take their room. Thread-safe."""
 
     def __init__(self, n_max: int) -> None:
         self._n_max = n_max

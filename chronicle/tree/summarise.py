@@ -38,12 +38,8 @@ _DIRECT_SUM_MAX = 1 << 62
 def summarise_times(times: Ints, block_counts: Sequence[int]) -> TimeSummary:
     """Summarise the times of consecutive blocks.
 
-    Parameters
-    ----------
-    times
-        int64, ascending, shape (n_events,).
-    block_counts
-        Events per block, each at least 1; sums to n_events.
+    ``times`` are int64, ascending, shape (n_events,); ``block_counts`` the events per block, each
+    at least 1, which sum to n_events.
     """
     counts = np.asarray(block_counts, np.int64)
     ends = np.cumsum(counts)

@@ -272,12 +272,7 @@ class AttributeSummary:
 def all_null(kind: Kind, count: Ints) -> AttributeSummary:
     """Return the summaries of entries whose events have no value of an attribute.
 
-    Parameters
-    ----------
-    kind
-        Kind of the attribute.
-    count
-        Events of each entry, shape (n,).
+    ``count`` are the events of each entry, shape (n,).
     """
     n = len(count)
     none = np.zeros(n, np.int64)
@@ -315,15 +310,8 @@ def carry(high: Ints, low: Ints) -> tuple[Ints, Ints]:
 def equal_runs(lengths: Ints) -> Iterator[tuple[int, int, int, int]]:
     """Split groups into runs of equal length, each of which can be seen as a matrix.
 
-    Parameters
-    ----------
-    lengths
-        int64, shape (n,): lengths of consecutive groups.
-
-    Yields
-    ------
-    tuple
-        ``(first group, number of groups, first element, group length)``.
+    ``lengths`` are those of consecutive groups, int64, shape (n,). Yields first group, number of
+    groups, first element and group length.
     """
     if len(lengths) == 0:
         return

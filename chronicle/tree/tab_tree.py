@@ -64,14 +64,8 @@ class TabTree:
     with fewer levels than others shows its root entry on the levels it lacks. So a file that is
     rewritten changes nothing in the others' levels. Thread-safe.
 
-    Parameters
-    ----------
-    files
-        For each data file in stream order its levels, level 0 first.
-    fan_out
-        Entries aggregated by one entry of the next level.
-    load
-        Returns, for an attribute, each file's levels of attribute summaries.
+    ``files`` has for each data file in stream order its levels, level 0 first; ``load`` returns
+    likewise, for an attribute, each file's levels of its summaries.
 
     Notes
     -----
@@ -159,10 +153,8 @@ class TabTree:
     def nodes_of_ranges(self, first: Ints, stop: Ints) -> NodeEntries:
         """Return what ``nodes`` gives for each of many ranges of blocks, all at once.
 
-        Parameters
-        ----------
-        first, stop
-            Half-open block ranges, int64, each of shape (n_ranges,); in any order.
+        ``first`` and ``stop`` are half-open block ranges, int64, each of shape (n_ranges,), in any
+        order.
         """
         n_ranges = len(first)
         found: list[tuple[Ints, ...]] = []

@@ -59,11 +59,8 @@ _Read = TypeVar("_Read")
 def build_levels(leaves: _Summary, fan_out: int) -> list[_Summary]:
     """Aggregate entries level by level until one is left.
 
-    Returns
-    -------
-    list
-        ``leaves`` first; entry i of a level aggregates the entries
-        ``i * fan_out`` to ``(i + 1) * fan_out`` of the level before it.
+    ``leaves`` come first. Entry i of a level aggregates the entries ``i * fan_out`` to
+    ``(i + 1) * fan_out`` of the level before it.
     """
     levels = [leaves]
     while len(levels[-1]) > 1:
@@ -82,18 +79,8 @@ def write_tree_file(
 ) -> DerivedFile:
     """Write all levels of one data file; replaces an earlier tree file of it, commits nothing.
 
-    Parameters
-    ----------
-    stream_dir
-        Folder of the stream.
-    data_file
-        Name of the data file; the tree file is named alike.
-    times
-        One entry per block of the data file.
-    attributes
-        One entry per block, by attribute, in the order of the stream's schema.
-    fan_out
-        Entries aggregated by one entry of the next level.
+    ``times`` and ``attributes`` have one entry per block; the attributes are in the order of the
+    stream's schema.
     """
     levels = build_levels(times, fan_out)
     sizes = [len(level) for level in levels]
@@ -134,10 +121,8 @@ class TreeFile:
     Every byte that is read is compared with its checksum first, and what the entries say is
     checked as far as it can be without the events: a tree file that passes leads nobody astray.
 
-    Parameters
-    ----------
-    path
-        The tree file, named as its data file.
+    The file is named as its data file. Every method raises CorruptTreeError if it is missing,
+    damaged, another data file's or of another format.
     """
 
     def __init__(self, path: Path) -> None:
@@ -148,13 +133,7 @@ class TreeFile:
         self._attributes: dict[str, list[AttributeSummary]] = {}
 
     def times(self) -> list[TimeSummary]:
-        """Return the levels' counts, times and gaps, level 0 first.
-
-        Raises
-        ------
-        CorruptTreeError
-            If the file is missing, damaged, another data file's or of another format.
-        """
+        """Return the levels' counts, times and gaps, level 0 first."""
         with self._lock:
             if self._times is None:
                 self._stated(self._open)
@@ -165,11 +144,6 @@ class TreeFile:
         """Return the levels' summaries of one attribute, level 0 first.
 
         None if the file has no entries of it: it was written before the column was added.
-
-        Raises
-        ------
-        CorruptTreeError
-            As for ``times``.
         """
         self.times()
         with self._lock:
@@ -181,36 +155,18 @@ class TreeFile:
             return self._attributes[name]
 
     def holds(self, attributes: Sequence[str]) -> bool:
-        """Return whether the file has entries of all these attributes.
-
-        Raises
-        ------
-        CorruptTreeError
-            As for ``times``.
-        """
+        """Return whether the file has entries of all these attributes."""
         return set(attributes) <= set(self.attributes())
 
     def attributes(self) -> list[str]:
-        """Return the names of what the file has entries of.
-
-        Raises
-        ------
-        CorruptTreeError
-            As for ``times``.
-        """
+        """Return the names of what the file has entries of."""
         self.times()
         assert self._file is not None
         end = "__nulls"
         return [name.removesuffix(end) for name in self._file.columns if name.endswith(end)]
 
     def check(self) -> None:
-        """Compare all bytes with their checksums.
-
-        Raises
-        ------
-        CorruptTreeError
-            As for ``times``.
-        """
+        """Compare all bytes with their checksums."""
         self.times()
         assert self._file is not None
         self._stated(self._file.check)
@@ -257,13 +213,7 @@ class TreeFile:
 
 
 def _check_times(levels: Sequence[TimeSummary]) -> None:
-    """Check what binary search and the numbering of events rely on.
-
-    Raises
-    ------
-    ValueError
-        If entries are empty, of other numbers of events than the level below, or not in order.
-    """
+    """Check what binary search and the numbering of events rely on."""
     leaves = levels[0]
     n_events = sum(leaves.count.tolist())  # exactly, whatever is claimed
     for level in levels:
@@ -278,13 +228,7 @@ def _check_times(levels: Sequence[TimeSummary]) -> None:
 
 
 def _read_summary(file: ColumnFile, name: str, kind: Kind, count: Ints) -> AttributeSummary:
-    """Read and check the entries of one attribute.
-
-    Raises
-    ------
-    ValueError
-        If they are of another type or number, or say what no events can.
-    """
+    """Read and check the entries of one attribute."""
     found: dict[str, Any] = {}
     n = len(count)
     statistics = _STATISTICS[kind]
@@ -320,13 +264,7 @@ def _read_strings(file: ColumnFile, name: str, n_values: Ints) -> pa.StringArray
 
 
 def _check_summary(summary: AttributeSummary, name: str) -> None:
-    """Check that extremes are in order, and integer sums as `carry` leaves them.
-
-    Raises
-    ------
-    ValueError
-        If they are not.
-    """
+    """Check that extremes are in order, and integer sums as `carry` leaves them."""
     if summary.kind.has_extremes:
         low, high, present = summary.minimum, summary.maximum, summary.n_values > 0
         if summary.kind is Kind.STRING:

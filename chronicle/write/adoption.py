@@ -74,12 +74,7 @@ class TimeSpan:
 def find_table(path: str | Path) -> AdoptableTable:
     """Return the table at a path: a Delta table, a folder of Parquet files, or one such file.
 
-    Raises
-    ------
-    SourceError
-        If there is none, or its files cannot be read one by one where they are.
-    SchemaError
-        If the files are of different columns, or of types that a stream cannot have.
+    Refuses files that cannot be read one by one where they are.
     """
     place = local_path(path, what="table").resolve()
     if not place.exists():
@@ -158,13 +153,7 @@ def _stored_schema(path: Path) -> pa.Schema:
 
 
 def find_file(table: AdoptableTable, inside: str) -> FoundFile:
-    """Look at a file: what it is now, by its footer.
-
-    Raises
-    ------
-    SourceError
-        If it is no Parquet file, or is written to at this moment.
-    """
+    """Look at a file: what it is now, by its footer."""
     path = table.path / inside
     try:
         stamp = settled_stamp(path)
@@ -186,13 +175,6 @@ def check_file(table: AdoptableTable, inside: str, time: str, kind: TimeType) ->
 
     Its columns are those of the table, its row groups hold events, and time ascends and is never
     NULL.
-
-    Raises
-    ------
-    SchemaError
-        If columns differ.
-    SourceError
-        If time does not ascend.
     """
     path = table.path / inside
     _check_columns(table, inside)
@@ -251,13 +233,7 @@ def _check_columns(table: AdoptableTable, inside: str) -> None:
 
 
 def check_disjoint(spans: Sequence[TimeSpan], kind: TimeType) -> None:
-    """Check that files do not overlap in time, ties at borders aside. Pure.
-
-    Raises
-    ------
-    SourceError
-        If two do.
-    """
+    """Check that files do not overlap in time, ties at borders aside. Pure."""
     ordered = sorted(spans, key=lambda span: (span.t_min, span.t_max, span.ordinal))
     for first, second in itertools.pairwise(ordered):
         if first.t_max > second.t_min:

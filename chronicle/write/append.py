@@ -68,36 +68,11 @@ def append(
     The stream is then what a bulk load of all its events in order of (time, arrival) had made.
     Where another process commits first, the append is prepared anew on what it left.
 
-    Parameters
-    ----------
-    stream
-        Where to.
-    events
-        With the stream's columns, in order of arrival; they need not be in order of time.
-    late
-        What becomes of events older than the end of the stream.
-    derived
-        Writes runs; without one the events' files are the tail of the indexes.
-    metadata
-        Rides in the commit, for the history.
-    transactions
-        Ride in the commit; see ``delta_log.transaction_version``.
-    put_aside
-        Rows of the quarantine table that go with the events, such as records that did not parse.
-    guard
-        Called in each attempt, once it is known which version it builds on; raises where the
-        events must not be appended to it, such as because another process took their source.
-
-    Raises
-    ------
-    SchemaError
-        If columns or types do not fit the stream.
-    LateEventError
-        If events are late and ``late`` is ``reject``.
-    CommitConflictError
-        If other processes commit first again and again.
-    StorageError
-        If the store cannot be written; nothing was appended.
+    Beside what ``Stream.append`` takes: ``metadata`` and ``transactions`` ride in the commit, see
+    ``delta_log.commit_changes``; ``put_aside`` are rows of the quarantine table that go with the
+    events, such as records that did not parse. ``guard`` is called in each attempt, once it is
+    known which version it builds on: it raises where the events must not be appended to it, such as
+    because another process took their source.
     """
     stream.check_writable()
     policy = Late(late)

@@ -77,32 +77,12 @@ def write_ordered(
 ) -> list[WrittenFile]:
     """Write events that come in stream order; holds at most one data file in memory.
 
-    Parameters
-    ----------
-    batches
-        Events ordered by time (ties in arrival order); batches of any size, empty ones too.
-    stream_dir
-        Folder of the stream.
-    schema
-        The stream's schema; batches are cast to it where nothing is lost.
-    settings
-        The stream's settings: files are cut at ``file_events``, blocks at ``block_events``
-        whatever the borders of the batches.
-    ordinal_prefix
-        ``generation-part`` of this run of events, see ``Stream.next_generation``.
-    derived
-        Writes runs beside the blocks; None for none.
-
-    Returns
-    -------
-    list of WrittenFile
-        In stream order; nothing of it is committed.
-
-    Raises
-    ------
-    SchemaError
-        If time goes backwards, is null, or columns do not fit. On any exception the files
-        written so far are removed.
+    ``batches`` are ordered by time (ties in arrival order), of any size, empty ones too, and are
+    cast to ``schema`` where nothing is lost. Files are cut at ``file_events``, blocks at
+    ``block_events``, whatever the borders of the batches. ``ordinal_prefix`` is ``generation-part``
+    of this run of events, see ``Stream.next_generation``. The files returned are in stream order,
+    and not committed. On any exception, such as for time that goes backwards, those written so far
+    are removed.
     """
     written: list[WrittenFile] = []
     previous: int | None = None
@@ -180,20 +160,9 @@ def write_file(
 ) -> WrittenFile:
     """Write one data file with its tree entries and runs; leaves nothing behind on failure.
 
-    Parameters
-    ----------
-    ordinal
-        Orders the file among those of equal times.
-    events
-        At least one and at most ``file_events``, in stream order and of the stream's schema.
-    times
-        int64 array, their times.
-    stream_dir
-        Folder to write ``events/``, ``tree/`` and runs into.
-    settings
-        The stream's settings.
-    derived
-        Writes runs beside the blocks; None for none.
+    ``events`` are at least one and at most ``file_events``, in stream order and of the stream's
+    schema; ``times`` is the int64 array of their times. ``events/``, ``tree/`` and runs are written
+    into ``stream_dir``.
     """
     name = f"{ordinal}-{uuid.uuid4().hex}.parquet"
     path = stream_dir / EVENTS_TABLE / name

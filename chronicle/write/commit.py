@@ -83,28 +83,11 @@ def commit_change(
     ``complete_derived`` does the rest. For the same reason what fails afterwards is no failure of
     the change, which would be made twice by whoever tried again.
 
-    Parameters
-    ----------
-    stream
-        The stream they were written for.
-    change
-        Files to add, and live files they replace.
-    read_version
-        Version of the events table the change was prepared on.
-    metadata
-        Rides in the events commit.
-    transactions
-        Ride in the events commit; see ``delta_log.transaction_version``.
+    ``read_version`` is the version of the events table that the change was prepared on;
+    ``metadata`` and ``transactions`` ride in the events commit.
 
-    Raises
-    ------
-    CommitConflictError
-        If other commits landed after ``read_version`` that the change does not commute with, see
-        ``why_unsafe``; nothing was committed.
-    StreamNotFoundError, StreamReplacedError
-        If the stream was dropped or renamed meanwhile; nothing was committed.
-    StorageError
-        If the events cannot be committed; nothing was.
+    Raises CommitConflictError if other commits landed after it that the change does not commute
+    with, see ``why_unsafe``. Whatever is raised, nothing was committed.
     """
     version = commit_events(
         stream, change, read_version=read_version, metadata=metadata, transactions=transactions
@@ -119,13 +102,7 @@ def commit_change(
 
 
 def check_whole(committed: Committed, place: Path) -> None:
-    """Check that all was committed of a stream that nobody sees yet: it can be made anew.
-
-    Raises
-    ------
-    StorageError
-        If something that is derived was not.
-    """
+    """Check that all was committed of a stream that nobody sees yet: it can be made anew."""
     if committed.fault is not None:
         raise StorageError(
             f"stream '{place.name}' was not made in '{place.parent}': {committed.fault}"
@@ -219,16 +196,8 @@ def why_unsafe(
     ties have the order they would have had. A compaction moves no event, yet its files span what
     lies between those they replace, where an append prepared long before may want to put more.
 
-    Parameters
-    ----------
-    change
-        Prepared before the others were committed.
-    others
-        Commits that landed since.
-    live
-        Data files after the last of them.
-    transactions
-        Application ids that ride with the change.
+    ``change`` was prepared before ``others``, oldest first, were committed; ``live`` are the data
+    files after the last of them; ``transactions`` ride with the change.
     """
     gone = set(change.removed) - {file.name for file in live}
     if gone:
@@ -253,12 +222,8 @@ def why_unsafe(
 def keeps_order(change: Change, live: Sequence[DataFile]) -> bool:
     """Return whether files that only rearrange events leave every event where it stood. Pure.
 
-    Parameters
-    ----------
-    change
-        Files that replace others of ``live``; those added in stream order.
-    live
-        Data files before the change, in stream order.
+    ``live`` are the data files before the change, in stream order; those that the change adds are
+    in stream order, too.
     """
     gone = set(change.removed)
     places, n_before = dict[str, int](), 0
@@ -300,14 +265,7 @@ def has_landed(stream: Stream, files: Iterable[WrittenFile], *, since: int) -> b
 def remove_uncommitted(stream: Stream, files: Sequence[WrittenFile], *, since: int) -> None:
     """Remove files after a failure, unless the commit they belong to landed before it.
 
-    Parameters
-    ----------
-    stream
-        The stream they were written for.
-    files
-        Written, and perhaps committed.
-    since
-        Version of the events table they were prepared on.
+    ``since`` is the version of the events table they were prepared on.
     """
     if has_landed(stream, files, since=since):
         return
@@ -318,19 +276,8 @@ def remove_uncommitted(stream: Stream, files: Sequence[WrittenFile], *, since: i
 def time_statistics(time: str, data_type: pa.DataType, t_min: int, t_max: int) -> dict[str, Any]:
     """Return Delta's statistics of the time column, so that other readers can skip a file.
 
-    Parameters
-    ----------
-    time
-        Name of the time column.
-    data_type
-        Its type in the stream's schema.
-    t_min, t_max
-        Internal times of the file's first and last event.
-
-    Returns
-    -------
-    dict
-        Empty for timestamps outside the years 1 to 9999, which Delta's text form cannot carry.
+    ``t_min`` and ``t_max`` are internal times. Empty for timestamps outside the years 1 to 9999,
+    which Delta's text form cannot carry.
     """
     low: int | str = t_min
     high: int | str = t_max
@@ -424,24 +371,8 @@ def complete_derived(
 ) -> int:
     """Write and commit what a crash left out: tree entries and runs of live data files.
 
-    Parameters
-    ----------
-    stream
-        Any stream; one that lacks nothing is left as it is.
-    derived
-        Writes runs; None completes tree entries only.
-    skip
-        Data files to leave as they are, since they are damaged.
-
-    Returns
-    -------
-    int
-        Number of derived files committed.
-
-    Raises
-    ------
-    CorruptBlockError
-        If a data file that lacks something cannot be read.
+    ``derived`` writes runs; None completes tree entries only. Data files in ``skip`` are damaged,
+    and left as they are. Returns the number of derived files committed.
     """
     state = delta_log.load_table(stream.path / EVENTS_TABLE)
     reader = BlockReader(stream.path / EVENTS_TABLE, stream.schema)

@@ -133,13 +133,7 @@ def add_derived(stream: Stream, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def new_field(stored: pa.Schema, name: str, data_type: pa.DataType) -> pa.Field:
-    """Return a column as a stream of schema ``stored`` would take it. Pure.
-
-    Raises
-    ------
-    SchemaError
-        If it cannot.
-    """
+    """Return a column as a stream of schema ``stored`` would take it. Pure."""
     if name in stored.names:
         raise SchemaError(
             f"the stream has a column '{name}' of type {stored.field(name).type}; columns can "
@@ -158,13 +152,7 @@ def new_field(stored: pa.Schema, name: str, data_type: pa.DataType) -> pa.Field:
 
 
 def type_named(text: str) -> pa.DataType:
-    """Return the type of a name in Arrow's words or SQL's, such as ``double`` or ``bigint``.
-
-    Raises
-    ------
-    SchemaError
-        If there is none of that name.
-    """
+    """Return the type of a name in Arrow's words or SQL's, such as ``double`` or ``bigint``."""
     plain = text.strip().lower()
     if plain == "timestamp_utc":
         return pa.timestamp("us", "UTC")

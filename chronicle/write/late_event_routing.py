@@ -28,12 +28,8 @@ def place_late(times: Ints, t_min: Ints) -> list[Placement]:
     first. Events older than all go to the front of the first file. So merging file by file gives
     the order (time, arrival) of the whole.
 
-    Parameters
-    ----------
-    times
-        Times of the late events, ascending, shape (n,).
-    t_min
-        First time of every live file, in stream order, at least one.
+    ``times`` are those of the late events, ascending; ``t_min`` is the first time of every live
+    file, in stream order, at least one.
     """
     if not len(times):
         return []

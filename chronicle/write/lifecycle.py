@@ -84,13 +84,7 @@ def drop_stream(store: Store, name: str) -> None:
 
 
 def drop_if_empty(store: Store, stream: Stream) -> None:
-    """Remove a stream that was made and not filled, unless somebody else has appended to it.
-
-    Raises
-    ------
-    StorageError
-        As ``drop_stream`` does; also if another one was made in its place.
-    """
+    """Remove a stream that was made and not filled, unless somebody else has appended to it."""
     with open_staging(store.path) as staging:
         _move(
             store,

@@ -33,30 +33,8 @@ def materialise(
     It is written where nobody sees it and then moved to its place, so that what fails, be it in
     ``batches``, leaves nothing behind. At most one data file is in memory.
 
-    Parameters
-    ----------
-    store
-        Where to.
-    name
-        Name of the stream, which the store must not have yet.
-    batches
-        Events of ``schema``, in order of time.
-    schema, settings
-        Of the stream.
-    lineage
-        What it is made from; stays with the stream.
-    derived
-        Writes runs beside the blocks; None for none.
-
-    Raises
-    ------
-    StreamExistsError
-        If there is one of that name, or another process makes one meanwhile.
-    SchemaError
-        If the columns cannot be stored, or events are not in order of time.
-    StorageError
-        If the name cannot be a stream's, data files of a stream without a log lie there, or the
-        store cannot be written.
+    ``batches`` come in order of time; ``lineage`` stays with the stream. Raises StreamExistsError
+    if there is one of that name, or another process makes one meanwhile.
     """
     check_stream_name(name)
     if name in store.stream_names():

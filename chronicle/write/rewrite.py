@@ -61,30 +61,9 @@ def rewrite_files(
 ) -> list[WrittenFile]:
     """Write the files that take the place of others; commit nothing.
 
-    Parameters
-    ----------
-    task
-        What to do.
-    events_dir
-        Folder of the events table, which is read.
-    target_dir
-        Stream folder, or one staged for it, which is written.
-    schema, settings
-        The stream's.
-    derived
-        Writes runs beside the blocks; None for none.
-    late
-        Events to merge in, in order of (time, arrival).
-
-    Returns
-    -------
-    list of WrittenFile
-        In stream order, of about equal size; empty if no event is left.
-
-    Raises
-    ------
-    CorruptBlockError
-        If a file cannot be read. On any exception nothing is left behind.
+    ``events_dir`` is read; ``target_dir`` is the stream's folder, or one staged for it. ``late``
+    are events to merge in, in order of (time, arrival). The files returned are in stream order and
+    of about equal size; none if no event is left. On any exception nothing is left behind.
     """
     reader = BlockReader(events_dir, schema)
     events = pa.concat_tables([reader.read_file(name) for name in task.files])
@@ -110,17 +89,8 @@ def rewrite_files(
 def merge_late(events: pa.Table, late: pa.Table, time: str) -> pa.Table:
     """Merge late events into those that arrived before them. Pure.
 
-    Parameters
-    ----------
-    events, late
-        In order of (time, arrival), of one schema.
-    time
-        Name of the time column.
-
-    Returns
-    -------
-    pa.Table
-        In order of time; of equal times first ``events``, then ``late``.
+    Both are in order of (time, arrival) and of one schema; of equal times come first ``events``,
+    then ``late``.
     """
     both = pa.concat_tables([events, late])
     order = np.argsort(_times(both, time), kind="stable")

@@ -80,10 +80,7 @@ def why_foreign(marks: CommitMarks, *, version: int, identity: str | None) -> st
 def read_marks(path: Path) -> CommitMarks | None:
     """Return what a commit file says of itself; None if it is gone.
 
-    Raises
-    ------
-    StorageError
-        If it is empty, as a crash of the machine can leave it, or cannot be read.
+    Refuses one that is empty, as a crash of the machine can leave it.
     """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -107,11 +104,6 @@ def check_commits(path: Path, version: int, *, identity: str, after: int) -> Com
     Why: Delta takes an empty commit for one that changed nothing, and any text for that of the
     version its file is called like: events would be gone, or come twice, unseen. Only commits
     after ``after`` and after the checkpoint are read.
-
-    Raises
-    ------
-    StorageError
-        If one is empty, cannot be read, or holds the text of another.
     """
     try:
         names = os.listdir(path / LOG_FOLDER)  # noqa: PTH208
@@ -138,14 +130,8 @@ def check_commits(path: Path, version: int, *, identity: str, after: int) -> Com
 def own_marks(identity: str, counts: Sequence[int | None], n_added: int | None) -> dict[str, str]:
     """Return what a commit is to say of its table.
 
-    Parameters
-    ----------
-    identity
-        Delta's id of the table.
-    counts
-        Rows of the live files that stay; None where their writer did not say.
-    n_added
-        Rows of those that come; None if not known.
+    ``counts`` are the rows of the live files that stay, None where their writer did not say;
+    ``n_added`` those of the files that come.
     """
     known = [count for count in counts if count is not None]
     if n_added is None or len(known) < len(counts):

@@ -30,10 +30,7 @@ def version_exists_after(path: Path | str, version: int) -> bool:
 def has_commit(path: Path | str, version: int) -> bool:
     """Return whether the commit of a version lies in the log; one ``stat``.
 
-    Raises
-    ------
-    UnreadFileError
-        If the system does not tell: to take it for missing would hide what was committed.
+    Raises if the system does not tell: to take it for missing would hide what was committed.
     """
     # Asked of every table by every query: a Path object would cost more than the call.
     commit = f"{path}/{LOG_FOLDER}/{version:020d}.json"

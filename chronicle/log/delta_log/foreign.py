@@ -57,13 +57,8 @@ class ForeignTable:
 def load_foreign(path: Path) -> ForeignTable:
     """Read the newest version of a Delta table that Chronicle does not write.
 
-    Raises
-    ------
-    SourceError
-        If reading its files one by one does not give its rows: some have deletion vectors or
-        mapped columns, lie elsewhere, or the table has a feature that is not known here.
-    StorageError
-        If the log is damaged.
+    Refuses tables of which reading file by file does not give the rows: some have deletion vectors
+    or mapped columns, lie elsewhere, or have a feature that is not known here.
     """
     table = open_table(path, None)
     version = table.version()
@@ -96,10 +91,7 @@ def files_added_since(table: ForeignTable, version: int) -> tuple[ForeignFile, .
     Commits that only rearrange rows (``dataChange`` false, as OPTIMIZE writes them) bring none,
     so what they replaced is returned though it lives no more.
 
-    Raises
-    ------
-    SourceError
-        If rows were deleted or changed since, or the log does not reach back to the version.
+    Refuses where rows were deleted or changed since, or the log does not reach back to the version.
     """
     found: dict[str, ForeignFile] = {}
     for number in range(version + 1, table.version + 1):

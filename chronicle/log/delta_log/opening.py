@@ -18,13 +18,7 @@ _DEBUG_PRINT = re.compile(r":? [A-Z]\w+ \{")
 
 
 def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
-    """Open a version of a table, the latest if None.
-
-    Raises
-    ------
-    StorageError
-        If there is no such table or version, or its log is damaged.
-    """
+    """Open a version of a table, the latest if None."""
     if version is not None and version < 0:
         raise StorageError(f"no version {version} of Delta table '{path}'; versions count from 0")
     try:

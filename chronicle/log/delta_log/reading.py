@@ -92,13 +92,7 @@ class TableState:
 
 
 def load_table(path: Path, version: int | None = None) -> TableState:
-    """Read one version of a table from its log, the latest if none is named.
-
-    Raises
-    ------
-    StorageError
-        If there is no such table or version, or the log is damaged.
-    """
+    """Read one version of a table from its log, the latest if none is named."""
     return _open(path, version)[1]
 
 
@@ -241,10 +235,7 @@ def _history(path: Path) -> list[dict[str, Any]]:
 def changes_since(path: Path, version: int) -> list[LoggedChange]:
     """Return what the commits after ``version`` did, oldest first.
 
-    Raises
-    ------
-    StorageError
-        If one of them cannot be read; commits that Delta cleaned up are missing in the middle.
+    Commits that Delta cleaned up are missing in the middle.
     """
     found = []
     while version_exists_after(path, version):

@@ -99,13 +99,7 @@ def torn_remedy(commit: Path) -> str:
 
 
 def put_aside(stream_dir: Path, file: Path) -> Path:
-    """Move a file of a log out of it, to the folder that repair deletes nothing from.
-
-    Returns
-    -------
-    Path
-        Where it is now.
-    """
+    """Move a file of a log out of it, to the folder that repair deletes nothing from."""
     inside = file.relative_to(stream_dir)
     folder = stream_dir / ASIDE_FOLDER / inside.parent.parent
     place, n = folder / inside.name, 0

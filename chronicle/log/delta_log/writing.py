@@ -61,15 +61,7 @@ def new_files(entries: Iterable[tuple[str, int, int]]) -> list[NewFile]:
 def create_table(path: Path, schema: pa.Schema, properties: Mapping[str, str]) -> bool:
     """Create an empty table; leaves one that exists as it is.
 
-    Returns
-    -------
-    bool
-        Whether this call created it; of two processes one gets True.
-
-    Raises
-    ------
-    StorageError
-        If the table cannot be created.
+    Returns whether this call created it: of two processes one gets True.
     """
     if table_exists(path):
         return False
