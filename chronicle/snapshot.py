@@ -203,10 +203,10 @@ class Snapshot:
         inner_first, inner_last = self._inner(first, last, start, stop)
         borders = sorted({*range(first, inner_first), *range(inner_last, last)})
         parts = [self._read_border(b, start, stop, attribute) for b in borders if b < inner_first]
-        nodes = self.tree.nodes(inner_first, inner_last)
-        if nodes:
-            inner = None if attribute is None else self.tree.attribute_of(nodes, attribute)
-            parts.append((self.tree.times_of(nodes), inner))
+        nodes = self.tree.nodes_of_ranges(np.array([inner_first]), np.array([inner_last]))
+        if len(nodes):
+            inner = None if attribute is None else self.tree.attribute_of_entries(nodes, attribute)
+            parts.append((self.tree.times_of_entries(nodes), inner))
         right = [b for b in borders if b >= inner_first]
         parts += [self._read_border(b, start, stop, attribute) for b in right]
         parts = [part for part in parts if len(part[0])]

@@ -31,15 +31,6 @@ class TreeLevel:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSlice:
-    """Consecutive entries of one level, half-open."""
-
-    level: int
-    start: int
-    stop: int
-
-
-@dataclass(frozen=True, slots=True)
 class NodeEntries:
     """Entries of several levels that make up many ranges of blocks, range by range."""
 
@@ -123,35 +114,11 @@ class TabTree:
         last = len(times) if stop is None else int(np.searchsorted(times.t_min, stop, "left"))
         return first, max(first, last)
 
-    def nodes(self, first: int, stop: int) -> list[NodeSlice]:
-        """Return the fewest entries that make up the blocks [first, stop), in time order.
-
-        At most two slices of fewer than ``fan_out`` entries per level, but for the levels where
-        files of one entry stand side by side.
-        """
-        left: list[NodeSlice] = []
-        right: list[NodeSlice] = []
-        for k in range(self.n_levels):
-            if first >= stop:
-                break
-            if k + 1 == self.n_levels:
-                left.append(NodeSlice(k, first, stop))
-                break
-            borders = self._levels[k + 1].first_child
-            up_first = int(np.searchsorted(borders, first, "left"))
-            up_stop = int(np.searchsorted(borders, stop, "right")) - 1
-            if up_first >= up_stop:
-                left.append(NodeSlice(k, first, stop))
-                break
-            if first < borders[up_first]:
-                left.append(NodeSlice(k, first, int(borders[up_first])))
-            if borders[up_stop] < stop:
-                right.append(NodeSlice(k, int(borders[up_stop]), stop))
-            first, stop = up_first, up_stop
-        return left + right[::-1]
-
     def nodes_of_ranges(self, first: Ints, stop: Ints) -> NodeEntries:
-        """Return what ``nodes`` gives for each of many ranges of blocks, all at once.
+        """Return the fewest entries that make up each of many ranges of blocks.
+
+        Of a range they are at most two stretches of fewer than ``fan_out`` entries per level,
+        besides the levels where files of one entry stand side by side.
 
         ``first`` and ``stop`` are half-open block ranges, int64, each of shape (n_ranges,), in any
         order.
@@ -198,27 +165,11 @@ class TabTree:
 
     def attribute_of_entries(self, nodes: NodeEntries, attribute: str) -> AttributeSummary:
         """Return an attribute's summaries of the entries, in their order; needs a block."""
-        levels = self._attribute(attribute)
-        by_level = [np.flatnonzero(nodes.level == k) for k in range(len(levels))]
-        parts = [
-            level.take(nodes.entry[here]) for level, here in zip(levels, by_level, strict=True)
-        ]
-        back = np.empty(len(nodes), np.int64)
-        back[np.concatenate(by_level)] = np.arange(len(nodes))
-        return AttributeSummary.concat(parts).take(back)
+        return _gather(self._attribute(attribute), nodes)
 
-    def times_of(self, nodes: Sequence[NodeSlice]) -> TimeSummary:
-        """Return the time summaries of nodes, one entry each, in order."""
-        return TimeSummary.concat(
-            [self._levels[node.level].times.slice(node.start, node.stop) for node in nodes]
-        )
-
-    def attribute_of(self, nodes: Sequence[NodeSlice], attribute: str) -> AttributeSummary:
-        """Return an attribute's summaries of nodes (at least one), one entry each, in order."""
-        levels = self._attribute(attribute)
-        return AttributeSummary.concat(
-            [levels[node.level].slice(node.start, node.stop) for node in nodes]
-        )
+    def times_of_entries(self, nodes: NodeEntries) -> TimeSummary:
+        """Return the time summaries of the entries, in their order."""
+        return _gather([level.times for level in self._levels], nodes)
 
     def _attribute(self, name: str) -> list[AttributeSummary]:
         with self._lock:
@@ -256,6 +207,15 @@ class TabTree:
         ):
             wrong = np.flatnonzero(found != expected)
             assert len(wrong) == 0, f"{at}: {name} of entry {wrong[0]} is not its children's"
+
+
+def _gather(levels: Sequence[_Summary], nodes: NodeEntries) -> _Summary:
+    """Return the summaries of entries, in their order, from those of each level."""
+    by_level = [np.flatnonzero(nodes.level == k) for k in range(len(levels))]
+    parts = [level.take(nodes.entry[here]) for level, here in zip(levels, by_level, strict=True)]
+    back = np.empty(len(nodes), np.int64)
+    back[np.concatenate(by_level)] = np.arange(len(nodes))
+    return type(levels[0]).concat(parts).take(back)
 
 
 def _slices(owner: Ints, order: int, level: int, start: Ints, stop: Ints) -> tuple[Ints, ...]:

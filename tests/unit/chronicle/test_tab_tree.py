@@ -37,25 +37,6 @@ def test_files_stand_side_by_side_until_each_is_one_entry():
     tree._check()
 
 
-@given(st.lists(st.integers(1, 20), min_size=1, max_size=5), st.integers(2, 4), st.data())
-def test_nodes_tile_the_range_with_few_entries(sizes: list[int], fan_out: int, data: st.DataObject):
-    tree = _tree(sizes, fan_out)
-    tree._check()
-    first = data.draw(st.integers(0, tree.n_blocks))
-    stop = data.draw(st.integers(first, tree.n_blocks))
-    nodes = tree.nodes(first, stop)
-    covered = [
-        block
-        for node in nodes
-        for block in range(
-            tree.level(node.level).first_block[node.start],
-            tree.level(node.level).first_block[node.stop],
-        )
-    ]
-    assert covered == list(range(first, stop))
-    assert sum(node.stop - node.start for node in nodes) <= 2 * (fan_out - 1) * tree.n_levels
-
-
 @given(st.integers(-2, 44), st.integers(-2, 44))
 def test_covering_blocks_hold_all_events_of_the_range(start: int, stop: int):
     tree = _tree([5, 16], 3)  # block i holds the times 2 i and 2 i + 1
@@ -86,28 +67,29 @@ def test_check_notices_overlapping_blocks():
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=5), st.integers(2, 4), st.data())
-def test_nodes_of_many_ranges_are_those_of_each(
+def test_nodes_tile_each_of_many_ranges_with_few_entries(
     sizes: list[int], fan_out: int, data: st.DataObject
 ):
     tree = _tree(sizes, fan_out)
+    tree._check()
     ends = st.tuples(st.integers(0, tree.n_blocks), st.integers(0, tree.n_blocks))
     ranges = np.array(data.draw(st.lists(ends, max_size=8)), np.int64).reshape(-1, 2)
 
     found = tree.nodes_of_ranges(ranges[:, 0], ranges[:, 1])
 
     assert len(found.offsets) == len(ranges) + 1
+    times, counts = tree.times_of_entries(found), tree.counts_of_entries(found)
+    assert counts.tolist() == times.count.tolist()
     for place, (first, stop) in enumerate(ranges.tolist()):
         own = slice(*found.offsets[place : place + 2])
-        expected = [
-            (node.level, entry)
-            for node in tree.nodes(first, max(first, stop))
-            for entry in range(node.start, node.stop)
+        borders = [tree.level(k).first_block for k in found.level[own]]
+        places = zip(borders, found.entry[own], strict=True)
+        covered = [block for at, entry in places for block in range(at[entry], at[entry + 1])]
+        assert covered == list(range(first, stop))
+        assert len(borders) <= 2 * (fan_out - 1) * tree.n_levels
+        assert times.slice(own.start, own.stop).t_min.tolist() == [
+            2 * at[e] for at, e in zip(borders, found.entry[own], strict=True)
         ]
-        assert list(zip(found.level[own], found.entry[own], strict=True)) == expected
-    counts = tree.counts_of_entries(found)
-    wanted = 2 * np.maximum(ranges[:, 1] - ranges[:, 0], 0)  # two events a block
-    sums = [counts[a:b].sum() for a, b in zip(found.offsets, found.offsets[1:], strict=False)]
-    assert sums == wanted.tolist()
 
 
 def test_summaries_of_entries_come_in_the_order_of_the_ranges():
