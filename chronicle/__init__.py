@@ -35,7 +35,6 @@ from chronicle.errors import (
     VacuumedVersionError,
     VersionNotFoundError,
 )
-from chronicle.layout import AttributeBounds, DataFile, Leaves
 from chronicle.log.history import HistoryEntry
 from chronicle.maintenance.check import check_store, check_stream
 from chronicle.maintenance.compaction import CompactionReport, compact_events
@@ -43,9 +42,9 @@ from chronicle.maintenance.finding import Finding, Severity
 from chronicle.maintenance.repair import RepairReport, repair_store, repair_stream
 from chronicle.maintenance.vacuum import VacuumReport, vacuum
 from chronicle.settings import StreamSettings
-from chronicle.snapshot import Snapshot
+from chronicle.snapshot import AttributeBounds, DataFile, Leaves, Snapshot
 from chronicle.store import Store, create_store, ensure_store, open_store
-from chronicle.tree.aggregate import Aggregate
+from chronicle.tree.tab_tree import Aggregate
 from chronicle.verbs import Stream
 from chronicle.version import __version__
 from chronicle.write.adopt import AdoptReport, adopt

@@ -1,19 +1,28 @@
-"""A stream and its versions described in plain values, for people and for the command line."""
+"""A stream described in plain values: sizes, versions, aggregates, and events over time."""
 
 from __future__ import annotations
 
+import datetime as dt
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
 
 from chronicle.arguments import check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.log import delta_log
 from chronicle.log.history import HistoryEntry, to_history
 from chronicle.settings import StreamSettings
-from chronicle.size_text import megabytes
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream
-from chronicle.time import TimeType, show_time
+from chronicle.time import TimeType, show_time, time_type
+from chronicle.tree.summary import Ints, kind_of
+from chronicle.tree.tab_tree import Aggregate, Value
 from chronicle.tree.tree_file import TREE_TABLE
 
 
@@ -141,3 +150,173 @@ def history(stream: Stream) -> list[HistoryEntry]:
     total = sum(count or 0 for count in counts) if None not in counts else None
     known = [commit for commit in delta_log.commits(path) if commit.version <= state.version]
     return to_history(known, total)
+
+
+def megabytes(n_bytes: int) -> str:
+    """Return a size as people read it, in MB of 1,000,000 bytes. Pure.
+
+    Examples
+    --------
+    >>> megabytes(12_345_678), megabytes(1_234), megabytes(0)
+    ('12.3 MB', '0.001 MB', '0 MB')
+    """
+    millions = n_bytes / 1e6
+    if millions >= 100:
+        return f"{millions:,.0f} MB"
+    return f"{millions:,.1f} MB" if millions >= 1 else f"{millions:.3f} MB".replace("0.000", "0")
+
+
+# ---------------------------------------------------------------------------------------------
+# Aggregates of a range of time, and how events lie over it
+
+
+ENTRIES_PER_BAR = 8
+"""Entries of the tree that a bar of a histogram has at least, where there are so many: within one,
+events are taken to be spread evenly."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeStats:
+    """What is known of one attribute in a range of time."""
+
+    name: str
+    aggregate: Aggregate
+    data_type: pa.DataType
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as JSON has them; null where there is no such number."""
+        found = self.aggregate
+        variance = found.variance
+        return {
+            "values": found.n_values,
+            "nulls": found.null_count,
+            "nans": found.nan_count,
+            "min": shown_value(found.minimum, self.data_type),
+            "max": shown_value(found.maximum, self.data_type),
+            "sum": _finite(found.sum),
+            "mean": _finite(found.mean),
+            "stddev_pop": None if variance is None else _finite(math.sqrt(variance)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How events lie over bars of equal time, as one level of the tree tells: about."""
+
+    level: int
+    """Level of the tree; 0 are the blocks."""
+    n_entries: int
+    """Its entries that were looked at."""
+    edges: Ints
+    """Times at which bars begin and, last, the end; shape (n_bars + 1,)."""
+    n_events: Floats
+    """Events of each bar, about."""
+    mean: Floats | None
+    """Mean of the attribute in each bar, about; NaN where it has no value. None without one."""
+
+
+def range_stats(
+    snapshot: Snapshot, start: int | None, stop: int | None, attributes: Sequence[str]
+) -> tuple[Aggregate, list[AttributeStats]]:
+    """Aggregate attributes over [start, stop); reads at most two blocks for each.
+
+    ``start`` and ``stop`` are internal times, half-open; None is unbounded. Returns number and
+    times of the events, and what is known of each attribute.
+    """
+    found = [
+        AttributeStats(
+            name, snapshot.aggregate(start, stop, name), snapshot.schema.field(name).type
+        )
+        for name in attributes
+    ]
+    whole = found[0].aggregate if found else snapshot.aggregate(start, stop)
+    return whole, found
+
+
+def histogram(
+    snapshot: Snapshot,
+    start: int | None,
+    stop: int | None,
+    *,
+    n_bars: int,
+    attribute: str | None = None,
+) -> Histogram | None:
+    """Spread the events of a range of time over bars of equal time; reads no event.
+
+    ``start`` and ``stop`` are internal times, half-open; None is where the stream begins or ends.
+    There are fewer bars where the range has fewer times, and none (None) where it has no time of
+    the stream. Means are told of ``attribute``, which holds numbers.
+    """
+    if snapshot.t_min is None or snapshot.t_max is None:
+        return None
+    first = snapshot.t_min if start is None else max(start, snapshot.t_min)
+    end = snapshot.t_max + 1 if stop is None else min(stop, snapshot.t_max + 1)
+    if first >= end:
+        return None
+    n_bars = min(n_bars, end - first)
+    low, high = snapshot.tree.covering(first, end)
+    k = _coarsest(snapshot, low, high, ENTRIES_PER_BAR * n_bars)
+    level = snapshot.level(k, attribute)
+    begin = int(np.searchsorted(level.first_block, low, "right")) - 1
+    until = int(np.searchsorted(level.first_block, high, "left"))
+    times = level.times.slice(begin, until)
+    edges = first + (end - first) * np.arange(n_bars + 1, dtype=object) // n_bars
+    points = np.stack((times.t_min, times.t_max + 1), axis=1).ravel().astype(np.float64)
+    places = edges.astype(np.float64)
+    events = _spread(points, places, times.count)
+    mean = None
+    if level.attribute is not None:
+        of_values = level.attribute.slice(begin, until)
+        n_values = _spread(points, places, of_values.n_values)
+        total = _spread(points, places, of_values.mean() * of_values.n_values)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(n_values > 0, total / n_values, np.nan)
+    return Histogram(k, until - begin, edges.astype(np.int64), events, mean)
+
+
+def numeric_columns(snapshot: Snapshot) -> list[str]:
+    """Return the columns of numbers."""
+    return [field.name for field in snapshot.schema if kind_of(field.type).has_sum]
+
+
+def has_mean(snapshot: Snapshot, attribute: str) -> bool:
+    """Return whether a column holds numbers."""
+    return kind_of(snapshot.schema.field(attribute).type).has_sum
+
+
+def _coarsest(snapshot: Snapshot, low: int, high: int, n_entries: int) -> int:
+    """Return the highest level with so many entries over some blocks; 0 if none has."""
+    for k in range(snapshot.tree.n_levels - 1, 0, -1):
+        borders = snapshot.level(k).first_block
+        if np.searchsorted(borders, high) - np.searchsorted(borders, low) >= n_entries:
+            return k
+    return 0
+
+
+def _spread(points: Floats, edges: Floats, amounts: Any) -> Floats:
+    """Return what of amounts, each spread evenly between two points, lies between edges."""
+    before = np.concatenate(([0.0], np.cumsum(np.asarray(amounts, np.float64))))
+    heights = np.stack((before[:-1], before[1:]), axis=1).ravel()
+    return np.asarray(np.diff(np.interp(edges, points, heights)), np.float64)
+
+
+def shown_value(value: Value | None, data_type: pa.DataType) -> Any:
+    """Return an extreme, which aggregates hold in internal form, as JSON has it."""
+    if value is None or isinstance(value, str):
+        return value
+    if pat.is_boolean(data_type):
+        return bool(value)
+    if pat.is_date(data_type):
+        return (dt.date(1970, 1, 1) + dt.timedelta(days=int(value))).isoformat()
+    if pat.is_timestamp(data_type):
+        return show_time(int(value), time_type(data_type, column=""))
+    return _finite(value)
+
+
+def _finite(number: float | None) -> float | str | None:
+    """Return a number as JSON can have it: infinite ones as text."""
+    if number is None or isinstance(number, int) or math.isfinite(number):
+        return number
+    return str(number)

@@ -1,6 +1,8 @@
-"""Which schemas a stream can have, and how batches are brought into them."""
+"""Which columns and schemas a stream can have, and how batches are brought into them."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -162,3 +164,16 @@ def check_texts(table: pa.Table, *, where: str) -> None:
                     f"column '{field.name}' holds text that is not UTF-8 ({where}); convert it, "
                     "or cast it to binary"
                 ) from error
+
+
+SEPARATOR = "+"
+
+
+def composite_parts(columns: Collection[str], name: str) -> tuple[str, ...] | None:
+    """Return what a name joins, in its order; None if it is a column's or joins nothing. Pure.
+
+    A column of that very name comes first; the parts returned may be no columns.
+    """
+    if SEPARATOR not in name or name in columns:
+        return None
+    return tuple(name.split(SEPARATOR))

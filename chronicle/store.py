@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,24 +36,22 @@ from chronicle.errors import (
     VersionNotFoundError,
     unread,
 )
-from chronicle.folder_lock import locked_folder
 from chronicle.log import delta_log
 from chronicle.log.adopted_file import check_stamps
 from chronicle.log.delta_log import Commit, FollowedTable, TableState
 from chronicle.log.history import parse_version, version_at
-from chronicle.log.lineage import Lineage
-from chronicle.log.stream_metadata import FollowedMetadata, StreamMetadata, write_metadata
-from chronicle.log.tree_log import TreeLog
+from chronicle.log.stream_metadata import FollowedMetadata, StreamMetadata, TreeLog, write_metadata
 from chronicle.ordinal import parse_ordinal
 from chronicle.paths import local_path
 from chronicle.schema import check_extends, check_settings, normalise_schema
-from chronicle.settings import StreamSettings
+from chronicle.settings import Lineage, StreamSettings
 from chronicle.snapshot import Snapshot
-from chronicle.staging import open_staging
 from chronicle.stream_folder import (
     check_stream_name,
     check_unclaimed,
     is_stream_name,
+    locked_folder,
+    open_staging,
     put_in_place,
 )
 from chronicle.time import TimeType, show_time, time_type
@@ -624,3 +623,38 @@ def _check_disjoint(trees: list[FileTree], path: Path) -> None:
             f"events files '{first}' and '{second}' of stream '{path}' overlap in time; restore "
             "the table to the last version before the second (Delta RESTORE)"
         )
+
+
+@contextmanager
+def open_or_create(path: str | Path) -> Iterator[Store]:
+    """Lend the store at ``path``, made where there is none.
+
+    One that was made here and holds nothing when the block fails is removed, and so are the
+    folders that were made to hold it.
+    """
+    folder = local_path(path)
+    if (folder / config.MARKER_FILE).exists():
+        yield open_store(folder)
+        return
+    top = _topmost_missing(folder)
+    try:
+        store = create_store(folder)
+    except StoreExistsError:
+        if not (folder / config.MARKER_FILE).exists():
+            raise
+        yield open_store(folder)  # another process made it just now
+        return
+    try:
+        yield store
+    except BaseException:
+        if [entry.name for entry in folder.iterdir()] == [config.MARKER_FILE]:
+            (folder / config.MARKER_FILE).unlink()
+            if top is not None:
+                shutil.rmtree(top, ignore_errors=True)
+        raise
+
+
+def _topmost_missing(folder: Path) -> Path | None:
+    """Return the outermost folder that has to be made for ``folder`` to exist; None if it does."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    return missing[-1] if missing else None

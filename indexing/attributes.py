@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
-from chronicle.composite_names import SEPARATOR, composite_parts
 from chronicle.errors import did_you_mean
+from chronicle.schema import SEPARATOR, composite_parts
 from chronicle.tree.derived_attributes import (
     attribute_field,
     columns_for,

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chronicle.composite_names import SEPARATOR, composite_parts
+from chronicle.schema import SEPARATOR, composite_parts
 from indexing.bounds import Bounds, to_bounds
 from indexing.config import COMPOSITE_PARTS_MAX, COMPOSITE_POINTS_MAX, COMPOSITE_RANGES_MAX
 from indexing.key_range import KeyRange, KeyRanges

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chronicle.composite_names import SEPARATOR
 from chronicle.errors import ChronicleError, UnusableFileError, did_you_mean
+from chronicle.schema import SEPARATOR
 
 
 class IndexingError(ChronicleError):

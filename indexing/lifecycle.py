@@ -15,8 +15,8 @@ from chronicle.log import delta_log
 from chronicle.log.delta_log import new_files
 from chronicle.log.stream_metadata import add_metadata, drop_metadata
 from chronicle.snapshot import Snapshot
-from chronicle.staging import own_folders
 from chronicle.store import Stream, watched
+from chronicle.stream_folder import own_folders
 from chronicle.tree.derived_attributes import find_derived
 from chronicle.write.commit import OPERATION, commit_tidy, make_tables
 from chronicle.write.evolve import add_derived

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from chronicle.layout import DataFile
-from chronicle.snapshot import Snapshot
+from chronicle.snapshot import DataFile, Snapshot
 from chronicle.time import to_int64
 from indexing.attributes import (
     columns_to_index,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from chronicle.derived import DerivedChange, DerivedFile
 from chronicle.disk import discard, writing
-from chronicle.folder_lock import make_table_folder
+from chronicle.stream_folder import make_table_folder
 from indexing.attributes import indexed_field, keys_of, with_derived
 from indexing.compaction import merge_indexes
 from indexing.config import FENCE_ENTRIES

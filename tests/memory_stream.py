@@ -25,8 +25,7 @@ from chronicle.log.delta_log import LiveFile
 from chronicle.store import Stream
 from chronicle.time import to_int64
 from chronicle.tree.blocks import BlockReader
-from chronicle.tree.derived_attributes import parse_declared
-from chronicle.tree.derived_summaries import summarise_declared
+from chronicle.tree.derived_attributes import parse_declared, summarise_declared
 from chronicle.tree.file_tree import FileTree
 from chronicle.tree.summarise import summarise, summarise_times
 from chronicle.tree.tree_file import build_levels

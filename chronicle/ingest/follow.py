@@ -27,8 +27,8 @@ from chronicle.ingest.sources import find_sources, tells_format
 from chronicle.ingest.spark_tools import first_line
 from chronicle.log import delta_log
 from chronicle.paths import local_path, url_scheme
-from chronicle.staging import open_staging
 from chronicle.store import Store
+from chronicle.stream_folder import open_staging
 from chronicle.write.commit import INGEST, OPERATION, Change, commit_change
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ import pyarrow as pa
 from chronicle.derived import DerivedWriter
 from chronicle.disk import discard, writing
 from chronicle.errors import SchemaError, StorageError
-from chronicle.layout import DataFile
 from chronicle.schema import conform
 from chronicle.settings import StreamSettings
+from chronicle.snapshot import DataFile
 from chronicle.time import is_ascending, to_int64
 from chronicle.tree.blocks import BlockReader
 from chronicle.tree.summary import Ints

@@ -49,8 +49,8 @@ from chronicle.ingest.tasks import (
 from chronicle.ingest.write import TaskOutputs, WriteTask
 from chronicle.log.delta_log import ForeignTable
 from chronicle.maintenance.compaction import tidy_after
-from chronicle.staging import open_staging
 from chronicle.store import Store, create_store
+from chronicle.stream_folder import open_staging
 from chronicle.write.block_writer import WrittenFile
 from chronicle.write.commit import INGEST, OPERATION, Change, Committed, complete_derived
 

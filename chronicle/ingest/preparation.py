@@ -11,17 +11,17 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from chronicle.composite_names import composite_parts
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.report import IngestOptions
 from chronicle.ingest.source_memory import Source, fingerprints, names_of, read_source, taken
 from chronicle.ingest.sources import SourceSet
-from chronicle.layout import DataFile
 from chronicle.log import delta_log
 from chronicle.log.stream_metadata import declared_tables
+from chronicle.schema import composite_parts
 from chronicle.settings import StreamSettings
+from chronicle.snapshot import DataFile
 from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name, check_unclaimed
 from chronicle.time import TimeType

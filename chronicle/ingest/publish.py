@@ -7,9 +7,8 @@ from pathlib import Path
 
 from chronicle.disk import discard, flush, unwritten
 from chronicle.errors import CommitConflictError
-from chronicle.staging import move_files
 from chronicle.store import Stream
-from chronicle.stream_folder import put_in_place
+from chronicle.stream_folder import move_files, put_in_place
 from chronicle.write.commit import Change, Committed, check_whole, commit_change, has_landed
 from chronicle.write.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
 

@@ -15,7 +15,9 @@ from chronicle.errors import SourceError
 from chronicle.ingest.local import read_files
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.maintenance.compaction import tidied
-from chronicle.maintenance.quarantine_rows import (
+from chronicle.store import Stream
+from chronicle.write.append import append
+from chronicle.write.quarantine import (
     ROW,
     ROWS_SCHEMA,
     count_returned,
@@ -23,8 +25,6 @@ from chronicle.maintenance.quarantine_rows import (
     returned_rows,
     to_return,
 )
-from chronicle.store import Stream
-from chronicle.write.append import append
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.cells import as_text, read_cells
 from chronicle.ingest.read_options import TIME_UNITS
 from chronicle.ingest.time_patterns import has_offset_field, read_pattern
-from chronicle.iso_times import find_zone, split_time, to_instant
-from chronicle.time import TIME_LIMIT, TimeType
+from chronicle.time import TIME_LIMIT, TimeType, find_zone, split_time, to_instant
 
 Faults = npt.NDArray[np.int32]
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.disk_errors import reason_of, unread_remedy
-from chronicle.log.delta_log.commit_marks import to_marks, why_foreign
-from chronicle.log.delta_log.torn import torn_files, torn_remedy
+from chronicle.log.delta_log.files import torn_files, torn_remedy
+from chronicle.log.delta_log.reading import to_marks, why_foreign
 
 _LOG = "_delta_log"
 _HINT = "_last_checkpoint"

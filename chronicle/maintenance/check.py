@@ -36,15 +36,14 @@ from chronicle.maintenance.check_events import (
     EventsChecker,
     FileSpan,
     check_order,
+    check_quarantine,
 )
-from chronicle.maintenance.check_quarantine import check_quarantine
 from chronicle.maintenance.finding import CheckedEvents, DerivedCheck, Finding, Findings, faults_of
 from chronicle.maintenance.orphans import foreign_files, is_draft, unknown_files
 from chronicle.schema import check_settings, normalise_schema
 from chronicle.settings import StreamSettings
-from chronicle.staging import remove_abandoned
 from chronicle.store import Store, Stream, open_store
-from chronicle.stream_folder import with_unlogged
+from chronicle.stream_folder import remove_abandoned, with_unlogged
 from chronicle.tree.blocks import BlockReader
 from chronicle.tree.derived_attributes import check_derived
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile

@@ -1,4 +1,4 @@
-"""Checks data files and their tree files one by one, against what the events themselves say."""
+"""Checks files one by one: data files, their tree files, and those of the quarantine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from chronicle.config import EVENTS_TABLE
 from chronicle.disk_errors import reason_of, unread_remedy
@@ -18,19 +19,26 @@ from chronicle.errors import (
     CorruptBlockError,
     CorruptTreeError,
     ForeignFileError,
+    StorageError,
     UnreadFileError,
 )
-from chronicle.log.delta_log import LiveFile
+from chronicle.log import delta_log
+from chronicle.log.delta_log import LiveFile, TableState
 from chronicle.maintenance.finding import Findings
 from chronicle.ordinal import parse_ordinal
 from chronicle.settings import StreamSettings
 from chronicle.time import is_ascending, show_time, time_type, to_int64
 from chronicle.tree.blocks import BlockReader, block_counts
-from chronicle.tree.derived_attributes import Declared, check_derived, columns_for
-from chronicle.tree.derived_summaries import summarise_declared
+from chronicle.tree.derived_attributes import (
+    Declared,
+    check_derived,
+    columns_for,
+    summarise_declared,
+)
 from chronicle.tree.summarise import summarise, summarise_times
 from chronicle.tree.summary import AttributeSummary, Ints, TimeSummary, kind_of
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile, build_levels
+from chronicle.write.quarantine import QUARANTINE_SCHEMA, QUARANTINE_TABLE
 
 NAMES = "names of data files carry their place in the stream"
 FILES = "data files are there with the size and the events the log says"
@@ -39,11 +47,13 @@ BLOCKS = "blocks are full but for the last of a file"
 TIMES = "time ascends within a data file and is never null"
 ORDER = "data files do not overlap in time"
 TREE = "each data file has tree entries, equal to those its events give"
+QUARANTINE = "records put aside are there, and every page matches its checksum"
 
 _RESTORE = (
     "restore the file from a copy, or delete its stretch of time; until then queries answer "
     "without it under --skip-damaged"
 )
+_RESTORE_RECORDS = "restore it from a copy, or take the records from the sources of that ingest"
 _ADOPT_AGAIN = (
     "run 'chronicle adopt' again, which verifies it anew, or take the table in with 'chronicle "
     "ingest'"
@@ -280,3 +290,55 @@ def _unread(error: Exception) -> str | None:
     if isinstance(error, CorruptTreeError):
         return error.unread
     return error.remedy if isinstance(error, UnreadFileError) else unread_remedy(error)
+
+
+def check_quarantine(path: Path, state: TableState | None, findings: Findings) -> None:
+    """Check the quarantine table of a stream.
+
+    ``state`` is None where there is no such table or its log cannot be read.
+    """
+    folder = path / QUARANTINE_TABLE
+    if state is None and folder.exists():
+        return  # said of its log already
+    files = () if state is None else state.files
+    batches: set[str] = set()
+    for file in sorted(files, key=lambda file: file.name):
+        batches |= _check_records(folder / file.name, file, findings)
+    missing = _named_batches(path) - batches
+    if missing and not findings.has(QUARANTINE):
+        what = f"records of {len(missing)} batches are gone that commits of the events name"
+        findings.fault(QUARANTINE, folder, what, _RESTORE_RECORDS)
+    n_records = sum(file.n_rows or 0 for file in files)
+    findings.conclude(QUARANTINE, path, f"{n_records} records of {len(batches)} batches")
+
+
+def _check_records(path: Path, file: LiveFile, findings: Findings) -> set[str]:
+    """Check one file; return the batches it holds."""
+    try:
+        size = path.stat().st_size
+        table = pq.read_table(path, page_checksum_verification=True, partitioning=None)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        what = "the file is missing" if isinstance(error, FileNotFoundError) else reason_of(error)
+        findings.fault(QUARANTINE, path, what, _RESTORE_RECORDS, unread=unread_remedy(error))
+        return set()
+    wrong = None
+    if list(table.schema) not in (list(QUARANTINE_SCHEMA), list(QUARANTINE_SCHEMA)[:-1]):
+        wrong = "its columns are not those of the quarantine"
+    elif size != file.size_bytes:
+        wrong = f"it has {size} bytes, the log says {file.size_bytes}"
+    elif file.n_rows is not None and table.num_rows != file.n_rows:
+        wrong = f"it has {table.num_rows} records, the log says {file.n_rows}"
+    if wrong is not None:
+        findings.fault(QUARANTINE, path, wrong, _RESTORE_RECORDS)
+        return set()
+    return set(table.column("batch").unique().to_pylist())
+
+
+def _named_batches(path: Path) -> set[str]:
+    """Return the batches that commits of the events name, as far back as the log reaches."""
+    try:
+        commits = delta_log.commits(path / EVENTS_TABLE)
+    except StorageError:
+        return set()  # said of that log already
+    found = (commit.metadata.get("quarantine_batch") for commit in commits)
+    return {batch for batch in found if batch is not None}

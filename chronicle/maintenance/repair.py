@@ -31,9 +31,8 @@ from chronicle.maintenance.check import (
 from chronicle.maintenance.finding import DerivedCheck, Finding, faults_of
 from chronicle.maintenance.orphans import remove_if_empty, remove_table
 from chronicle.schema import normalise_schema
-from chronicle.staging import own_folders, remove_abandoned
 from chronicle.store import Store, Stream, open_store
-from chronicle.stream_folder import with_unlogged
+from chronicle.stream_folder import own_folders, remove_abandoned, with_unlogged
 from chronicle.tree.tree_file import TREE_TABLE
 from chronicle.write.commit import OPERATION, complete_derived
 from chronicle.write.quarantine import QUARANTINE_TABLE

@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 from chronicle import config
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedChange, DerivedWriter
+from chronicle.describe import megabytes
 from chronicle.disk import unwritten
 from chronicle.errors import VersionNotFoundError
 from chronicle.log import delta_log
 from chronicle.log.delta_log import Commit
 from chronicle.log.history import version_at
 from chronicle.maintenance.orphans import find_links, is_own_file
-from chronicle.size_text import megabytes
-from chronicle.staging import remove_abandoned
 from chronicle.store import Stream, watched
+from chronicle.stream_folder import remove_abandoned
 from chronicle.tree.tree_file import TREE_TABLE
 from chronicle.write.commit import OPERATION
 from chronicle.write.quarantine import QUARANTINE_TABLE

@@ -26,8 +26,7 @@ from chronicle.tree.by_key import (
     rows_of,
     summarise_by_key,
 )
-from chronicle.tree.derived_attributes import Delta
-from chronicle.tree.derived_summaries import summarise_derived
+from chronicle.tree.derived_attributes import Delta, summarise_derived
 from chronicle.tree.summarise import summarise, summarise_times
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, TimeSummary, all_null, kind_of
 from chronicle.tree.tree_file import TreeFile, build_levels

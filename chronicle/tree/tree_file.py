@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from chronicle.derived import DerivedFile
 from chronicle.disk import writing
 from chronicle.errors import CorruptTreeError
-from chronicle.folder_lock import make_table_folder
+from chronicle.stream_folder import make_table_folder
 from chronicle.tree.column_file import ColumnFile, ColumnWriter, ReplacedError, open_columns
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, TimeSummary
 

@@ -17,15 +17,14 @@ from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedFile, DerivedWriter
 from chronicle.disk import discard, writing
 from chronicle.errors import SchemaError
-from chronicle.folder_lock import make_table_folder
 from chronicle.ordinal import child
 from chronicle.schema import conform
 from chronicle.settings import StreamSettings
+from chronicle.stream_folder import make_table_folder
 from chronicle.time import is_ascending, to_int64
 from chronicle.tree.blocks import block_counts
 from chronicle.tree.checksummed_file import SEAL_KEY, seal, seal_room
-from chronicle.tree.derived_attributes import extend
-from chronicle.tree.derived_summaries import summarise_all
+from chronicle.tree.derived_attributes import extend, summarise_all
 from chronicle.tree.summarise import summarise_times
 from chronicle.tree.summary import Ints
 from chronicle.tree.tree_file import TREE_TABLE, write_tree_file

@@ -15,10 +15,10 @@ from chronicle.derived import DERIVED_SCHEMA, DerivedChange, DerivedFile, Derive
 from chronicle.disk import flush
 from chronicle.disk_errors import reason_of
 from chronicle.errors import CommitConflictError, CorruptTreeError, StorageError
-from chronicle.layout import DataFile
 from chronicle.log import delta_log
 from chronicle.log.delta_log import LoggedChange, NewFile, new_files
 from chronicle.log.stream_metadata import add_metadata
+from chronicle.snapshot import DataFile
 from chronicle.store import Stream
 from chronicle.time import to_int64
 from chronicle.tree.blocks import BlockReader

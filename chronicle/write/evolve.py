@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from chronicle.arguments import check_name, check_names
-from chronicle.composite_names import composite_parts
 from chronicle.config import EVENTS_TABLE
 from chronicle.errors import CommitConflictError, SchemaError
 from chronicle.log import delta_log
 from chronicle.log.stream_metadata import add_metadata
-from chronicle.schema import normalise_schema
+from chronicle.schema import composite_parts, normalise_schema
 from chronicle.store import Stream, watched
 from chronicle.tree.derived_attributes import Delta, check_derived, parse_declared
 from chronicle.write.commit import ADD_COLUMN, OPERATION

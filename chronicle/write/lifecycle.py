@@ -16,12 +16,9 @@ from chronicle.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from chronicle.folder_lock import locked_folder
-from chronicle.layout import DataFile
-from chronicle.snapshot import Snapshot
-from chronicle.staging import open_staging
+from chronicle.snapshot import DataFile, Snapshot
 from chronicle.store import Store, Stream, watched
-from chronicle.stream_folder import check_stream_name
+from chronicle.stream_folder import check_stream_name, locked_folder, open_staging
 from chronicle.write.block_writer import WrittenFile
 from chronicle.write.commit import DELETE, OPERATION, Change, commit_change, remove_uncommitted
 from chronicle.write.rewrite import Rewrite, rewrite_files

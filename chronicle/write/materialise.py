@@ -9,11 +9,9 @@ import pyarrow as pa
 from chronicle.derived import DerivedWriter
 from chronicle.disk import flush, unwritten
 from chronicle.errors import StreamExistsError
-from chronicle.log.lineage import Lineage
-from chronicle.settings import StreamSettings
-from chronicle.staging import open_staging
+from chronicle.settings import Lineage, StreamSettings
 from chronicle.store import Store, Stream, create_store
-from chronicle.stream_folder import check_stream_name, check_unclaimed, put_in_place
+from chronicle.stream_folder import check_stream_name, check_unclaimed, open_staging, put_in_place
 from chronicle.write.block_writer import write_ordered
 from chronicle.write.commit import MATERIALISE, OPERATION, check_whole, commit_files
 

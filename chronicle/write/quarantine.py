@@ -1,20 +1,28 @@
-"""The quarantine: a table of records that were put aside instead of becoming events."""
+"""The quarantine: records that were put aside instead of becoming events, and their return."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from chronicle.config import EVENTS_TABLE
 from chronicle.disk import discard, flush, writing
-from chronicle.folder_lock import make_table_folder
+from chronicle.disk_errors import reason_of
+from chronicle.errors import StorageError, unread
+from chronicle.log import delta_log
 from chronicle.log.delta_log import add_columns, commit_changes, create_table, new_files
+from chronicle.store import Stream
+from chronicle.stream_folder import make_table_folder
 
 QUARANTINE_TABLE = "quarantine"
 """Delta table of a stream that holds the records put aside."""
@@ -114,3 +122,172 @@ def commit_quarantine(stream_dir: Path, files: Sequence[QuarantineFile]) -> None
     flush([*(table / file.name for file in files), table])
     added = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
     commit_changes(table, add=added, read_version=None, metadata={})
+
+
+# ---------------------------------------------------------------------------------------------
+# The records that are in quarantine now, listed and laid out to be mended
+
+
+ROW, REASON, SOURCE, RECORD = (
+    "quarantine_row", "quarantine_reason", "quarantine_source", "quarantine_record",
+)  # fmt: skip
+
+ROWS_SCHEMA = pa.schema([(name, pa.string()) for name in (ROW, REASON, SOURCE, RECORD)])
+
+RETURNED_PREFIX = "chronicle.returned."
+"""Delta application ids of this prefix stand for files of the quarantine, and for stretches of
+`ROWS_PER_NUMBER` of their rows: their numbers say how many rows, and which, were put back."""
+
+ROWS_PER_NUMBER = 63
+"""Rows whose return one number tells, a bit for each; Delta's numbers have 63."""
+
+
+def quarantined(stream: Stream) -> pa.Table:
+    """Return the records that are in quarantine now, of `ROWS_SCHEMA`.
+
+    Records count from the commit on that names their batch, until they were put back as events. A
+    row keeps its name, ``FILE:NUMBER``, for ever.
+    """
+    folder = stream.path / QUARANTINE_TABLE
+    if not delta_log.table_exists(folder):
+        return ROWS_SCHEMA.empty_table()
+    files = sorted(file.name for file in delta_log.live_files(folder))
+    batches = _known_batches(stream)
+    gone = returned_rows(stream, [Path(name).stem for name in files])
+    parts = [_rows_of(folder / name, batches, gone[Path(name).stem]) for name in files]
+    return pa.concat_tables([ROWS_SCHEMA.empty_table(), *parts])
+
+
+def _known_batches(stream: Stream) -> pa.Array | None:
+    """Return the batches that commits name; None where the log no longer has all commits."""
+    commits = delta_log.commits(stream.path / EVENTS_TABLE)
+    if commits[-1].version > 0:
+        return None
+    named = {commit.metadata.get("quarantine_batch") for commit in commits}
+    return pa.array(sorted(name for name in named if name is not None), pa.string())
+
+
+def _rows_of(path: Path, batches: pa.Array | None, gone: Iterable[int]) -> pa.Table:
+    try:
+        table = pq.ParquetFile(path).read()
+    except (OSError, pa.ArrowException) as error:
+        raise unread(path, error) or StorageError(
+            f"quarantine file '{path}' cannot be read ({reason_of(error)}); restore it from a copy"
+        ) from error
+    names = pa.array([to_row_name(path.stem, number) for number in range(len(table))], pa.string())
+    rows = [names, *(table.column(name) for name in ("reason", "source", "record"))]
+    is_there = np.ones(len(table), np.bool_)
+    is_there[list(gone)] = False
+    if batches is not None:
+        is_there &= pc.is_in(table.column("batch"), batches).to_numpy()
+    return pa.table(rows, schema=ROWS_SCHEMA).filter(pa.array(is_there))
+
+
+def to_row_name(file: str, number: int) -> str:
+    """Return what a row of the quarantine is called."""
+    return f"{file}:{number}"
+
+
+def count_reasons(rows: pa.Table) -> dict[str, int]:
+    """Return how many rows there are for each reason, the most frequent one first. Pure."""
+    return dict(Counter(rows.column(REASON).to_pylist()).most_common())
+
+
+def to_mend(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows of the quarantine with a cell of text for each of the stream's columns. Pure.
+
+    A record kept as an object, such as of Parquet or JSON lines, fills its cells; of one kept as a
+    line they are empty, to be filled from the line, and so is a column of bytes, which a record
+    shows but does not hold.
+    """
+    records = [_cells(record) for record in rows.column(RECORD).to_pylist()]
+    for field in schema:
+        is_held = not pa.types.is_binary(field.type)
+        cells = [_cell_text(record.get(field.name)) if is_held else None for record in records]
+        rows = rows.append_column(field.name, pa.array(cells, pa.string()))
+    return rows
+
+
+def _cells(record: str) -> Mapping[str, Any]:
+    try:
+        cells = json.loads(record)
+    except (ValueError, RecursionError):
+        return {}
+    return cells if isinstance(cells, dict) else {}
+
+
+def _cell_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+# ---------------------------------------------------------------------------------------------
+# Which rows were put back
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Rows that one commit puts back.
+
+    Attributes
+    ----------
+    files
+        Of the quarantine, without their ending: how many of their rows were back before.
+    transactions
+        What the commit carries.
+    """
+
+    files: Mapping[str, int]
+    transactions: Mapping[str, int]
+
+
+def returned_rows(stream: Stream, files: Sequence[str]) -> dict[str, frozenset[int]]:
+    """Return the numbers of the rows of each file that were put back."""
+    counts = count_returned(stream, files)
+    folder = stream.path / QUARANTINE_TABLE
+    found = {}
+    for file in files:
+        n_rows = 0
+        if counts[file]:
+            n_rows = pq.read_metadata(folder / f"{file}.parquet").num_rows
+        ids = [_id_of(file, place) for place in range(-(-n_rows // ROWS_PER_NUMBER))]
+        numbers = delta_log.transaction_versions(stream.path / EVENTS_TABLE, ids) if ids else {}
+        found[file] = frozenset(
+            place * ROWS_PER_NUMBER + bit
+            for place, name in enumerate(ids)
+            for bit in _bits(numbers.get(name, 0))
+        )
+    return found
+
+
+def count_returned(stream: Stream, files: Sequence[str]) -> dict[str, int]:
+    """Return how many rows of each file were put back, by the newest commit."""
+    ids = [RETURNED_PREFIX + file for file in files]
+    numbers = delta_log.transaction_versions(stream.path / EVENTS_TABLE, ids)
+    return {file: numbers.get(RETURNED_PREFIX + file, 0) for file in files}
+
+
+def to_return(before: Mapping[str, frozenset[int]], rows: Iterable[tuple[str, int]]) -> Return:
+    """Return what a commit carries that puts rows back. Pure.
+
+    ``before`` has, by file, the rows that are back already; ``rows`` file and number of each
+    further one.
+    """
+    after = {file: set(numbers) for file, numbers in before.items()}
+    for file, number in rows:
+        after[file].add(number)
+    transactions = {}
+    for file, numbers in after.items():
+        transactions[RETURNED_PREFIX + file] = len(numbers)
+        for place in {number // ROWS_PER_NUMBER for number in numbers - before[file]}:
+            first = place * ROWS_PER_NUMBER
+            bits = (number - first for number in numbers if number // ROWS_PER_NUMBER == place)
+            transactions[_id_of(file, place)] = sum(1 << bit for bit in bits)
+    return Return({file: len(numbers) for file, numbers in before.items()}, transactions)
+
+
+def _id_of(file: str, place: int) -> str:
+    return f"{RETURNED_PREFIX}{file}.{place}"
+
+
+def _bits(number: int) -> list[int]:
+    return [bit for bit in range(ROWS_PER_NUMBER) if number >> bit & 1]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chronicle.size_text import megabytes
+from chronicle.describe import megabytes
 from replay.console.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
 from replay.console.show import print_table, say
 from replay.console.tend import runner

@@ -230,7 +230,7 @@ def time_range(
     stream: Stream, start: str | None, stop: str | None
 ) -> tuple[int | None, int | None]:
     """Read ``--from`` and ``--to`` as internal times of a stream; None is unbounded."""
-    from chronicle.iso_times import to_internal_time
+    from chronicle.time import to_internal_time
 
     first, end = (
         None if text is None else to_internal_time(text, stream.time_type) for text in (start, stop)

@@ -51,7 +51,7 @@ def quarantine(
     """
     keep_heavy_libraries_out()
     from chronicle.ingest.put_back import put_back
-    from chronicle.maintenance.quarantine_rows import count_reasons, quarantined, to_mend
+    from chronicle.write.quarantine import count_reasons, quarantined, to_mend
     from indexing.stream_writer import writer_for
 
     opened = stream_of(store, stream)

@@ -20,7 +20,7 @@ from replay.console.show import print_table
 
 if TYPE_CHECKING:
     from chronicle import Snapshot
-    from chronicle.stats import Histogram
+    from chronicle.describe import Histogram
 
 BARS = 24
 BAR_WIDTH = 50
@@ -47,8 +47,8 @@ def stats(
 
     Example: chronicle stats crimes --store data --from 2011-01-01 --attribute lat --histogram
     """
-    from chronicle.stats import histogram as spread
-    from chronicle.stats import numeric_columns, range_stats
+    from chronicle.describe import histogram as spread
+    from chronicle.describe import numeric_columns, range_stats
     from chronicle.time import show_time
 
     opened = stream_of(store, stream)
@@ -84,7 +84,7 @@ def stats(
 
 def _of_mean(snapshot: Snapshot, attribute: list[str] | None) -> str | None:
     """Return the column whose means are drawn: the one of numbers that was named."""
-    from chronicle.stats import has_mean
+    from chronicle.describe import has_mean
 
     asked = names(attribute)
     return asked[0] if len(asked) == 1 and has_mean(snapshot, asked[0]) else None

@@ -91,7 +91,7 @@ def ingest(
     from chronicle.ingest import IngestOptions
     from chronicle.ingest import follow as run_follow
     from chronicle.ingest import ingest as run
-    from chronicle.new_store import open_or_create
+    from chronicle.store import open_or_create
     from indexing import RunWriter
 
     options = IngestOptions(
@@ -173,7 +173,7 @@ def append(
     """
     keep_heavy_libraries_out()
     from chronicle.ingest.local import AppendOptions, append_files
-    from chronicle.new_store import open_or_create
+    from chronicle.store import open_or_create
     from indexing.lifecycle import create_index
     from indexing.stream_writer import writer_for
 
@@ -231,7 +231,7 @@ def adopt(
     Example: chronicle adopt /lake/trades --store data --time ts --index price
     """
     keep_heavy_libraries_out()
-    from chronicle.new_store import open_or_create
+    from chronicle.store import open_or_create
     from chronicle.write.adopt import adopt as run
     from indexing.lifecycle import create_index
     from indexing.stream_writer import writer_for

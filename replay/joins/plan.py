@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from chronicle.composite_names import SEPARATOR, composite_parts
+from chronicle.schema import SEPARATOR, composite_parts
 from costmodel.guard import in_words
 from indexing.composite import Composite, parse_composite
 from replay.errors import PlanError

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from chronicle import Store
-from chronicle.iso_times import to_internal_time
-from chronicle.time import TimeType
+from chronicle.time import TimeType, to_internal_time
 from replay.errors import NotSupportedError, PlanError
 
 Tables = Mapping[str, Any]

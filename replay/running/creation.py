@@ -7,8 +7,8 @@ from itertools import chain
 import pyarrow as pa
 
 from chronicle import StreamSettings
-from chronicle.log.lineage import Lineage
 from chronicle.schema import normalise_schema
+from chronicle.settings import Lineage
 from chronicle.write.materialise import materialise
 from replay.errors import QueryError
 from replay.language.bound import BoundCreate

@@ -2,8 +2,11 @@
 
 from chronicle.log.delta_log.files import (
     APPLICATION_ID,
+    ASIDE_FOLDER,
     commit_stamp,
+    put_aside,
     table_exists,
+    torn_files,
     version_exists_after,
 )
 from chronicle.log.delta_log.foreign import (
@@ -25,7 +28,6 @@ from chronicle.log.delta_log.reading import (
     transaction_version,
     transaction_versions,
 )
-from chronicle.log.delta_log.torn import ASIDE_FOLDER, put_aside, torn_files
 from chronicle.log.delta_log.writing import (
     NewFile,
     add_columns,

@@ -15,9 +15,8 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from chronicle.errors import SourceError
-from chronicle.log.delta_log.commit_marks import check_commits
 from chronicle.log.delta_log.files import commit_path, has_commit
-from chronicle.log.delta_log.opening import first_line, open_table
+from chronicle.log.delta_log.reading import check_commits, first_line, open_table
 from chronicle.paths import url_scheme
 
 _FEATURES = frozenset(

@@ -20,7 +20,6 @@ from deltalake.transaction import AddAction, RemoveAction
 from chronicle.disk import discard, flush, writing
 from chronicle.disk_errors import unwritten_remedy
 from chronicle.errors import CommitConflictError, StorageError, UnflushedCommitError
-from chronicle.log.delta_log.commit_marks import COMMIT, own_marks, read_marks
 from chronicle.log.delta_log.files import (
     APPLICATION_ID,
     LOG_FOLDER,
@@ -29,7 +28,7 @@ from chronicle.log.delta_log.files import (
     table_exists,
     version_exists_after,
 )
-from chronicle.log.delta_log.opening import first_line, open_table
+from chronicle.log.delta_log.reading import COMMIT, first_line, open_table, own_marks, read_marks
 
 _CHECKPOINT_COMMITS = 20
 """Commits between two checkpoints of a log. To open a table takes a checkpoint and the commits

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle import Snapshot
-from chronicle.layout import AttributeBounds
+from chronicle.snapshot import AttributeBounds
 from chronicle.time import to_int64
 from chronicle.tree.by_key import KeySummaries, parse_by_key
 from chronicle.tree.summary import Ints

@@ -10,8 +10,7 @@ import pytest
 
 from chronicle.errors import CorruptBlockError
 from chronicle.tree import blocks
-from chronicle.tree.blocks import BlockReader
-from chronicle.tree.open_files import OpenFiles
+from chronicle.tree.blocks import BlockReader, OpenFiles
 from chronicle.write.block_writer import write_events
 
 SCHEMA = pa.schema([("t", pa.int64()), ("s", pa.string()), ("s.t", pa.int64())])

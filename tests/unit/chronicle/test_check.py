@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronicle.log import audit, delta_log
-from chronicle.maintenance import check, check_events, check_quarantine
+from chronicle.maintenance import check, check_events
 from chronicle.maintenance.check import check_store, check_stream
 from chronicle.maintenance.finding import CheckedEvents, Finding, Severity
 from chronicle.store import Stream
@@ -40,7 +40,7 @@ INVARIANTS = {
     check.OLD_TREE,
     check.LEFTOVERS,
     check.FOREIGN,
-    check_quarantine.QUARANTINE,
+    check_events.QUARANTINE,
 }
 
 

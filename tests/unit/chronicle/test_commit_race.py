@@ -12,8 +12,8 @@ import chronicle.write.append as append_module
 from chronicle import Store, StreamSettings, create_store, open_store
 from chronicle.derived import DerivedFile
 from chronicle.errors import CommitConflictError
-from chronicle.layout import DataFile
 from chronicle.log.delta_log import LoggedChange
+from chronicle.snapshot import DataFile
 from chronicle.store import Stream
 from chronicle.write.append import append
 from chronicle.write.block_writer import WrittenFile

@@ -17,8 +17,8 @@ from chronicle.tree.derived_attributes import (
     extend,
     parse_derived,
     split_open,
+    summarise_derived,
 )
-from chronicle.tree.derived_summaries import summarise_derived
 
 INF, NAN = float("inf"), float("nan")
 INT64_MAX, INT64_MIN = 2**63 - 1, -(2**63)

@@ -28,9 +28,9 @@ from chronicle.maintenance.check import check_stream
 from chronicle.maintenance.compaction import compact_events
 from chronicle.maintenance.repair import repair_stream
 from chronicle.settings import StreamSettings
-from chronicle.staging import open_staging
 from chronicle.store import Stream
-from chronicle.tree.open_files import IDLE_FILES_MAX
+from chronicle.stream_folder import open_staging
+from chronicle.tree.blocks import IDLE_FILES_MAX
 from chronicle.write.commit import remove_uncommitted
 from chronicle.write.quarantine import QuarantineWriter
 from indexing import RunWriter, clear_caches

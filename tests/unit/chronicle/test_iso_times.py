@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronicle.errors import SchemaError
-from chronicle.iso_times import (
+from chronicle.time import (
     DAY_US,
     find_zone,
     instant_us,

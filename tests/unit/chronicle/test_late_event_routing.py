@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronicle.ordinal import child, parse_ordinal, pieces_of
-from chronicle.write.late_event_routing import Placement, place_late
+from chronicle.write.append import Placement, place_late
 from chronicle.write.rewrite import even_cuts
 
 

@@ -28,8 +28,8 @@ from chronicle.errors import (
 from chronicle.log import delta_log
 from chronicle.maintenance.compaction import compact_events
 from chronicle.maintenance.vacuum import vacuum
-from chronicle.staging import open_staging
 from chronicle.store import Stream, open_store
+from chronicle.stream_folder import open_staging
 from chronicle.write import lifecycle
 from chronicle.write.append import append as append_late
 from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
@@ -100,10 +100,10 @@ def test_killed_while_dropping_the_stream_is_gone_and_the_rest_goes_later(
     _stream(tmp_path)
     store = open_store(tmp_path / "store")
     other = store.create_stream("other", TICKS, store.stream("ticks").settings)
-    from chronicle import staging
+    from chronicle import stream_folder
 
     # A killed process deletes nothing more; the system releases its lock.
-    monkeypatch.setattr(staging.shutil, "rmtree", lambda *args, **kwargs: None)
+    monkeypatch.setattr(stream_folder.shutil, "rmtree", lambda *args, **kwargs: None)
     drop_stream(store, "ticks")
     monkeypatch.undo()
     assert store.stream_names() == ("other",)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from chronicle.errors import StoreExistsError
-from chronicle.new_store import open_or_create
-from chronicle.store import Store, create_store
+from chronicle.store import Store, create_store, open_or_create
 
 
 def fail_after_work(store: Store) -> None:

@@ -10,8 +10,8 @@ import pytest
 from chronicle import create_store, ensure_store, open_store
 from chronicle.errors import SourceError, StorageError
 from chronicle.ingest.sources import find_sources
-from chronicle.new_store import open_or_create
 from chronicle.paths import local_path
+from chronicle.store import open_or_create
 
 
 def lend(path: str | Path) -> None:

@@ -19,7 +19,8 @@ import chronicle.ingest.put_back
 from chronicle import SourceError, StorageError, StreamSettings, create_store, open_store
 from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.ingest.put_back import put_back
-from chronicle.maintenance.quarantine_rows import (
+from chronicle.store import Stream
+from chronicle.write.quarantine import (
     REASON,
     RECORD,
     RETURNED_PREFIX,
@@ -30,7 +31,6 @@ from chronicle.maintenance.quarantine_rows import (
     to_mend,
     to_return,
 )
-from chronicle.store import Stream
 from tests.crash_points import dying_at
 
 GOOD = "t,a,s\n1,1,x\n2,2,\n"

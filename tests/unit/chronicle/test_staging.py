@@ -6,7 +6,7 @@ import os
 import time as clock
 from pathlib import Path
 
-from chronicle.staging import STAGING_PREFIX, open_staging, remove_abandoned
+from chronicle.stream_folder import STAGING_PREFIX, open_staging, remove_abandoned
 
 
 def leave(store: Path, name: str, *, lock: bool, seconds_ago: float) -> Path:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from chronicle import Snapshot, StreamSettings, create_store
-from chronicle.stats import histogram, numeric_columns, range_stats, shown_value
+from chronicle.describe import histogram, numeric_columns, range_stats, shown_value
 
 N_EVENTS = 800
 

@@ -14,10 +14,10 @@ from chronicle.errors import StorageError
 from chronicle.ingest import IngestOptions, ingest
 from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.log import delta_log
-from chronicle.log.lineage import Lineage
 from chronicle.maintenance.check import check_store
 from chronicle.maintenance.finding import faults_of
 from chronicle.maintenance.repair import repair_store
+from chronicle.settings import Lineage
 from chronicle.store import open_store
 from chronicle.tree.tree_file import TREE_TABLE
 from chronicle.write.materialise import materialise

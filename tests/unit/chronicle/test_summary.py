@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle.tree.aggregate import to_aggregate
 from chronicle.tree.summarise import summarise, summarise_times
 from chronicle.tree.summary import (
     AttributeSummary,
@@ -19,6 +18,7 @@ from chronicle.tree.summary import (
     kind_of,
     two_sum_rows,
 )
+from chronicle.tree.tab_tree import to_aggregate
 from tests.oracles.aggregates import aggregate_events
 from tests.unit.chronicle.stream_cases import SCHEMA, events, to_internal
 

@@ -22,7 +22,7 @@ from chronicle.errors import StorageError, VacuumedVersionError
 from chronicle.log import delta_log
 from chronicle.log.delta_log import Commit, reading
 from chronicle.maintenance.check import FOREIGN, check_stream
-from chronicle.maintenance.check_quarantine import QUARANTINE
+from chronicle.maintenance.check_events import QUARANTINE
 from chronicle.maintenance.compaction import compact_events
 from chronicle.maintenance.repair import repair_stream
 from chronicle.maintenance.vacuum import FileOnDisk, choose_garbage, oldest_retained, vacuum

@@ -10,11 +10,11 @@ import pytest
 
 import indexing.tail
 from chronicle import StreamSettings, create_store, open_store
-from chronicle.composite_names import composite_parts
 from chronicle.errors import SchemaError
 from chronicle.maintenance.check import check_stream
 from chronicle.maintenance.finding import Severity
 from chronicle.maintenance.repair import repair_stream
+from chronicle.schema import composite_parts
 from chronicle.store import Stream
 from chronicle.write.evolve import add_column
 from chronicle.write.lifecycle import rename_stream

@@ -26,8 +26,8 @@ from chronicle.ingest.late import (
     read_staged,
     to_slots,
 )
-from chronicle.layout import DataFile
 from chronicle.settings import StreamSettings
+from chronicle.snapshot import DataFile
 from chronicle.store import Stream, create_store
 from chronicle.write.commit import Change, commit_change
 from tests.helpers import commit_table
