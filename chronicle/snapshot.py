@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from chronicle.errors import SchemaError, did_you_mean, sentences_on
 from chronicle.settings import StreamSettings
-from chronicle.time import TimeType, time_type, to_int64
+from chronicle.time import TimeType, time_type, times_of
 from chronicle.tree.blocks import BlockReader
 from chronicle.tree.by_key import ByKey, KeySummaries
 from chronicle.tree.derived_attributes import Delta, parse_derived
@@ -479,8 +479,7 @@ class Snapshot:
 
     def _block_times(self, block: int) -> Ints:
         time = self.settings.time
-        column = self.read_blocks(np.array([block]), [time]).column(time)
-        return np.asarray(to_int64(column, name=time).to_numpy(), np.int64)
+        return times_of(self.read_blocks(np.array([block]), [time]), time)
 
     def _read_border(
         self, block: int, start: int | None, stop: int | None, attribute: str | None
@@ -489,7 +488,7 @@ class Snapshot:
         time = self.settings.time
         columns = [time] if attribute in (None, time) else [time, str(attribute)]
         events = self.read_blocks(np.array([block]), columns)
-        times = np.asarray(to_int64(events.column(time), name=time).to_numpy(), np.int64)
+        times = times_of(events, time)
         low = 0 if start is None else int(np.searchsorted(times, start, "left"))
         high = len(times) if stop is None else int(np.searchsorted(times, stop, "left"))
         if low >= high:

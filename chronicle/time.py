@@ -73,6 +73,11 @@ def to_int64(column: pa.Array | pa.ChunkedArray, *, name: str) -> pa.Array:
     return times
 
 
+def times_of(events: pa.Table, column: str) -> npt.NDArray[np.int64]:
+    """Return the internal times of events, shape (n_events,)."""
+    return np.asarray(to_int64(events.column(column), name=column).to_numpy(), np.int64)
+
+
 def _check_limit(times: pa.Array, name: str) -> None:
     if len(times) == 0:
         return

@@ -160,16 +160,6 @@ def choose_merges(
     return [Merge(group.first, group.stop) for group in groups if group.n_merged]
 
 
-def files_bound(n_large: int, *, cap: int, fan_in: int) -> int:
-    """Return the most files that automatic merging leaves, see ``choose_merges``. Pure."""
-    return 2 * n_large + 2 * (fan_in - 1) * n_tiers(cap, fan_in)
-
-
-def n_tiers(cap: int, fan_in: int) -> int:
-    """Return the number of tiers of files that are not large. Pure."""
-    return _tier_of(max(1, cap // 2), fan_in) + 1
-
-
 def _tier_of(n_events: int, fan_in: int) -> int:
     tier = 0
     while n_events >= fan_in:

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,28 +43,14 @@ _LIKELY_FOOTER = 1 << 15  # bytes read at once from the end: footers of tree fil
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What the footer of a sealed file says of its bytes.
+    """What the footer of a sealed file says of its bytes."""
 
-    Attributes
-    ----------
-    subject
-        Whose file it is.
-    n_rows
-        Rows of the file.
-    starts
-        int64 array, one more than there are column chunks: chunk ``c`` of row group ``g`` lies at
-        ``starts[g * n_columns + c]`` and ends where the next one starts.
-    crc
-        uint32 array of shape (row groups, columns): CRC-32 of each chunk's bytes.
-    names
-        Of the columns.
-    """
-
-    subject: str
-    n_rows: int
-    names: tuple[str, ...]
     starts: npt.NDArray[np.int64]
+    """One more than there are column chunks: chunk ``c`` of row group ``g`` lies at
+    ``starts[g * n_columns + c]`` and ends where the next one starts."""
+
     crc: npt.NDArray[np.uint32]
+    """CRC-32 of each chunk's bytes, shape (row groups, columns)."""
 
     def check_bytes(self, data: memoryview, first: int, stop: int) -> None:
         """Compare the checksums of consecutive column chunks.
@@ -160,7 +146,7 @@ def parse_seal(footer: bytes, *, subject: str) -> Seal | None:
         raise ValueError("the checksum of its footer differs")
     try:
         head = _parse_head(footer, at)
-        names = tuple(json.loads(base64.b64decode(footer[head.names_at : head.chunks_at])))
+        names = json.loads(base64.b64decode(footer[head.names_at : head.chunks_at]))
         chunks = base64.b64decode(footer[head.chunks_at : head.chunks_at + head.room])
         words = np.frombuffer(chunks, np.uint32)
     except (ValueError, binascii.Error) as error:
@@ -172,7 +158,7 @@ def parse_seal(footer: bytes, *, subject: str) -> Seal | None:
     starts[0] = len(_PARQUET_MAGIC)
     np.cumsum(lengths, out=starts[1:])
     starts[1:] += starts[0]
-    return Seal(subject, head.n_rows, names, starts, crc.reshape(-1, max(1, len(names))))
+    return Seal(starts, crc.reshape(-1, max(1, len(names))))
 
 
 def parse_metadata(footer: bytes) -> pq.FileMetaData:
@@ -191,7 +177,6 @@ class _Head(NamedTuple):
     names_at: int
     chunks_at: int
     room: int
-    n_rows: int
     subject: str
 
 
@@ -202,8 +187,8 @@ def _parse_head(footer: bytes, at: int) -> _Head:
         end = footer.index(b":", at)
         fields.append(footer[at:end])
         at = end + 1
-    n_rows, n_names, room = (int(field) for field in fields[:3])
-    return _Head(at, at + n_names, room, n_rows, fields[3].decode("utf-8"))
+    _n_rows, n_names, room = (int(field) for field in fields[:3])
+    return _Head(at, at + n_names, room, fields[3].decode("utf-8"))
 
 
 def check_chunks(path: Path, found: Seal, groups: Iterable[int], columns: Sequence[int]) -> None:
@@ -222,19 +207,3 @@ def check_chunks(path: Path, found: Seal, groups: Iterable[int], columns: Sequen
                 start, end = int(found.starts[first]), int(found.starts[stop])
                 data = os.pread(file.fileno(), end - start, start)
                 found.check_bytes(memoryview(data), first, stop)
-
-
-def check_file(path: Path, *, subject: str) -> None:
-    """Compare every checksum of a sealed file; a file without a seal has none and passes.
-
-    Raises
-    ------
-    ValueError
-        If a byte differs or the file is another subject's.
-    OSError
-        If the file is missing or cannot be read.
-    """
-    with path.open("rb", buffering=0) as file:
-        found = parse_seal(read_footer(cast("BinaryIO", file)), subject=subject)
-    if found is not None:
-        check_chunks(path, found, range(len(found.crc)), range(found.crc.shape[1]))

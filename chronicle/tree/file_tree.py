@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from chronicle.errors import CorruptBlockError, CorruptTreeError
@@ -14,7 +13,7 @@ from chronicle.log.adopted_file import is_adopted
 from chronicle.log.delta_log import LiveFile
 from chronicle.ordinal import ordinal_of, parse_ordinal
 from chronicle.settings import StreamSettings
-from chronicle.time import to_int64
+from chronicle.time import times_of
 from chronicle.tree.blocks import BlockReader, block_counts
 from chronicle.tree.by_key import (
     ByKey,
@@ -197,8 +196,8 @@ class FileTree:
                 self._fault = error
         counts = self._reader.block_counts(self.name)
         table = self._reader.read(self.name, range(len(counts)), [self._time])
-        times = to_int64(table.column(self._time), name=self._time).to_numpy()
-        return None, build_levels(summarise_times(np.asarray(times), counts), self._fan_out)
+        times = summarise_times(times_of(table, self._time), counts)
+        return None, build_levels(times, self._fan_out)
 
     def _check_sizes(
         self, levels: Sequence[TimeSummary], n_events: int | None, tree_path: Path

@@ -17,9 +17,9 @@ from chronicle.errors import CommitConflictError, LateEventError
 from chronicle.schema import conform
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, watched
-from chronicle.time import from_int64, is_ascending, to_int64
+from chronicle.time import from_int64, is_ascending, times_of
 from chronicle.tree.summary import Ints
-from chronicle.write.block_writer import WrittenFile, remove_written, write_ordered
+from chronicle.write.block_writer import WrittenFile, removed_on_failure, write_ordered
 from chronicle.write.commit import APPEND, OPERATION, Change, commit_change, remove_uncommitted
 from chronicle.write.quarantine import (
     LATE_REASON,
@@ -115,7 +115,7 @@ def _try(job: _Append, events: pa.Table, aside: Mapping[str, pa.Table]) -> Appen
         return AppendReport(0, 0, 0, 0, snapshot.version)
     # Another process may have added a column since the first attempt.
     events = conform(events, snapshot.schema, where=f"append to '{job.stream.name}'")
-    times = _times(events, job.stream.settings.time)
+    times = times_of(events, job.stream.settings.time)
     end = snapshot.t_max
     n_late = 0 if end is None else int(np.searchsorted(times, end, "left"))
     late, new = events.slice(0, n_late), events.slice(n_late)
@@ -163,9 +163,9 @@ def _merge(
     job: _Append, snapshot: Snapshot, late: pa.Table, times: Ints
 ) -> tuple[list[str], list[WrittenFile]]:
     """Write the files that late events belong to anew; return which go and which come."""
-    stream, removed, written = job.stream, list[str](), list[WrittenFile]()
+    stream, removed = job.stream, list[str]()
     t_min = np.array([file.t_min for file in snapshot.files], np.int64)
-    try:
+    with removed_on_failure(stream.path) as written:
         for placed in place_late(times, t_min):
             file = snapshot.files[placed.file]
             written += rewrite_files(
@@ -178,10 +178,6 @@ def _merge(
                 late=late.slice(placed.start, placed.stop - placed.start),
             )
             removed.append(file.name)
-    except BaseException:
-        for piece in written:
-            remove_written(stream.path, piece)
-        raise
     return removed, written
 
 
@@ -248,14 +244,10 @@ def _to_error(stream: Stream, late: Ints, snapshot: Snapshot, n_events: int) -> 
 
 
 def _in_time_order(events: pa.Table, time: str) -> pa.Table:
-    times = _times(events, time)
+    times = times_of(events, time)
     if is_ascending(times):
         return events
     return events.take(pa.array(np.argsort(times, kind="stable")))
-
-
-def _times(events: pa.Table, time: str) -> Ints:
-    return np.asarray(to_int64(events.column(time), name=time).to_numpy(), np.int64)
 
 
 @dataclass(frozen=True, slots=True)

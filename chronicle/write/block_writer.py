@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -83,9 +84,8 @@ def write_ordered(
     and not committed. On any exception, such as for time that goes backwards, those written so far
     are removed.
     """
-    written: list[WrittenFile] = []
     previous: int | None = None
-    try:
+    with removed_on_failure(stream_dir) as written:
         for piece, events in enumerate(_cut(batches, schema, settings.file_events)):
             times = to_int64(events.column(settings.time), name=settings.time)
             previous = _check_order(times, previous, settings.time)
@@ -94,11 +94,19 @@ def write_ordered(
                     child(ordinal_prefix, piece), events, times, stream_dir, settings, derived
                 )
             )
+    return written
+
+
+@contextmanager
+def removed_on_failure(stream_dir: Path) -> Iterator[list[WrittenFile]]:
+    """Lend a list: the files that are put into it are removed if the block fails."""
+    written: list[WrittenFile] = []
+    try:
+        yield written
     except BaseException:
         for file in written:
             remove_written(stream_dir, file)
         raise
-    return written
 
 
 def remove_written(stream_dir: Path, file: WrittenFile) -> None:
@@ -171,10 +179,7 @@ def write_file(
     try:
         write_events(path, events, settings.block_events)
         whole = extend(events, settings.derived, settings.key)
-        tree = write_tree(
-            stream_dir, name, whole, times.to_numpy(), counts, settings.fan_out,
-            derived=settings.derived, key=settings.key,
-        )  # fmt: skip
+        tree = write_tree(stream_dir, name, whole, times.to_numpy(), counts, settings)
         if derived is not None:
             files = derived.write(stream_dir, name, whole, times, counts)
     except BaseException:
@@ -227,10 +232,7 @@ def write_tree(
     events: pa.Table,
     times: Ints,
     counts: list[int],
-    fan_out: int,
-    *,
-    derived: Sequence[str] = (),
-    key: str | None = None,
+    settings: StreamSettings,
 ) -> DerivedFile:
     """Summarise the blocks of one data file and write its tree file.
 
@@ -240,6 +242,6 @@ def write_tree(
         stream_dir,
         data_file,
         times=summarise_times(times, counts),
-        attributes=summarise_all(events, derived, key, counts),
-        fan_out=fan_out,
+        attributes=summarise_all(events, settings.derived, settings.key, counts),
+        fan_out=settings.fan_out,
     )

@@ -430,11 +430,7 @@ def _derive(
     times = to_int64(events.column(settings.time), name=settings.time)
     files = []
     if TREE_TABLE in lacking:
-        tree = write_tree(
-            stream.path, name, events, times.to_numpy(), counts, settings.fan_out,
-            derived=settings.derived, key=settings.key,
-        )  # fmt: skip
-        files.append(tree)
+        files.append(write_tree(stream.path, name, events, times.to_numpy(), counts, settings))
     if derived is not None and lacking - {TREE_TABLE}:
         files += derived.write(stream.path, name, events, times, counts)
     return [file for file in files if file.table in lacking]

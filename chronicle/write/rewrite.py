@@ -14,10 +14,9 @@ import pyarrow as pa
 from chronicle.derived import DerivedWriter
 from chronicle.ordinal import pieces_of
 from chronicle.settings import StreamSettings
-from chronicle.time import to_int64
+from chronicle.time import times_of, to_int64
 from chronicle.tree.blocks import BlockReader
-from chronicle.tree.summary import Ints
-from chronicle.write.block_writer import WrittenFile, remove_written, write_file
+from chronicle.write.block_writer import WrittenFile, removed_on_failure, write_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +71,12 @@ def rewrite_files(
     if task.drop is not None:
         events = without(events, task.drop, settings.time)
     cuts = even_cuts(events.num_rows, settings.file_events, settings.block_events)
-    written: list[WrittenFile] = []
-    try:
+    with removed_on_failure(target_dir) as written:
         ordinals = pieces_of(task.ordinal, len(cuts) - 1)
         for ordinal, (start, stop) in zip(ordinals, pairwise(cuts), strict=True):
             piece = events.slice(start, stop - start).combine_chunks()
             times = to_int64(piece.column(settings.time), name=settings.time)
             written.append(write_file(ordinal, piece, times, target_dir, settings, derived))
-    except BaseException:
-        for file in written:
-            remove_written(target_dir, file)
-        raise
     return written
 
 
@@ -93,13 +87,13 @@ def merge_late(events: pa.Table, late: pa.Table, time: str) -> pa.Table:
     then ``late``.
     """
     both = pa.concat_tables([events, late])
-    order = np.argsort(_times(both, time), kind="stable")
+    order = np.argsort(times_of(both, time), kind="stable")
     return both.take(pa.array(order))
 
 
 def without(events: pa.Table, drop: tuple[int, int], time: str) -> pa.Table:
     """Return events in order of time but for those of [start, stop). Pure."""
-    first, last = np.searchsorted(_times(events, time), drop, "left").tolist()
+    first, last = np.searchsorted(times_of(events, time), drop, "left").tolist()
     return pa.concat_tables([events.slice(0, first), events.slice(max(first, last))])
 
 
@@ -116,7 +110,3 @@ def even_cuts(n_events: int, file_events: int, block_events: int) -> Sequence[in
     whole = -(-size // block_events) * block_events
     size = whole if whole <= file_events else min(size, file_events)
     return [*range(0, n_events, size), n_events]
-
-
-def _times(events: pa.Table, time: str) -> Ints:
-    return np.asarray(to_int64(events.column(time), name=time).to_numpy(), np.int64)

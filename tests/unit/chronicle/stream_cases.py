@@ -1,14 +1,17 @@
-"""Streams for the tests of the event store: strategies for events, and writing them."""
+"""Streams for the tests of the event store: events, writing them, and looking at what is there."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from chronicle.log import delta_log
 from chronicle.settings import StreamSettings
-from chronicle.store import Stream, ensure_store
+from chronicle.store import Stream, ensure_store, open_store
+from indexing import RunWriter
 from tests.helpers import commit_table
 
 SCHEMA = pa.schema(
@@ -24,6 +27,15 @@ SCHEMA = pa.schema(
         ("raw", pa.binary()),
     ]
 )
+
+TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+
+RUNS = RunWriter(("x",), "t")
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing that handles errors handles it."""
+
 
 _FLOATS = st.one_of(
     st.none(),
@@ -100,3 +112,43 @@ def make_stream(
     for table in tables:
         commit_table(stream, table)
     return stream
+
+
+def ticks(first: int, stop: int) -> pa.Table:
+    """One event for each of the times, x being the time."""
+    return arrived(list(range(first, stop)), first)
+
+
+def arrived(times: list[int], first_x: int = 0) -> pa.Table:
+    """Events of these times, x numbering them in order of arrival."""
+    return pa.table({"t": times, "x": [float(first_x + i) for i in range(len(times))]}, TICKS)
+
+
+def seen_rows(stream: Stream, version: int | None = None) -> list[tuple[int, float]]:
+    """Read what another process would."""
+    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot(version)
+    table = snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t", "x"])
+    return list(zip(table["t"].to_pylist(), table["x"].to_pylist(), strict=True))
+
+
+def seen_times(stream: Stream, version: int | None = None) -> list[int]:
+    return [t for t, _ in seen_rows(stream, version)]
+
+
+def names_of(stream: Stream) -> list[str]:
+    return [file.name for file in stream.snapshot().files]
+
+
+def on_disk(stream: Stream, table: str = "events") -> set[str]:
+    return {path.name for path in (stream.path / table).iterdir() if path.is_file()}
+
+
+def live(stream: Stream, table: str = "events") -> set[str]:
+    return {file.name for file in delta_log.live_files(stream.path / table)}
+
+
+def flip(path: Path, at: int = 40) -> None:
+    """Change a byte of a file."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0xFF
+    path.write_bytes(content)

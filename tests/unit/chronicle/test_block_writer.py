@@ -111,39 +111,6 @@ def test_missing_time_is_refused(tmp_path: Path):
         _write(tmp_path, [batch])
 
 
-def test_batches_are_cast_where_nothing_is_lost(tmp_path: Path):
-    schema = pa.schema([("t", pa.timestamp("us")), ("s", pa.string())])
-    batch = pa.record_batch(
-        {
-            "s": pa.array(["a", "b"]).dictionary_encode(),
-            "t": pa.array([1, 2], pa.timestamp("ms")),
-        }
-    )
-    (file,) = write_ordered(
-        [batch],
-        stream_dir=tmp_path,
-        schema=schema,
-        settings=StreamSettings("t"),
-        ordinal_prefix="000000-000000",
-    )
-    table = pq.read_table(tmp_path / "events" / file.name)
-    assert table.schema.equals(schema)
-    assert file.t_max == 2000
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"t": [1]}, "lack column 'x'"),
-        ({"t": [1], "x": [1.0], "y": [2]}, "column 'y' that the stream lacks"),
-        ({"t": [1], "x": [1]}, "column 'x' is int64, the stream has double"),
-    ],
-)
-def test_batches_of_another_schema_are_refused(tmp_path: Path, columns, message):
-    with pytest.raises(SchemaError, match=message):
-        _write(tmp_path, [pa.record_batch(columns)])
-
-
 @pytest.mark.parametrize("fail_at", [1, 2])
 def test_failure_of_a_derived_writer_leaves_no_file(tmp_path: Path, fail_at: int):
     with pytest.raises(RuntimeError, match="disk full"):

@@ -23,7 +23,7 @@ from chronicle import (
 from chronicle.errors import SchemaError
 from chronicle.maintenance.finding import faults_of
 from chronicle.store import Stream
-from chronicle.tree.by_key import KEYS_MAX, ByKey, KeySummaries, summarise_by_key
+from chronicle.tree.by_key import KEYS_MAX, KeySummaries
 from chronicle.tree.summary import Kind, integer_sums
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile
 from chronicle.write.block_writer import write_tree
@@ -242,9 +242,7 @@ def test_a_deep_check_finds_wrong_ones_and_repair_puts_them_right(tmp_path: Path
     stream = made(tmp_path / "store", [TWO])
     (name,) = [file.name for file in stream.snapshot().files]
     wrong = table([(t, "a", x, n, s) for t, _, x, n, s in TWO])
-    write_tree(
-        stream.path, name, wrong, np.array([1, 2, 3, 4]), [3, 1], 2, derived=DECLARED, key="k"
-    )
+    write_tree(stream.path, name, wrong, np.array([1, 2, 3, 4]), [3, 1], stream.settings)
     faults = faults_of(check_stream(stream, deep=True))
     assert len(faults) == 1
     # Rewritten under its name: nobody but a deep check can tell.
@@ -273,10 +271,3 @@ def test_what_cannot_be_summarised_by_key_is_refused(
         create_store(tmp_path / "store").create_stream(
             "s", schema, StreamSettings("t", key=key, derived=(name,))
         )
-
-
-def test_sums_of_each_key_are_compensated() -> None:
-    events = pa.table({"k": ["a", "b", "a", "a"], "x": [1e16, 5.0, 1.0, -1e16]})
-    found = summarise_by_key(events, ByKey("x"), "k", [4])
-    assert found is not None
-    assert [v.sum_high[0] + v.sum_low[0] for v in found.values] == [1.0, 5.0]

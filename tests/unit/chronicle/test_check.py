@@ -21,9 +21,7 @@ from chronicle.store import Stream
 from chronicle.tree.column_file import open_columns
 from chronicle.write.block_writer import write_events, write_tree
 from tests.helpers import commit_table
-from tests.unit.chronicle.stream_cases import events, make_stream
-
-TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+from tests.unit.chronicle.stream_cases import TICKS, events, flip, make_stream, names_of, ticks
 
 INVARIANTS = {
     check.LOGS,
@@ -44,31 +42,10 @@ INVARIANTS = {
 }
 
 
-def _ticks(first: int, stop: int) -> pa.Table:
-    times = range(first, stop)
-    return pa.table({"t": times, "x": [t / 2 for t in times]}, schema=TICKS)
-
-
-@pytest.fixture
-def stream(tmp_path: Path) -> Stream:
-    """Three files of 16, 4 and 10 events in blocks of 4."""
-    return make_stream(tmp_path, [_ticks(0, 20), _ticks(20, 30)], schema=TICKS)
-
-
-def _names(stream: Stream) -> list[str]:
-    return [file.name for file in stream.snapshot().files]
-
-
 def _broken(stream: Stream, *, deep: bool = False) -> list[tuple[str, str, str]]:
     """Return severity, invariant and file of what does not hold."""
     found = check_stream(stream.path, deep=deep)
     return [(f.severity, f.invariant, f.file) for f in found if f.severity is not Severity.OK]
-
-
-def _flip(path: Path, at: int) -> None:
-    content = bytearray(path.read_bytes())
-    content[at] ^= 0xFF
-    path.write_bytes(content)
 
 
 def _relist(stream: Stream, name: str, n_events: int) -> None:
@@ -88,9 +65,7 @@ def _rewrite(stream: Stream, name: str, table: pa.Table, *, block_events: int = 
     if not times.null_count:
         counts = [block_events] * (len(table) // block_events)
         counts += [len(table) % block_events] if len(table) % block_events else []
-        tree = write_tree(
-            stream.path, name, table, times.to_numpy(), counts, stream.settings.fan_out
-        )
+        tree = write_tree(stream.path, name, table, times.to_numpy(), counts, stream.settings)
         found = delta_log.new_files([(name, tree.size_bytes, tree.n_rows)])
         delta_log.commit_changes(stream.path / "tree", add=found, read_version=None, metadata={})
     _relist(stream, name, len(table))
@@ -111,10 +86,6 @@ def test_whatever_is_written_passes_a_deep_check(
 ):
     stream = make_stream(tmp_path_factory.mktemp("whole"), tables, block_events=block_events)
     assert _broken(stream, deep=True) == []
-
-
-def test_an_empty_stream_is_whole(tmp_path: Path):
-    assert _broken(make_stream(tmp_path, [], schema=TICKS), deep=True) == []
 
 
 def test_a_store_is_checked_with_all_its_streams(stream: Stream):
@@ -166,7 +137,7 @@ def test_a_commit_that_fails_to_be_read_without_a_word_is_named_by_the_error(
 
 
 def test_a_missing_data_file_is_found(stream: Stream):
-    name = _names(stream)[1]
+    name = names_of(stream)[1]
     (stream.path / "events" / name).unlink()
     assert _broken(stream) == [("fault", check_events.FILES, f"ticks/events/{name}")]
     [finding] = [f for f in check_stream(stream.path) if f.severity is Severity.FAULT]
@@ -175,13 +146,13 @@ def test_a_missing_data_file_is_found(stream: Stream):
 
 @pytest.mark.parametrize("at", [4, 40, 300, -30, -5])
 def test_a_flipped_byte_of_a_data_file_is_found(stream: Stream, at: int):
-    name = _names(stream)[0]
-    _flip(stream.path / "events" / name, at)
+    name = names_of(stream)[0]
+    flip(stream.path / "events" / name, at)
     assert _broken(stream) == [("fault", check_events.CHECKSUMS, f"ticks/events/{name}")]
 
 
 def test_a_data_file_of_another_size_or_count_than_the_log_says_is_found(stream: Stream):
-    name = _names(stream)[0]
+    name = names_of(stream)[0]
     path = stream.path / "events" / name
     log = next((stream.path / "events/_delta_log").glob("*1.json"))
     lines = [json.loads(line) for line in log.read_text().splitlines()]
@@ -205,7 +176,7 @@ def test_a_data_file_of_another_size_or_count_than_the_log_says_is_found(stream:
 
 def test_a_file_of_a_foreign_name_is_found(stream: Stream):
     table = stream.path / "events"
-    pq.write_table(_ticks(30, 34), table / "part-0.parquet", row_group_size=4)
+    pq.write_table(ticks(30, 34), table / "part-0.parquet", row_group_size=4)
     _relist(stream, "part-0.parquet", 4)
     found = [f for f in _broken(stream) if f[0] == "fault"]
     assert found == [("fault", check_events.NAMES, "ticks/events/part-0.parquet")]
@@ -215,20 +186,20 @@ def test_a_file_of_a_foreign_name_is_found(stream: Stream):
     ("block_events", "what"), [(5, "block 0 has 5 events, not 4"), (3, "block 0 has 3 events")]
 )
 def test_blocks_of_another_size_are_found(stream: Stream, block_events: int, what: str):
-    name = _names(stream)[0]
-    _rewrite(stream, name, _ticks(0, 16), block_events=block_events)
+    name = names_of(stream)[0]
+    _rewrite(stream, name, ticks(0, 16), block_events=block_events)
     assert _broken(stream) == [("fault", check_events.BLOCKS, f"ticks/events/{name}")]
     assert any(what in f.what for f in check_stream(stream.path))
 
 
 def test_a_file_of_too_many_events_is_found(stream: Stream):
-    name = _names(stream)[-1]
-    _rewrite(stream, name, _ticks(20, 37))
+    name = names_of(stream)[-1]
+    _rewrite(stream, name, ticks(20, 37))
     assert _broken(stream) == [("fault", check_events.BLOCKS, f"ticks/events/{name}")]
 
 
 def test_times_that_go_back_are_found(stream: Stream):
-    name = _names(stream)[0]
+    name = names_of(stream)[0]
     table = pa.table({"t": [0, 1, 2, 3, 2, 5], "x": [0.0] * 6}, schema=TICKS)
     write_events(stream.path / "events" / name, table, 4)
     _relist(stream, name, 6)
@@ -239,7 +210,7 @@ def test_times_that_go_back_are_found(stream: Stream):
 
 
 def test_an_event_without_a_time_is_found(stream: Stream):
-    name = _names(stream)[0]
+    name = names_of(stream)[0]
     table = pa.table({"t": [0, None], "x": [0.0, 1.0]}, schema=TICKS)
     _rewrite(stream, name, table)
     assert _broken(stream) == [("fault", check_events.TIMES, f"ticks/events/{name}")]
@@ -248,73 +219,69 @@ def test_an_event_without_a_time_is_found(stream: Stream):
 def test_files_that_overlap_in_time_are_found_but_ties_at_a_border_are_not(stream: Stream):
     commit_table(stream, pa.table({"t": [29, 29, 31], "x": [0.0] * 3}, schema=TICKS))
     assert _broken(stream) == []
-    name = _names(stream)[-1]
+    name = names_of(stream)[-1]
     _rewrite(stream, name, pa.table({"t": [28, 31], "x": [0.0] * 2}, schema=TICKS))
     assert _broken(stream) == [("fault", check_events.ORDER, f"ticks/events/{name}")]
 
 
 def test_missing_tree_entries_cost_time_and_are_a_warning(stream: Stream):
-    name = _names(stream)[1]
+    name = names_of(stream)[1]
     delta_log.commit_changes(stream.path / "tree", remove=[name], read_version=None, metadata={})
     assert _broken(stream) == [("warning", check_events.TREE, f"ticks/tree/{name}")]
 
 
-def _remove(path: Path) -> None:
-    path.unlink()
-
-
 def _flip_head(path: Path) -> None:
-    _flip(path, 40)
+    flip(path, 40)
 
 
 def _flip_attribute(path: Path) -> None:
-    _flip(path, open_columns(path, kind="tree").columns["x__max"].start + 3)
+    flip(path, open_columns(path, kind="tree").columns["x__max"].start + 3)
 
 
 def _flip_footer(path: Path) -> None:
-    _flip(path, path.stat().st_size - 99)
+    flip(path, path.stat().st_size - 99)
 
 
 def _age(path: Path) -> None:
     pq.write_table(pa.table({"level": [0], "count": [1]}), path)
 
 
-@pytest.mark.parametrize("damage", [_remove, _flip_head, _flip_attribute, _flip_footer, _age])
+@pytest.mark.parametrize("damage", [Path.unlink, _flip_head, _flip_attribute, _flip_footer, _age])
 def test_a_tree_file_that_is_damaged_missing_or_outdated_is_found(
     stream: Stream, damage: Callable[[Path], None]
 ):
-    name = _names(stream)[1]
+    name = names_of(stream)[1]
     damage(stream.path / "tree" / name)
     assert _broken(stream) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
 
 
 def test_tree_entries_of_other_times_are_found(stream: Stream):
-    name = _names(stream)[1]
-    write_tree(stream.path, name, _ticks(16, 20), np.array([16, 17, 18, 18]), [4], 2)
+    name = names_of(stream)[1]
+    write_tree(stream.path, name, ticks(16, 20), np.array([16, 17, 18, 18]), [4], stream.settings)
     assert _broken(stream) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
 
 
 def test_only_a_deep_check_compares_every_summary(stream: Stream):
-    name = _names(stream)[0]
+    name = names_of(stream)[0]
     other = pa.table({"t": range(16), "x": [0.0] * 15 + [99.0]}, schema=TICKS)
-    write_tree(stream.path, name, other, np.arange(16), [4] * 4, 2)
+    write_tree(stream.path, name, other, np.arange(16), [4] * 4, stream.settings)
     assert _broken(stream) == []
     assert _broken(stream, deep=True) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
 
 
 def test_a_damaged_tree_file_of_an_older_version_is_found(stream: Stream):
-    name = _names(stream)[0]
+    name = names_of(stream)[0]
     version = delta_log.load_table(stream.path / "events").version
     delta_log.commit_changes(
         stream.path / "events", remove=[name], read_version=version, metadata={}
     )
     assert _broken(stream) == []
-    _flip(stream.path / "tree" / name, 40)
+    flip(stream.path / "tree" / name, 40)
     assert _broken(stream) == [("fault", check.OLD_TREE, f"ticks/tree/{name}")]
 
 
 def test_a_lost_newest_commit_of_the_events_is_said_plainly(stream: Stream):
-    names = _names(stream)
+    names = names_of(stream)
     log = stream.path / "events/_delta_log" / f"{2:020d}.json"
     log.unlink()
     found = check_stream(stream.path)
@@ -328,7 +295,7 @@ def test_a_lost_newest_commit_of_the_events_is_said_plainly(stream: Stream):
 
 @pytest.mark.parametrize("table", ["events", "tree"])
 def test_a_file_no_table_knows_is_a_warning(stream: Stream, table: str):
-    name = _names(stream)[0]
+    name = names_of(stream)[0]
     shutil.copy(stream.path / table / name, stream.path / table / f"9-{name}")
     assert _broken(stream) == [("warning", check.LEFTOVERS, f"ticks/{table}/9-{name}")]
 
@@ -346,8 +313,8 @@ def test_folders_of_killed_operations_are_a_warning_and_those_at_work_are_not(st
 
 
 def test_checks_of_derived_data_are_handed_what_the_events_say(stream: Stream):
-    names = _names(stream)
-    _flip(stream.path / "events" / names[0], 40)
+    names = names_of(stream)
+    flip(stream.path / "events" / names[0], 40)
     seen: list[tuple[CheckedEvents, bool]] = []
 
     def derived_check(found: CheckedEvents, *, deep: bool) -> list[Finding]:
@@ -361,3 +328,16 @@ def test_checks_of_derived_data_are_handed_what_the_events_say(stream: Stream):
     assert checked.counts == dict(zip(names, (16, 4, 10), strict=True))
     assert checked.readable == frozenset(names[1:])
     assert checked.known == frozenset(names)
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_quarantine_without_a_log_is_a_fault_if_a_commit_of_the_events_names_it(
+    stream: Stream, is_named: bool
+):
+    log = stream.path / "quarantine" / "_delta_log"
+    if is_named:
+        stream.append(ticks(0, 1), late="quarantine")
+        shutil.rmtree(log)
+    log.mkdir(parents=True)
+    found = {severity for severity, _, file in _broken(stream) if "quarantine" in file}
+    assert max(found, key="warning fault".find) == ("fault" if is_named else "warning")

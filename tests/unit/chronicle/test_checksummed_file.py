@@ -2,22 +2,19 @@
 
 from pathlib import Path
 
-import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from chronicle.errors import CorruptBlockError, CorruptTreeError
 from chronicle.tree.blocks import BlockReader
-from chronicle.tree.checksummed_file import check_chunks, check_file, parse_seal, read_footer
+from chronicle.tree.checksummed_file import check_chunks, parse_seal, read_footer
 from chronicle.tree.column_file import open_columns
 from chronicle.tree.summary import Kind
 from chronicle.tree.tree_file import TreeFile
 from chronicle.write.block_writer import write_events
-from tests.unit.chronicle.stream_cases import SCHEMA, events, make_stream, to_array
+from tests.unit.chronicle.stream_cases import SCHEMA, make_stream, to_array
 
 N_EVENTS = 40
 
@@ -62,6 +59,11 @@ def _read(path: Path) -> pa.Table:
     reader = BlockReader(path.parent, SCHEMA)
     blocks = range(len(reader.block_counts(path.name)))
     return reader.read(path.name, blocks, SCHEMA.names).cast(SCHEMA).combine_chunks()
+
+
+def _verify(path: Path) -> None:
+    reader = BlockReader(path.parent, SCHEMA)
+    reader.verify(path.name, range(len(reader.block_counts(path.name))))
 
 
 def _entries(path: Path) -> str:
@@ -115,13 +117,12 @@ def test_checking_a_whole_file_finds_a_flipped_byte_of_any_column(
     files: tuple[Path, Path], tmp_path: Path
 ):
     path, tree = files
-    check_file(path, subject=path.name)
+    _verify(path)
     with path.open("rb") as file:
         footer_at = path.stat().st_size - 8 - len(read_footer(file))
     for at in range(4, footer_at, 2):
-        damaged = _damaged(path, tmp_path, at, 0xA5)
-        with pytest.raises(ValueError, match="checksum of column"):
-            check_file(damaged, subject=path.name)
+        with pytest.raises(CorruptBlockError, match="checksum of column"):
+            _verify(_damaged(path, tmp_path, at, 0xA5))
     TreeFile(tree).check()
     for column in open_columns(tree, kind="tree").columns.values():
         for at in range(column.start, column.start + column.n_bytes):
@@ -154,8 +155,6 @@ def test_chunks_lie_where_the_footer_says(files: tuple[Path, Path]):
     with path.open("rb") as file:
         seal = parse_seal(read_footer(file), subject=path.name)
     metadata = pq.read_metadata(path)
-    assert seal.n_rows == metadata.num_rows
-    assert list(seal.names) == metadata.schema.names
     assert seal.crc.shape == (metadata.num_row_groups, metadata.num_columns)
     for chunk, start in enumerate(seal.starts[:-1].tolist()):
         group, column = divmod(chunk, metadata.num_columns)
@@ -205,33 +204,7 @@ def test_events_read_from_a_sealed_file_are_sealed_anew(files: tuple[Path, Path]
     assert b"chronicle.seal" in table.schema.metadata
     copy = tmp_path / "copy.parquet"
     write_events(copy, table, 16)
-    check_file(copy, subject=copy.name)
+    _verify(copy)
     with copy.open("rb") as file:
         assert read_footer(file).count(b"chronicle-seal-1:") == 1
     assert _read(copy).equals(_read(path))
-
-
-def test_other_readers_read_the_events(tmp_path: Path):
-    table = _events()
-    stream = make_stream(tmp_path, [table], block_events=16, file_events=64)
-    found = deltalake.DeltaTable(str(stream.path / "events")).to_pyarrow_table()
-    assert found.select(["t", "x", "n"]).to_pydict() == table.select(["t", "x", "n"]).to_pydict()
-    [tree] = (stream.path / "tree").glob("*.parquet")
-    # 40 events in blocks of 16: three blocks, two entries above them and one above those.
-    assert [level.count.tolist() for level in TreeFile(tree).times()] == [
-        [16, 16, 8],
-        [32, 8],
-        [40],
-    ]
-
-
-@settings(max_examples=25)
-@given(table=events(), block_events=st.integers(1, 9))
-def test_whatever_is_written_passes_its_checksums(
-    tmp_path_factory: pytest.TempPathFactory, table: pa.Table, block_events: int
-):
-    folder = tmp_path_factory.mktemp("written")
-    stream = make_stream(folder, [table], block_events=block_events)
-    for file in stream.snapshot().files:
-        check_file(stream.path / "events" / file.name, subject=file.name)
-        TreeFile(stream.path / "tree" / file.name).check()

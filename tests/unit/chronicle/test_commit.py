@@ -1,105 +1,73 @@
 """The commit protocol: one winner among stale writers, and no crash loses or doubles an event."""
 
+from __future__ import annotations
+
 import shutil
 from pathlib import Path
 
 import deltalake
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle.derived import DerivedChange, DerivedFile
+import chronicle.write.append as append_module
+from chronicle.derived import DerivedFile
 from chronicle.errors import CommitConflictError, CorruptBlockError, ForeignFileError, StorageError
 from chronicle.log import delta_log
+from chronicle.log.delta_log import LoggedChange
 from chronicle.settings import StreamSettings
+from chronicle.snapshot import DataFile
 from chronicle.store import Stream, create_store, open_store
 from chronicle.write import commit
+from chronicle.write.append import append
+from chronicle.write.block_writer import WrittenFile
 from chronicle.write.commit import (
+    APPEND,
+    COMPACT,
+    OPERATION,
     Change,
+    commit_change,
     commit_derived,
     commit_events,
     commit_files,
     commit_tree,
     complete_derived,
+    keeps_order,
+    why_unsafe,
 )
+from chronicle.write.rewrite import Rewrite, rewrite_files
 from tests.helpers import commit_table, write_table
-from tests.unit.chronicle.stream_cases import SCHEMA, events, make_stream
-
-TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
-
-
-class _Runs:
-    """A derived writer: copies a column, as an index would."""
-
-    def tables(self, schema: pa.Schema) -> tuple[str, ...]:
-        return ("index/x",)
-
-    def write(self, stream_dir, data_file, events, time, block_counts) -> list[DerivedFile]:
-        assert events.schema.equals(TICKS)
-        path = stream_dir / "index/x" / data_file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(events.select(["x"]), path)
-        return [DerivedFile("index/x", data_file, path.stat().st_size, events.num_rows)]
-
-    def lacking(self, stream_dir, files) -> dict[str, set[str]]:
-        listed = {file.name for file in delta_log.live_files(stream_dir / "index/x")}
-        return {"index/x": set(files) - listed}
-
-    def damaged(self, stream_dir, files) -> dict[str, set[str]]:
-        return {}
-
-    def tidy(self, stream_dir, live, *, budget) -> list[DerivedChange]:
-        return []
-
-    def expired(self, stream_dir, kept) -> list[DerivedChange]:
-        return []
-
-
-def _ticks(first: int, stop: int) -> pa.Table:
-    times = range(first, stop)
-    return pa.table({"t": times, "x": [float(t) for t in times]}, schema=TICKS)
-
-
-def _times(stream: Stream) -> list[int]:
-    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot()
-    return snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t"])["t"].to_pylist()
-
-
-def _stream(tmp_path: Path) -> Stream:
-    return make_stream(tmp_path, [_ticks(0, 20)], schema=TICKS)
+from tests.unit.chronicle.stream_cases import (
+    RUNS,
+    TICKS,
+    make_stream,
+    seen_times,
+    ticks,
+)
 
 
 def test_of_two_stale_appends_one_stops_and_can_be_run_again(tmp_path: Path):
-    ours = _stream(tmp_path)
+    ours = make_stream(tmp_path, [ticks(0, 20)], schema=TICKS)
     theirs = open_store(tmp_path / "store").stream("ticks")
     read_version = ours.snapshot().version
     assert theirs.snapshot().version == read_version
-    our_files = write_table(ours, _ticks(20, 30))
-    their_files = write_table(theirs, _ticks(20, 40))
+    our_files = write_table(ours, ticks(20, 30))
+    their_files = write_table(theirs, ticks(20, 40))
     commit_files(ours, our_files, read_version=read_version, metadata={})
     with pytest.raises(CommitConflictError, match="run it again"):
         commit_files(theirs, their_files, read_version=read_version, metadata={})
-    assert _times(ours) == list(range(30))
-    commit_table(theirs, _ticks(30, 40))
-    assert _times(ours) == list(range(40))
-
-
-def test_appends_in_turn_do_not_conflict(tmp_path: Path):
-    stream = _stream(tmp_path)
-    version = stream.snapshot().version
-    for i in range(2, 5):
-        assert commit_table(stream, _ticks(10 * i, 10 * i + 10)) == version + i - 1
-    assert _times(stream) == list(range(50))
+    assert seen_times(ours) == list(range(30))
+    commit_table(theirs, ticks(30, 40))
+    assert seen_times(ours) == list(range(40))
 
 
 def test_generations_count_up(tmp_path: Path):
     stream = make_stream(tmp_path, [], schema=TICKS)
     assert stream.next_generation() == 0
-    commit_table(stream, _ticks(0, 5))
-    commit_table(stream, _ticks(5, 9))
+    commit_table(stream, ticks(0, 5))
+    commit_table(stream, ticks(5, 9))
     assert stream.next_generation() == 2
     assert [file.ordinal for file in stream.snapshot().files] == [
         "000000-000000-000000",
@@ -109,8 +77,8 @@ def test_generations_count_up(tmp_path: Path):
 
 @pytest.mark.parametrize("steps_done", [0, 1, 2, 3])
 def test_crash_between_any_two_steps_leaves_right_answers(tmp_path: Path, steps_done: int):
-    stream = _stream(tmp_path)
-    files = write_table(stream, _ticks(20, 40), derived=_Runs())
+    stream = make_stream(tmp_path, [ticks(0, 20)], schema=TICKS)
+    files = write_table(stream, ticks(20, 40), derived=RUNS)
     read_version = stream.snapshot().version
     steps = (
         lambda: commit_events(stream, Change(tuple(files)), read_version=read_version, metadata={}),
@@ -120,27 +88,18 @@ def test_crash_between_any_two_steps_leaves_right_answers(tmp_path: Path, steps_
     for step in steps[:steps_done]:
         step()
     expected = list(range(40 if steps_done else 20))
-    assert _times(stream) == expected
+    assert seen_times(stream) == expected
     snapshot = open_store(stream.path.parent).stream("ticks").snapshot()
     assert snapshot.aggregate(0, 100, "x").sum == sum(expected)
     assert all(file.has_tree for file in snapshot.files) == (steps_done != 1)
 
-    complete_derived(stream, _Runs())
+    complete_derived(stream, RUNS)
     snapshot = stream.snapshot()
     assert all(file.has_tree for file in snapshot.files)
     assert snapshot.bounds("x").known.all()
     runs = {file.name for file in delta_log.live_files(stream.path / "index/x")}
     assert runs == {file.name for file in snapshot.files}
-    assert complete_derived(stream, _Runs()) == 0
-
-
-def test_entries_completed_later_equal_those_written_at_once(tmp_path: Path):
-    stream = _stream(tmp_path)
-    names = [file.name for file in stream.snapshot().files]
-    before = [(stream.path / "tree" / name).read_bytes() for name in names]
-    shutil.rmtree(stream.path / "tree")
-    assert complete_derived(stream, None) == len(names)
-    assert [(stream.path / "tree" / name).read_bytes() for name in names] == before
+    assert complete_derived(stream, RUNS) == 0
 
 
 @given(st.data())
@@ -184,17 +143,9 @@ def test_deltalake_reads_and_skips_the_events_as_an_ordinary_table(tmp_path: Pat
         assert found["t"].cast(pa.int64()).to_pylist() == [time]
 
 
-@given(events(max_size=12))
-def test_every_column_type_survives_the_way_through_delta(table: pa.Table):
-    # Only the schema: values are covered by the snapshot's tests.
-    assert table.schema.equals(SCHEMA)
-    stored = pa.schema(deltalake.Schema.from_arrow(SCHEMA).to_arrow())
-    assert stored.names == SCHEMA.names
-
-
 def test_foreign_file_is_named_and_nothing_is_answered(tmp_path: Path):
-    stream = _stream(tmp_path)
-    deltalake.write_deltalake(str(stream.path / "events"), _ticks(20, 30), mode="append")
+    stream = make_stream(tmp_path, [ticks(0, 20)], schema=TICKS)
+    deltalake.write_deltalake(str(stream.path / "events"), ticks(20, 30), mode="append")
     with pytest.raises(ForeignFileError, match="RESTORE"):
         stream.snapshot()
     with pytest.raises(ForeignFileError):
@@ -202,30 +153,20 @@ def test_foreign_file_is_named_and_nothing_is_answered(tmp_path: Path):
 
 
 def test_overlapping_files_are_refused(tmp_path: Path):
-    stream = _stream(tmp_path)
-    late = write_table(stream, _ticks(5, 10))
+    stream = make_stream(tmp_path, [ticks(0, 20)], schema=TICKS)
+    late = write_table(stream, ticks(5, 10))
     commit_files(stream, late, read_version=stream.snapshot().version, metadata={})
     with pytest.raises(StorageError, match="overlap in time"):
         stream.snapshot()
 
 
 def test_completing_names_a_damaged_data_file(tmp_path: Path):
-    stream = _stream(tmp_path)
-    files = write_table(stream, _ticks(20, 30))
+    stream = make_stream(tmp_path, [ticks(0, 20)], schema=TICKS)
+    files = write_table(stream, ticks(20, 30))
     commit_events(stream, Change(tuple(files)), read_version=stream.snapshot().version, metadata={})
     (stream.path / "events" / files[0].name).write_bytes(b"no parquet")
     with pytest.raises(CorruptBlockError, match=files[0].name):
         complete_derived(stream, None)
-
-
-def test_metadata_rides_in_the_commit(tmp_path: Path):
-    stream = _stream(tmp_path)
-    files = write_table(stream, _ticks(20, 30))
-    committed = commit_files(
-        stream, files, read_version=stream.snapshot().version, metadata={"sources": "a.csv"}
-    )
-    newest = delta_log.commits(stream.path / "events")[0]
-    assert (newest.version, newest.metadata["sources"]) == (committed.version, "a.csv")
 
 
 def test_settings_live_in_the_table_properties(tmp_path: Path):
@@ -237,19 +178,116 @@ def test_settings_live_in_the_table_properties(tmp_path: Path):
 
 
 def test_index_dropped_while_its_run_is_committed_costs_the_append_nothing(tmp_path: Path):
-    stream = _stream(tmp_path)
-    files = write_table(stream, _ticks(20, 40), derived=_Runs())
+    stream = make_stream(tmp_path, [ticks(0, 20)], schema=TICKS)
+    files = write_table(stream, ticks(20, 40), derived=RUNS)
     read_version = stream.snapshot().version
     commit_events(stream, Change(tuple(files)), read_version=read_version, metadata={})
     shutil.rmtree(stream.path / "index/x")
     commit_derived(stream, files)
     assert not (stream.path / "index/x").exists()
-    assert _times(stream) == list(range(40))
+    assert seen_times(stream) == list(range(40))
 
 
 def test_run_that_is_there_and_cannot_be_committed_is_said(tmp_path: Path):
-    stream = _stream(tmp_path)
-    files = write_table(stream, _ticks(20, 40), derived=_Runs())
+    stream = make_stream(tmp_path, [ticks(0, 20)], schema=TICKS)
+    files = write_table(stream, ticks(20, 40), derived=RUNS)
     (stream.path / "index/x/_delta_log").write_text("no folder")
     with pytest.raises(StorageError):
         commit_derived(stream, files)
+
+
+def live(name: str, t_min: int, t_max: int, ordinal: str = "000000-000000-000000") -> DataFile:
+    return DataFile(name, ordinal, 10, 1, 100, t_min, t_max, has_tree=True)
+
+
+def written(
+    name: str, t_min: int, t_max: int, n_events: int, ordinal: str = "000000-000000-000000"
+) -> WrittenFile:
+    tree = DerivedFile("tree", name, 1, 1)
+    return WrittenFile(name, ordinal, n_events, 100, t_min, t_max, tree, ())
+
+
+def logged(operation: str, *added: str) -> LoggedChange:
+    return LoggedChange(1, {OPERATION: operation}, added, (), frozenset())
+
+
+@pytest.mark.parametrize("operation", [APPEND, COMPACT])
+def test_append_into_what_another_file_now_spans_is_unsafe(operation: str) -> None:
+    change = Change((written("x", 20, 30, 10),))
+    others = [logged(operation, "m")]
+    assert why_unsafe(change, others, [live("m", 1, 50)], {}) is not None
+    assert why_unsafe(change, others, [live("m", 30, 50)], {}) is not None
+    assert why_unsafe(change, others, [live("m", 31, 50)], {}) is None
+
+
+#   before    a [1..10]      b [20..30]      c [40..50]
+#   change    a+c [1..50]: would jump over b
+def test_files_that_do_not_stand_together_cannot_become_one() -> None:
+    before = [live("a", 1, 10), live("b", 20, 30), live("c", 40, 50)]
+    assert not keeps_order(Change((written("ac", 1, 50, 20),), ("a", "c"), rearranges=True), before)
+    assert keeps_order(Change((written("ab", 1, 30, 20),), ("a", "b"), rearranges=True), before)
+
+
+#   three files of one time; the last one's ordinal is less than that the merged ones would get
+def test_ordinal_that_would_move_events_of_one_time_is_refused() -> None:
+    before = [
+        live("a", 1, 4, "000007-000000-000000"),
+        live("b", 5, 5, "000002-000000-000000"),
+        live("c", 5, 5, "000003-000000-000000"),
+    ]
+    pieces = (
+        written("ab0", 1, 5, 10, "000007-000000-000000-000000"),
+        written("ab1", 5, 5, 10, "000007-000000-000000-000001"),
+    )
+    assert not keeps_order(Change(pieces, ("a", "b"), rearranges=True), before)
+
+
+def merged(stream: Stream) -> Change:
+    """Write the file that all of a stream's become."""
+    files = stream.snapshot().files
+    names = tuple(file.name for file in files)
+    written = rewrite_files(
+        Rewrite(names, files[0].ordinal),
+        events_dir=stream.path / "events",
+        target_dir=stream.path,
+        schema=stream.schema,
+        settings=stream.settings,
+    )
+    return Change(tuple(written), names, rearranges=True)
+
+
+def merge_all(stream: Stream) -> None:
+    version = stream.snapshot().version
+    commit_change(stream, merged(stream), read_version=version, metadata={OPERATION: COMPACT})
+
+
+def test_regression_append_between_files_that_are_compacted_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = make_stream(tmp_path, [ticks(1, 10)], schema=TICKS, file_events=100)
+    other = open_store(tmp_path / "store").stream("ticks")
+
+    def beaten(*arguments: object, **options: object) -> object:
+        monkeypatch.undo()
+        append(other, ticks(40, 50))
+        merge_all(other)
+        return commit_change(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(append_module, "commit_change", beaten)
+    append(stream, ticks(20, 30))
+    assert seen_times(stream) == [*range(1, 10), *range(20, 30), *range(40, 50)]
+
+
+def test_regression_compaction_over_an_append_that_lands_between(tmp_path: Path) -> None:
+    stream = make_stream(tmp_path, [], schema=TICKS, file_events=100)
+    append(stream, ticks(1, 10))
+    append(stream, ticks(40, 50))
+    change = merged(stream)
+    # A file between the two there are, of an append that was prepared before the second.
+    files = write_table(stream, ticks(20, 30), generation=1)
+    between = commit_change(
+        stream, Change(tuple(files)), read_version=1, metadata={OPERATION: APPEND}
+    ).version
+    for version in (2, between):
+        with pytest.raises(CommitConflictError):
+            commit_change(stream, change, read_version=version, metadata={OPERATION: COMPACT})

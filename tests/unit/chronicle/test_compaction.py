@@ -7,15 +7,12 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronicle import config
 from chronicle.config import EVENTS_TABLE
-from chronicle.derived import DerivedChange, DerivedFile
 from chronicle.errors import CommitConflictError, CorruptBlockError, StorageError
 from chronicle.log import delta_log
 from chronicle.log.delta_log import reading, writing
@@ -28,59 +25,22 @@ from chronicle.store import Stream, open_store
 from chronicle.write.commit import Change, commit_change
 from chronicle.write.rewrite import Rewrite, rewrite_files
 from tests.helpers import commit_table
-from tests.unit.chronicle.stream_cases import make_stream
-
-TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
-
-
-class _Runs:
-    """A derived writer whose runs copy a column; merges them once there are three."""
-
-    def __init__(self) -> None:
-        self.n_tidied = 0
-
-    def tables(self, schema: pa.Schema) -> tuple[str, ...]:
-        return ("index/x",)
-
-    def write(self, stream_dir, data_file, events, time, block_counts) -> list[DerivedFile]:
-        return [self._write(stream_dir, data_file, events.select(["x"]))]
-
-    def _write(self, stream_dir, name, table) -> DerivedFile:
-        path = stream_dir / "index/x" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, path)
-        return DerivedFile("index/x", name, path.stat().st_size, table.num_rows)
-
-    def lacking(self, stream_dir, files) -> dict[str, set[str]]:
-        return {"index/x": set()}
-
-    def tidy(self, stream_dir, live, *, budget) -> list[DerivedChange]:
-        self.n_tidied += 1
-        runs = [file.name for file in delta_log.live_files(stream_dir / "index/x")]
-        if len(runs) < 3:
-            return []
-        tables = [pq.read_table(stream_dir / "index/x" / name) for name in runs]
-        merged = self._write(
-            stream_dir, f"merged-{self.n_tidied}.parquet", pa.concat_tables(tables)
-        )
-        return [DerivedChange("index/x", (merged,), tuple(runs))]
-
-
-def _ticks(times: list[int], first_x: int) -> pa.Table:
-    return pa.table({"t": times, "x": [float(first_x + i) for i in range(len(times))]}, TICKS)
-
-
-def _rows(stream: Stream, version: int | None = None) -> list[tuple[int, float]]:
-    """Read what another process would."""
-    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot(version)
-    table = snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t", "x"])
-    return list(zip(table["t"].to_pylist(), table["x"].to_pylist(), strict=True))
+from tests.unit.chronicle.stream_cases import (
+    RUNS,
+    TICKS,
+    KilledError,
+    arrived,
+    live,
+    make_stream,
+    on_disk,
+    seen_rows,
+)
 
 
 def _stream(tmp_path: Path, appends: list[list[int]], *, file_events: int = 16) -> Stream:
     """Append lists of times; x counts all events in order of arrival."""
     starts = itertools.accumulate((len(times) for times in appends), initial=0)
-    tables = [_ticks(times, x) for times, x in zip(appends, starts, strict=False)]
+    tables = [arrived(times, x) for times, x in zip(appends, starts, strict=False)]
     return make_stream(tmp_path, tables, schema=TICKS, file_events=file_events)
 
 
@@ -102,11 +62,13 @@ def _appends(draw: st.DrawFn) -> list[list[int]]:
 def test_compaction_moves_no_event_and_no_old_version(tmp_path_factory, appends, full):
     stream = _stream(tmp_path_factory.mktemp("case"), appends)
     expected = sorted(((t, x) for x, t in enumerate(itertools.chain(*appends))))
-    before = {version: _rows(stream, version) for version in range(stream.snapshot().version + 1)}
+    before = {
+        version: seen_rows(stream, version) for version in range(stream.snapshot().version + 1)
+    }
     open_before = stream.snapshot()
     report = compact_events(stream, derived=None, budget=40, full=full)
-    assert _rows(stream) == expected
-    assert {version: _rows(stream, version) for version in before} == before
+    assert seen_rows(stream) == expected
+    assert {version: seen_rows(stream, version) for version in before} == before
     table = open_before.read_blocks(np.arange(open_before.n_blocks), ["t"])
     assert table["t"].to_pylist() == [t for t, _ in expected]
     sizes = [file.n_events for file in stream.snapshot().files]
@@ -117,16 +79,6 @@ def test_compaction_moves_no_event_and_no_old_version(tmp_path_factory, appends,
     assert report.n_events_rewritten == sum(new)
     if full:
         assert all(a + b > 16 for a, b in itertools.pairwise(sizes))
-
-
-def test_events_of_one_time_in_many_files_keep_their_order_of_arrival(tmp_path: Path):
-    stream = _stream(tmp_path, [[5] * 3, [5] * 3, [5] * 2, [5, 5, 6], [6, 6]])
-    for budget in (6, 8, 13):
-        compact_events(stream, derived=None, budget=budget, full=budget == 13)
-        assert [x for _, x in _rows(stream)] == list(range(13))
-    assert len(stream.snapshot().files) == 1
-    commit_table(stream, _ticks([6], 13))
-    assert [x for _, x in _rows(stream)] == list(range(14))
 
 
 def test_full_files_are_not_rewritten(tmp_path: Path):
@@ -148,18 +100,13 @@ def test_every_few_merges_are_a_commit_that_says_so(tmp_path: Path, monkeypatch)
 
 
 def test_runs_are_written_with_the_new_files_and_tidied(tmp_path: Path):
-    stream = _stream(tmp_path, [[i] * 8 for i in range(6)])
-    runs = _Runs()
-    report = compact_events(stream, derived=runs, full=True)
-    assert (report.n_runs_merged, report.n_runs_written) == (3, 1)
-    assert [file.name for file in delta_log.live_files(stream.path / "index/x")] == [
-        "merged-1.parquet"
-    ]
-    assert str(report) == "6 files are 3 now, 48 events rewritten\n3 runs are 1 now"
-
-
-class _KilledError(BaseException):
-    pass
+    stream = _stream(tmp_path, [[i] * 8 for i in range(24)])
+    report = compact_events(stream, derived=RUNS, full=True)
+    assert report.n_runs_merged > report.n_runs_written > 0
+    n_left = 12 - report.n_runs_merged + report.n_runs_written
+    assert len(live(stream, "index/x")) == n_left
+    runs = f"{report.n_runs_merged} runs are {report.n_runs_written} now"
+    assert str(report) == f"24 files are 12 now, 192 events rewritten\n{runs}"
 
 
 @pytest.mark.parametrize("step", ["write_file", "commit_events", "commit_tree", "commit_derived"])
@@ -169,12 +116,12 @@ def test_killed_at_any_step_of_any_merge_it_loses_nothing_and_goes_on(
 ):
     monkeypatch.setattr(config, "COMPACT_MERGES_PER_COMMIT", 1)
     stream = _stream(tmp_path, [[i] * 8 for i in range(6)])
-    expected = _rows(stream)
+    expected = seen_rows(stream)
     calls = itertools.count()
 
     def fail(*args, **kwargs):
         if next(calls) == n_before:
-            raise _KilledError
+            raise KilledError
         return original(*args, **kwargs)
 
     module = __import__("chronicle.write.rewrite", fromlist=["x"]) if step == "write_file" else (
@@ -182,16 +129,16 @@ def test_killed_at_any_step_of_any_merge_it_loses_nothing_and_goes_on(
     )  # fmt: skip
     original = getattr(module, step)
     monkeypatch.setattr(module, step, fail)
-    with pytest.raises(_KilledError):
-        compact_events(stream, derived=_Runs(), full=True)
+    with pytest.raises(KilledError):
+        compact_events(stream, derived=RUNS, full=True)
     monkeypatch.undo()
-    assert _rows(stream) == expected
+    assert seen_rows(stream) == expected
     landed = step in ("commit_tree", "commit_derived")
     assert len(stream.snapshot().files) == 6 - n_before - landed
-    on_disk = {path.name for path in (stream.path / EVENTS_TABLE).glob("*.parquet")}
-    assert len(on_disk) == 6 + n_before + landed
-    compact_events(stream, derived=_Runs(), full=True)
-    assert _rows(stream) == expected
+    files = on_disk(stream)
+    assert len(files) == 6 + n_before + landed
+    compact_events(stream, derived=RUNS, full=True)
+    assert seen_rows(stream) == expected
     assert len(stream.snapshot().files) == 3
 
 
@@ -214,7 +161,7 @@ def test_where_another_process_merged_first_nothing_is_doubled_or_left(
     tmp_path: Path, monkeypatch, full
 ):
     stream = _stream(tmp_path, [[i] * 4 for i in range(8)])
-    expected = _rows(stream)
+    expected = seen_rows(stream)
     original = compaction.rewrite_files
     rivals = iter([open_store(stream.path.parent).stream("ticks")])
 
@@ -226,14 +173,14 @@ def test_where_another_process_merged_first_nothing_is_doubled_or_left(
 
     monkeypatch.setattr(compaction, "rewrite_files", lose)
     compact_events(stream, derived=None, budget=64, full=full)
-    assert _rows(stream) == expected
+    assert seen_rows(stream) == expected
     assert len(stream.snapshot().files) == (2 if full else 7)
     live_or_old = {
         file.name
         for version in range(stream.snapshot().version + 1)
         for file in delta_log.live_files(stream.path / EVENTS_TABLE, version)
     }
-    assert {path.name for path in (stream.path / EVENTS_TABLE).glob("*.parquet")} == live_or_old
+    assert on_disk(stream) == live_or_old
 
 
 def test_a_full_compaction_that_always_loses_says_so(tmp_path: Path, monkeypatch):
@@ -255,12 +202,12 @@ def test_an_append_in_between_is_kept(tmp_path: Path, monkeypatch):
 
     def meet(task, **kwargs):
         for rival in rivals:
-            commit_table(rival, _ticks([9, 9], 16))
+            commit_table(rival, arrived([9, 9], 16))
         return original(task, **kwargs)
 
     monkeypatch.setattr(compaction, "rewrite_files", meet)
     compact_events(stream, derived=None, full=True)
-    assert _rows(stream) == [(i // 4, float(i)) for i in range(16)] + [(9, 16.0), (9, 17.0)]
+    assert seen_rows(stream) == [(i // 4, float(i)) for i in range(16)] + [(9, 16.0), (9, 17.0)]
     assert len(stream.snapshot().files) == 2
 
 
@@ -274,10 +221,10 @@ def test_a_runner_gets_several_merges_and_they_are_one_commit(tmp_path: Path, mo
         elsewhere = pickle.loads(pickle.dumps(job))
         return [elsewhere(task) for task in tasks]
 
-    expected, version = _rows(stream), stream.snapshot().version
+    expected, version = seen_rows(stream), stream.snapshot().version
     compact_events(stream, derived=None, full=True, runner=runner)
     assert asked == [3, 2]
-    assert _rows(stream) == expected
+    assert seen_rows(stream) == expected
     assert stream.snapshot().version == version + 2
 
 
@@ -285,22 +232,20 @@ def test_tidy_after_keeps_files_few_over_many_appends(tmp_path: Path, monkeypatc
     monkeypatch.setattr(config, "COMPACTION_FAN_IN", 3)
     stream = make_stream(tmp_path, [], schema=TICKS, file_events=16)
     for i in range(40):
-        commit_table(stream, _ticks([i], i))
+        commit_table(stream, arrived([i], i))
         tidy_after(stream, None, budget=1000)
         # Tiers of 1, 3 and (from 8 on large) at most two of each: 1-2, 3-8.
         assert len(stream.snapshot().files) <= 2 * (i + 1) / 16 + 2 * 2
-    assert _rows(stream) == [(i, float(i)) for i in range(40)]
+    assert seen_rows(stream) == [(i, float(i)) for i in range(40)]
 
 
 def test_tidy_after_with_nothing_to_do_touches_no_disk(tmp_path: Path, monkeypatch):
     stream = _stream(tmp_path, [[1] * 16, [2]])
     stream.snapshot()
-    runs = _Runs()
     for module in (reading, writing):
         monkeypatch.setattr(module, "open_table", None)
-    assert tidy_after(stream, runs, new_runs=False) is None
+    assert tidy_after(stream, RUNS, new_runs=False) is None
     assert tidy_after(stream, None) is None
-    assert runs.n_tidied == 0
 
 
 def test_tidy_after_reports_a_fault_instead_of_raising(tmp_path: Path):

@@ -1,13 +1,18 @@
 """The Delta log: create, add, list, and notice newer versions."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from chronicle.errors import CommitConflictError, StorageError
 from chronicle.log import delta_log
+from chronicle.log.delta_log import FollowedTable, NewFile
+from tests.unit.chronicle.stream_cases import TICKS
 
 SCHEMA = pa.schema([("t", pa.timestamp("us")), ("x", pa.int64())])
 
@@ -125,25 +130,6 @@ def test_version_that_delta_cleaned_up_is_said(tmp_path: Path, n_gone: int):
         delta_log.load_table(path, n_gone)
 
 
-def test_commit_that_lost_its_content_is_no_commit_of_nothing(tmp_path: Path):
-    path = _table(tmp_path)
-    _add(path, "a.parquet", read_version=0)
-    commit = path / "_delta_log" / f"{1:020d}.json"
-    commit.write_text("")
-    with pytest.raises(StorageError, match=f"'{commit}' is empty"):
-        delta_log.load_table(path)
-
-
-def test_many_commits_are_read_past_a_checkpoint(tmp_path: Path):
-    path = _table(tmp_path)
-    for i in range(105):
-        _add(path, f"f{i}.parquet", read_version=i)
-    assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
-    state = delta_log.load_table(path)
-    assert len(state.files) == 105
-    assert all(file.n_rows == 0 for file in state.files)
-
-
 def test_files_come_and_go_in_one_commit(tmp_path: Path):
     path = _table(tmp_path)
     _add(path, "a.parquet", read_version=0)
@@ -199,3 +185,107 @@ def test_moving_rows_between_files_is_no_change_of_data(tmp_path: Path):
         if '"remove"' in line
     ]
     assert '"dataChange":false' in line.replace(" ", "")
+
+
+# ---------------------------------------------------------------------------------------------
+# A table kept open sees what others commit, and reads no commit twice
+
+
+def commit_path(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def same(followed: FollowedTable, path: Path) -> bool:
+    fresh, state = delta_log.load_table(path), followed.state
+    return (state.version, state.schema, dict(state.properties), sorted(map(str, state.files))) == (
+        fresh.version, fresh.schema, dict(fresh.properties), sorted(map(str, fresh.files)),
+    )  # fmt: skip
+
+
+def test_refresh_gives_what_a_fresh_reader_sees(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    followed = FollowedTable(path)
+    assert not followed.refresh()
+    _add(path, "a.parquet", read_version=None)
+    _add(path, "b.parquet", read_version=None)
+    assert followed.refresh()
+    assert same(followed, path)
+    delta_log.commit_changes(path, remove=["a.parquet"], read_version=2, metadata={})
+    delta_log.add_columns(
+        path, pa.schema([("n", pa.string())]), read_version=3, metadata={"why": "asked"}
+    )
+    assert followed.refresh()
+    assert same(followed, path)
+    assert [file.name for file in followed.state.files] == ["b.parquet"]
+    assert followed.state.schema.names == ["t", "x", "n"]
+    assert not followed.refresh()
+
+
+def test_state_before_a_refresh_is_left_as_it_was(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    followed = FollowedTable(path)
+    before = followed.state
+    _add(path, "a.parquet", read_version=None)
+    followed.refresh()
+    assert (before.version, before.files) == (0, ())
+
+
+def test_commits_before_the_checkpoint_are_not_looked_at(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    for name in ("a.parquet", "b.parquet", "c.parquet"):
+        _add(path, name, read_version=None)
+    deltalake.DeltaTable(str(path)).create_checkpoint()
+    _add(path, "d.parquet", read_version=None)
+    commit_path(path, 2).write_bytes(b"")
+    assert len(FollowedTable(path).state.files) == 4
+    with pytest.raises(StorageError, match=r"0002\.json' is empty"):
+        delta_log.load_table(path, 2)
+
+
+def test_empty_commit_is_refused_each_time_until_it_is_restored(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    followed = FollowedTable(path)
+    _add(path, "a.parquet", read_version=None)
+    content = commit_path(path, 1).read_bytes()
+    commit_path(path, 1).write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(StorageError, match="is empty"):
+            followed.refresh()
+    with pytest.raises(StorageError, match="is empty"):
+        FollowedTable(path)
+    commit_path(path, 1).write_bytes(content)
+    assert followed.refresh()
+    assert same(followed, path)
+    assert len(FollowedTable(path).state.files) == 1
+
+
+def test_statistics_are_at_hand(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    delta_log.create_table(path, TICKS, {})
+    (path / "a.parquet").write_bytes(b"data")
+    file = NewFile("a.parquet", 4, {"numRecords": 3, "minValues": {"t": 1}, "maxValues": {"t": 9}})
+    delta_log.commit_changes(path, add=[file], read_version=None, metadata={})
+    rows = delta_log.load_table(path).statistics.to_pylist()
+    assert [(row["path"], row["min"]["t"], row["max"]["t"]) for row in rows] == [
+        ("a.parquet", 1, 9)
+    ]
+
+
+def test_columns_added_on_a_stale_version_conflict(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    _add(path, "a.parquet", read_version=None)
+    columns = pa.schema([("n", pa.int64())])
+    with pytest.raises(CommitConflictError, match="after version 0"):
+        delta_log.add_columns(path, columns, read_version=0, metadata={})
+    assert delta_log.load_table(path).schema == SCHEMA
+    assert delta_log.add_columns(path, columns, read_version=1, metadata={"k": "v"}) == 2
+    assert delta_log.commits(path)[0].metadata["k"] == "v"
+    assert delta_log.load_table(path).schema == SCHEMA.append(pa.field("n", pa.int64()))
+
+
+def test_columns_of_a_derived_table_are_added_once(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    columns = pa.schema([("x", pa.int64()), ("n", pa.int64())])
+    for _ in range(2):
+        assert delta_log.add_columns(path, columns, read_version=None, metadata={}) == 1
+    assert delta_log.load_table(path).schema.names == ["t", "x", "n"]

@@ -13,32 +13,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chronicle.errors import (
-    CommitConflictError,
     CorruptBlockError,
     SchemaError,
     StorageError,
 )
 from chronicle.log import delta_log
-from chronicle.schema import check_extends, check_same_schema
+from chronicle.schema import check_extends
 from chronicle.snapshot import Snapshot
-from chronicle.store import Stream, open_store
+from chronicle.store import open_store
 from chronicle.tree.summarise import summarise
-from chronicle.tree.summary import Kind, all_null, kind_of
+from chronicle.tree.summary import all_null, kind_of
 from chronicle.write.commit import complete_derived
 from chronicle.write.evolve import add_column, new_field, type_named
 from indexing import RunWriter, open_indexes
 from tests.helpers import commit_table
-from tests.unit.chronicle.stream_cases import SCHEMA, events, make_stream
-
-TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
-
-
-def ticks(start: int, n: int = 10) -> pa.Table:
-    return pa.table({"t": range(start, start + n), "x": [1.0] * n}, schema=TICKS)
-
-
-def tick_stream(folder: Path) -> Stream:
-    return make_stream(folder, [ticks(0)], schema=TICKS, block_events=4, file_events=8)
+from tests.unit.chronicle.stream_cases import SCHEMA, TICKS, events, make_stream, ticks
 
 
 def column(snapshot: Snapshot, name: str) -> list[object]:
@@ -46,13 +35,13 @@ def column(snapshot: Snapshot, name: str) -> list[object]:
 
 
 def test_added_column_is_null_in_old_events_and_kept_in_new_ones(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
+    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
     version = add_column(stream, "note", pa.string())
     assert stream.schema == pa.schema([*TICKS, ("note", pa.string())])
-    commit_table(stream, ticks(10, 2).append_column("note", pa.array(["a", None])))
+    commit_table(stream, ticks(10, 12).append_column("note", pa.array(["a", None])))
     snapshot = stream.snapshot()
     assert column(snapshot, "note") == [None] * 10 + ["a", None]
-    assert column(snapshot, "x") == [1.0] * 12
+    assert column(snapshot, "x") == list(range(12))
     table = snapshot.read_blocks(np.arange(4), ["note", "t"])
     assert table.column_names == ["note", "t"]
     assert pa.types.is_dictionary(table.schema.field("note").type)
@@ -61,25 +50,25 @@ def test_added_column_is_null_in_old_events_and_kept_in_new_ones(tmp_path: Path)
 
 
 def test_older_versions_lack_the_column(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
+    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
     before = stream.snapshot()
     version = add_column(stream, "n", pa.int64())
     assert before.schema == stream.snapshot(version - 1).schema == TICKS
     with pytest.raises(SchemaError, match="no column 'n'"):
         stream.snapshot(version - 1).bounds("n")
-    assert column(before, "x") == [1.0] * 10
+    assert column(before, "x") == list(range(10))
     assert column(stream.snapshot(version), "n") == [None] * 10
 
 
 def test_stream_opened_elsewhere_notices_with_the_next_snapshot(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
+    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
     other = open_store(tmp_path / "store").stream(stream.name)
     held = other.snapshot()
     add_column(stream, "note", pa.string())
-    commit_table(stream, ticks(10, 1).append_column("note", pa.array(["new"])))
+    commit_table(stream, ticks(10, 11).append_column("note", pa.array(["new"])))
     assert column(other.snapshot(), "note") == [None] * 10 + ["new"]
     assert other.schema.names == ["t", "x", "note"]
-    assert column(held, "x") == [1.0] * 10
+    assert column(held, "x") == list(range(10))
 
 
 @pytest.mark.parametrize("name", SCHEMA.names[1:])
@@ -127,22 +116,12 @@ def test_tree_over_an_added_column_is_that_of_a_stream_that_had_it(
                 )
 
 
-def test_bounds_of_old_blocks_are_known_to_have_no_value(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
-    add_column(stream, "n", pa.int64())
-    commit_table(stream, ticks(10, 2).append_column("n", pa.array([7, 8])))
-    bounds = open_store(tmp_path / "store").stream(stream.name).snapshot().bounds("n")
-    assert bounds.known.tolist() == [True] * 4
-    assert bounds.n_values.tolist() == [0, 0, 0, 2]
-    assert bounds.minimum.to_pylist() == [None, None, None, 7]
-
-
 def test_tree_file_that_lacks_a_column_its_data_file_has_is_not_believed(tmp_path: Path) -> None:
     # A process that opened the stream before the column came repaired the tree of a new file.
-    stream = tick_stream(tmp_path)
+    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
     stale = open_store(tmp_path / "store").stream(stream.name)
     add_column(stream, "n", pa.int64())
-    commit_table(stream, ticks(10, 2).append_column("n", pa.array([7, 8])))
+    commit_table(stream, ticks(10, 12).append_column("n", pa.array([7, 8])))
     newest = stream.snapshot().files[-1].name
     (stream.path / "tree" / newest).unlink()
     complete_derived(stale, None)
@@ -166,10 +145,10 @@ def test_column_missing_by_damage_is_not_taken_for_an_added_one(tmp_path: Path) 
 
 
 def test_index_on_an_added_column_has_entries_of_new_events_only(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
+    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
     add_column(stream, "note", pa.string())
     writer = RunWriter(attributes=("note",), time="t")
-    commit_table(stream, ticks(10, 2).append_column("note", pa.array(["b", None])), derived=writer)
+    commit_table(stream, ticks(10, 12).append_column("note", pa.array(["b", None])), derived=writer)
     complete_derived(stream, writer)
     index = open_indexes(stream.snapshot()).index("note")
     assert (index.n_entries, index.n_tail_events) == (1, 0)
@@ -183,8 +162,6 @@ def test_index_on_an_added_column_has_entries_of_new_events_only(tmp_path: Path)
         ("X", pa.float64(), "differ at most by case"),
         ("", pa.float64(), "cannot name a column"),
         (" y", pa.float64(), "cannot name a column"),
-        ("y", pa.uint8(), "no unsigned integers"),
-        ("y", pa.timestamp("ns"), "cast it to timestamp"),
         ("y", pa.list_(pa.int8()), "flatten"),
     ],
 )
@@ -196,7 +173,7 @@ def test_other_changes_are_refused_with_the_remedy(
 
 
 def test_refused_column_commits_nothing(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
+    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
     version = stream.refresh()
     with pytest.raises(SchemaError):
         add_column(stream, "x", "double")
@@ -223,37 +200,17 @@ def test_unknown_type_lists_what_there_is() -> None:
         type_named("money")
 
 
-def test_append_without_the_column_or_with_an_unknown_one_says_what_to_do(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
-    add_column(stream, "n", pa.int64())
-    with pytest.raises(SchemaError, match=r"lack column 'n'.*nulls where there is no value"):
-        check_same_schema(TICKS, stream.schema, where="append")
-    more = stream.schema.append(pa.field("m", pa.int64()))
-    with pytest.raises(SchemaError, match=r"have column 'm'.*chronicle add-column"):
-        check_same_schema(more, stream.schema, where="append")
-
-
-def test_append_prepared_before_the_column_conflicts(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
-    read_version = stream.refresh()
-    add_column(stream, "n", pa.int64())
-    with pytest.raises(CommitConflictError):
-        delta_log.commit_changes(
-            stream.path / "events", remove=(), read_version=read_version, metadata={}
-        )
-
-
 def test_column_is_added_though_others_commit_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = tick_stream(tmp_path)
+    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
     other = open_store(tmp_path / "store").stream(stream.name)
     commit, left = delta_log.add_columns, [2]
 
     def late(path: Path, columns: pa.Schema, **kwargs: object) -> int:
         if left[0] and path.name == "events":
             left[0] -= 1
-            commit_table(other, ticks(10 * (3 - left[0])))
+            commit_table(other, ticks(10 * (3 - left[0]), 10 * (4 - left[0])))
         return commit(path, columns, **kwargs)
 
     monkeypatch.setattr(delta_log, "add_columns", late)
@@ -272,7 +229,7 @@ def test_columns_that_another_program_changed_are_refused_until_restored(tmp_pat
         with pytest.raises(SchemaError, match="restore the table"):
             check_extends(TICKS, new, where="ticks")
     check_extends(TICKS, TICKS.append(pa.field("n", pa.int64())), where="ticks")
-    stream = tick_stream(tmp_path)
+    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
     log = stream.path / "events" / "_delta_log"
     version = stream.refresh()
     metadata = next(
@@ -282,12 +239,3 @@ def test_columns_that_another_program_changed_are_refused_until_restored(tmp_pat
     for _ in range(2):
         with pytest.raises((SchemaError, StorageError), match="another program"):
             stream.snapshot()
-
-
-def test_opaque_columns_can_be_added(tmp_path: Path) -> None:
-    stream = tick_stream(tmp_path)
-    add_column(stream, "raw", pa.binary())
-    snapshot = stream.snapshot()
-    assert column(snapshot, "raw") == [None] * 10
-    assert kind_of(snapshot.schema.field("raw").type) is Kind.OPAQUE
-    assert snapshot.aggregate(None, None, "raw").n_events == 10

@@ -8,8 +8,6 @@ import shutil
 import threading
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,31 +33,22 @@ from chronicle.write.append import append as append_late
 from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
 from indexing import RunWriter
 from tests.helpers import commit_table
-from tests.unit.chronicle.stream_cases import make_stream
+from tests.unit.chronicle.stream_cases import (
+    TICKS,
+    KilledError,
+    arrived,
+    make_stream,
+    on_disk,
+    seen_rows,
+)
 
-TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 NOTHING = dt.timedelta(0)
 Row = tuple[int, float]
 
 
-def _ticks(times: list[int], first_x: int = 0) -> pa.Table:
-    return pa.table({"t": times, "x": [float(first_x + i) for i in range(len(times))]}, TICKS)
-
-
-def _rows(stream: Stream, version: int | None = None) -> list[Row]:
-    """Read what another process would."""
-    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot(version)
-    table = snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t", "x"])
-    return list(zip(table["t"].to_pylist(), table["x"].to_pylist(), strict=True))
-
-
-def _on_disk(stream: Stream) -> set[str]:
-    return {path.name for path in (stream.path / EVENTS_TABLE).glob("*.parquet")}
-
-
 def _stream(tmp_path: Path, n_files: int = 4) -> Stream:
     """Files of 4 events, one a time unit: file i has times 4 i to 4 i + 3, and x = t."""
-    tables = [_ticks(list(range(4 * i, 4 * i + 4)), 4 * i) for i in range(n_files)]
+    tables = [arrived(list(range(4 * i, 4 * i + 4)), 4 * i) for i in range(n_files)]
     return make_stream(tmp_path, tables, schema=TICKS)
 
 
@@ -122,19 +111,19 @@ def test_killed_while_dropping_the_stream_is_gone_and_the_rest_goes_later(
 def test_a_renamed_stream_is_the_same_under_its_new_name(tmp_path: Path):
     stream = _stream(tmp_path)
     runs = RunWriter(("x",), "t")
-    commit_table(stream, _ticks([16, 17], 16), derived=runs)
-    rows, versions = _rows(stream), stream.snapshot().version
+    commit_table(stream, arrived([16, 17], 16), derived=runs)
+    rows, versions = seen_rows(stream), stream.snapshot().version
     store = open_store(tmp_path / "store")
     held = store.stream("ticks")
     renamed = rename_stream(store, "ticks", "quotes")
     assert store.stream_names() == ("quotes",)
-    assert (renamed.name, _rows(renamed)) == ("quotes", rows)
+    assert (renamed.name, seen_rows(renamed)) == ("quotes", rows)
     with pytest.raises(StreamNotFoundError, match="streams: quotes"):
         held.snapshot()
-    assert len(_rows(renamed, versions - 1)) == 16
-    commit_table(renamed, _ticks([18], 18), derived=runs)
+    assert len(seen_rows(renamed, versions - 1)) == 16
+    commit_table(renamed, arrived([18], 18), derived=runs)
     compact_events(renamed, derived=runs, full=True)
-    assert _rows(renamed) == [*rows, (18, 18.0)]
+    assert seen_rows(renamed) == [*rows, (18, 18.0)]
     assert not (store.path / "ticks").exists()
 
 
@@ -152,14 +141,14 @@ def test_a_name_that_is_taken_or_not_allowed_is_refused(tmp_path: Path):
     with pytest.raises(StreamNotFoundError):
         rename_stream(store, "nothing", "new")
     assert store.stream_names() == ("other", "ticks")
-    assert len(_rows(stream)) == 16
+    assert len(seen_rows(stream)) == 16
 
 
 def test_of_two_renames_to_one_name_one_is_refused(tmp_path: Path, monkeypatch):
     stream = _stream(tmp_path)
     store = open_store(tmp_path / "store")
     other = store.create_stream("other", TICKS, stream.settings)
-    commit_table(other, _ticks([1]))
+    commit_table(other, arrived([1]))
     original = lifecycle._move
 
     def lose(store, name, target):
@@ -171,28 +160,28 @@ def test_of_two_renames_to_one_name_one_is_refused(tmp_path: Path, monkeypatch):
     with pytest.raises(StreamExistsError, match="meanwhile"):
         rename_stream(store, "ticks", "new")
     assert store.stream_names() == ("new", "ticks")
-    assert len(_rows(store.stream("new"))) == 1
-    assert len(_rows(store.stream("ticks"))) == 16
+    assert len(seen_rows(store.stream("new"))) == 1
+    assert len(seen_rows(store.stream("ticks"))) == 16
 
 
 def test_a_store_that_was_moved_works_at_its_new_place(tmp_path: Path):
     stream = _stream(tmp_path)
     runs = RunWriter(("x",), "t")
-    commit_table(stream, _ticks([16, 17], 16), derived=runs)
-    rows = _rows(stream)
+    commit_table(stream, arrived([16, 17], 16), derived=runs)
+    rows = seen_rows(stream)
     (tmp_path / "far").mkdir()
     shutil.move(tmp_path / "store", tmp_path / "far" / "moved")
     with pytest.raises(StoreNotFoundError):
         stream.snapshot()
     moved = open_store(tmp_path / "far" / "moved").stream("ticks")
-    assert _rows(moved) == rows
-    assert _rows(moved, 2) == rows[:8]
-    moved.append(_ticks([3, 20], 18), derived=runs)
-    assert _rows(moved) == [*rows[:4], (3, 18.0), *rows[4:], (20, 19.0)]
+    assert seen_rows(moved) == rows
+    assert seen_rows(moved, 2) == rows[:8]
+    moved.append(arrived([3, 20], 18), derived=runs)
+    assert seen_rows(moved) == [*rows[:4], (3, 18.0), *rows[4:], (20, 19.0)]
     compact_events(moved, derived=runs, full=True)
     delete_range(moved, 4, 16, derived=runs)
     vacuum(moved, derived=runs, retention=NOTHING)
-    assert _rows(moved) == [*rows[:4], (3, 18.0), *rows[16:], (20, 19.0)]
+    assert seen_rows(moved) == [*rows[:4], (3, 18.0), *rows[16:], (20, 19.0)]
     for text in (tmp_path / "far" / "moved").rglob("*.json"):
         assert str(tmp_path) not in text.read_text()
 
@@ -223,7 +212,7 @@ def _keeps(t: int, start: int | None, stop: int | None) -> bool:
 def test_what_is_left_equals_a_stream_loaded_without_the_events(tmp_path_factory, case):
     appends, start, stop = case
     starts = itertools.accumulate((len(times) for times in appends), initial=0)
-    tables = [_ticks(times, x) for times, x in zip(appends, starts, strict=False)]
+    tables = [arrived(times, x) for times, x in zip(appends, starts, strict=False)]
     stream = make_stream(tmp_path_factory.mktemp("case"), tables, schema=TICKS, file_events=8)
     rows = [(t, float(x)) for x, t in enumerate(itertools.chain(*appends))]
     left = [row for row in rows if _keeps(row[0], start, stop)]
@@ -231,12 +220,12 @@ def test_what_is_left_equals_a_stream_loaded_without_the_events(tmp_path_factory
     report = delete_range(stream, start, stop, derived=None)
     assert report.n_events == len(rows) - len(left)
     assert report.version == version + (report.n_events > 0)
-    assert _rows(stream) == left
-    assert _rows(stream, version) == rows
+    assert seen_rows(stream) == left
+    assert seen_rows(stream, version) == rows
     # What arrives then lands where it would in a stream that never had the events.
-    stream.append(_ticks([0, 5, 10**6], 1000), derived=None)
+    stream.append(arrived([0, 5, 10**6], 1000), derived=None)
     late = [(0, 1000.0), (5, 1001.0), (10**6, 1002.0)]
-    assert _rows(stream) == sorted(left + late, key=lambda row: row[0])
+    assert seen_rows(stream) == sorted(left + late, key=lambda row: row[0])
 
 
 def test_files_inside_the_range_go_and_those_at_its_rim_are_rewritten(tmp_path: Path):
@@ -245,7 +234,7 @@ def test_files_inside_the_range_go_and_those_at_its_rim_are_rewritten(tmp_path: 
     report = delete_range(stream, 2, 13, derived=None)
     assert (report.n_files_removed, report.n_files_rewritten) == (2, 2)
     assert str(report) == "11 events deleted, version 5: 2 files removed, 2 rewritten"
-    assert [t for t, _ in _rows(stream)] == [0, 1, 13, 14, 15]
+    assert [t for t, _ in seen_rows(stream)] == [0, 1, 13, 14, 15]
     files = stream.snapshot().files
     assert [file.ordinal for file in files] == [names[0][:20], names[3][:20]]
     entry = history(stream)[0]
@@ -253,7 +242,7 @@ def test_files_inside_the_range_go_and_those_at_its_rim_are_rewritten(tmp_path: 
 
 
 def test_a_range_without_events_commits_nothing(tmp_path: Path):
-    stream = make_stream(tmp_path, [_ticks([0, 1, 5, 6]), _ticks([9, 10], 4)], schema=TICKS)
+    stream = make_stream(tmp_path, [arrived([0, 1, 5, 6]), arrived([9, 10], 4)], schema=TICKS)
     for start, stop in ((2, 5), (7, 9), (11, None), (None, 0), (6, 3)):
         report = delete_range(stream, start, stop, derived=None)
         assert (report.n_events, report.version) == (0, 2)
@@ -263,22 +252,9 @@ def test_a_range_without_events_commits_nothing(tmp_path: Path):
 def test_a_stream_can_be_emptied_and_filled_again(tmp_path: Path):
     stream = _stream(tmp_path)
     assert delete_range(stream, None, None, derived=None).n_events == 16
-    assert _rows(stream) == []
-    stream.append(_ticks([7, 3], 50), derived=None)
-    assert _rows(stream) == [(3, 51.0), (7, 50.0)]
-
-
-def test_deleted_events_are_on_disk_until_vacuum(tmp_path: Path):
-    stream = _stream(tmp_path)
-    delete_range(stream, 0, 9, derived=None)
-    assert len(_rows(stream, 4)) == 16
-    vacuum(stream, retention=NOTHING)
-    assert _on_disk(stream) == {file.name for file in stream.snapshot().files}
-    assert [t for t, _ in _rows(stream)] == list(range(9, 16))
-
-
-class _KilledError(BaseException):
-    pass
+    assert seen_rows(stream) == []
+    stream.append(arrived([7, 3], 50), derived=None)
+    assert seen_rows(stream) == [(3, 51.0), (7, 50.0)]
 
 
 @pytest.mark.parametrize("step", ["write_file", "commit_events", "commit_tree"])
@@ -290,17 +266,17 @@ def test_killed_at_any_step_all_or_nothing_is_deleted(tmp_path: Path, monkeypatc
     )
 
     def fail(*args, **kwargs):
-        raise _KilledError
+        raise KilledError
 
     monkeypatch.setattr(module, step, fail)
-    with pytest.raises(_KilledError):
+    with pytest.raises(KilledError):
         delete_range(stream, 2, 13, derived=None)
     monkeypatch.undo()
     landed = step == "commit_tree"
-    assert len(_rows(stream)) == (5 if landed else 16)
-    assert len(_on_disk(stream)) == (6 if landed else 4)
+    assert len(seen_rows(stream)) == (5 if landed else 16)
+    assert len(on_disk(stream)) == (6 if landed else 4)
     delete_range(stream, 2, 13, derived=None)
-    assert [t for t, _ in _rows(stream)] == [0, 1, 13, 14, 15]
+    assert [t for t, _ in seen_rows(stream)] == [0, 1, 13, 14, 15]
 
 
 def _meeting(monkeypatch, what) -> None:
@@ -321,10 +297,10 @@ def test_events_that_arrive_late_meanwhile_are_deleted_or_kept_by_their_time(
 ):
     stream = _stream(tmp_path)
     rival = open_store(tmp_path / "store").stream("ticks")
-    _meeting(monkeypatch, lambda: append_late(rival, _ticks([1, 6, 14], 100), derived=None))
+    _meeting(monkeypatch, lambda: append_late(rival, arrived([1, 6, 14], 100), derived=None))
     report = delete_range(stream, 2, 13, derived=None)
     assert report.n_events == 12
-    assert _rows(stream) == [
+    assert seen_rows(stream) == [
         (0, 0.0), (1, 1.0), (1, 100.0), (13, 13.0), (14, 14.0), (14, 102.0), (15, 15.0),
     ]  # fmt: skip
     live_or_old = {
@@ -332,16 +308,16 @@ def test_events_that_arrive_late_meanwhile_are_deleted_or_kept_by_their_time(
         for version in range(stream.snapshot().version + 1)
         for file in delta_log.live_files(stream.path / EVENTS_TABLE, version)
     }
-    assert _on_disk(stream) == live_or_old
+    assert on_disk(stream) == live_or_old
 
 
 def test_events_appended_to_the_range_meanwhile_are_deleted(tmp_path: Path, monkeypatch):
     stream = _stream(tmp_path)
     rival = open_store(tmp_path / "store").stream("ticks")
-    _meeting(monkeypatch, lambda: append_late(rival, _ticks([20, 21], 100), derived=None))
+    _meeting(monkeypatch, lambda: append_late(rival, arrived([20, 21], 100), derived=None))
     report = delete_range(stream, 2, None, derived=None)
     assert report.n_events == 16
-    assert _rows(stream) == [(0, 0.0), (1, 1.0)]
+    assert seen_rows(stream) == [(0, 0.0), (1, 1.0)]
 
 
 def test_a_compaction_meanwhile_changes_nothing(tmp_path: Path, monkeypatch):
@@ -349,7 +325,7 @@ def test_a_compaction_meanwhile_changes_nothing(tmp_path: Path, monkeypatch):
     rival = open_store(tmp_path / "store").stream("ticks")
     _meeting(monkeypatch, lambda: compact_events(rival, derived=None, full=True))
     assert delete_range(stream, 2, 13, derived=None).n_events == 11
-    assert [t for t, _ in _rows(stream)] == [0, 1, 13, 14, 15]
+    assert [t for t, _ in seen_rows(stream)] == [0, 1, 13, 14, 15]
 
 
 def test_a_deletion_that_always_loses_says_so_and_leaves_nothing(tmp_path: Path, monkeypatch):
@@ -361,7 +337,7 @@ def test_a_deletion_that_always_loses_says_so_and_leaves_nothing(tmp_path: Path,
     monkeypatch.setattr(lifecycle, "commit_change", lose)
     with pytest.raises(CommitConflictError, match="lost"):
         delete_range(stream, 2, 13, derived=None)
-    assert len(_on_disk(stream)) == 4
+    assert len(on_disk(stream)) == 4
 
 
 def test_a_damaged_file_at_the_rim_stops_the_deletion(tmp_path: Path):
@@ -378,7 +354,7 @@ def test_damaged_files_inside_the_range_can_be_deleted(tmp_path: Path):
     name = stream.snapshot().files[1].name
     (stream.path / EVENTS_TABLE / name).write_bytes(b"PAR1")
     assert delete_range(stream, 4, 8, derived=None).n_events == 4
-    assert [t for t, _ in _rows(stream)] == [*range(4), *range(8, 16)]
+    assert [t for t, _ in seen_rows(stream)] == [*range(4), *range(8, 16)]
 
 
 def test_runs_of_rewritten_files_are_written(tmp_path: Path):

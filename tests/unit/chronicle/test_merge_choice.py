@@ -11,11 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle.maintenance.compaction import Merge, choose_merges, files_bound, n_tiers
+from chronicle.maintenance.compaction import Merge, choose_merges
 
 SIZES = st.lists(st.one_of(st.integers(1, 3), st.integers(1, 130)), max_size=60)
 FAN_INS = st.integers(2, 9)
 CAPS = st.integers(1, 200)
+
+
+def files_bound(n_large: int, *, cap: int, fan_in: int) -> int:
+    """Return the most files that automatic merging leaves, as `choose_merges` states it."""
+    return 2 * n_large + 2 * (fan_in - 1) * n_tiers(cap, fan_in)
+
+
+def n_tiers(cap: int, fan_in: int) -> int:
+    """Return the number of tiers of files that are not large: tier k begins at fan_in ** k."""
+    return 1 + sum(fan_in**k <= cap // 2 for k in range(1, 64))
 
 
 def _merged(sizes: list[int], merges: list[Merge]) -> list[int]:

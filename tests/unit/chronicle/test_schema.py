@@ -2,9 +2,12 @@
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from chronicle.errors import SchemaError
+from chronicle.errors import SchemaError, StorageError
 from chronicle.schema import check_same_schema, conform, normalise_schema
+from chronicle.settings import StreamSettings
 
 
 @pytest.mark.parametrize(
@@ -69,8 +72,11 @@ def test_column_order_and_plain_forms_do_not_matter():
 def test_events_of_another_schema_say_which_column():
     stored = pa.schema([("t", pa.int64()), ("s", pa.string())])
     for columns, message in (
-        ({"t": [1]}, "lack column 's'"),
-        ({"t": [1], "s": ["a"], "u": [1], "v": [1]}, "have columns 'u', 'v' that the stream lacks"),
+        ({"t": [1]}, "lack column 's'.*nulls where there is no value"),
+        (
+            {"t": [1], "s": ["a"], "u": [1], "v": [1]},
+            "have columns 'u', 'v' .*chronicle add-column",
+        ),
         ({"t": [1], "s": [1]}, "'s' is int64, the stream has string"),
     ):
         with pytest.raises(SchemaError, match=message):
@@ -96,3 +102,34 @@ def test_text_that_is_not_utf8_is_refused(data_type: pa.DataType):
 def test_name_with_a_nul_is_refused():
     with pytest.raises(SchemaError, match="NUL"):
         normalise_schema(pa.schema([("a\0b", pa.int64())]))
+
+
+@given(
+    st.builds(
+        StreamSettings,
+        time=st.text(min_size=1, max_size=5),
+        block_events=st.integers(1, 10**6),
+        file_events=st.integers(1, 10**9),
+        fan_out=st.integers(2, 100),
+        key=st.none() | st.text(min_size=1, max_size=5),
+    )
+)
+def test_settings_survive_as_properties(settings: StreamSettings):
+    properties = {"delta.other": "1", **settings.to_properties()}
+    assert StreamSettings.from_properties(properties) == settings
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"block_events": 0}, {"file_events": 0}, {"fan_out": 1}], ids=str
+)
+def test_settings_out_of_range_are_refused(wrong: dict[str, int]):
+    with pytest.raises(SchemaError, match=f"setting '{next(iter(wrong))}'"):
+        StreamSettings("t", **wrong)
+
+
+@pytest.mark.parametrize("change", [{"chronicle.time": None}, {"chronicle.fan_out": "many"}])
+def test_missing_or_damaged_property_is_refused(change: dict[str, str | None]):
+    properties = {**StreamSettings("t").to_properties(), **change}
+    kept = {name: value for name, value in properties.items() if value is not None}
+    with pytest.raises(StorageError, match="restore the table's properties"):
+        StreamSettings.from_properties(kept)

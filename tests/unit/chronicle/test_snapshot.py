@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chronicle.errors import CorruptBlockError, SchemaError
+from chronicle.errors import SchemaError
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, open_store
 from chronicle.tree.summary import kind_of
@@ -195,22 +195,6 @@ def test_aggregate_merges_logarithmically_many_entries(tmp_path: Path):
     assert snapshot.aggregate(0, 4096, "x").n_entries == 1
 
 
-def test_event_at_the_stop_is_outside_even_as_last_of_its_block(tmp_path: Path):
-    snapshot = _tick_stream(tmp_path, 40, block_events=4).snapshot()
-    assert snapshot.aggregate(0, 3, "x").sum == 0 + 1 + 2
-    assert snapshot.aggregate(4, 7, "x").sum == 4 + 5 + 6
-    assert snapshot.aggregate(3, 4, "x").n_events == 1
-    assert snapshot.aggregate(7, 7, "x").n_events == 0
-    assert snapshot.aggregate(9, 2, "x").n_events == 0
-
-
-@pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
-def test_stored_integer_sums_are_exact_beyond_64_bits(tmp_path: Path, value: int):
-    table = pa.table({"t": range(40), "n": pa.array([value] * 40, pa.int64())})
-    stream = make_stream(tmp_path, [table], schema=table.schema)
-    assert _reopened(stream).aggregate(0, 40, "n").sum == 40 * value
-
-
 def test_file_inside_one_tie_comes_before_the_file_that_starts_with_it(tmp_path: Path):
     # In any other order time would go backwards:   gen 0  5.....9
     #                                               gen 1  5
@@ -254,27 +238,6 @@ def test_unknown_column_is_named_with_the_nearest(tmp_path: Path):
             ask("prices")
     with pytest.raises(SchemaError, match="prices"):
         snapshot.read_blocks(np.array([0]), ["prices"])
-
-
-def test_damaged_data_file_is_named(tmp_path: Path):
-    stream = _tick_stream(tmp_path, 64, block_events=16, file_events=32)
-    _, second = stream.snapshot().files
-    path = stream.path / "events" / second.name
-    damaged = bytearray(path.read_bytes())
-    damaged[40:60] = bytes(20)
-    path.write_bytes(damaged)
-    snapshot = _reopened(stream)
-    assert snapshot.read_blocks(np.array([0, 1]), ["x"]).num_rows == 32
-    with pytest.raises(CorruptBlockError, match=second.name):
-        snapshot.read_blocks(np.arange(4), ["t", "x"])
-
-
-def test_missing_data_file_is_named(tmp_path: Path):
-    stream = _tick_stream(tmp_path, 32)
-    missing = stream.snapshot().files[1].name
-    (stream.path / "events" / missing).unlink()
-    with pytest.raises(CorruptBlockError, match=missing):
-        _reopened(stream).read_blocks(np.arange(8), ["x"])
 
 
 def test_tree_file_of_other_events_is_not_used(tmp_path: Path):

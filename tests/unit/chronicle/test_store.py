@@ -1,23 +1,28 @@
 """Stores and streams are created, opened and listed; whatever is missing is said by name."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-import chronicle
 from chronicle import config
 from chronicle.errors import (
     FormatVersionError,
     SchemaError,
+    SourceError,
     StorageError,
     StoreExistsError,
     StoreNotFoundError,
     StreamExistsError,
     StreamNotFoundError,
 )
+from chronicle.ingest.sources import find_sources
+from chronicle.paths import local_path
 from chronicle.settings import StreamSettings
-from chronicle.store import create_store, ensure_store, open_store
+from chronicle.store import Store, create_store, ensure_store, open_or_create, open_store
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 
@@ -104,23 +109,101 @@ def test_stream_needs_its_time_column(tmp_path: Path):
     assert store.stream_names() == ()
 
 
-def test_other_folders_are_no_streams(tmp_path: Path):
-    store = create_store(tmp_path / "s")
-    (store.path / "notes").mkdir()
-    assert store.stream_names() == ()
+def fail_after_work(store: Store) -> None:
+    (store.path / "s").mkdir()
+    raise KeyboardInterrupt
 
 
-def test_stream_left_half_created_is_created_again(tmp_path: Path):
-    store = create_store(tmp_path / "s")
-    store.create_stream("x", SCHEMA, StreamSettings("t"))
-    # The events table is created last; without it there is no stream.
-    for file in (store.path / "x" / "events" / "_delta_log").iterdir():
-        file.unlink()
-    again = open_store(tmp_path / "s")
-    assert again.stream_names() == ()
-    assert again.create_stream("x", SCHEMA, StreamSettings("t")).snapshot().n_events == 0
+def test_new_store_stays_if_its_block_succeeds(tmp_path: Path) -> None:
+    with open_or_create(tmp_path / "a" / "store") as store:
+        assert store.stream_names() == ()
+    assert (tmp_path / "a" / "store" / "chronicle-store.json").exists()
 
 
-def test_public_names_are_sorted_and_exist():
-    assert list(chronicle.__all__) == sorted(chronicle.__all__)
-    assert all(hasattr(chronicle, name) for name in chronicle.__all__)
+@pytest.mark.parametrize("made", [[], ["a"]], ids=["no folder", "outer folder"])
+def test_new_store_goes_with_the_folders_made_for_it(tmp_path: Path, made: list[str]) -> None:
+    for name in made:
+        (tmp_path / name).mkdir()
+    with pytest.raises(KeyboardInterrupt), open_or_create(tmp_path / "a" / "b" / "store"):
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == made
+
+
+def test_empty_folder_that_was_there_stays_empty(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), open_or_create(tmp_path):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_store_that_existed_or_holds_something_stays(tmp_path: Path) -> None:
+    create_store(tmp_path / "old")
+    with pytest.raises(KeyboardInterrupt), open_or_create(tmp_path / "old"):
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt), open_or_create(tmp_path / "new") as store:
+        fail_after_work(store)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]
+    assert (tmp_path / "new" / "chronicle-store.json").exists()
+
+
+def test_folder_of_something_else_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(StoreExistsError), open_or_create(tmp_path):
+        pytest.fail("no store can be made here")
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def lend(path: str | Path) -> None:
+    with open_or_create(path):
+        pass
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/x", "gs://bucket/x", "abfss://c@a.net/x"])
+@pytest.mark.parametrize("give", [str, Path])
+@pytest.mark.parametrize("use", [create_store, open_store, ensure_store, lend])
+def test_a_url_is_no_store_and_makes_no_folder(
+    use: Callable[[object], object],
+    give: Callable[[str], object],
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match="is a URL"):
+        use(give(url))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_home_folder_and_a_file_url_are_places_for_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    create_store("~/one")
+    create_store(f"file://{tmp_path}/a%20b")
+    assert open_store(tmp_path / "home" / "one").path == tmp_path / "home" / "one"
+    assert open_store(tmp_path / "a b").path == tmp_path / "a b"
+
+
+def test_a_path_may_hold_a_colon() -> None:
+    assert local_path("/data/10:30/x") == Path("/data/10:30/x")
+    assert local_path("C:/data") == Path("C:/data")
+
+
+@pytest.mark.parametrize("give", [str, Path])
+def test_a_url_is_no_source(give: Callable[[str], str | Path]) -> None:
+    with pytest.raises(SourceError, match="is no path"):
+        find_sources([give("s3://bucket/x.csv")], format_name=None)
+
+
+def test_a_source_is_found_in_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.csv").write_text("t\n1\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert find_sources(["~/x.csv"], format_name=None).files == (tmp_path / "x.csv",)
+
+
+def test_a_store_named_by_a_relative_path_is_the_same_to_a_process_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert create_store("data").path == tmp_path / "data"
+    assert open_store("data").path == tmp_path / "data"
+    assert ensure_store("./data").path == tmp_path / "data"

@@ -20,7 +20,6 @@ from chronicle.store import Stream
 from chronicle.write.block_writer import write_tree
 from chronicle.write.commit import complete_derived
 from chronicle.write.evolve import add_column, add_derived
-from chronicle.write.lifecycle import rename_stream
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("n", pa.int64())])
 EVENTS = pa.table({"t": [0, 1, 2, 3], "x": [1.0, 4.0, 2.0, 9.0], "n": [0, 0, 0, 5]}, schema=SCHEMA)
@@ -82,13 +81,6 @@ def test_attribute_declared_later_is_seen_by_streams_opened_before(tmp_path: Pat
     assert stream.settings.derived == ("delta(x)", "delta(n)")
 
 
-def test_renamed_stream_derives_what_it_did(tmp_path: Path):
-    store, stream = make(tmp_path, "delta(x)")
-    stream.append(EVENTS)
-    renamed = rename_stream(store, "s", "r")
-    assert renamed.snapshot().bounds("delta(x)").known.tolist() == [False, True]
-
-
 def test_attributes_declared_at_once_are_all_kept(tmp_path: Path):
     names = [f"delta(c{i})" for i in range(40)]
     with ThreadPoolExecutor(8) as pool:
@@ -135,17 +127,6 @@ def test_levels_summarise_what_is_known_and_count_what_is_open(tmp_path: Path):
         [3], [-2.0], [7.0],
     )  # fmt: skip
     assert opened.null_count.tolist() == [1]
-
-
-def test_late_event_corrects_the_values_around_it(tmp_path: Path):
-    _, stream = make(tmp_path, "delta(x)")
-    stream.append(EVENTS)
-    stream.append(pa.table({"t": [2], "x": [10.0], "n": [1]}, schema=SCHEMA))
-    # t 0 1 | 2 2 | 3, x 1 4 | 2 10 | 9
-    bounds = stream.snapshot().bounds("delta(x)")
-    assert bounds.known.tolist() == [False, True, True]
-    assert bounds.minimum.to_pylist() == [None, -2.0, -1.0]
-    assert bounds.maximum.to_pylist() == [None, 8.0, -1.0]
 
 
 def test_files_written_before_have_no_bounds_until_they_are_completed(tmp_path: Path):
@@ -250,7 +231,7 @@ def test_entries_that_events_do_not_give_are_found_and_repaired(tmp_path: Path):
     stream.append(EVENTS)
     [file] = stream.snapshot().files
     wrong = EVENTS.append_column("delta(x)", pa.array([float("inf"), 3.0, -2.0, 6.0]))
-    write_tree(stream.path, file.name, wrong, np.arange(4), [2, 2], 32, derived=("delta(x)",))
+    write_tree(stream.path, file.name, wrong, np.arange(4), [2, 2], stream.settings)
     faults = [f for f in check_store(store, deep=True) if f.severity is Severity.FAULT]
     assert ["'delta(x)'" in fault.what for fault in faults] == [True]
     repair_store(store, deep=True)

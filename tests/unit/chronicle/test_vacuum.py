@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import fcntl
 import json
 import shutil
 import sys
@@ -37,11 +36,17 @@ from chronicle.write.quarantine import (
     QuarantineWriter,
     commit_quarantine,
 )
-from indexing import RunWriter
 from tests.helpers import commit_table, write_table
-from tests.unit.chronicle.stream_cases import make_stream
+from tests.unit.chronicle.stream_cases import (
+    RUNS,
+    TICKS,
+    live,
+    make_stream,
+    on_disk,
+    seen_times,
+    ticks,
+)
 
-TICKS = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 NOTHING = dt.timedelta(0)
 WEEK = dt.timedelta(days=7)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -89,13 +94,6 @@ def test_what_any_retained_version_needs_is_kept_and_all_else_is_garbage(past):
     assert garbage == {name for name in written if name not in needed and written[name] <= cutoff}
 
 
-def test_a_version_is_retained_by_when_it_was_replaced():
-    commits = [Commit(2, 300, "", {}), Commit(1, 200, "", {}), Commit(0, 100, "", {})]
-    at = {ms: oldest_retained(commits, EPOCH + dt.timedelta(milliseconds=ms)) for ms in (
-        50, 100, 199, 200, 299, 300, 999)}  # fmt: skip
-    assert at == {50: 0, 100: 0, 199: 0, 200: 1, 299: 1, 300: 2, 999: 2}
-
-
 def test_where_the_log_begins_later_its_first_version_is_the_oldest():
     commits = [Commit(8, 300, "", {}), Commit(7, 200, "", {})]
     assert oldest_retained(commits, EPOCH) == 7
@@ -104,20 +102,9 @@ def test_where_the_log_begins_later_its_first_version_is_the_oldest():
 # The actor.
 
 
-def _ticks(first: int, stop: int) -> pa.Table:
-    times = range(first, stop)
-    return pa.table({"t": times, "x": [float(t) for t in times]}, schema=TICKS)
-
-
-def _times(stream: Stream, version: int | None = None) -> list[int]:
-    """Read what another process would."""
-    snapshot = open_store(stream.path.parent).stream(stream.name).snapshot(version)
-    return snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t"])["t"].to_pylist()
-
-
 def _compacted(tmp_path: Path) -> Stream:
     """A stream of eight files of 4 events, versions 1 to 8, then merged into two by 9 and 10."""
-    stream = make_stream(tmp_path, [_ticks(4 * i, 4 * i + 4) for i in range(8)], schema=TICKS)
+    stream = make_stream(tmp_path, [ticks(4 * i, 4 * i + 4) for i in range(8)], schema=TICKS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "COMPACT_MERGES_PER_COMMIT", 1)
         compact_events(stream, derived=None, full=True)
@@ -125,39 +112,32 @@ def _compacted(tmp_path: Path) -> Stream:
     return stream
 
 
-def _on_disk(stream: Stream, table: str = EVENTS_TABLE) -> set[str]:
-    return {path.name for path in (stream.path / table).iterdir() if path.is_file()}
-
-
-def _live(stream: Stream, table: str = EVENTS_TABLE) -> set[str]:
-    return {file.name for file in delta_log.live_files(stream.path / table)}
-
-
 def test_with_no_retention_only_the_newest_version_stays(tmp_path: Path):
     stream = _compacted(tmp_path)
-    old = _on_disk(stream) - _live(stream)
+    old = on_disk(stream) - live(stream)
     n_bytes = sum(
         (stream.path / table / name).stat().st_size for table in (EVENTS_TABLE, TREE_TABLE)
         for name in old
     )  # fmt: skip
     report = vacuum(stream, retention=NOTHING)
     assert (report.n_files, report.n_bytes) == (16, n_bytes)
+    assert report.bytes_by_table.keys() == {EVENTS_TABLE, TREE_TABLE}
     assert report.oldest_version == stream.snapshot().version == 10
-    assert _on_disk(stream) == _live(stream) == _live(stream, TREE_TABLE)
-    assert _on_disk(stream, TREE_TABLE) == _live(stream)
-    assert _times(stream) == list(range(32))
+    assert on_disk(stream) == live(stream) == live(stream, TREE_TABLE)
+    assert on_disk(stream, TREE_TABLE) == live(stream)
+    assert seen_times(stream) == list(range(32))
     with pytest.raises(VacuumedVersionError):
-        _times(stream, 8)
+        seen_times(stream, 8)
     assert vacuum(stream, retention=NOTHING).n_files == 0
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path):
     stream = _compacted(tmp_path)
-    before = {table: _on_disk(stream, table) for table in (EVENTS_TABLE, TREE_TABLE)}
+    before = {table: on_disk(stream, table) for table in (EVENTS_TABLE, TREE_TABLE)}
     logs = delta_log.load_table(stream.path / TREE_TABLE).version
     said = vacuum(stream, retention=NOTHING, dry_run=True)
     assert "would be removed" in str(said)
-    assert before == {table: _on_disk(stream, table) for table in before}
+    assert before == {table: on_disk(stream, table) for table in before}
     assert delta_log.load_table(stream.path / TREE_TABLE).version == logs
     done = vacuum(stream, retention=NOTHING)
     assert (said.n_files, said.n_bytes) == (done.n_files, done.n_bytes)
@@ -177,25 +157,8 @@ def _date_commits(stream: Stream, step: dt.timedelta) -> dt.datetime:
     return now + version * step
 
 
-def test_versions_that_were_replaced_within_the_retention_stay(tmp_path: Path):
-    stream = _compacted(tmp_path)
-    day = dt.timedelta(days=1)
-    last = _date_commits(stream, day)
-    # Version 9 merged the first four files, version 10 the others, a day later by the clock that
-    # the test sets. The cutoff lies between them, and all files were written long before it.
-    report = vacuum(stream, now=last, retention=day / 2)
-    assert report.oldest_version == 9
-    assert report.bytes_by_table.keys() == {EVENTS_TABLE, TREE_TABLE}
-    assert report.n_files == 8
-    assert _times(stream, 9) == _times(stream, 10) == list(range(32))
-    snapshot = open_store(tmp_path / "store").stream("ticks").snapshot(9)
-    assert all(file.has_tree for file in snapshot.files)
-    with pytest.raises(VacuumedVersionError):
-        _times(stream, 8)
-
-
 def _write_uncommitted(stream: Stream) -> set[str]:
-    return {file.name for file in write_table(stream, _ticks(50, 60), generation=99)}
+    return {file.name for file in write_table(stream, ticks(50, 60), generation=99)}
 
 
 def test_leftovers_no_table_knows_go_once_they_are_old(tmp_path: Path):
@@ -204,10 +167,10 @@ def test_leftovers_no_table_knows_go_once_they_are_old(tmp_path: Path):
     draft = stream.path / TREE_TABLE / f"_000-000-000-{0:032x}.parquet.{1:032x}.draft"
     draft.write_bytes(b"half")
     vacuum(stream)
-    assert left < _on_disk(stream)
+    assert left < on_disk(stream)
     assert draft.exists()
     vacuum(stream, now=dt.datetime.now(dt.UTC) + WEEK + dt.timedelta(hours=1))
-    assert _on_disk(stream) == _live(stream)
+    assert on_disk(stream) == live(stream)
     assert not draft.exists()
 
 
@@ -254,12 +217,12 @@ def test_what_is_committed_while_vacuum_decides_stays(tmp_path: Path, monkeypatc
         found = original(folder)
         if folder.name == EVENTS_TABLE:
             for rival in rivals:
-                commit_table(rival, _ticks(32, 40))
+                commit_table(rival, ticks(32, 40))
         return found
 
     monkeypatch.setattr(module, "_list_files", meet)
     vacuum(stream, retention=dt.timedelta(milliseconds=0))
-    assert _times(stream) == list(range(40))
+    assert seen_times(stream) == list(range(40))
 
 
 def test_killed_between_tables_and_files_the_next_vacuum_goes_on(tmp_path: Path, monkeypatch):
@@ -276,43 +239,41 @@ def test_killed_between_tables_and_files_the_next_vacuum_goes_on(tmp_path: Path,
     with pytest.raises(StorageError, match=r"cannot be deleted \(Permission denied\)"):
         vacuum(stream, retention=NOTHING)
     monkeypatch.undo()
-    assert _times(stream) == list(range(32))
+    assert seen_times(stream) == list(range(32))
     assert vacuum(stream, retention=NOTHING).n_files == 11
-    assert _on_disk(stream) == _live(stream)
+    assert on_disk(stream) == live(stream)
 
 
 def test_runs_of_data_files_that_went_leave_index_and_disk(tmp_path: Path):
     stream = make_stream(tmp_path, [], schema=TICKS)
-    runs = RunWriter(("x",), "t")
     for i in range(4):
-        commit_table(stream, _ticks(4 * i, 4 * i + 4), derived=runs)
-    old = _live(stream, "index/x")
+        commit_table(stream, ticks(4 * i, 4 * i + 4), derived=RUNS)
+    old = live(stream, "index/x")
     assert len(old) == 4
-    compact_events(stream, derived=runs, full=True)
-    assert vacuum(stream, derived=runs).n_files == 0
-    vacuum(stream, derived=runs, retention=NOTHING)
-    assert _live(stream, "index/x") == _on_disk(stream, "index/x")
-    assert old.isdisjoint(_on_disk(stream, "index/x"))
-    live = {file.name: file.n_events for file in stream.snapshot().files}
-    assert runs.lacking(stream.path, live) == {"index/x": set()}
+    compact_events(stream, derived=RUNS, full=True)
+    assert vacuum(stream, derived=RUNS).n_files == 0
+    vacuum(stream, derived=RUNS, retention=NOTHING)
+    assert live(stream, "index/x") == on_disk(stream, "index/x")
+    assert old.isdisjoint(on_disk(stream, "index/x"))
+    counts = {file.name: file.n_events for file in stream.snapshot().files}
+    assert RUNS.lacking(stream.path, counts) == {"index/x": set()}
 
 
 def test_runs_replaced_by_a_merge_stay_for_the_retention(tmp_path: Path):
     stream = make_stream(tmp_path, [], schema=TICKS)
-    runs = RunWriter(("x",), "t")
     for i in range(12):
-        commit_table(stream, _ticks(16 * i, 16 * i + 16), derived=runs)
-    before = _on_disk(stream, "index/x")
-    report = compact_events(stream, derived=runs, full=True)
+        commit_table(stream, ticks(16 * i, 16 * i + 16), derived=RUNS)
+    before = on_disk(stream, "index/x")
+    report = compact_events(stream, derived=RUNS, full=True)
     assert report.n_events_rewritten == 0
     assert report.n_runs_merged > 1
-    vacuum(stream, derived=runs)
-    assert before <= _on_disk(stream, "index/x")
-    vacuum(stream, derived=runs, retention=NOTHING)
-    assert _on_disk(stream, "index/x") == _live(stream, "index/x")
-    live = {file.name: file.n_events for file in stream.snapshot().files}
-    assert runs.lacking(stream.path, live) == {"index/x": set()}
-    assert complete_derived(stream, runs) == 0
+    vacuum(stream, derived=RUNS)
+    assert before <= on_disk(stream, "index/x")
+    vacuum(stream, derived=RUNS, retention=NOTHING)
+    assert on_disk(stream, "index/x") == live(stream, "index/x")
+    counts = {file.name: file.n_events for file in stream.snapshot().files}
+    assert RUNS.lacking(stream.path, counts) == {"index/x": set()}
+    assert complete_derived(stream, RUNS) == 0
 
 
 AA, BB = "a" * 32, "b" * 32
@@ -329,9 +290,9 @@ def _put_aside(stream: Stream, batch: str) -> str:
 
 def _quarantined(tmp_path: Path) -> Stream:
     """Batch ``AA`` rides in a commit to the events, batch ``BB`` in none."""
-    stream = make_stream(tmp_path, [_ticks(0, 4)], schema=TICKS)
+    stream = make_stream(tmp_path, [ticks(0, 4)], schema=TICKS)
     _put_aside(stream, AA)
-    files = write_table(stream, _ticks(4, 8))
+    files = write_table(stream, ticks(4, 8))
     from chronicle.write.commit import commit_files
 
     metadata = {"chronicle.operation": "ingest", "quarantine_batch": AA}
@@ -344,9 +305,7 @@ def test_quarantined_records_of_an_ingest_that_never_committed_go(tmp_path: Path
     stream = _quarantined(tmp_path)
     assert vacuum(stream).n_files == 0
     assert vacuum(stream, retention=NOTHING).n_files == 1
-    assert (
-        _live(stream, QUARANTINE_TABLE) == _on_disk(stream, QUARANTINE_TABLE) == {f"{AA}.parquet"}
-    )
+    assert live(stream, QUARANTINE_TABLE) == on_disk(stream, QUARANTINE_TABLE) == {f"{AA}.parquet"}
 
 
 def test_quarantined_records_stay_where_the_log_no_longer_tells(tmp_path: Path):
@@ -357,14 +316,14 @@ def test_quarantined_records_stay_where_the_log_no_longer_tells(tmp_path: Path):
     for version in (0, 1):
         (stream.path / EVENTS_TABLE / "_delta_log" / f"{version:020d}.json").unlink()
     vacuum(stream, retention=NOTHING)
-    assert _on_disk(stream, QUARANTINE_TABLE) == {f"{AA}.parquet", f"{BB}.parquet"}
+    assert on_disk(stream, QUARANTINE_TABLE) == {f"{AA}.parquet", f"{BB}.parquet"}
 
 
 def test_a_damaged_quarantine_file_stays(tmp_path: Path):
     stream = _quarantined(tmp_path)
     (stream.path / QUARANTINE_TABLE / f"{BB}.parquet").write_bytes(b"PAR1")
     vacuum(stream, retention=NOTHING)
-    assert f"{BB}.parquet" in _on_disk(stream, QUARANTINE_TABLE)
+    assert f"{BB}.parquet" in on_disk(stream, QUARANTINE_TABLE)
 
 
 def test_damage_to_the_quarantine_is_found(tmp_path: Path):
@@ -387,35 +346,18 @@ def test_damage_to_the_quarantine_is_found(tmp_path: Path):
     assert faults() == [("ticks/quarantine", QUARANTINE)]
 
 
-def test_folders_of_killed_ingests_go_and_those_at_work_stay(tmp_path: Path):
-    stream = make_stream(tmp_path, [_ticks(0, 4)], schema=TICKS)
-    killed, at_work = (
-        stream.path.parent / f".ingest-{name}" for name in (f"{1:032x}", f"{2:032x}")
-    )
-    for folder in (killed, at_work):
-        folder.mkdir()
-        (folder / "lock").touch()
-    with (at_work / "lock").open("r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert vacuum(stream, dry_run=True).n_staging == 1
-        assert killed.exists()
-        assert vacuum(stream).n_staging == 1
-        assert not killed.exists()
-        assert at_work.exists()
-
-
 def test_a_store_that_was_copied_elsewhere_is_vacuumed_there(tmp_path: Path):
     stream = _compacted(tmp_path)
     shutil.copytree(tmp_path / "store", tmp_path / "copy")
     shutil.rmtree(tmp_path / "store")
     copied = open_store(tmp_path / "copy").stream("ticks")
-    assert _times(copied, 8) == list(range(32))
+    assert seen_times(copied, 8) == list(range(32))
     # A copy is as old as the copying: within the retention from then on nothing goes.
     assert vacuum(copied).n_files == 0
     assert vacuum(copied, retention=NOTHING).n_files == 16
-    assert _times(copied) == list(range(32))
-    commit_table(copied, _ticks(32, 40))
-    assert _times(copied) == list(range(40))
+    assert seen_times(copied) == list(range(32))
+    commit_table(copied, ticks(32, 40))
+    assert seen_times(copied) == list(range(40))
     assert not stream.path.exists()
 
 
@@ -426,7 +368,7 @@ def test_a_negative_retention_is_refused(tmp_path: Path):
 
 
 def test_the_old_snapshot_a_process_holds_fails_clearly(tmp_path: Path):
-    stream = make_stream(tmp_path, [_ticks(0, 4), _ticks(4, 8)], schema=TICKS)
+    stream = make_stream(tmp_path, [ticks(0, 4), ticks(4, 8)], schema=TICKS)
     held = stream.snapshot()
     compact_events(stream, derived=None, full=True)
     vacuum(stream, retention=NOTHING)
@@ -481,31 +423,32 @@ def test_after_any_past_retained_versions_answer_as_before_and_no_other_file_is_
     tmp_path_factory, operations, half_days
 ):
     tmp_path = tmp_path_factory.mktemp("case")
-    stream = make_stream(tmp_path, [_ticks(0, 12)], schema=TICKS, file_events=8)
-    runs = RunWriter(("x",), "t")
+    stream = make_stream(tmp_path, [ticks(0, 12)], schema=TICKS, file_events=8)
     for i, operation in enumerate(operations):
         if operation == "append":
-            append_late(stream, _ticks(20 + 5 * i, 24 + 5 * i), derived=runs)
+            append_late(stream, ticks(20 + 5 * i, 24 + 5 * i), derived=RUNS)
         elif operation == "late":
-            append_late(stream, _ticks(3, 6), derived=runs)
+            append_late(stream, ticks(3, 6), derived=RUNS)
         elif operation == "compact":
-            compact_events(stream, derived=runs, full=True)
+            compact_events(stream, derived=RUNS, full=True)
         else:
-            delete_range(stream, 4, 22, derived=runs)
-    complete_derived(stream, runs)
-    answers = {version: _times(stream, version) for version in range(stream.snapshot().version + 1)}
+            delete_range(stream, 4, 22, derived=RUNS)
+    complete_derived(stream, RUNS)
+    answers = {
+        version: seen_times(stream, version) for version in range(stream.snapshot().version + 1)
+    }
     day = dt.timedelta(days=1)
     last = _date_commits(stream, day)
-    oldest = vacuum(stream, derived=runs, now=last, retention=half_days * day / 2).oldest_version
+    oldest = vacuum(stream, derived=RUNS, now=last, retention=half_days * day / 2).oldest_version
     assert oldest == max(0, len(answers) - 1 - (half_days + 1) // 2)
     kept: set[str] = set()
     for version, times in answers.items():
         if version < oldest:
             continue
-        assert _times(stream, version) == times
+        assert seen_times(stream, version) == times
         snapshot = open_store(stream.path.parent).stream("ticks").snapshot(version)
         assert all(file.has_tree for file in snapshot.files)
         kept |= {file.name for file in snapshot.files}
-    assert _on_disk(stream) == _on_disk(stream, TREE_TABLE) == _live(stream, TREE_TABLE) == kept
-    live = {file.name: file.n_events for file in stream.snapshot().files}
-    assert runs.lacking(stream.path, live) == {"index/x": set()}
+    assert on_disk(stream) == on_disk(stream, TREE_TABLE) == live(stream, TREE_TABLE) == kept
+    counts = {file.name: file.n_events for file in stream.snapshot().files}
+    assert RUNS.lacking(stream.path, counts) == {"index/x": set()}
