@@ -116,7 +116,12 @@ def make_stream(
 
 def ticks(first: int, stop: int) -> pa.Table:
     """One event for each of the times, x being the time."""
-    return arrived(list(range(first, stop)), first)
+    return at(*range(first, stop))
+
+
+def at(*times: int) -> pa.Table:
+    """Events of these times, x being the time."""
+    return pa.table({"t": list(times), "x": [float(t) for t in times]}, TICKS)
 
 
 def arrived(times: list[int], first_x: int = 0) -> pa.Table:

@@ -113,12 +113,6 @@ def test_events_that_are_all_put_aside_are_accounted_for_by_a_commit(tmp_path: P
     assert _rows(stream) == [(10, 0)]
 
 
-def test_columns_that_do_not_fit_are_named(tmp_path: Path):
-    stream = _stream(tmp_path)
-    with pytest.raises(SchemaError, match="lack columns 'n', 's'"):
-        stream.append(pa.table({"t": [1]}))
-
-
 @pytest.mark.parametrize("step", ["_write_new", "commit_quarantine", "commit_change"])
 def test_append_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str

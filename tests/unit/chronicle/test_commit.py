@@ -17,9 +17,8 @@ from chronicle.derived import DerivedFile
 from chronicle.errors import CommitConflictError, CorruptBlockError, ForeignFileError, StorageError
 from chronicle.log import delta_log
 from chronicle.log.delta_log import LoggedChange
-from chronicle.settings import StreamSettings
 from chronicle.snapshot import DataFile
-from chronicle.store import Stream, create_store, open_store
+from chronicle.store import Stream, open_store
 from chronicle.write import commit
 from chronicle.write.append import append
 from chronicle.write.block_writer import WrittenFile
@@ -167,14 +166,6 @@ def test_completing_names_a_damaged_data_file(tmp_path: Path):
     (stream.path / "events" / files[0].name).write_bytes(b"no parquet")
     with pytest.raises(CorruptBlockError, match=files[0].name):
         complete_derived(stream, None)
-
-
-def test_settings_live_in_the_table_properties(tmp_path: Path):
-    settings = StreamSettings("t", block_events=7, file_events=70, fan_out=3, key="x")
-    stream = create_store(tmp_path / "s").create_stream("ticks", TICKS, settings)
-    assert open_store(tmp_path / "s").stream("ticks").settings == settings
-    delta = deltalake.DeltaTable(str(stream.path / "events"))
-    assert delta.metadata().configuration["chronicle.block_events"] == "7"
 
 
 def test_index_dropped_while_its_run_is_committed_costs_the_append_nothing(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""A description counts what is stored."""
+"""What is told of a stream: sizes, aggregates of a range, and histograms over time."""
 
 from __future__ import annotations
 

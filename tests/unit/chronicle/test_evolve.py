@@ -25,7 +25,6 @@ from chronicle.tree.summarise import summarise
 from chronicle.tree.summary import all_null, kind_of
 from chronicle.write.commit import complete_derived
 from chronicle.write.evolve import add_column, new_field, type_named
-from indexing import RunWriter, open_indexes
 from tests.helpers import commit_table
 from tests.unit.chronicle.stream_cases import SCHEMA, TICKS, events, make_stream, ticks
 
@@ -144,17 +143,6 @@ def test_column_missing_by_damage_is_not_taken_for_an_added_one(tmp_path: Path) 
             snapshot.read_blocks(np.array([0]), ["price"])
 
 
-def test_index_on_an_added_column_has_entries_of_new_events_only(tmp_path: Path) -> None:
-    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
-    add_column(stream, "note", pa.string())
-    writer = RunWriter(attributes=("note",), time="t")
-    commit_table(stream, ticks(10, 12).append_column("note", pa.array(["b", None])), derived=writer)
-    complete_derived(stream, writer)
-    index = open_indexes(stream.snapshot()).index("note")
-    assert (index.n_entries, index.n_tail_events) == (1, 0)
-    assert index.faults == ()
-
-
 @pytest.mark.parametrize(
     ("name", "data_type", "message"),
     [
@@ -170,14 +158,6 @@ def test_other_changes_are_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(SchemaError, match=message):
         new_field(TICKS, name, data_type)
-
-
-def test_refused_column_commits_nothing(tmp_path: Path) -> None:
-    stream = make_stream(tmp_path, [ticks(0, 10)], schema=TICKS, file_events=8)
-    version = stream.refresh()
-    with pytest.raises(SchemaError):
-        add_column(stream, "x", "double")
-    assert stream.refresh() == version
 
 
 @pytest.mark.parametrize(

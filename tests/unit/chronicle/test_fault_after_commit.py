@@ -26,24 +26,19 @@ from indexing.lifecycle import create_index
 from indexing.stream_writer import writer_for
 from replay import query
 from tests.crash_points import dying_at
-from tests.store_model import rows_of
+from tests.unit.chronicle.stream_cases import TICKS, at, seen_times
 
-SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
 SETTINGS = StreamSettings(time="t", block_events=2, file_events=6)
-
-
-def table(*times: int) -> pa.Table:
-    return pa.table({"t": list(times), "x": [t * 10 for t in times]}, SCHEMA)
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A stream with an index whose next append merges small files and runs, too."""
     store = create_store(tmp_path_factory.mktemp("prepared") / "store")
-    stream = store.create_stream("s", SCHEMA, SETTINGS)
+    stream = store.create_stream("s", TICKS, SETTINGS)
     create_index(stream, ["x"], least_events=0)
     for t in range(0, 30, 10):
-        append(stream, table(t, t + 1), derived=runs(stream))
+        append(stream, at(t, t + 1), derived=runs(stream))
     return store
 
 
@@ -53,11 +48,11 @@ def runs(stream: Stream):
 
 CHANGES: dict[str, tuple[Callable[[Stream], object], list[int]]] = {
     "append": (
-        lambda stream: stream.append(table(30, 31), derived=runs(stream)),
+        lambda stream: stream.append(at(30, 31), derived=runs(stream)),
         [0, 1, 10, 11, 20, 21, 30, 31],
     ),
     "append of late events": (
-        lambda stream: stream.append(table(5, 15, 40), derived=runs(stream)),
+        lambda stream: stream.append(at(5, 15, 40), derived=runs(stream)),
         [0, 1, 5, 10, 11, 15, 20, 21, 40],
     ),
     "delete": (
@@ -76,10 +71,6 @@ BEFORE = [0, 1, 10, 11, 20, 21]
 def copy_of(prepared: Store, place: Path) -> Stream:
     shutil.copytree(prepared.path, place)
     return open_store(place).stream("s")
-
-
-def times_of(stream: Stream) -> list[int]:
-    return [row["t"] for row in rows_of(open_store(stream.path.parent).stream("s"))]
 
 
 def cases() -> list[object]:
@@ -120,9 +111,9 @@ def test_a_fault_at_any_step_is_either_a_failure_that_left_nothing_or_said_of_ev
                 report = change(stream)
         except (ChronicleError, type(fault)):
             if name != "compact":
-                assert times_of(stream) == BEFORE, step
+                assert seen_times(stream) == BEFORE, step
             continue
-        assert times_of(stream) == after, step
+        assert seen_times(stream) == after, step
         said = report.fault  # type: ignore[attr-defined]
         n_said += said is not None
         found = check_stream(stream, derived_checks=[check_runs])
@@ -138,27 +129,27 @@ def test_a_fault_at_any_step_is_either_a_failure_that_left_nothing_or_said_of_ev
         assert is_missing or not (repaired.n_written or repaired.removed), (step, said)
         found = check_stream(stream, deep=True, derived_checks=[check_runs])
         assert [f for f in found if f.severity is not Severity.OK] == [], (step, said)
-        assert times_of(stream) == after, step
+        assert seen_times(stream) == after, step
     assert n_said, "no step comes after the commit of the events"
 
 
 def test_a_checkpoint_that_cannot_be_written_does_not_fail_the_append_that_is_in(
     tmp_path: Path,
 ) -> None:
-    stream = create_store(tmp_path / "store").create_stream("s", SCHEMA, SETTINGS)
+    stream = create_store(tmp_path / "store").create_stream("s", TICKS, SETTINGS)
     log = stream.path / "events" / "_delta_log"
     for version in range(1, 60):  # where checkpoints would be, folders are in the way
         (log / f"{version:020d}.checkpoint.parquet").mkdir()
     for t in range(45):
-        append(stream, table(t))
-        assert times_of(stream) == list(range(t + 1))
+        append(stream, at(t))
+        assert seen_times(stream) == list(range(t + 1))
 
 
 def test_a_stream_made_of_a_query_whose_tree_cannot_be_committed_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = create_store(tmp_path / "store")
-    store.create_stream("s", SCHEMA, SETTINGS).append(table(1, 2))
+    store.create_stream("s", TICKS, SETTINGS).append(at(1, 2))
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left")
@@ -169,4 +160,4 @@ def test_a_stream_made_of_a_query_whose_tree_cannot_be_committed_is_not_made(
             query(store, "CREATE STREAM made AS SELECT t, x FROM s")
     assert store.stream_names() == ("s",)
     query(store, "CREATE STREAM made AS SELECT t, x FROM s")
-    assert times_of(store.stream("made")) == [1, 2]
+    assert seen_times(store.stream("made")) == [1, 2]

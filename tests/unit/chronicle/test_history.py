@@ -1,4 +1,4 @@
-"""Versions have times that never go back, and a time finds the version that was newest then."""
+"""Versions have times that never go back, and old ones answer as they did."""
 
 from __future__ import annotations
 

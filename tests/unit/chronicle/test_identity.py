@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import chronicle.write.commit as commit_module
@@ -25,25 +24,16 @@ from indexing.stream_writer import writer_for
 from replay import query
 from replay.query import batches
 from tests.helpers import write_table
-from tests.store_model import rows_of
+from tests.unit.chronicle.stream_cases import TICKS, at, seen_times
 
-SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
 SETTINGS = StreamSettings(time="t", block_events=4, file_events=100)
 
 
-def table(*times: int) -> pa.Table:
-    return pa.table({"t": list(times), "x": [t * 10 for t in times]}, SCHEMA)
-
-
 def make(store: Store, *appends: tuple[int, ...]) -> Stream:
-    stream = store.create_stream("s", SCHEMA, SETTINGS)
+    stream = store.create_stream("s", TICKS, SETTINGS)
     for times in appends:
-        append(stream, table(*times))
+        append(stream, at(*times))
     return stream
-
-
-def times_of(stream: Stream) -> list[int]:
-    return [row["t"] for row in rows_of(stream)]
 
 
 def remade(store: Store, how: str, *appends: tuple[int, ...]) -> Stream:
@@ -77,15 +67,15 @@ def test_who_holds_a_stream_that_was_made_again_is_told_so_and_who_asks_by_name_
         with pytest.raises(StreamReplacedError, match="open it again"):
             ask()
     expected = [t for times in appends for t in times]
-    assert times_of(new) == expected
+    assert seen_times(new) == expected
     assert query(store, sql).table.to_pylist() == [{"n": len(expected)}]
-    assert times_of(store.stream("s")) == expected
+    assert seen_times(store.stream("s")) == expected
 
 
 def does(name: str) -> Callable[[Stream], object]:
     found: dict[str, Callable[[Stream], object]] = {
-        "append": lambda stream: stream.append(table(1000)),
-        "append late": lambda stream: stream.append(table(1), derived=writer_for(stream)),
+        "append": lambda stream: stream.append(at(1000)),
+        "append late": lambda stream: stream.append(at(1), derived=writer_for(stream)),
         "compact": lambda stream: compact_events(stream, derived=None, full=True),
         "delete": lambda stream: delete_range(stream, 0, 3, derived=None),
         "add column": lambda stream: add_column(stream, "y", "double"),
@@ -111,7 +101,7 @@ def test_nothing_that_the_holder_does_reaches_the_stream_that_was_made_in_its_pl
     new = remade(store, "drop", (7,), (8,))
     with pytest.raises(StreamReplacedError):
         does(name)(held)
-    assert times_of(new) == [7, 8]
+    assert seen_times(new) == [7, 8]
     assert faults_of(check_stream(new)) == []
     assert [path.name for path in store.path.glob("*/*") if path.name == "index"] == []
 
@@ -156,22 +146,22 @@ def test_a_stream_that_goes_in_the_middle_of_an_operation_is_one_sentence_and_fr
         does(name)(held)
     monkeypatch.undo()
     if again:
-        assert times_of(open_store(store.path).stream("s")) == [7, 8]
+        assert seen_times(open_store(store.path).stream("s")) == [7, 8]
     else:
         assert not (store.path / "s").exists()
-        assert times_of(make(open_store(store.path), (1,))) == [1]
+        assert seen_times(make(open_store(store.path), (1,))) == [1]
     assert faults_of(check_stream(store.path / "s")) == []
 
 
 def test_a_commit_prepared_on_the_version_the_new_stream_has_too_is_refused(store: Store) -> None:
     held = make(store, (0,), (4,))
     version = held.refresh()
-    written = write_table(held, table(1000), generation=9)
+    written = write_table(held, at(1000), generation=9)
     new = remade(store, "drop", (7,), (8,))
     assert new.refresh() == version
     with pytest.raises(StreamReplacedError):
         commit_change(held, Change(tuple(written)), read_version=version, metadata={})
-    assert times_of(new) == [7, 8]
+    assert seen_times(new) == [7, 8]
 
 
 def test_a_query_under_way_when_its_stream_goes_ends_in_a_sentence(store: Store) -> None:
@@ -216,7 +206,7 @@ def test_the_tree_table_made_again_by_a_repair_is_followed(store: Store) -> None
     for commit in log.iterdir():
         commit.write_text("no commit")
     repair_stream(open_store(store.path).stream("s"))
-    assert times_of(held) == [0, 2, 4, 6]
+    assert seen_times(held) == [0, 2, 4, 6]
     assert [fault for fault in held.snapshot().faults if fault] == []
 
 
@@ -235,9 +225,9 @@ def overwrite(store: Store, how: str) -> Stream:
     elif how == "of its own stream, the newest":
         commit_file(stream, 3).write_bytes(commit_file(stream, 2).read_bytes())
     elif how == "of another stream, the same number":
-        other = store.create_stream("other", SCHEMA, SETTINGS)
+        other = store.create_stream("other", TICKS, SETTINGS)
         for t in (1, 3, 5):
-            append(other, table(t))
+            append(other, at(t))
         commit_file(stream, 3).write_bytes(commit_file(other, 3).read_bytes())
     else:
         lines = [json.loads(line) for line in commit_file(stream, 3).read_text().splitlines()]
@@ -273,13 +263,13 @@ def test_who_read_the_commit_before_it_was_overwritten_says_so_too(store: Store,
     with pytest.raises(StorageError, match="overwritten"):
         stream.snapshot()
     commit_file(stream, 3).write_bytes(whole)
-    assert times_of(stream) == [0, 2, 4]
+    assert seen_times(stream) == [0, 2, 4]
 
 
 def overwrite_of(stream: Stream, store: Store, how: str) -> bytes:
     """Let a stream be read, then overwrite its newest commit; return what that held."""
     for t in (0, 2, 4):
-        append(stream, table(t))
+        append(stream, at(t))
     whole = commit_file(stream, 3).read_bytes()
     spare = create_store(store.path / "spare")
     commit_file(stream, 3).write_bytes(commit_file(overwrite(spare, how), 3).read_bytes())

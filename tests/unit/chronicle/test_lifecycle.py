@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
@@ -363,21 +362,3 @@ def test_runs_of_rewritten_files_are_written(tmp_path: Path):
     delete_range(stream, 2, 13, derived=runs)
     live = {file.name: file.n_events for file in stream.snapshot().files}
     assert runs.lacking(stream.path, live) == {"index/x": set()}
-
-
-def test_readers_see_all_or_nothing_of_a_deletion(tmp_path: Path):
-    stream = _stream(tmp_path)
-    seen: set[int] = set()
-    done = threading.Event()
-
-    def read() -> None:
-        reader = open_store(tmp_path / "store").stream("ticks")
-        while not done.is_set():
-            seen.add(reader.snapshot().n_events)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    delete_range(stream, 2, 13, derived=None)
-    done.set()
-    thread.join()
-    assert seen <= {16, 5}

@@ -1,4 +1,4 @@
-"""Columns a stream can have, and the remedy for those it cannot."""
+"""Columns a stream can have, the remedy for those it cannot, and its settings."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Stores and streams are created, opened and listed; whatever is missing is said by name."""
+"""Stores are created, opened and listed by paths as people give them; what is missing is named."""
 
 from __future__ import annotations
 

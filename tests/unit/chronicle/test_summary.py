@@ -1,4 +1,4 @@
-"""Laws of summaries: what is merged equals what is summarised at once, and both the oracle."""
+"""Laws of summaries and of the tree over them, and the arithmetic that they rest on."""
 
 from __future__ import annotations
 
@@ -13,17 +13,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chronicle.tree.double_double import (
+    SNAPPED_BITS,
+    Pair,
+    add,
+    divide,
+    multiply,
+    snapped,
+    times,
+    two_product,
+    two_sum,
+)
 from chronicle.tree.summarise import summarise, summarise_times
 from chronicle.tree.summary import (
     AttributeSummary,
     Kind,
     TimeSummary,
-    equal_runs,
     integer_sums,
     kind_of,
     two_sum_rows,
 )
-from chronicle.tree.tab_tree import to_aggregate
+from chronicle.tree.tab_tree import TabTree, to_aggregate
+from chronicle.tree.tree_file import build_levels
 from tests.oracles.aggregates import aggregate_events
 from tests.unit.chronicle.stream_cases import SCHEMA, events, to_internal
 from tests.window_cases import seeds
@@ -86,56 +97,9 @@ def test_merged_summaries_are_those_of_the_events_together(table: pa.Table, data
             assert_aggregate(found, times[a:b], values[a:b], kind)
 
 
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=40), st.data())
-def test_integer_sums_are_exact_beyond_64_bits(values: list[int], data: st.DataObject):
-    summary = summarise(pa.array(values, pa.int64()), _cut(len(values), data))
-    merged = summary.merge(np.zeros(1, np.int64))
-    assert integer_sums(merged.sum_high, merged.sum_low) == [sum(values)]
-    assert 0 <= merged.sum_low[0] < 2**32
-
-
-def test_sum_keeps_what_cancels_across_blocks():
-    # A running sum gives 0, since 1e16 + 1 rounds to 1e16.
-    summary = summarise(pa.array([1e16, 1.0, -1e16, 1.0]), [2, 2]).merge(np.zeros(1, np.int64))
-    assert summary.sum_high[0] + summary.sum_low[0] == 2.0
-
-
-def test_second_moment_of_large_close_values_does_not_cancel():
-    # Mean 1e9 + 2, deviations -1, 0, 1: a difference of sums of squares gives 0 or less.
-    values = pa.array([1e9 + 1, 1e9 + 2, 1e9 + 3])
-    assert summarise(values, [3]).m2[0] == 2.0
-    assert summarise(values, [1, 2]).merge(np.zeros(1, np.int64)).m2[0] == pytest.approx(2.0)
-
-
 def test_overflowing_sum_is_infinite_and_not_nan():
     high, low = two_sum_rows(np.array([[1.7e308, 1.7e308]]))
     assert (high[0], low[0]) == (math.inf, 0.0)
-
-
-def test_block_without_values_takes_no_part():
-    summary = summarise(pa.array([None, math.nan, 3.0, 5.0]), [2, 2])
-    assert summary.n_values.tolist() == [0, 2]
-    assert summary.null_count.tolist() == [1, 0]
-    assert summary.nan_count.tolist() == [1, 0]
-    merged = summary.merge(np.zeros(1, np.int64))
-    assert (merged.minimum[0], merged.maximum[0], merged.m2[0]) == (3.0, 5.0, 2.0)
-
-
-def test_gaps_across_block_borders_belong_to_the_merged_entry():
-    # times 0 . . . 4 4 | 5 . . 8 : inside gaps 4, 0 and 3; across the border 1
-    entries = summarise_times(np.array([0, 4, 4, 5, 8]), [3, 2])
-    assert entries.gap_min.tolist() == [0, 3]
-    assert entries.gap_max.tolist() == [4, 3]
-    single = summarise_times(np.array([0, 1, 9]), [1, 1, 1])
-    assert single.gap_min.tolist() == [-1, -1, -1]
-    merged = single.merge(np.zeros(1, np.int64))
-    assert (merged.gap_min[0], merged.gap_max[0]) == (1, 8)
-
-
-def test_strings_are_ordered_by_code_point():
-    summary = summarise(pa.array(["ä", "z", "", None, "Z", "😀"]), [3, 3])
-    assert summary.minimum.to_pylist() == ["", "Z"]
-    assert summary.maximum.to_pylist() == ["ä", "😀"]
 
 
 def test_chunks_of_a_column_do_not_matter():
@@ -161,18 +125,6 @@ def test_nothing_concatenates_and_merges_to_nothing():
     assert len(nothing.merge(np.zeros(0, np.int64))) == 0
     none = summarise(pa.array([1.0]), [1]).slice(0, 0)
     assert len(AttributeSummary.concat([none, none]).merge(np.zeros(0, np.int64))) == 0
-
-
-@given(st.lists(st.integers(1, 3), max_size=12))
-def test_equal_runs_cover_all_groups_in_order(lengths: list[int]):
-    flat = [
-        length
-        for _, n, _, length in equal_runs(np.array(lengths, np.int64))
-        for length in [length] * n
-    ]
-    assert flat == lengths
-    for group, _, first, _ in equal_runs(np.array(lengths, np.int64)):
-        assert first == sum(lengths[:group])
 
 
 FAMILIES: dict[str, Callable[[Random], float]] = {
@@ -255,3 +207,145 @@ def test_infinite_and_overflowing_values_leave_no_garbage_behind() -> None:
     assert found.m2[1:].tolist() == [math.inf, 2.0]
     assert found.sum_high.tolist() == [math.inf, 0.0, 8.0]
     assert found.m2_low.tolist() == [0.0, 0.0, 0.0]
+
+
+def _tree(blocks_per_file: list[int], fan_out: int) -> TabTree:
+    files, now = [], 0
+    for n in blocks_per_file:
+        times = np.arange(now, now + 2 * n)
+        files.append(build_levels(summarise_times(times, [2] * n), fan_out))
+        now += 2 * n
+    return TabTree(files, fan_out=fan_out, load=lambda name: [])
+
+
+def test_files_stand_side_by_side_until_each_is_one_entry():
+    # fan-out 2, files of 5 and 1 blocks:   level 0  b b b b b | b
+    #                                       level 1  n   n   n | b
+    #                                       level 2  n       n | b
+    #                                       level 3  n         | b
+    #                                       level 4  n
+    tree = _tree([5, 1], 2)
+    assert [tree.level(k).first_block.tolist() for k in range(tree.n_levels)] == [
+        [0, 1, 2, 3, 4, 5, 6],
+        [0, 2, 4, 5, 6],
+        [0, 4, 5, 6],
+        [0, 5, 6],
+        [0, 6],
+    ]
+    tree._check()
+
+
+@given(st.integers(-2, 44), st.integers(-2, 44))
+def test_covering_blocks_hold_all_events_of_the_range(start: int, stop: int):
+    tree = _tree([5, 16], 3)  # block i holds the times 2 i and 2 i + 1
+    first, last = tree.covering(start, stop)
+    expected = {t // 2 for t in range(max(0, start), min(42, stop))}
+    assert expected <= set(range(first, last))
+    assert last - first <= len(expected) + 1
+
+
+def test_levels_beyond_the_top_are_refused():
+    tree = _tree([3], 2)
+    with pytest.raises(IndexError, match="levels 0 to 2"):
+        tree.level(3)
+
+
+def test_check_names_a_broken_entry():
+    tree = _tree([4], 2)
+    tree.level(1).times.gap_max[1] = 77
+    with pytest.raises(AssertionError, match="level 1 of 3: gap_max of entry 1"):
+        tree._check()
+
+
+def test_check_notices_overlapping_blocks():
+    tree = _tree([4], 2)
+    tree.level(0).times.t_max[1] = 5
+    with pytest.raises(AssertionError, match="overlap"):
+        tree._check()
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=5), st.integers(2, 4), st.data())
+def test_nodes_tile_each_of_many_ranges_with_few_entries(
+    sizes: list[int], fan_out: int, data: st.DataObject
+):
+    tree = _tree(sizes, fan_out)
+    tree._check()
+    ends = st.tuples(st.integers(0, tree.n_blocks), st.integers(0, tree.n_blocks))
+    ranges = np.array(data.draw(st.lists(ends, max_size=8)), np.int64).reshape(-1, 2)
+
+    found = tree.nodes_of_ranges(ranges[:, 0], ranges[:, 1])
+
+    assert len(found.offsets) == len(ranges) + 1
+    times, counts = tree.times_of_entries(found), tree.counts_of_entries(found)
+    assert counts.tolist() == times.count.tolist()
+    for place, (first, stop) in enumerate(ranges.tolist()):
+        own = slice(*found.offsets[place : place + 2])
+        borders = [tree.level(k).first_block for k in found.level[own]]
+        places = zip(borders, found.entry[own], strict=True)
+        covered = [block for at, entry in places for block in range(at[entry], at[entry + 1])]
+        assert covered == list(range(first, stop))
+        assert len(borders) <= 2 * (fan_out - 1) * tree.n_levels
+        assert times.slice(own.start, own.stop).t_min.tolist() == [
+            2 * at[e] for at, e in zip(borders, found.entry[own], strict=True)
+        ]
+
+
+def test_summaries_of_entries_come_in_the_order_of_the_ranges():
+    # fan-out 2, four blocks of the values 0 1 | 2 3 | 4 5 | 6 7: sums 1 5 9 13, then 6 22, then 28.
+    leaves = summarise(pa.array(np.arange(8.0)), [2] * 4)
+    times = build_levels(summarise_times(np.arange(8), [2] * 4), 2)
+    tree = TabTree([times], fan_out=2, load=lambda name: [build_levels(leaves, 2)])
+
+    nodes = tree.nodes_of_ranges(np.array([2, 0, 1]), np.array([3, 4, 4]))
+
+    assert tree.attribute_of_entries(nodes, "x").sum_high.tolist() == [9.0, 28.0, 5.0, 22.0]
+
+
+numbers = st.integers(0, 2**64 - 1).map(
+    lambda seed: Random(seed).uniform(-1, 1) * 2.0 ** Random(seed + 1).randint(-60, 60)
+)
+U = Fraction(1, 2**53)
+
+
+def array(x: float) -> np.ndarray:
+    return np.array([x])
+
+
+def exact(pair: Pair) -> Fraction:
+    return sum((Fraction(float(part[0])) for part in pair), Fraction())
+
+
+def normal(high: float, way: float) -> Pair:
+    return two_sum(array(high), array(high * way * 2.0**-54))
+
+
+@given(numbers, numbers)
+def test_sums_and_products_of_doubles_lose_nothing(a: float, b: float) -> None:
+    assert exact(two_sum(array(a), array(b))) == Fraction(a) + Fraction(b)
+    assert exact(two_product(array(a), array(b))) == Fraction(a) * Fraction(b)
+
+
+@given(numbers, st.floats(-1, 1), numbers, st.floats(-1, 1))
+def test_pairs_are_within_their_bounds(a: float, p: float, b: float, q: float) -> None:
+    x, y = normal(a, p), normal(b, q)
+    for found, expected, units in (
+        (add(x, y), exact(x) + exact(y), 3),
+        (multiply(x, y), exact(x) * exact(y), 7),
+        (times(x, array(b)), exact(x) * Fraction(b), 3),
+        (divide(x, array(b or 1.0)), exact(x) / Fraction(b or 1.0), 5),
+    ):
+        assert abs(exact(found) - expected) <= units * U * U * abs(expected)
+        assert found[0][0] + found[1][0] == found[0][0]
+
+
+@pytest.mark.parametrize("off", [0.0, 2.0**-104, -(2.0**-104)])
+def test_a_number_between_two_doubles_is_snapped_whatever_it_is_off(off: float) -> None:
+    # 1 + 2**-53 lies in the middle of two doubles, and is a number of 54 bits.
+    high, low = snapped(array(1.0), array(2.0**-53 + off))
+    assert (high[0], low[0]) == (1.0, 2.0**-53)
+
+
+@given(numbers, st.floats(-1, 1))
+def test_what_is_snapped_keeps_its_leading_bits(a: float, way: float) -> None:
+    pair = normal(a, way)
+    assert abs(exact(snapped(*pair)) - exact(pair)) <= abs(exact(pair)) / 2 ** (SNAPPED_BITS - 1)

@@ -1,4 +1,4 @@
-"""Time columns become int64 in the stream's unit; whatever cannot order events is refused."""
+"""Time columns become int64 in the stream's unit, and text becomes times as on a calendar."""
 
 from __future__ import annotations
 
