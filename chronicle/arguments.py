@@ -43,6 +43,5 @@ def check_names(given: object, what: str) -> None:
 
 def _shown(given: object) -> str:
     text = repr(given)
-    return (
-        text if len(text) <= 80 and isinstance(given, str | int | float) else type(given).__name__
-    )
+    is_shown = isinstance(given, str | int | float) and len(text) <= _SHOWN_MAX
+    return text if is_shown else type(given).__name__

@@ -14,15 +14,10 @@ _UNNAMED_INDEX = "__index_level_"
 def to_table(data: object, *, what: str) -> pa.Table:
     """Return data as an Arrow table.
 
-    Parameters
-    ----------
-    data
-        A ``pyarrow.Table``, ``RecordBatch`` or ``RecordBatchReader``, or anything that offers the
-        Arrow PyCapsule protocol, as frames of pandas and Polars and relations of DuckDB do. The
-        index of a pandas frame becomes a column where it has a name; one that only counts rows is
-        left out.
-    what
-        What the data is, for messages.
+    It takes a ``pyarrow.Table``, ``RecordBatch`` or ``RecordBatchReader``, and whatever offers the
+    Arrow PyCapsule protocol, as frames of pandas and Polars and relations of DuckDB do. The index
+    of a pandas frame becomes a column where it has a name; one that only counts rows is left out.
+    ``what`` says in messages what the data is.
     """
     if isinstance(data, pa.Table):
         return _in_microseconds(data, what)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from chronicle.errors import StorageError
+import pyarrow as pa
+import pyarrow.types as pat
+
+from chronicle.errors import SchemaError, StorageError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """A scheme of two letters at least (one is a drive); ``Path`` leaves one slash of two."""
@@ -50,3 +54,80 @@ def local_path(path: str | Path, *, what: str = "store") -> Path:
         raise StorageError(
             f"{what} '{text}' names no home folder ({error}); write the path in full"
         ) from error
+
+
+NULL_TEXT = "__HIVE_DEFAULT_PARTITION__"
+"""What Hive, Spark and Delta call a folder of rows that have no value."""
+
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def values_in(path: PurePosixPath | str) -> dict[str, str | None]:
+    """Return what the folders of a relative path say, by column: ``year=2024/month=05/x.csv``.
+
+    Examples
+    --------
+    >>> values_in("year=2024/city=S%C3%A3o%20Paulo/x.parquet")
+    {'year': '2024', 'city': 'São Paulo'}
+    """
+    found: dict[str, str | None] = {}
+    for folder in PurePosixPath(path).parts[:-1]:
+        name, equals, value = folder.partition("=")
+        if equals and name:
+            text = unquote(value)
+            found[unquote(name)] = None if text == NULL_TEXT else text
+    return found
+
+
+def infer_type(values: Iterable[str | None]) -> pa.DataType:
+    """Return the type of a partition column: whole numbers, dates, or else text.
+
+    ``05`` is the number 5, as Spark, DuckDB and Arrow read such a folder.
+
+    Examples
+    --------
+    >>> infer_type(["2024", "05", None]), infer_type(["2024-05-01"]), infer_type(["1", "x"])
+    (DataType(int64), DataType(date32[day]), DataType(string))
+    """
+    texts = [value for value in values if value is not None]
+    if texts and all(_INTEGER.fullmatch(text) for text in texts):
+        return pa.int64()
+    if texts and all(_is_date(text) for text in texts):
+        return pa.date32()
+    return pa.string()
+
+
+def _is_date(text: str) -> bool:
+    if _DATE.fullmatch(text) is None:
+        return False
+    try:
+        pa.scalar(text).cast(pa.date32())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def to_constant(text: str | None, data_type: pa.DataType, *, column: str) -> pa.Scalar:
+    """Return the value that the path of a file or the log of its table spells."""
+    if not text:  # Delta, too, knows no empty text here
+        return pa.scalar(None, data_type)
+    try:
+        if pat.is_timestamp(data_type):
+            return pa.scalar(text.removesuffix("Z")).cast(pa.timestamp("us")).cast(data_type)
+        return pa.scalar(text).cast(data_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(
+            f"'{text}' in a path is no {data_type}, as partition column '{column}' has it; "
+            "rename the folder"
+        ) from error
+
+
+def repeated(value: pa.Scalar, n_rows: int, data_type: pa.DataType) -> pa.Array:
+    """Return a column of one value; of a dictionary type too."""
+    if not value.is_valid:
+        return pa.nulls(n_rows, data_type)
+    column = pa.repeat(value, n_rows)
+    if pat.is_dictionary(data_type):
+        return column.cast(data_type.value_type).dictionary_encode()
+    return column.cast(data_type)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from chronicle.errors import SourceError
 from chronicle.log import delta_log
 from chronicle.log.delta_log import ForeignFile, ForeignTable
-from chronicle.partitions import values_in
+from chronicle.paths import values_in
 from chronicle.schema import normalise_schema
 
 Since = Callable[[ForeignTable], int | None]

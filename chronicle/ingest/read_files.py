@@ -23,7 +23,7 @@ from chronicle.ingest.records import Place, RecordBatch, Records
 from chronicle.ingest.sources import SourceFormat
 from chronicle.ingest.times import Fault, cut_to_us, read_times
 from chronicle.ingest.typed_files import read_typed
-from chronicle.partitions import repeated
+from chronicle.paths import repeated
 
 _FAULTS_TOGETHER = 1 << 14
 

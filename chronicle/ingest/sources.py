@@ -16,8 +16,7 @@ from chronicle.ingest.columns import RESERVED_PREFIX
 from chronicle.ingest.folders import Folder, Since, files_of
 from chronicle.ingest.source_memory import to_application_id
 from chronicle.log.delta_log import ForeignTable
-from chronicle.partitions import infer_type, to_constant, values_in
-from chronicle.paths import local_path, url_scheme
+from chronicle.paths import infer_type, local_path, to_constant, url_scheme, values_in
 from chronicle.schema import normalise_schema
 
 

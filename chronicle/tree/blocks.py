@@ -25,7 +25,7 @@ from chronicle.log.adopted_file import (
     is_adopted,
     place_in_table,
 )
-from chronicle.partitions import repeated, to_constant, values_in
+from chronicle.paths import repeated, to_constant, values_in
 from chronicle.tree.checksummed_file import (
     Seal,
     check_chunks,

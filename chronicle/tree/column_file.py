@@ -58,21 +58,16 @@ class ReplacedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a column lies in its file.
-
-    Attributes
-    ----------
-    start
-        First byte.
-    first_page
-        Position of the checksum of its first page among those of all columns.
-    """
+    """Where a column lies in its file."""
 
     name: str
     dtype: np.dtype[Any]
     n_rows: int
     start: int
+    """First byte."""
+
     first_page: int
+    """Position of the checksum of its first page among those of all columns."""
 
     @property
     def n_bytes(self) -> int:
@@ -82,24 +77,19 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFile:
-    """An opened column file. Reads are thread-safe and hold no file handle in between.
-
-    Attributes
-    ----------
-    about
-        What the writer said of the columns.
-    checked
-        Whether each page was found to match its checksum, 0 or 1. Files never change once they are
-        committed, so once per opened file is enough.
-    """
+    """An opened column file. Reads are thread-safe and hold no file handle in between."""
 
     path: Path
     about: dict[str, Any]
+    """What the writer said of the columns."""
+
     columns: Mapping[str, Column]
     size_bytes: int
     identity: tuple[int, int, int]
     crc: npt.NDArray[np.uint32]
     checked: bytearray = field(repr=False)
+    """Whether each page was found to match its checksum, 0 or 1. Files never change once they are
+    committed, so once per opened file is enough."""
 
     def n_rows(self, name: str, dtype: str) -> int:
         """Return the length of a column that must be of this type."""
@@ -116,21 +106,10 @@ class ColumnFile:
     ) -> list[Values]:
         """Return rows ``start`` to ``stop`` (half-open) of columns, their checksums compared.
 
-        Parameters
-        ----------
-        wanted
-            Name, start and stop of each.
-        borrow
-            Gives memory for so many bytes, to read all of them into; fresh memory if None.
-
-        Raises
-        ------
-        ValueError
-            If a checksum differs, the file is too short or there are no such rows.
-        ReplacedError
-            If another file lies in its place.
-        OSError
-            If it cannot be read.
+        ``wanted`` has name, start and stop of each. ``borrow`` gives memory for so many bytes, to
+        read all of them into; fresh memory if None. Raises ReplacedError if another file lies in
+        its place, ValueError if a checksum differs, the file is too short or there are no such
+        rows.
         """
         if not wanted:
             return []
@@ -229,23 +208,9 @@ class _Stretch(NamedTuple):
 def open_columns(path: Path, *, kind: str, subject: str | None = None) -> ColumnFile:
     """Open a column file: its head is read and checked, of the columns nothing is read.
 
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        What it must be.
-    subject
-        Whose file it must be; None for anybody's.
-
-    Raises
-    ------
-    OlderFormatError
-        If it is a Parquet file, as older versions wrote them.
-    ValueError
-        If it is damaged, of a later format, of another kind or another subject's.
-    OSError
-        If it cannot be read.
+    ``subject`` says whose file it must be; None for anybody's. Raises OlderFormatError if it is a
+    Parquet file, as older versions wrote them, ValueError if it is damaged, of a later format, of
+    another kind or another subject's.
     """
     file = os.open(path, os.O_RDONLY)
     try:

@@ -62,12 +62,8 @@ def summarise_times(times: Ints, block_counts: Sequence[int]) -> TimeSummary:
 def summarise(column: pa.Array | pa.ChunkedArray, block_counts: Sequence[int]) -> AttributeSummary:
     """Summarise one attribute over consecutive blocks.
 
-    Parameters
-    ----------
-    column
-        The attribute of all events, in stream order, of a normalised type.
-    block_counts
-        Events per block, each at least 1; sums to the length of ``column``.
+    ``column`` has the attribute of all events, in stream order, of a normalised type;
+    ``block_counts`` the events per block, each at least 1.
 
     Notes
     -----

@@ -327,16 +327,8 @@ def two_sum_rows(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Sum each row in about twice the working precision.
 
-    Parameters
-    ----------
-    matrix
-        float64, shape (n, width), width at least 1.
-
-    Returns
-    -------
-    tuple of ndarray
-        Sums and what they lost to rounding, each of shape (n,). Rows whose sum overflows or that
-        hold infinities get the plain sum and 0.
+    ``matrix`` has shape (n, width), width at least 1. Returns sums and what they lost to rounding,
+    each of shape (n,); rows whose sum overflows or that hold infinities get the plain sum and 0.
 
     Notes
     -----

@@ -27,8 +27,7 @@ from chronicle.log.adopted_file import (
     to_fingerprint,
 )
 from chronicle.ordinal import child
-from chronicle.partitions import infer_type, to_constant, values_in
-from chronicle.paths import local_path
+from chronicle.paths import infer_type, local_path, to_constant, values_in
 from chronicle.schema import check_texts, normalise_schema
 from chronicle.settings import StreamSettings
 from chronicle.store import Store, Stream

@@ -226,18 +226,13 @@ def _cell_text(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Rows that one commit puts back.
-
-    Attributes
-    ----------
-    files
-        Of the quarantine, without their ending: how many of their rows were back before.
-    transactions
-        What the commit carries.
-    """
+    """Rows that one commit puts back."""
 
     files: Mapping[str, int]
+    """Of the quarantine, without their ending: how many of their rows were back before."""
+
     transactions: Mapping[str, int]
+    """What the commit carries."""
 
 
 def returned_rows(stream: Stream, files: Sequence[str]) -> dict[str, frozenset[int]]:

@@ -115,39 +115,16 @@ def commit_changes(
 ) -> int:
     """Commit files that were written beforehand, and take others out, at once.
 
-    Parameters
-    ----------
-    path
-        Folder of the table.
-    add
-        Files to add; each lies below ``path``.
-    remove
-        Names of live files that are live no longer; their bytes stay for older versions.
-    read_version
-        The version the change was prepared on: the commit fails if another one landed since.
-        None for derived tables, where adding a file twice is harmless and one to remove may
-        have been removed by another process.
-    metadata
-        Rides in the same commit, for the history.
-    transactions
-        Application ids and numbers that ride in the same commit and outlive its history, see
-        ``transaction_version``.
-    data_change
-        Whether rows come or go; False where the same rows lie in other files than before.
+    Files to add lie below ``path``; the bytes of those to remove stay for older versions.
+    ``read_version`` is the version that the change was prepared on: the commit fails if another one
+    landed since. It is None for derived tables, where adding a file twice is harmless and one to
+    remove may have been removed by another process. ``metadata`` rides in the commit for the
+    history; ``transactions`` outlive its history, see ``transaction_version``; ``data_change`` is
+    False where the same rows lie in other files than before.
 
-    Returns
-    -------
-    int
-        The version this commit made; for derived tables one that holds it.
-
-    Raises
-    ------
-    CommitConflictError
-        If another commit landed after ``read_version``; nothing was committed.
-    UnflushedCommitError
-        If the commit landed and the disk does not confirm that it holds it.
-    StorageError
-        If a file or the table is missing, a file to remove is not live, or the commit fails.
+    Returns the version this commit made; for derived tables one that holds it. Raises
+    CommitConflictError if another commit landed after ``read_version`` (nothing was committed),
+    UnflushedCommitError if the disk does not confirm that it holds the commit.
 
     Notes
     -----
@@ -159,9 +136,6 @@ def commit_changes(
     sizes = _sizes_to_remove(table, remove, path, strict=read_version is not None)
     if not add and not sizes and read_version is None:
         return table.version()
-    name = uuid.uuid4().hex
-    marks = _marks(table, add, sizes) | {COMMIT: name} if read_version is not None else {}
-    properties = _properties({**metadata, **marks}, read_version, transactions or {})
     now_ms = clock.time_ns() // 1_000_000
     actions: list[Any] = [_to_action(path, file, data_change=data_change) for file in add]
     actions += [
@@ -169,23 +143,25 @@ def commit_changes(
         for name, size in sizes.items()
     ]
     write = partial(table.create_write_transaction, actions, mode="append", schema=table.schema())
-    return _commit(path, table.version(), read_version, name, write, properties)
+    marks = _marks(table, add, sizes) if read_version is not None else {}
+    return _commit(path, table.version(), read_version, write, {**metadata, **marks}, transactions)
 
 
 def _commit(
     path: Path,
     before: int,
     read_version: int | None,
-    name: str,
     write: Callable[..., object],
-    properties: deltalake.CommitProperties,
+    metadata: Mapping[str, str],
+    transactions: Mapping[str, int] | None,
 ) -> int:
-    """Let ``write`` make a commit of this name on version ``before``; return its version."""
+    """Let ``write`` make a commit on version ``before``; return its version."""
+    properties = _properties(metadata, read_version, transactions or {})
     flush_commits(path, before, before)
     try:
         write(commit_properties=properties, post_commithook_properties=_NOTHING_AFTERWARDS)
     except Exception as error:
-        if read_version is None or not _has_landed(path, read_version + 1, name):
+        if read_version is None or not _has_landed(path, read_version + 1, metadata[COMMIT]):
             if not isinstance(error, DeltaError | OSError):
                 raise
             raise _commit_error(path, read_version, before, error) from error
@@ -205,7 +181,7 @@ def _marks(
     kept = [count for name, count in zip(names, counts, strict=True) if name not in gone]
     known = [int(file.statistics["numRecords"]) for file in add if "numRecords" in file.statistics]
     n_added = sum(known) if len(known) == len(add) else None
-    return own_marks(str(table.metadata().id), kept, n_added)
+    return own_marks(str(table.metadata().id), kept, n_added) | {COMMIT: uuid.uuid4().hex}
 
 
 def _has_landed(path: Path, version: int, name: str) -> bool:
@@ -231,11 +207,9 @@ def add_columns(
     new = [field for field in fields if read_version is not None or field.name not in known]
     if not new:
         return table.version()
-    name = uuid.uuid4().hex
-    marks = _marks(table, (), {}) | {COMMIT: name} if read_version is not None else {}
-    properties = _properties({**metadata, **marks}, read_version, {})
     write = partial(table.alter.add_columns, new)
-    return _commit(path, table.version(), read_version, name, write, properties)
+    marks = _marks(table, (), {}) if read_version is not None else {}
+    return _commit(path, table.version(), read_version, write, {**metadata, **marks}, None)
 
 
 def flush_commits(path: Path, first: int, last: int) -> None:

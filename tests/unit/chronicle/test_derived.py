@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ from chronicle.tree.derived_attributes import (
     summarise_derived,
 )
 from chronicle.tree.summarise import summarise_times
-from chronicle.tree.summary import kind_of
+from chronicle.tree.summary import Kind, kind_of
 from chronicle.tree.tab_tree import to_aggregate
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile
 from chronicle.write.block_writer import write_tree
@@ -476,7 +477,12 @@ def assert_true(found: KeySummaries | None, stream: Stream, column: str) -> None
             if own:
                 parts = [(summarise_times(np.array(times), [len(own)]), summary)]
                 told = to_aggregate(parts, kind=kind, n_blocks_read=0)
-                assert_aggregate(told, times, [row[column] for row in own], kind)
+                here = [row[column] for row in own]
+                assert_aggregate(told, times, here, kind)
+                if kind is Kind.FLOAT:  # not a digit is lost
+                    exact = sum(Fraction(x) for x in here if x is not None and x == x)
+                    pair = summary.sum_high[0], summary.sum_low[0]
+                    assert sum(Fraction(float(part)) for part in pair) == exact
             else:
                 assert (summary.n_values[0], summary.null_count[0], summary.nan_count[0]) == (
                     0,
@@ -488,7 +494,7 @@ rows = st.lists(
     st.tuples(
         st.integers(0, 40),
         keys,
-        st.none() | st.sampled_from([math.nan, 0.5, -1.25, 3.0, 1e300]),
+        st.none() | st.sampled_from([math.nan, 0.5, -1.25, 3.0, 1e100]),
         st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
         st.none() | st.sampled_from(["", "p", "q"]),
     ),

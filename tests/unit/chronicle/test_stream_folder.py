@@ -52,7 +52,7 @@ def make_filled(path: Path) -> Store:
         pytest.param(["events", "tree"], id="all but the indexes"),
     ]
 )
-def store(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
+def lossy(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
     """A store of which a stream has lost folders."""
     store = make_filled(tmp_path / "store")
     for folder in request.param:
@@ -60,18 +60,18 @@ def store(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
     return open_store(store.path)
 
 
-def test_stream_that_lost_its_log_is_a_fault(store: Store) -> None:
-    assert store.stream_names() == ("other",)
-    assert "s/events/_delta_log" in [finding.file for finding in faults_of(check_store(store))]
+def test_stream_that_lost_its_log_is_a_fault(lossy: Store) -> None:
+    assert lossy.stream_names() == ("other",)
+    assert "s/events/_delta_log" in [finding.file for finding in faults_of(check_store(lossy))]
 
 
-def test_repair_of_the_store_says_that_its_log_is_lost(store: Store) -> None:
-    before = sorted(store.path.rglob("*"))
-    reports = repair_store(store)
+def test_repair_of_the_store_says_that_its_log_is_lost(lossy: Store) -> None:
+    before = sorted(lossy.path.rglob("*"))
+    reports = repair_store(lossy)
     assert list(reports) == ["other", "s"]
     assert not reports["other"].left
     assert "s/events/_delta_log" in [fault.file for fault in reports["s"].left]
-    assert sorted(store.path.rglob("*")) == before
+    assert sorted(lossy.path.rglob("*")) == before
 
 
 def create(store: Store, file: Path) -> object:
@@ -95,15 +95,15 @@ def by_query(store: Store, file: Path) -> object:
 
 @pytest.mark.parametrize("make_stream", [create, by_append, by_ingest, by_query])
 def test_no_stream_is_made_over_one_that_lost_its_log(
-    store: Store, tmp_path: Path, make_stream: object
+    lossy: Store, tmp_path: Path, make_stream: object
 ) -> None:
     assert callable(make_stream)
     file = tmp_path / "a.csv"
     file.write_text("t,a\n1,2\n")
-    before = sorted(store.path.rglob("*"))
+    before = sorted(lossy.path.rglob("*"))
     with pytest.raises(StorageError, match=r"store/s' holds data files .*restore '.*/_delta_log'"):
-        make_stream(store, file)
-    assert sorted(store.path.rglob("*")) == before
+        make_stream(lossy, file)
+    assert sorted(lossy.path.rglob("*")) == before
 
 
 def test_stream_that_a_crash_left_half_made_is_made_anew(tmp_path: Path) -> None:
