@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronicle.log import audit, delta_log
-from chronicle.maintenance import check, check_events, repair
+from chronicle.maintenance import check, check_events
 from chronicle.maintenance.check import check_store, check_stream
 from chronicle.maintenance.finding import CheckedEvents, Finding, Severity
 from chronicle.maintenance.repair import RepairReport, repair_store, repair_stream
@@ -422,25 +422,6 @@ def test_a_tree_table_whose_log_is_damaged_is_put_anew(stream: Stream, damage: s
     assert all(file.has_tree for file in opened.snapshot().files)
     assert _not_ok(stream) == []
     assert sorted(p.name for p in stream.path.iterdir()) == ["events", "tree"]
-
-
-def test_a_repair_killed_between_two_steps_leaves_right_answers_and_can_be_run_again(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-):
-    name = names_of(stream)[0]
-    flip(stream.path / "tree" / name)
-
-    def killed(*_: object, **__: object) -> int:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(repair, "complete_derived", killed)
-        with pytest.raises(KeyboardInterrupt):
-            repair_stream(stream.path)
-    snapshot = open_store(stream.path.parent).stream("ticks").snapshot()
-    assert snapshot.aggregate(0, 30, "x").sum == sum(range(30))
-    assert repair_stream(stream.path) == RepairReport((), 1, (), ())
-    assert _not_ok(stream) == []
 
 
 def test_a_damaged_data_file_is_reported_and_everything_else_is_repaired(stream: Stream):

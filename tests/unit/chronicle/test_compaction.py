@@ -30,7 +30,6 @@ from tests.helpers import commit_table
 from tests.unit.chronicle.stream_cases import (
     RUNS,
     TICKS,
-    KilledError,
     arrived,
     live,
     make_stream,
@@ -99,39 +98,6 @@ def test_runs_are_written_with_the_new_files_and_tidied(tmp_path: Path):
     assert len(live(stream, "index/x")) == n_left
     runs = f"{report.n_runs_merged} runs are {report.n_runs_written} now"
     assert str(report) == f"24 files are 12 now, 192 events rewritten\n{runs}"
-
-
-@pytest.mark.parametrize("step", ["write_file", "commit_events", "commit_tree", "commit_derived"])
-@pytest.mark.parametrize("n_before", [0, 1])
-def test_killed_at_any_step_of_any_merge_it_loses_nothing_and_goes_on(
-    tmp_path: Path, monkeypatch, step, n_before
-):
-    monkeypatch.setattr(config, "COMPACT_MERGES_PER_COMMIT", 1)
-    stream = _stream(tmp_path, [[i] * 8 for i in range(6)])
-    expected = seen_rows(stream)
-    calls = itertools.count()
-
-    def fail(*args, **kwargs):
-        if next(calls) == n_before:
-            raise KilledError
-        return original(*args, **kwargs)
-
-    module = __import__("chronicle.write.rewrite", fromlist=["x"]) if step == "write_file" else (
-        __import__("chronicle.write.commit", fromlist=["x"])
-    )  # fmt: skip
-    original = getattr(module, step)
-    monkeypatch.setattr(module, step, fail)
-    with pytest.raises(KilledError):
-        compact_events(stream, derived=RUNS, full=True)
-    monkeypatch.undo()
-    assert seen_rows(stream) == expected
-    landed = step in ("commit_tree", "commit_derived")
-    assert len(stream.snapshot().files) == 6 - n_before - landed
-    files = on_disk(stream)
-    assert len(files) == 6 + n_before + landed
-    compact_events(stream, derived=RUNS, full=True)
-    assert seen_rows(stream) == expected
-    assert len(stream.snapshot().files) == 3
 
 
 def _rewrite_first_file(stream: Stream) -> None:

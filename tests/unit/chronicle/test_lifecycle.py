@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from chronicle.config import EVENTS_TABLE
 from chronicle.describe import history
@@ -34,7 +31,6 @@ from indexing import RunWriter
 from tests.helpers import commit_table
 from tests.unit.chronicle.stream_cases import (
     TICKS,
-    KilledError,
     arrived,
     make_stream,
     on_disk,
@@ -188,45 +184,6 @@ def test_a_store_that_was_moved_works_at_its_new_place(tmp_path: Path):
 # Delete.
 
 
-@st.composite
-def _cases(draw: st.DrawFn) -> tuple[list[list[int]], int | None, int | None]:
-    """Appends in time order with many ties, and a range."""
-    now, appends = 0, []
-    for size in draw(st.lists(st.integers(1, 20), min_size=1, max_size=5)):
-        times = []
-        for _ in range(size):
-            now += draw(st.sampled_from([0, 0, 1, 3]))
-            times.append(now)
-        appends.append(times)
-    border = st.one_of(st.none(), st.integers(-2, now + 2))
-    return appends, draw(border), draw(border)
-
-
-def _keeps(t: int, start: int | None, stop: int | None) -> bool:
-    return (start is not None and t < start) or (stop is not None and t >= stop)
-
-
-@settings(max_examples=15)
-@given(_cases())
-def test_what_is_left_equals_a_stream_loaded_without_the_events(tmp_path_factory, case):
-    appends, start, stop = case
-    starts = itertools.accumulate((len(times) for times in appends), initial=0)
-    tables = [arrived(times, x) for times, x in zip(appends, starts, strict=False)]
-    stream = make_stream(tmp_path_factory.mktemp("case"), tables, schema=TICKS, file_events=8)
-    rows = [(t, float(x)) for x, t in enumerate(itertools.chain(*appends))]
-    left = [row for row in rows if _keeps(row[0], start, stop)]
-    version = stream.snapshot().version
-    report = delete_range(stream, start, stop, derived=None)
-    assert report.n_events == len(rows) - len(left)
-    assert report.version == version + (report.n_events > 0)
-    assert seen_rows(stream) == left
-    assert seen_rows(stream, version) == rows
-    # What arrives then lands where it would in a stream that never had the events.
-    stream.append(arrived([0, 5, 10**6], 1000), derived=None)
-    late = [(0, 1000.0), (5, 1001.0), (10**6, 1002.0)]
-    assert seen_rows(stream) == sorted(left + late, key=lambda row: row[0])
-
-
 def test_files_inside_the_range_go_and_those_at_its_rim_are_rewritten(tmp_path: Path):
     stream = _stream(tmp_path)
     names = [file.name for file in stream.snapshot().files]
@@ -254,28 +211,6 @@ def test_a_stream_can_be_emptied_and_filled_again(tmp_path: Path):
     assert seen_rows(stream) == []
     stream.append(arrived([7, 3], 50), derived=None)
     assert seen_rows(stream) == [(3, 51.0), (7, 50.0)]
-
-
-@pytest.mark.parametrize("step", ["write_file", "commit_events", "commit_tree"])
-def test_killed_at_any_step_all_or_nothing_is_deleted(tmp_path: Path, monkeypatch, step):
-    stream = _stream(tmp_path)
-    module = __import__(
-        "chronicle.write.rewrite" if step == "write_file" else "chronicle.write.commit",
-        fromlist=["x"],
-    )
-
-    def fail(*args, **kwargs):
-        raise KilledError
-
-    monkeypatch.setattr(module, step, fail)
-    with pytest.raises(KilledError):
-        delete_range(stream, 2, 13, derived=None)
-    monkeypatch.undo()
-    landed = step == "commit_tree"
-    assert len(seen_rows(stream)) == (5 if landed else 16)
-    assert len(on_disk(stream)) == (6 if landed else 4)
-    delete_range(stream, 2, 13, derived=None)
-    assert [t for t, _ in seen_rows(stream)] == [0, 1, 13, 14, 15]
 
 
 def _meeting(monkeypatch, what) -> None:
