@@ -18,8 +18,7 @@ from replay.operators.outer import answer_count, apply_outer, counts_only
 from replay.patterns.config import MEASURED_ROWS_AT_ONCE
 from replay.patterns.key_filter import KeyFilter
 from replay.patterns.local import Replay
-from replay.patterns.matchers import is_countable
-from replay.patterns.matches import Matches, MatchRows
+from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_parts
 from replay.patterns.partition_neighbours import Beside
 from replay.patterns.program import MatchProgram
@@ -110,7 +109,7 @@ class ResultBuilder:
 def is_count(query: BoundPatternQuery, program: MatchProgram) -> bool:
     """Return whether the answer is how many matches there are, which needs none of them."""
     whole = query.rows_per_match is RowsPerMatch.ONE and query.limit is None
-    return whole and counts_only(query.outer) and is_countable(program)
+    return whole and counts_only(query.outer) and program.is_countable
 
 
 def wanted_parts(
@@ -125,32 +124,20 @@ def wanted_parts(
         matches = _enough(query, matches, query.limit)
     many = MEASURED_ROWS_AT_ONCE
     threshold = MEASURED_ROWS_FIRST if may_end_early(query.outer) else many
-    parts, n_rows = [no_matches(program)], 0
+    parts, n_rows = [Matches.none(program)], 0
     try:
         for found in matches:
             check_limits()
             parts.append(found)
             n_rows += len(found) if found.rows is None else len(found.rows)
             if n_rows >= threshold:
-                yield Matches.concat(parts, len(program.anchors))
-                parts, n_rows = [no_matches(program)], 0
+                yield Matches.concat(parts)
+                parts, n_rows = [Matches.none(program)], 0
                 threshold = min(2 * threshold, many)
     except QueryError:
-        yield Matches.concat(parts, len(program.anchors))
+        yield Matches.concat(parts)
         raise
-    yield Matches.concat(parts, len(program.anchors))
-
-
-def no_matches(program: MatchProgram) -> Matches:
-    """Return no match, in the form the program's matches have."""
-    none = np.empty(0, np.int64)
-    anchors = np.empty((0, len(program.anchors)), np.int64)
-    rows = (
-        MatchRows.concat([], len(program.row_offsets))
-        if getattr(program, "needs_rows", False)
-        else None
-    )
-    return Matches(none, none, none, none, anchors, rows)
+    yield Matches.concat(parts)
 
 
 def _enough(query: BoundPatternQuery, matches: Iterable[Matches], limit: int) -> Iterator[Matches]:

@@ -1,28 +1,38 @@
 """The automaton a strategy runs: from any mapping there is one way on by each symbol.
 
-A run is a mapping, not a derivation: the subset construction joins all derivations of one mapping
-in one state, so that every mapping is met exactly once.
+First Glushkov's construction: one position for each place of a symbol in the unrolled pattern, and
+an edge wherever one position may map the row after another. What maps no row (``!X``, ``^``, ``$``)
+becomes a guard on the edges that pass it.
+
+Then the subset construction. A run is a mapping, not a derivation: all derivations of one mapping
+are joined in one state, so that every mapping is met exactly once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from replay.errors import NotSupportedError
-from replay.language.bound import BoundPatternQuery, Semantics
-from replay.patterns.positions import (
-    AT_END,
-    AT_START,
-    FREE,
-    Guard,
-    Positions,
-    minimal,
-    to_positions,
+from replay.language.bound import (
+    Alternate,
+    BoundPatternQuery,
+    Concat,
+    Edge,
+    EdgeKind,
+    Exclusion,
+    Negation,
+    Pattern,
+    Repeat,
+    Semantics,
+    Symbol,
 )
 
+IntArray = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 States = npt.NDArray[np.int32]
 
@@ -31,6 +41,216 @@ STATES_MAX = 4096
 
 NEGATIONS_MAX = 63
 """Negated symbols of a query: their bits share one machine word."""
+
+Guard = frozenset[int]
+"""What must hold where an edge passes: symbols no row there may satisfy, or an edge below."""
+
+AT_START = -1
+"""No row of the partition comes before."""
+
+AT_END = -2
+"""No row of the partition comes after."""
+
+FREE: Guard = frozenset()
+
+POSITIONS_MAX = 2048
+"""Places of symbols, repetitions unrolled; edges may be as many as their square."""
+
+EDGES_MAX = 1 << 18
+"""Edges between positions: beyond, compiling would take seconds."""
+
+
+def minimal(guards: Iterable[Guard]) -> frozenset[Guard]:
+    """Drop guards that ask more than another one does."""
+    distinct = frozenset(guards)
+    if FREE in distinct:
+        return frozenset((FREE,))
+    return frozenset(g for g in distinct if not any(other < g for other in distinct))
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """The automaton. Positions are numbers; an edge exists under any one of its guards."""
+
+    symbols: tuple[int, ...]
+    """Symbol of each position."""
+    excluded: tuple[bool, ...]
+    """Whether the position stands within ``{- -}``."""
+    first: dict[int, frozenset[Guard]]
+    """Positions a match may begin with."""
+    follow: tuple[dict[int, frozenset[Guard]], ...]
+    """By position: those that may map the next row."""
+    last: dict[int, frozenset[Guard]]
+    """Positions a match may end with."""
+
+
+def to_positions(pattern: Pattern) -> Positions:
+    """Return the position automaton of a pattern, less what can never be part of a match. Pure."""
+    builder = _Builder()
+    whole = builder.build(pattern)
+    # A row follows every edge but the last, and precedes every edge but the first.
+    first = _without(whole.first, AT_END)
+    follow = [_without(_without(edges, AT_END), AT_START) for edges in builder.follow]
+    last = _without(whole.last, AT_START)
+    alive = _alive(follow, last)
+    return Positions(
+        symbols=tuple(builder.symbols),
+        excluded=tuple(builder.excluded),
+        first={p: g for p, g in first.items() if p in alive},
+        follow=tuple({p: g for p, g in edges.items() if p in alive} for edges in follow),
+        last=last,
+    )
+
+
+Ends = dict[int, frozenset[Guard]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the pattern: where it begins and ends, and under what guards it maps no row."""
+
+    empty: frozenset[Guard]
+    first: Ends
+    last: Ends
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Numbers positions and collects the edges between them."""
+
+    symbols: list[int] = field(default_factory=list)
+    excluded: list[bool] = field(default_factory=list)
+    follow: list[Ends] = field(default_factory=list)
+    n_edges: int = 0
+
+    def build(self, pattern: Pattern, *, excluded: bool = False) -> _Part:
+        match pattern:
+            case Symbol(index):
+                return self._symbol(index, excluded=excluded)
+            case Negation(index):
+                return _Part(frozenset((frozenset((index,)),)), {}, {})
+            case Edge(kind):
+                at = AT_START if kind is EdgeKind.START else AT_END
+                return _Part(frozenset((frozenset((at,)),)), {}, {})
+            case Exclusion(body):
+                return self.build(body, excluded=True)
+            case Concat(parts):
+                whole = _EMPTY
+                for part in parts:
+                    whole = self._then(whole, self.build(part, excluded=excluded))
+                return whole
+            case Alternate(branches):
+                return _either([self.build(branch, excluded=excluded) for branch in branches])
+            case Repeat():
+                return self._repeat(pattern, excluded=excluded)
+
+    def _symbol(self, index: int, *, excluded: bool) -> _Part:
+        position = len(self.symbols)
+        if position == POSITIONS_MAX:
+            raise _too_large()
+        self.symbols.append(index)
+        self.excluded.append(excluded)
+        self.follow.append({})
+        here = {position: frozenset((FREE,))}
+        return _Part(frozenset(), here, here)
+
+    def _repeat(self, repeat: Repeat, *, excluded: bool) -> _Part:
+        def once() -> _Part:
+            return self.build(repeat.body, excluded=excluded)
+
+        unlimited = repeat.high is None
+        whole = _EMPTY
+        for _ in range(max(repeat.low - 1, 0) if unlimited else repeat.low):
+            begun = len(self.symbols)
+            whole = self._then(whole, once())
+            if len(self.symbols) == begun:
+                break  # it maps no row, so that doing it once more asks nothing more
+        if repeat.high is None:
+            more = once()
+            self._link(more.last, more.first)
+            return self._then(whole, more if repeat.low else _optional(more))
+        rest = _EMPTY
+        for _ in range(repeat.high - repeat.low):
+            begun = len(self.symbols)
+            rest = _optional(self._then(once(), rest))
+            if len(self.symbols) == begun:
+                break
+        return self._then(whole, rest)
+
+    def _then(self, one: _Part, two: _Part) -> _Part:
+        self._link(one.last, two.first)
+        return _Part(
+            empty=_both(one.empty, two.empty),
+            first=_union(one.first, _guarded(two.first, one.empty)),
+            last=_union(two.last, _guarded(one.last, two.empty)),
+        )
+
+    def _link(self, lasts: Ends, firsts: Ends) -> None:
+        self.n_edges += len(lasts) * len(firsts)
+        if self.n_edges > EDGES_MAX:
+            raise _too_large()
+        for position, guards in lasts.items():
+            self.follow[position] = _union(self.follow[position], _guarded(firsts, guards))
+
+
+_EMPTY = _Part(frozenset((FREE,)), {}, {})
+
+
+def _too_large() -> NotSupportedError:
+    return NotSupportedError(
+        f"the pattern unrolls to more than {POSITIONS_MAX} symbols or {EDGES_MAX} ways from one "
+        "symbol to the next, which SEMANTICS does not support; use smaller repetition counts"
+    )
+
+
+def _optional(part: _Part) -> _Part:
+    return _Part(frozenset((FREE,)), part.first, part.last)
+
+
+def _either(parts: list[_Part]) -> _Part:
+    empty = minimal(guard for part in parts for guard in part.empty)
+    first: Ends = {}
+    last: Ends = {}
+    for part in parts:
+        first, last = _union(first, part.first), _union(last, part.last)
+    return _Part(empty, first, last)
+
+
+def _both(one: frozenset[Guard], two: frozenset[Guard]) -> frozenset[Guard]:
+    return minimal(a | b for a in one for b in two)
+
+
+def _guarded(ends: Ends, guards: frozenset[Guard]) -> Ends:
+    """Return the ends under the guards too; none if there is no way at all."""
+    return {p: _both(own, guards) for p, own in ends.items()} if guards else {}
+
+
+def _union(one: Ends, two: Ends) -> Ends:
+    joined = dict(one)
+    for position, guards in two.items():
+        joined[position] = minimal(joined.get(position, frozenset()) | guards)
+    return joined
+
+
+def _without(ends: Ends, item: int) -> Ends:
+    """Return the ends whose guards do not ask for ``item``."""
+    kept = {p: frozenset(g for g in guards if item not in g) for p, guards in ends.items()}
+    return {p: guards for p, guards in kept.items() if guards}
+
+
+def _alive(follow: list[Ends], last: Ends) -> set[int]:
+    """Return the positions from which the end of the pattern can be reached."""
+    before: list[set[int]] = [set() for _ in follow]
+    for position, edges in enumerate(follow):
+        for target in edges:
+            before[target].add(position)
+    alive, stack = set(last), list(last)
+    while stack:
+        for position in before[stack.pop()] - alive:
+            alive.add(position)
+            stack.append(position)
+    return alive
+
 
 Run = tuple[frozenset[tuple[int, Guard]], Guard]
 """Positions the newest row may have, each with what it asks of the rows before the match; and the
@@ -57,7 +277,7 @@ class StrategyCode:
     """State of the empty mapping at the first row of a partition."""
     begin: int
     """State of the empty mapping at any other row."""
-    accepts: npt.NDArray[np.int64]
+    accepts: IntArray
     """A mapping that ends in state q is a match if one of the rows ``accepts[q]:accepts[q + 1]``
     of ``conditions`` holds."""
     conditions: Words
@@ -65,7 +285,7 @@ class StrategyCode:
     the last satisfies, and whether the last row must be the partition's; shape (n, 3)."""
     negated: tuple[int, ...]
     """Symbol of each negation."""
-    excluded: npt.NDArray[np.bool_]
+    excluded: Bools
     """By symbol: whether all its places in the pattern stand within ``{- -}``."""
     positions: Positions | None
     """Where only some of a symbol's places do: the automaton that tells them apart."""
@@ -94,10 +314,7 @@ class StrategyCode:
 def compile_strategy(query: BoundPatternQuery) -> StrategyCode:
     """Compile the pattern of a query with SEMANTICS CONTIGUOUS, SKIP TILL NEXT or ANY. Pure.
 
-    Raises
-    ------
-    NotSupportedError
-        If the pattern is too large, or asks for no row where there can be none.
+    NotSupportedError is raised if it is too large, or asks for no row where there can be none.
     """
     positions = to_positions(query.pattern)
     negated = _negated(positions)
@@ -151,7 +368,7 @@ def _refuse_empty_gaps(positions: Positions, names: tuple[str, ...]) -> None:
                 )
 
 
-def _exclusion(positions: Positions, n_symbols: int) -> tuple[npt.NDArray[np.bool_], bool]:
+def _exclusion(positions: Positions, n_symbols: int) -> tuple[Bools, bool]:
     """Return which symbols stand only within {- -}, and whether any stands within and without."""
     inside, outside = np.zeros(n_symbols, np.bool_), np.zeros(n_symbols, np.bool_)
     for symbol, excluded in zip(positions.symbols, positions.excluded, strict=True):
@@ -278,3 +495,42 @@ def _least(places: set[tuple[int, Guard]]) -> frozenset[tuple[int, Guard]]:
     for position, before in places:
         guards.setdefault(position, set()).add(before)
     return frozenset((p, guard) for p, options in guards.items() for guard in minimal(options))
+
+
+def excluded_rows(code: StrategyCode, offsets: IntArray, symbols: npt.NDArray[np.uint8]) -> Bools:
+    """Return whether ``{- -}`` leaves out each row of matches.
+
+    Symbols of the rows of match k are ``symbols[offsets[k] : offsets[k + 1]]``. Where one mapping
+    has several derivations, the preferred one tells: that of earlier branches, and of one more
+    iteration. ``Positions.first`` and ``follow`` are in that order.
+    """
+    if code.positions is None:
+        return code.excluded[symbols]
+    known: dict[bytes, list[bool]] = {}
+    found: list[bool] = []
+    for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        word = symbols[begin:end].tobytes()
+        if word not in known:
+            known[word] = _excluded(code.positions, word)
+        found += known[word]
+    return np.array(found, np.bool_)
+
+
+def _excluded(positions: Positions, word: bytes) -> list[bool]:
+    """Return whether each symbol of a word stands within ``{- -}`` in its preferred derivation."""
+    reached: list[set[int]] = []
+    ways = set(positions.first)
+    for symbol in word:
+        reached.append({p for p in ways if positions.symbols[p] == symbol})
+        ways = {q for p in reached[-1] for q in positions.follow[p]}
+    whole = reached[-1] & positions.last.keys()
+    alive = [whole or reached[-1]]  # a partial match has no whole derivation
+    for places in reversed(reached[:-1]):
+        alive.append({p for p in places if alive[-1] & positions.follow[p].keys()})
+    options = list(positions.first)
+    excluded = []
+    for places in reversed(alive):
+        chosen = next(p for p in options if p in places)
+        excluded.append(positions.excluded[chosen])
+        options = list(positions.follow[chosen])
+    return excluded

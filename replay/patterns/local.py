@@ -22,7 +22,7 @@ from replay.expressions.columns import to_arrays
 from replay.language.bound import BoundPatternQuery
 from replay.language.required_columns import columns_of_pattern
 from replay.patterns.key_filter import KeyFilter
-from replay.patterns.matchers import certain_matches, new_counter, new_matcher
+from replay.patterns.matcher import new_matcher
 from replay.patterns.matches import Matches
 from replay.patterns.partition_neighbours import Beside
 from replay.patterns.partitions import evaluate_among
@@ -35,7 +35,7 @@ from replay.planning.block_ranges import count_events
 from replay.planning.row_spans import RowSpans
 
 if TYPE_CHECKING:
-    from replay.patterns.matchers import Matcher
+    from replay.patterns.matcher import Matcher
     from replay.patterns.strategies.count import MatchCounter
 
 IntArray = npt.NDArray[np.int64]
@@ -210,14 +210,16 @@ class Replay:
         matcher = new_matcher(self._program, self._n_events)
         try:
             for _ in self._pushed_into(matcher):
-                yield from certain_matches(matcher)
+                yield from matcher.batches()
         except SkipError:  # raised by a push: what comes before it is certain by now
-            yield from certain_matches(matcher)
+            yield from matcher.batches()
             raise
 
     def count(self) -> int:
-        """Return how many matches there are, without building any; see `is_countable`."""
-        counter = new_counter(self._program, self._n_events)
+        """Return how many matches there are without building any, where they are countable."""
+        from replay.patterns.strategies.count import MatchCounter
+
+        counter = MatchCounter(self._program, self._n_events)
         for _ in self._pushed_into(counter):
             continue
         return counter.count

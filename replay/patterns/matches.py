@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from replay.patterns.program import MatchProgram
+
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
@@ -36,17 +38,23 @@ class MatchRows:
         return len(self.seq)
 
     @classmethod
-    def concat(cls, parts: list[MatchRows], n_offsets: int = 0) -> MatchRows:
-        """Return the rows of the parts' matches, one part after the other."""
+    def none(cls, n_offsets: int) -> MatchRows:
+        """Return the rows of no match."""
         none = np.empty(0, np.int64)
+        moved = np.empty((0, n_offsets), np.int64)
+        return cls(np.zeros(1, np.int64), none, none.astype(np.uint8), none.astype(np.bool_), moved)
+
+    @classmethod
+    def concat(cls, parts: list[MatchRows]) -> MatchRows:
+        """Return the rows of the parts' matches, one part, of at least one, after the other."""
         begins = np.cumsum([0, *(len(part) for part in parts)])
         offsets = [part.offsets[:-1] + b for part, b in zip(parts, begins[:-1], strict=True)]
         return cls(
-            np.concatenate([none, *offsets, begins[-1:]]).astype(np.int64),
-            np.concatenate([none, *(part.seq for part in parts)]),
-            np.concatenate([none.astype(np.uint8), *(part.symbol for part in parts)]),
-            np.concatenate([none.astype(np.bool_), *(part.excluded for part in parts)]),
-            np.concatenate([np.empty((0, n_offsets), np.int64), *(part.moved for part in parts)]),
+            np.concatenate([*offsets, begins[-1:]]),
+            np.concatenate([part.seq for part in parts]),
+            np.concatenate([part.symbol for part in parts]),
+            np.concatenate([part.excluded for part in parts]),
+            np.concatenate([part.moved for part in parts]),
         )
 
     def take(self, matches: IntArray | Bools | slice) -> MatchRows:
@@ -84,21 +92,27 @@ class Matches:
         return len(self.first_seq)
 
     @classmethod
-    def concat(cls, parts: list[Matches], n_anchors: int) -> Matches:
-        """Return the parts one after the other."""
+    def none(cls, program: MatchProgram) -> Matches:
+        """Return no match, in the form the program's matches have."""
+        none = np.empty(0, np.int64)
+        anchors = np.empty((0, len(program.anchors)), np.int64)
+        rows = MatchRows.none(len(program.row_offsets)) if program.needs_rows else None
+        return cls(none, none, none, none, anchors, rows)
+
+    @classmethod
+    def concat(cls, parts: list[Matches]) -> Matches:
+        """Return the parts with matches, or the first one, one after the other."""
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
-        none = np.empty(0, np.int64)
-        empty = cls(none, none, none, none, np.empty((0, n_anchors), np.int64))
-        parts = [empty, *parts]
         return cls(
             np.concatenate([part.first_seq for part in parts]),
             np.concatenate([part.last_seq for part in parts]),
             np.concatenate([part.number for part in parts]),
             np.concatenate([part.classifier for part in parts]),
             np.concatenate([part.anchors for part in parts]),
-            _join_rows([part.rows for part in parts if part.rows is not None]),
-            _join_flags([part.timed_out for part in parts if part.timed_out is not None]),
+            None if parts[0].rows is None else MatchRows.concat([p.rows for p in parts if p.rows]),
+            _join([part.timed_out for part in parts if part.timed_out is not None]),
         )
 
     def take(self, rows: IntArray | Bools | slice) -> Matches:
@@ -117,6 +131,26 @@ class Matches:
         """Return the first ``n`` matches."""
         return self.take(slice(0, n))
 
+    def in_order(self) -> Matches:
+        """Return the matches by their first row."""
+        return self.take(np.argsort(self.first_seq, kind="stable"))
+
+    def check(self, n_anchors: int) -> None:
+        """Raise ValueError unless the arrays have the right lengths and the rows begin in order."""
+        n = len(self)
+        columns = (self.last_seq, self.number, self.classifier)
+        is_right = all(column.shape == (n,) for column in columns)
+        is_right &= self.anchors.shape == (n, n_anchors)
+        if self.rows is not None:
+            offsets, n_rows = self.rows.offsets, len(self.rows)
+            is_right &= offsets.shape == (n + 1,) and offsets.dtype == np.int64
+            is_right = is_right and bool((np.diff(offsets) >= 0).all())
+            is_right = is_right and (int(offsets[0]), int(offsets[-1])) == (0, n_rows)
+            is_right &= self.rows.symbol.shape == self.rows.excluded.shape == (n_rows,)
+            is_right &= len(self.rows.moved) == n_rows
+        if not is_right:
+            raise ValueError("the matches of the state are of other lengths")
+
     def split(self, n_rows: int) -> Iterator[Matches]:
         """Yield parts of whole matches, at least one part, of about ``n_rows`` rows each.
 
@@ -134,9 +168,5 @@ class Matches:
             begin = end
 
 
-def _join_rows(parts: list[MatchRows]) -> MatchRows | None:
-    return MatchRows.concat(parts, parts[0].moved.shape[1]) if parts else None
-
-
-def _join_flags(parts: list[Bools]) -> Bools | None:
+def _join(parts: list[Bools]) -> Bools | None:
     return np.concatenate(parts) if parts else None

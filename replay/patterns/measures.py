@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from replay.language.bound import (
     MatchNumber,
 )
 from replay.patterns.config import MEASURED_ROWS_AT_ONCE
-from replay.patterns.matches import Matches, MatchRows
+from replay.patterns.matches import Matches
 from replay.patterns.program import MatchProgram, slot_of, sorted_attributes
 from replay.patterns.rows.events import Fetch, FetchedEvents
 from replay.patterns.rows.reader import RowReader
@@ -83,9 +82,6 @@ def answer_parts(
         reader = _AnchorReader(query, program, matches, fetch, n_events, faults)
         yield _answer(query, reader, len(matches))
         return
-    if matches.rows is None:  # a matcher that found nothing has no part that could have rows
-        assert not len(matches)
-        matches = replace(matches, rows=MatchRows.concat([], len(program.row_offsets)))
     for part in matches.split(MEASURED_ROWS_AT_ONCE):
         assert part.rows is not None
         navigator = Navigator(

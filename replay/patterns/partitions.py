@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,15 @@ import pyarrow as pa
 from replay.expressions.columns import Columns
 from replay.language.bound import attributes
 from replay.patterns.mask_kernels import group_rows
-from replay.patterns.prepared import Key, Partitions, Prepared, group_keys
+from replay.patterns.prepared import BEFORE, BEHIND, Key, Partitions, Prepared, group_keys
 from replay.patterns.program import MatchProgram
 from replay.patterns.search import Rows
 
 IntArray = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 SPARSE = 4
 """With this many times more partitions than rows, only those that have rows are visited."""
-
 
 NEVER = -1
 """Sequence number of a row that has not come."""
@@ -67,17 +67,9 @@ class PartitionTable:
         return np.array(table, np.int64)[partitions.codes]
 
     def forget_others(self, kept: IntArray) -> IntArray:
-        """Forget all partitions but some, and give those new numbers in the same order.
+        """Forget all partitions but ``kept``, ascending, and number these anew in the same order.
 
-        Parameters
-        ----------
-        kept
-            Numbers, ascending.
-
-        Returns
-        -------
-        ndarray
-            By its old number the new one of each partition, -1 for those forgotten.
+        Returns by its old number the new one of each partition, -1 for those forgotten.
         """
         keys = list(self._numbers)
         numbers = np.full(len(keys), -1)
@@ -125,13 +117,54 @@ class PartitionTable:
         return table
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionEdges:
+    """What tells the first and the last row of each partition of a stream.
+
+    Rows say it themselves where they were read with their neighbours (`Prepared.moved`).
+    """
+
+    asked: tuple[int, ...]
+    """As `MatchProgram.partition_edges`."""
+    n_events: int | None
+    """Of a stream that is not partitioned; None: otherwise what is pushed is all there is."""
+
+    @classmethod
+    def of(cls, program: MatchProgram, n_events: int | None) -> PartitionEdges:
+        """Return what tells the edges for a program over a stream of so many events, if known."""
+        return cls(program.partition_edges, None if program.partition_by else n_events)
+
+    def are_first(self, rows: Rows, at: IntArray, seq: IntArray, noted: IntArray | None) -> Bools:
+        """Return whether the rows ``at`` are the first of their partitions; False where none asks.
+
+        ``noted`` is the ``seq`` of the row pushed first of the partition of each; None: unknown.
+        """
+        if BEFORE in self.asked:
+            if rows.moved is not None:
+                return np.less(rows.moved[BEFORE][at], 0)
+            if self.n_events is not None:
+                return np.equal(seq, 0)
+            if noted is not None:
+                return np.equal(seq, noted)
+        return np.zeros(len(at), np.bool_)
+
+    def are_last(self, rows: Rows, at: IntArray, seq: IntArray) -> Bools:
+        """Return whether rows, the last at hand of their partitions, are the last there are.
+
+        True where none asks, and where more may still be pushed: that is told by a stretch's end.
+        """
+        if BEHIND in self.asked:
+            if rows.moved is not None:
+                return np.less(rows.moved[BEHIND][at], 0)
+            if self.n_events is not None:
+                return np.equal(seq, self.n_events - 1)
+        return np.ones(len(at), np.bool_)
+
+
 def group(rows: Rows, n_partitions: int) -> tuple[Rows, IntArray, IntArray]:
     """Bring the rows of each partition together, keeping their order.
 
-    Returns
-    -------
-    tuple
-        The rows; begin and end (half-open) of each partition that may have rows, int64.
+    Returns the rows, and begin and end (half-open) of each partition that may have rows.
     """
     assert rows.group is not None
     codes = rows.group
@@ -154,15 +187,7 @@ def evaluate_grouped(
 ) -> tuple[Prepared, IntArray, IntArray]:
     """Evaluate predicates on a whole stretch grouped by partition, so that PREV and NEXT stay in.
 
-    Parameters
-    ----------
-    batches
-        Rows not evaluated yet and their first ``seq``, in order.
-
-    Returns
-    -------
-    tuple
-        The rows of each partition together; the ``seq`` and the partition of each.
+    Returns the rows of each partition together, and the ``seq`` and the partition of each.
     """
     table = pa.concat_tables([batch.table for batch, _ in batches]).unify_dictionaries()
     numbers = partitions.numbers(group_keys(Columns(table), table, program.partition_by))
@@ -175,18 +200,11 @@ def evaluate_grouped(
 def evaluate_among(
     program: MatchProgram, table: pa.Table, seq: IntArray, rows: IntArray
 ) -> Prepared:
-    """Evaluate predicates on some rows of a table that has their neighbours, too.
+    """Evaluate predicates on ``rows``, ascending, of a table that has their neighbours, too.
 
-    Parameters
-    ----------
-    table
-        Rows in stream order: for each of ``rows`` the nearest of its partition, as many as
-        ``program.beside`` says or there are. So the next one of a partition at hand is its next
-        one in the stream, as far as is looked.
-    seq
-        Of each row of the table.
-    rows
-        Rows of the table that may be matched, ascending.
+    The table is in stream order and has for each of ``rows`` the nearest of its partition, as many
+    as ``program.beside`` says or there are. So the next row of a partition at hand is its next one
+    in the stream, as far as is looked.
     """
     partitions = group_keys(Columns(table), table, program.partition_by)
     order, begins = group_rows(partitions.codes, len(partitions.keys))

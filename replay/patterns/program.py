@@ -136,9 +136,16 @@ class MatchProgram:
         return hashlib.sha256(repr(self.query).encode()).hexdigest()
 
     @property
-    def in_order(self) -> bool:
-        """Whether matches are found in canonical order."""
-        return not self.partition_by
+    def is_countable(self) -> bool:
+        """Whether all that a run of a strategy can still do follows from its state alone.
+
+        Not where conditions look at other rows of the match, where rows around a match decide
+        whether it is one, nor WITH TIMEOUTS, which tells partial matches too.
+        """
+        code = self.strategy
+        if code is None or len(self.across.code) or code.timeouts:
+            return False
+        return not code.conditions.any()
 
     @property
     def told_offsets(self) -> tuple[int, ...]:

@@ -1,18 +1,19 @@
-"""What all matchers do with the rows pushed into them before they search them."""
+"""What all matchers do with rows pushed into them, and how their state is packed."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from replay.language.bound import MatchNumber, walk
-from replay.patterns.partition_edges import PartitionEdges
-from replay.patterns.partitions import PartitionTable
-from replay.patterns.prepared import BEFORE, Prepared
-from replay.patterns.program import MatchProgram
+from replay.operators.packing import State
+from replay.patterns.partitions import PartitionEdges, PartitionTable
+from replay.patterns.prepared import BEFORE, Key, Prepared
+from replay.patterns.program import MatchProgram, deferred
 from replay.patterns.search import Rows
 
 IntArray = npt.NDArray[np.int64]
@@ -20,19 +21,26 @@ IntArray = npt.NDArray[np.int64]
 KNOWN_MIN = 1 << 10
 """Partitions, or texts, that are known at least before those of no row kept are forgotten."""
 
+STATE_VERSION: Final = 1
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+ROWS = ("words", "times", "leaves", "known", "seq", "group")
+"""Fields of the rows of a state."""
+
 
 class RowIntake(ABC):
     """Counts rows and faults, holds them to their order, and gives texts codes that last.
 
-    Parameters
-    ----------
-    program
-        The compiled query.
-    partitions
-        Numbers of partitions, none seen yet.
-    n_events
-        Events of the stream the stretches are of; None: what is pushed is the stream.
+    Rows are pushed in order of ``seq``, contiguous within a stretch; ``finish`` ends a stretch.
+    ``n_events`` are those of the stream the stretches are of; None: what is pushed is the stream.
     """
+
+    kind = ""
+    """Of a state: which class of matcher it is of."""
+
+    numbers: tuple[str, ...] = ()
+    """Of a state: the attributes that are one number or None."""
 
     def __init__(
         self, program: MatchProgram, partitions: PartitionTable, n_events: int | None
@@ -49,18 +57,40 @@ class RowIntake(ABC):
         self._known_max = [KNOWN_MIN, KNOWN_MIN]
         self._n_rows = 0
         self._n_faults = 0
+        self._n_matches = 0
+
+    @property
+    def n_matches(self) -> int:
+        """Number of matches found so far; of a strategy, of those taken."""
+        return self._n_matches
 
     @property
     def n_faults(self) -> int:
         """Number of faults counted so far."""
         return self._n_faults
 
-    @abstractmethod
     def push(self, prepared: Prepared, first_seq: int) -> None:
         """Take the next rows of the stretch.
 
-        Row i has ``seq`` ``first_seq + i``, unless rows were left out and they tell theirs.
+        Row i has ``seq`` ``first_seq + i``, unless some were left out and `Prepared.seq` says it.
+        Rows that do not follow those pushed last raise ValueError.
         """
+        if prepared.n_rows == 0:
+            return
+        self._note_pushed(prepared, first_seq)
+        if prepared.table is not None:
+            self._deferred.append((prepared, first_seq))
+        else:
+            self._inbox.append(self._admit(prepared, first_seq))
+            self._advance()
+
+    @abstractmethod
+    def _admit(self, prepared: Prepared, first_seq: int) -> Rows:
+        """Return the rows of a batch as they are searched."""
+
+    @abstractmethod
+    def _advance(self) -> None:
+        """Search what was pushed, as far as it is worth it by now."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -77,12 +107,7 @@ class RowIntake(ABC):
     ) -> None:
         """Take several whole stretches at once, each finished.
 
-        Parameters
-        ----------
-        prepared
-            Rows of all of them, one after the other.
-        starts, n_rows, first_seqs
-            First row in ``prepared``, number of rows and first ``seq`` of each stretch.
+        ``starts`` are their first rows in ``prepared``, which has their rows one after the other.
         """
         if self._next_seq is not None:
             raise ValueError("a stretch is open; finish it before pushing whole ones")
@@ -142,6 +167,66 @@ class RowIntake(ABC):
             partition,
             prepared.moved,
         )
+
+    def _to_state(self, small: State, arrays: Arrays) -> State:
+        """Return all that the matcher knows: what every one does, and what only this kind does."""
+        keys, known = self._partitions.to_snapshot()
+        return {
+            **small,
+            "strings": tuple(self._strings),
+            "partition_keys": tuple(keys),
+            "numbers": {name: getattr(self, name) for name in self.numbers},
+            "kind": self.kind,
+            "version": STATE_VERSION,
+            "query": self._program.fingerprint,
+            "arrays": {"partitions": known, **arrays},
+            "waiting": [{"first": first, "table": batch.table} for batch, first in self._deferred],
+        }
+
+    def _from_state(self, state: State) -> Arrays:
+        """Take over what every matcher knows; return the arrays.
+
+        What compiled loops follow is checked: ValueError if it is of another query or version, or
+        not what a matcher of this program knows.
+        """
+        if (state["kind"], state["query"]) != (self.kind, self._program.fingerprint):
+            raise ValueError("a state of another query; take it over in a matcher of its own query")
+        version, arrays = state["version"], state["arrays"]
+        if version != STATE_VERSION:
+            raise ValueError(
+                f"a state of version {version}; this matcher reads version {STATE_VERSION}"
+            )
+        keys, known = [_to_key(key) for key in state["partition_keys"]], arrays["partitions"]
+        if known.dtype != np.int64 or known.shape != (3, len(keys)):
+            raise ValueError("the state knows of other partitions than it names")
+        self._partitions = PartitionTable.from_snapshot(keys, known)
+        self._strings = {text: code for code, text in enumerate(state["strings"])}
+        self._deferred = [(deferred(batch["table"]), batch["first"]) for batch in state["waiting"]]
+        for name in self.numbers:
+            setattr(self, name, state["numbers"][name])
+        return arrays
+
+    def _take_rows(self, name: str, arrays: Arrays) -> Rows:
+        """Return rows of a state, checked: compiled loops follow their partitions and lengths."""
+        found = take_fields(name, arrays, ROWS)
+        rows = Rows(**found)
+        n, n_leaves = len(rows.words), len(self._program.across.leaves)
+        expected = {
+            "words": (np.uint64, (n,)),
+            "times": (np.int64, (n if self._program.within is not None else 0,)),
+            "leaves": (np.int64, (n_leaves, n)),
+            "known": (np.bool_, (n_leaves, n)),
+            "seq": (np.int64, (n,)),
+            "group": (np.int64, (n,)),
+        }
+        if any((of.dtype, of.shape) != expected[field] for field, of in found.items()):
+            raise ValueError("the rows of the state are of other lengths or types")
+        group = rows.group
+        # A stream without PARTITION BY is of one partition.
+        most = max(1, len(self._partitions)) - 1
+        if group is not None and len(group) and not 0 <= group.min() <= group.max() <= most:
+            raise ValueError("the rows of the state are of partitions it does not have")
+        return rows
 
     def _forget_unused(self, kept: list[Rows]) -> list[Rows]:
         """Return the rows kept, having forgotten partitions and texts that none of them is of.
@@ -218,3 +303,19 @@ def seqs_of_stretches(
     if prepared.seq is not None:
         return stretch, prepared.seq
     return stretch, np.arange(prepared.n_rows) + (first_seqs - starts)[stretch]
+
+
+def fields_of(name: str, of: object, fields: tuple[str, ...]) -> Arrays:
+    """Return the arrays among an object's fields, by names that begin with ``name``."""
+    present = ((field, getattr(of, field)) for field in fields)
+    return {f"{name}.{field}": array for field, array in present if array is not None}
+
+
+def take_fields(name: str, arrays: Arrays, fields: tuple[str, ...]) -> Arrays:
+    """Return what `fields_of` was given, by field."""
+    return {f: arrays[f"{name}.{f}"] for f in fields if f"{name}.{f}" in arrays}
+
+
+def _to_key(listed: list[Any]) -> Key:
+    """Return a key of PARTITION BY; JSON made lists of its tuples."""
+    return tuple(tuple(part) if isinstance(part, list) else part for part in listed)

@@ -1,4 +1,4 @@
-"""One search over segments of rows: arrays in, found matches and undecided starts out."""
+"""One search over segments of rows: arrays in, matches by ``seq`` and undecided starts out."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from replay.patterns.config import (
     STATES_PATIENCE,
     STEPS_MAX,
 )
+from replay.patterns.matches import NO_SYMBOL, Matches, MatchRows
 from replay.patterns.memo_kernels import INFO, PATIENCE
 from replay.patterns.program import MatchProgram
 
@@ -111,18 +112,36 @@ def _join_moved(parts: list[Mapping[int, IntArray]]) -> Mapping[int, IntArray] |
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Rows of partitions (or stretches) that stand together; int64[n_segments]."""
+    """Rows to be searched: those of a partition (or stretch) stand together; int64[n_segments]."""
 
-    nexts: IntArray
-    """First start not decided yet; a search updates it."""
+    rows: Rows
+    begins: IntArray
+    """First row of each segment."""
     ends: IntArray
-    """Where the segment ends, half-open."""
-    firsts: IntArray
-    """The row its partition begins with in the stream, -1 if that is not at hand."""
-    lasts: IntArray
-    """The row its partition ends before, as far as rows have come; past ``ends`` if it goes on."""
-    numbers: IntArray
-    """Number of the last match of its partition; a search updates it."""
+    """Half-open."""
+    shifts: IntArray
+    """``seq`` of the segment's rows less their number, where `Rows.seq` does not say it."""
+
+    def seq(self, rows: IntArray, segments: IntArray) -> IntArray:
+        """Return the ``seq`` of rows, -1 for row -1."""
+        known = self.rows.seq
+        if known is None:
+            return np.where(rows < 0, -1, rows + self.shifts[segments])
+        return np.where(rows < 0, -1, known[rows])
+
+    def seq_of(self, row: int, segment: int) -> int:
+        """Return the ``seq`` of one row."""
+        return int(self.seq(np.array([row]), np.array([segment]))[0])
+
+    def moved_seq(self, rows: IntArray, segments: IntArray, offset: int) -> IntArray:
+        """Return ``seq`` of the rows ``offset`` further on, -1 for none and for row -1."""
+        if offset == 0:
+            return self.seq(rows, segments)
+        if self.rows.moved is not None:
+            return np.where(rows < 0, -1, self.rows.moved[offset][rows])
+        targets = rows + offset
+        there = (rows >= 0) & (targets >= self.begins[segments]) & (targets < self.ends[segments])
+        return self.seq(np.where(there, targets, -1), segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,31 +163,26 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class SkipFailure:
-    """A match after which AFTER MATCH SKIP has nowhere to go."""
-
-    row: int
-    """First row of the match."""
-    segment: int
-    is_first_row: bool
-    """Whether the symbol's row is that row; it has none otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a search gave."""
 
     found: Found
-    n_faults: int
+    nexts: IntArray
+    """First start of each segment that is not decided yet."""
+    n_faults: int = 0
     stuck_at: tuple[int, int] | None = None
     """Row and segment of the start at which the step limit was passed."""
-    failures: tuple[SkipFailure, ...] = ()
+    failures: tuple[tuple[int, int, bool], ...] = ()
+    """Matches after which AFTER MATCH SKIP has nowhere to go: first row, segment, and whether the
+    symbol's row is that row; it has none otherwise."""
 
 
 def search(
     program: MatchProgram,
-    rows: Rows,
     segments: Segments,
+    firsts: IntArray,
+    lasts: IntArray,
+    numbers: IntArray,
     *,
     final: bool,
     newest: int,
@@ -178,8 +192,11 @@ def search(
 
     Parameters
     ----------
-    segments
-        The parts of the rows that belong together; first starts and numbers are updated.
+    firsts, lasts
+        By segment: the row its partition begins with in the stream, -1 if that is not at hand; and
+        the row it ends before, as far as rows have come, past the segment's end if it goes on.
+    numbers
+        By segment: number of the last match of its partition; updated.
     final
         Whether the segments get no more rows.
     newest
@@ -188,10 +205,11 @@ def search(
         What stands for texts where conditions order them, see `to_conditions`.
     """
     settings = _settings(program, final=final, newest=newest)
-    rows = _in_place(rows)
+    rows, nexts = _in_place(segments.rows), segments.begins.copy()
     if program.pattern.fixed is not None:
-        return _search_fixed(program, rows, segments, settings)
-    return _search_machine(program, rows, segments, settings, ranks)
+        return Outcome(_search_fixed(program, rows, segments.ends, nexts, settings), nexts)
+    bounds = segments.ends, nexts, firsts, lasts, numbers
+    return _search_machine(program, rows, bounds, settings, ranks)
 
 
 def _in_place(rows: Rows) -> Rows:
@@ -230,23 +248,23 @@ def _settings(program: MatchProgram, *, final: bool, newest: int) -> IntArray:
 
 
 def _search_fixed(
-    program: MatchProgram, rows: Rows, segments: Segments, settings: IntArray
-) -> Outcome:
+    program: MatchProgram, rows: Rows, ends: IntArray, nexts: IntArray, settings: IntArray
+) -> Found:
     capacity = min(len(rows) + 1, MATCHES_AT_ONCE)
     progress = np.zeros(kernels.PROGRESS, np.int64)
     firsts, places = [], []
     while True:
         first, segment = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         status = kernels.find_fixed(
-            program.pattern.prefix, settings, rows.words, rows.times, segments.ends,
-            segments.nexts, first, segment, progress,
+            program.pattern.prefix, settings, rows.words, rows.times, ends, nexts, first, segment,
+            progress,
         )  # fmt: skip
         n_out = int(progress[kernels.N_OUT])
         firsts.append(first[:n_out])
         places.append(segment[:n_out])
         if status == kernels.STATUS_DONE:
             break
-    return Outcome(_fixed_matches(program, np.concatenate(firsts), np.concatenate(places)), 0)
+    return _fixed_matches(program, np.concatenate(firsts), np.concatenate(places))
 
 
 def _fixed_matches(program: MatchProgram, first: IntArray, segment: IntArray) -> Found:
@@ -263,7 +281,7 @@ def _fixed_matches(program: MatchProgram, first: IntArray, segment: IntArray) ->
         last=first + (len(sequence) - 1),
         classifier=np.full(len(first), sequence[-1]),
         segment=segment,
-        anchors=np.stack(places, axis=1) if places else np.empty((len(first), 0), np.int64),
+        anchors=stack(places, len(first)),
         symbols=symbols,
         excluded=np.zeros(len(symbols), np.bool_),
     )
@@ -272,7 +290,7 @@ def _fixed_matches(program: MatchProgram, first: IntArray, segment: IntArray) ->
 def _search_machine(
     program: MatchProgram,
     rows: Rows,
-    segments: Segments,
+    bounds: tuple[IntArray, ...],
     settings: IntArray,
     ranks: IntArray | None,
 ) -> Outcome:
@@ -282,7 +300,8 @@ def _search_machine(
     across = _across(program, rows, ranks) if program.pattern.by_state else None
     path = np.empty(len(rows) + 1, np.uint8) if across is None else across[1][4]
     machine = _machine(program, rows, path)
-    failures = np.full(len(segments.ends), -1, np.int64)
+    ends, nexts, *_ = bounds
+    failures = np.full(len(ends), -1, np.int64)
     parts = []
     while True:
         check_limits()
@@ -291,8 +310,7 @@ def _search_machine(
         out_path = np.empty(n_path, np.uint8)
         status = kernels.find_matches(
             machine, across, program.pattern.prefix, program.pattern.required, settings,
-            rows.times, segments.ends, segments.nexts, segments.firsts, segments.lasts,
-            segments.numbers, failures, program.shown, program.anchor_codes, *out, anchors,
+            rows.times, *bounds, failures, program.shown, program.anchor_codes, *out, anchors,
             out_path, progress,
         )  # fmt: skip
         n_out = int(progress[kernels.N_OUT])
@@ -307,12 +325,9 @@ def _search_machine(
     stuck = None
     if status == kernels.STATUS_STEPS:
         stuck = int(progress[kernels.AT_ROW]), int(progress[kernels.AT_SEGMENT])
-    return Outcome(found, int(progress[N_FAULTS]), stuck, _failures(failures))
-
-
-def _failures(failures: IntArray) -> tuple[SkipFailure, ...]:
     failed = np.flatnonzero(failures >= 0).tolist()
-    return tuple(SkipFailure(int(failures[g]) >> 1, g, bool(failures[g] & 1)) for g in failed)
+    skips = tuple((int(failures[g]) >> 1, g, bool(failures[g] & 1)) for g in failed)
+    return Outcome(found, nexts, int(progress[N_FAULTS]), stuck, skips)
 
 
 def _machine(program: MatchProgram, rows: Rows, path: Bytes) -> Machine:
@@ -370,3 +385,77 @@ def _untouched(n: int) -> IntArray:
     NumPy's would come from the heap, which then grows and shrinks by megabytes at every search.
     """
     return np.frombuffer(mmap(-1, 8 * n, flags=MAP_PRIVATE | MAP_ANONYMOUS), np.int64)
+
+
+def to_matches(
+    program: MatchProgram, found: Found, number: IntArray, segments: Segments
+) -> Matches:
+    """Return matches by the ``seq`` of their rows; ``number`` is 0 for an unmatched row."""
+    first = segments.seq(found.first, found.segment)
+    last = segments.seq(found.last, found.segment)
+    columns = [
+        segments.moved_seq(rows, found.segment, offset)
+        for rows, offset in zip(found.anchors.T, program.offsets, strict=True)
+    ]
+    return Matches(
+        first_seq=first,
+        last_seq=np.where(found.last < found.first, first - 1, last),
+        number=number,
+        classifier=found.classifier,
+        anchors=stack(columns, len(found)),
+        rows=_rows(found, segments, program.row_offsets) if program.needs_rows else None,
+    )
+
+
+def _rows(found: Found, searched: Segments, row_offsets: tuple[int, ...]) -> MatchRows:
+    lengths = found.last - found.first + 1
+    counts = np.maximum(lengths, 1)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    rows = np.arange(offsets[-1]) + np.repeat(found.first - offsets[:-1], counts)
+    segments = np.repeat(found.segment, counts)
+    mapped = np.repeat(lengths > 0, counts)
+    symbol = np.full(len(rows), NO_SYMBOL, np.uint8)
+    symbol[mapped] = found.symbols
+    excluded = np.zeros(len(rows), np.bool_)
+    excluded[mapped] = found.excluded
+    moved = stack([searched.moved_seq(rows, segments, o) for o in row_offsets], len(rows))
+    return MatchRows(offsets, searched.seq(rows, segments), symbol, excluded, moved)
+
+
+def with_unmatched(
+    found: Found,
+    number: IntArray,
+    searched: Segments,
+    nexts: IntArray,
+    covered_to: IntArray,
+) -> tuple[Found, IntArray]:
+    """Return matches and, as empty ones of number 0, rows that no match maps.
+
+    By segment the starts before ``nexts`` are decided, so what maps them is known; matches found
+    earlier map rows up to the ``seq`` ``covered_to``.
+    """
+    n = len(searched.rows)
+    change = np.zeros(n + 1, np.int64)
+    np.add.at(change, found.first, 1)
+    np.add.at(change, np.maximum(found.last, found.first) + 1, -1)
+    counts = nexts - searched.begins
+    segments = np.repeat(np.arange(len(counts)), counts)
+    ahead = np.cumsum(counts) - counts
+    rows = np.arange(counts.sum()) + np.repeat(searched.begins - ahead, counts)
+    free = (np.cumsum(change)[rows] == 0) & (searched.seq(rows, segments) > covered_to[segments])
+    rows, segments = rows[free], segments[free]
+    merged = Found(
+        first=np.concatenate([found.first, rows]),
+        last=np.concatenate([found.last, rows - 1]),
+        classifier=np.concatenate([found.classifier, np.full(len(rows), -1)]),
+        segment=np.concatenate([found.segment, segments]),
+        anchors=np.concatenate([found.anchors, np.full((len(rows), found.anchors.shape[1]), -1)]),
+        symbols=found.symbols,
+        excluded=found.excluded,
+    )
+    return merged, np.concatenate([number, np.zeros(len(rows), np.int64)])
+
+
+def stack(columns: list[IntArray], n_rows: int) -> IntArray:
+    """Return columns beside each other, of which there may be none."""
+    return np.stack(columns, axis=1) if columns else np.empty((n_rows, 0), np.int64)

@@ -22,7 +22,7 @@ from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.packing import State, stated
 from replay.patterns.answer import to_rows, wanted_parts
-from replay.patterns.matchers import certain_matches, new_matcher
+from replay.patterns.matcher import new_matcher
 from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_parts
 from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
@@ -183,7 +183,7 @@ class OnlineQuery:
         return answer
 
     def _certain(self) -> Iterator[Matches]:
-        return certain_matches(self._matcher) if self._is_wanted() else iter(())
+        return self._matcher.batches() if self._is_wanted() else iter(())
 
     def _fetch(self, columns: list[str], seqs: IntArray) -> pa.Table:
         return encode_strings(self._rows.at(columns, seqs))

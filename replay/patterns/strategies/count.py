@@ -15,47 +15,22 @@ from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
 from replay.patterns.search import Rows
 from replay.patterns.strategies import count_kernels as kernels
-from replay.patterns.strategies.enumeration import SEMANTICS, to_data, to_tables
 from replay.patterns.strategies.intake import Intake
-from replay.patterns.strategies.searches import Search
+from replay.patterns.strategies.searches import SEMANTICS, Search, to_tables
 
 IntArray = npt.NDArray[np.int64]
-
-
-def why_not_countable(program: MatchProgram) -> str | None:
-    """Return why matches cannot be counted unless they are enumerated; None if they can be.
-
-    Pure; the reasons are parts of sentences for ``explain``.
-    """
-    code = program.strategy
-    if code is None:
-        return "only matches of a SEMANTICS clause are counted without enumerating them"
-    if len(program.across.code):
-        return "a condition looks at other rows of the match"
-    if code.timeouts:
-        return "WITH TIMEOUTS tells partial matches too"
-    if code.conditions.any():
-        return "rows around a match decide whether it is one"
-    return None
 
 
 class MatchCounter(Intake):
     """Counts every match of one query over stretches of a stream.
 
-    Rows are pushed as into a `StrategyMatcher`. The state is the rows of the window, or without
-    WITHIN no row but one number for each partition and state.
-
-    Parameters
-    ----------
-    program
-        The compiled query, of which `why_not_countable` says nothing.
-    n_events
-        As of `RowIntake`.
+    Rows are pushed as into a `StrategyMatcher`, of a program that `is_countable`. The state is the
+    rows of the window, or without WITHIN no row but one number for each partition and state.
     """
 
     def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
         super().__init__(program, n_events)
-        assert why_not_countable(program) is None
+        assert program.is_countable
         self._tables = tuple(to_tables(program))
         self._total = np.zeros(1, np.uint64)
         self._runs = np.zeros((0, self._code.n_states, 1), np.uint64)
@@ -65,20 +40,11 @@ class MatchCounter(Intake):
         """Number of matches that are certain, exact however large."""
         return int.from_bytes(self._total.astype("<u8").tobytes(), "little")
 
-    def push(self, prepared: Prepared, first_seq: int) -> None:
-        """Take the next rows of the stretch; row i has ``seq`` ``first_seq + i``.
-
-        Raises
-        ------
-        ValueError
-            If the rows do not follow those pushed last.
-        """
-        super().push(prepared, first_seq)
-        if self._inbox:
-            self._merge_inbox()
-            assert self._open is not None
-            self._count(self._open)
-            self._trim()
+    def _advance(self) -> None:
+        self._merge_inbox()
+        assert self._open is not None
+        self._count(self._open)
+        self._trim()
 
     def push_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
@@ -104,14 +70,14 @@ class MatchCounter(Intake):
             self._count_windows(search, self._program.within)
 
     def _count_rows(self, search: Search) -> None:
-        rows = search.segments.rows
+        rows = search.rows
         self._make_room(rows)
-        order, cursor = search.segments.order, search.cursor
+        order, cursor = search.order, search.cursor
         while cursor.at < len(order):
             moved, waiting = np.empty_like(self._runs[0]), np.empty_like(self._runs[0])
             assert rows.group is not None
             cursor.at = kernels.count_rows(
-                order, cursor.at, SEMANTICS[self._code.semantics], tuple(to_data(search.segments)),
+                order, cursor.at, SEMANTICS[self._code.semantics], tuple(search.to_data()),
                 self._tables, rows.group, self._runs, moved, waiting, self._total,
             )  # fmt: skip
             if cursor.at < len(order):
@@ -124,9 +90,9 @@ class MatchCounter(Intake):
             size = (self._code.n_states, len(self._total))
             runs, moved, waiting = (np.empty(size, np.uint64) for _ in range(3))
             status, cursor.at = kernels.count_windows(
-                search.segments.order, cursor.at, SEMANTICS[self._code.semantics], within,
-                search.final, newest, tuple(to_data(search.segments)), self._tables, runs, moved,
-                waiting, np.zeros_like(self._total), self._total,
+                search.order, cursor.at, SEMANTICS[self._code.semantics], within, search.final,
+                newest, tuple(search.to_data()), self._tables, runs, moved, waiting,
+                np.zeros_like(self._total), self._total,
             )  # fmt: skip
             if status == kernels.STATUS_WIDE:
                 self._widen()

@@ -18,17 +18,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Intake(RowIntake):
-    """Takes prepared rows in, and keeps those that matches may still begin with.
-
-    Rows are pushed in order of ``seq``, contiguous within a stretch; ``finish`` ends a stretch.
-
-    Parameters
-    ----------
-    program
-        The compiled query, with a strategy.
-    n_events
-        As of `RowIntake`.
-    """
+    """Takes prepared rows in, and keeps those that matches may still begin with."""
 
     def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
         code = program.strategy
@@ -42,25 +32,12 @@ class Intake(RowIntake):
     @property
     def n_kept(self) -> int:
         """Number of rows kept because matches that begin with them may not all be out."""
-        searches = [*self._finished, *([self._open] if self._open is not None else [])]
         deferred = sum(batch.n_rows for batch, _ in self._deferred)
-        return sum(map(len, searches)) + sum(map(len, self._inbox)) + deferred
+        return sum(map(len, self._searches())) + sum(map(len, self._inbox)) + deferred
 
-    def push(self, prepared: Prepared, first_seq: int) -> None:
-        """Take the next rows of the stretch; row i has ``seq`` ``first_seq + i``.
-
-        Raises
-        ------
-        ValueError
-            If the rows do not follow those pushed last.
-        """
-        if prepared.n_rows == 0:
-            return
-        self._note_pushed(prepared, first_seq)
-        if prepared.table is not None:
-            self._deferred.append((prepared, first_seq))
-            return
-        self._inbox.append(self._admit(prepared, seqs_of(prepared, first_seq)))
+    def _searches(self) -> list[Search]:
+        """Return the searches of finished stretches, then that of the open one if there is one."""
+        return [*self._finished, *([self._open] if self._open is not None else [])]
 
     def _take_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
@@ -70,7 +47,7 @@ class Intake(RowIntake):
             return
         self._n_rows += prepared.n_rows
         stretch, seq = seqs_of_stretches(prepared, starts, n_rows, first_seqs)
-        search = to_search(self._to_rows(prepared, seq, stretch), self._edges, self._first_rows())
+        search = self._search_of(self._to_rows(prepared, seq, stretch))
         search.end()
         self._finished.append(search)
 
@@ -95,8 +72,8 @@ class Intake(RowIntake):
         self._open = None
         self._next_seq = None
 
-    def _admit(self, prepared: Prepared, seq: IntArray) -> Rows:
-        groups = prepared.partitions
+    def _admit(self, prepared: Prepared, first_seq: int) -> Rows:
+        seq, groups = seqs_of(prepared, first_seq), prepared.partitions
         numbers = np.zeros(len(seq), np.int64)
         if groups is not None:
             numbers = self._partitions.numbers(groups)
@@ -106,25 +83,25 @@ class Intake(RowIntake):
 
     def _merge_inbox(self) -> None:
         if self._open is None:
-            self._open = to_search(Rows.concat(self._inbox), self._edges, self._first_rows())
+            self._open = self._search_of(Rows.concat(self._inbox))
         elif self._inbox:
-            firsts, lookback = self._first_rows(), self._lookback()
-            self._open = self._open.extended(self._inbox, self._edges, firsts, lookback)
+            self._open = self._open.extended(self._inbox, self._search_of, self._lookback())
         self._inbox = []
 
     def _trim(self) -> None:
         """Let go of rows that no match can need any more."""
         assert self._open is not None
-        self._open = self._open.trimmed(self._edges, self._first_rows(), self._lookback())
+        self._open = self._open.trimmed(self._search_of, self._lookback())
 
     def _lookback(self) -> int | None:
         """Return how long before a match rows decide about it; None: not at all."""
         return self._program.within if self._code.looks_before else None
 
-    def _first_rows(self) -> IntArray | None:
-        """Return ``seq`` of the first row pushed of each partition, if the pattern asks for it."""
+    def _search_of(self, rows: Rows, newest: int | None = None) -> Search:
+        """Return a search over rows from its beginning; see `to_search`."""
         is_asked = self._code.asks_for_start and self._edges.n_events is None
-        return self._firsts if is_asked else None
+        firsts = self._firsts if is_asked else None
+        return to_search(rows, self._edges, firsts, newest=newest)
 
     def _note_first(self, partition: IntArray, seq: IntArray) -> None:
         """Keep the first row of partitions not seen before."""

@@ -45,134 +45,105 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.errors import NotSupportedError, StepLimitError
-from replay.operators.packing import State
+from replay.operators.packing import State, integer, integers
+from replay.patterns.automaton import excluded_rows
 from replay.patterns.config import MATCHES_AT_ONCE, RETRY_FRACTION, STEPS_MAX
-from replay.patterns.matcher import MatchStats
 from replay.patterns.matches import Matches, MatchRows
-from replay.patterns.partitions import PartitionTable
 from replay.patterns.program import MatchProgram
+from replay.patterns.row_intake import ROWS, Arrays, fields_of
+from replay.patterns.search import stack
 from replay.patterns.strategies import kernels
-from replay.patterns.strategies.enumeration import Batch
-from replay.patterns.strategies.exclusion import excluded_rows
 from replay.patterns.strategies.intake import Intake
-from replay.patterns.strategies.searches import Search
-from replay.patterns.strategies.strategy_state import StrategyState, pack, unpack
+from replay.patterns.strategies.searches import Batch, Cursor, Search
 
 IntArray = npt.NDArray[np.int64]
 
 EAGER_ROWS = 4096
 """While at most so many rows wait, every push is searched; then as RETRY_FRACTION says."""
 
-_NUMBERS = ("_next_seq", "_n_rows", "_n_faults", "_n_matches")
-
 
 class StrategyMatcher(Intake):
     """Finds every match of one query over stretches of a stream.
 
-    Rows are pushed in order of ``seq``, contiguous within a stretch; ``finish`` ends a stretch.
     Matches are found as they are taken, in canonical order, each as soon as no match still to be
     decided can come before it: the state is the rows of the window, never the matches. Take
     between pushes; there may be exponentially many, so take them in batches or with a limit.
-
-    Parameters
-    ----------
-    program
-        The compiled query, with a strategy.
-    n_events
-        As of `RowIntake`.
-
-    Raises
-    ------
-    NotSupportedError
-        If a symbol negated before the first row has a condition on other rows of the match.
     """
+
+    kind = "strategy matcher"
+    numbers = ("_next_seq", "_n_rows", "_n_faults", "_n_matches")
 
     def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
         super().__init__(program, n_events)
         _check_negated(program)
-        self._n_matches = 0
-
-    @property
-    def n_matches(self) -> int:
-        """Number of matches taken so far."""
-        return self._n_matches
-
-    @property
-    def stats(self) -> MatchStats:
-        """What was seen so far."""
-        return MatchStats(self._n_rows, self._n_matches, self._n_faults)
 
     @property
     def open_seq(self) -> int | None:
         """First row that a match still to be taken may read; None: none of those pushed."""
-        searches = [*self._finished, *([self._open] if self._open is not None else [])]
-        kept = [search.ordered.seq for search in searches] + [rows.seq for rows in self._inbox]
-        firsts = [int(seq[0]) for seq in kept if seq is not None and len(seq)]
+        kept = [*(search.ordered for search in self._searches()), *self._inbox]
+        firsts = [int(rows.seq[0]) for rows in kept if rows.seq is not None and len(rows)]
         return min([*firsts, *(first_seq for _, first_seq in self._deferred)], default=None)
 
-    def take(self, limit: int | None = None) -> Matches:
-        """Return the matches that are certain and were not taken yet, at most ``limit``.
+    def _advance(self) -> None:
+        """Leave what was pushed until matches are taken."""
 
-        Raises
-        ------
-        StepLimitError
-            If looking for one match takes too many steps.
-        """
-        parts, left = [], limit
+    def take(self, limit: int | None = None) -> Matches:
+        """Return the matches that are certain and were not taken yet, at most ``limit``."""
+        parts, left = [Matches.none(self._program)], limit
         while left is None or left > 0:
             part = self._next_batch(left)
             if part is None:
                 break
             parts.append(part)
             left = None if left is None else left - len(part)
-        return Matches.concat(parts, 0) if parts else self._no_matches()
+        return Matches.concat(parts)
 
     def batches(self) -> Iterator[Matches]:
         """Yield what `take` would return, in parts of bounded size.
 
-        Raises
-        ------
-        StepLimitError
-            If looking for one match takes too many steps.
+        StepLimitError ends them if looking for one match takes too many steps.
         """
         while (part := self._next_batch(None)) is not None:
             yield part
 
     def state(self) -> State:
         """Return all that the matcher knows, for `take_over`; see ``Operator.state``."""
-        searches = [*self._finished, *([self._open] if self._open is not None else [])]
-        keys, known = self._partitions.to_snapshot()
-        state = StrategyState(
-            searches=tuple(searches),
-            has_open=self._open is not None,
-            inbox=tuple(self._inbox),
-            deferred=tuple(self._deferred),
-            strings=tuple(self._strings),
-            partition_keys=tuple(keys),
-            partitions=known,
-            firsts=self._firsts,
-            numbers={name: getattr(self, name) for name in _NUMBERS},
-        )
-        return pack(state, self._program)
+        searches = self._searches()
+        small = {
+            "searches": [[s.newest, s.cursor.at, s.cursor.done, s.final] for s in searches],
+            "has_open": self._open is not None,
+            "n_inbox": len(self._inbox),
+        }
+        arrays: Arrays = {"firsts": self._firsts}
+        for k, search in enumerate(searches):
+            arrays |= fields_of(f"search.{k}", search.ordered, ROWS)
+            arrays[f"cursor.{k}.rows"] = search.cursor.rows
+            arrays[f"cursor.{k}.symbols"] = search.cursor.symbols
+        for k, rows in enumerate(self._inbox):
+            arrays |= fields_of(f"inbox.{k}", rows, ROWS)
+        return self._to_state(small, arrays)
 
     def take_over(self, packed: State) -> None:
         """Go on from what a matcher of the same query knew when it gave its state.
 
-        Raises
-        ------
-        ValueError
-            If it is of another query or version, or not what such a matcher knows.
+        ValueError if it is of another query or version, or not what such a matcher knows.
         """
-        state = unpack(packed, self._program)
-        self._finished = deque(state.searches)
-        self._open = self._finished.pop() if state.has_open else None
-        self._inbox, self._deferred = list(state.inbox), list(state.deferred)
-        self._strings = {text: number for number, text in enumerate(state.strings)}
-        keys = list(state.partition_keys)
-        self._partitions = PartitionTable.from_snapshot(keys, state.partitions)
-        self._firsts = state.firsts
-        for name, value in state.numbers.items():
-            setattr(self, name, value)
+        arrays = self._from_state(packed)
+        self._firsts = arrays["firsts"]
+        searches: deque[Search] = deque()
+        for k, (newest, at, done, final) in enumerate(packed["searches"]):
+            search = self._search_of(self._take_rows(f"search.{k}", arrays), newest)
+            n, found = len(search), arrays[f"cursor.{k}.rows"]
+            symbols = arrays[f"cursor.{k}.symbols"]
+            if symbols.dtype != np.uint8 or symbols.shape != found.shape:
+                raise ValueError("the state has a match of other symbols than rows")
+            rows = integers(found, np.shape(found), 0, n - 1)
+            search.cursor = Cursor(integer(at, 0, n), integer(done, -1, n), rows, symbols)
+            search.final = final
+            searches.append(search)
+        self._finished = searches
+        self._open = searches.pop() if packed["has_open"] else None
+        self._inbox = [self._take_rows(f"inbox.{k}", arrays) for k in range(packed["n_inbox"])]
 
     def _next_batch(self, limit: int | None) -> Matches | None:
         """Return the next matches, at least one; None if no more are certain."""
@@ -197,10 +168,9 @@ class StrategyMatcher(Intake):
     def _forget(self) -> None:
         """Forget what is known of no row kept: partitions and texts."""
         assert self._open is not None
-        of_open = self._open.ordered, self._open.segments.rows
-        ordered, grouped, *inbox = self._forget_unused([*of_open, *self._inbox])
-        segments = replace(self._open.segments, rows=grouped)
-        self._open, self._inbox = replace(self._open, ordered=ordered, segments=segments), inbox
+        of_open = self._open.ordered, self._open.rows
+        ordered, grouped, *self._inbox = self._forget_unused([*of_open, *self._inbox])
+        self._open = replace(self._open, ordered=ordered, rows=grouped)
 
     def _open_search(self) -> Search | None:
         """Return the search of the open stretch if it may give more."""
@@ -211,16 +181,8 @@ class StrategyMatcher(Intake):
                 self._merge_inbox()
         return None if self._open is None or self._open.is_dry else self._open
 
-    def _no_matches(self) -> Matches:
-        none = np.empty(0, np.int64)
-        rows = MatchRows.concat([], len(self._program.row_offsets))
-        timed_out = none.astype(np.bool_) if self._code.timeouts else None
-        return Matches(none, none, none, none, np.empty((0, 0), np.int64), rows, timed_out)
-
     def _to_matches(self, found: Batch, search: Search) -> Matches:
-        segments = search.segments
-        seq, partition = segments.rows.seq, segments.rows.group
-        assert seq is not None
+        seq, partition = search.seq, search.rows.group
         assert partition is not None
         firsts, lasts = found.rows[found.offsets[:-1]], found.rows[found.offsets[1:] - 1]
         number = np.arange(self._n_matches + 1, self._n_matches + len(found) + 1)
@@ -256,15 +218,12 @@ class StrategyMatcher(Intake):
 
 def _moved(rows: IntArray, search: Search, offsets: tuple[int, ...]) -> IntArray:
     """Return ``seq`` of the rows so far on in the partition, -1 outside of it."""
-    segments = search.segments
-    known = segments.rows.moved
+    known = search.rows.moved
     if known is not None:
-        none = np.empty((len(rows), 0), np.int64)
-        return np.stack([known[o][rows] for o in offsets], axis=1) if offsets else none
-    assert segments.rows.seq is not None
+        return stack([known[o][rows] for o in offsets], len(rows))
     to = rows[:, None] + np.array(offsets, np.int64)
-    inside = (to >= segments.begins[rows, None]) & (to < segments.ends[rows, None])
-    return np.where(inside, segments.rows.seq[np.where(inside, to, 0)], -1)
+    inside = (to >= search.begins[rows, None]) & (to < search.ends[rows, None])
+    return np.where(inside, search.seq[np.where(inside, to, 0)], -1)
 
 
 def _check_negated(program: MatchProgram) -> None:

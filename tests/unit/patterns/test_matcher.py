@@ -30,8 +30,7 @@ from replay.language.bound import (
     Symbol,
 )
 from replay.patterns import search
-from replay.patterns.matcher import PatternMatcher
-from replay.patterns.matchers import new_matcher
+from replay.patterns.matcher import PatternMatcher, new_matcher
 from replay.patterns.program import compile_program
 from tests.oracles.matcher import match_rows
 from tests.oracles.view import OutOfStepsError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from replay.language.bound import (
 )
 from replay.patterns import measures as measures_module
 from replay.patterns.matches import Matches
-from replay.patterns.measures import evaluate_measures
 from replay.patterns.rows.views import answer_counts
 from tests.oracles.answer import Found
 from tests.oracles.view import Mapped
@@ -81,20 +79,6 @@ def test_columns_and_plain_measures_keep_their_type_and_dictionaries_are_decoded
     for found in (FOUND, FOUND[:1], FOUND[2:3], []):
         assert answer(bound, TABLE, found).schema.types == types
     assert answer(bound, TABLE, FOUND).column("i").to_pylist() == [10, 20, 30, 40, 50]
-
-
-def test_a_matcher_that_found_nothing_gives_an_empty_answer_with_its_types() -> None:
-    bound = measuring([attr("i", last(None)), Classifier()], rows=ALL, columns=("s",))
-    program: Any = SimpleNamespace(needs_rows=True, row_offsets=())
-    nothing = Matches.concat([], 0)
-    assert nothing.rows is None
-
-    def fetch(columns: list[str], seqs: Any) -> pa.Table:
-        return TABLE.select(columns).take(pa.array(seqs))
-
-    table = evaluate_measures(bound, program, nothing, fetch, n_events=5)
-    assert table.num_rows == 0
-    assert table.schema.types == [pa.string(), pa.int16(), pa.string()]
 
 
 def test_runs_that_timed_out_say_so() -> None:
@@ -176,7 +160,7 @@ def test_parts_are_whole_matches_and_no_larger_than_asked_but_for_a_single_match
     matches = to_matches([match(0, "A" * n, k + 1) for k, n in enumerate(lengths)])
     parts = list(matches.split(n_rows))
     assert np.concatenate([part.number for part in parts]).tolist() == matches.number.tolist()
-    again = Matches.concat(parts, 0).rows
+    again = Matches.concat(parts).rows
     assert again is not None
     assert matches.rows is not None
     assert again.offsets.tolist() == matches.rows.offsets.tolist()

@@ -24,7 +24,7 @@ from replay.language.bound import (
     Symbol,
 )
 from replay.operators.packing import pack, unpack
-from replay.patterns.matchers import new_matcher
+from replay.patterns.matcher import new_matcher
 from replay.patterns.matches import Matches
 from replay.patterns.program import compile_program
 from tests.oracles.matcher import partitions
@@ -298,7 +298,6 @@ def test_a_restored_matcher_goes_on_where_the_snapshot_was_taken(
     matcher.take_over(unpack(pack(before.state())))
     taken.append(matcher.take())
     assert to_answers(taken) == every_match(bound, rows)
-    assert matcher.stats.n_rows == len(rows)
 
 
 @pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT, ANY])

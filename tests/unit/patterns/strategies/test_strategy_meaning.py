@@ -6,9 +6,9 @@ import pytest
 
 from replay.errors import NotSupportedError, StepLimitError
 from replay.language.bound import Alternate, Concat, Exclusion, Negation, Pattern, Repeat, Semantics
-from replay.patterns.matchers import certain_matches, new_matcher
+from replay.patterns.matcher import new_matcher
 from replay.patterns.program import compile_program
-from replay.patterns.strategies import enumeration
+from replay.patterns.strategies import searches
 from tests.unit.patterns.bound_queries import to_table
 from tests.unit.patterns.strategies.test_strategy_matcher import (
     ANY,
@@ -65,7 +65,7 @@ def test_exponentially_many_matches_come_a_few_at_a_time() -> None:
     assert five == [(0,), (0, 1), (0, 1, 2), (0, 2), (0, 1, 2, 3)]
     next_one = to_answers([matcher.take(1)])[0]
     assert next_one.rows == (0, 1, 3)
-    assert len(next(certain_matches(matcher))) > 0
+    assert len(next(matcher.batches())) > 0
     assert matcher.n_kept == 60
 
 
@@ -102,7 +102,7 @@ def test_a_run_that_conditions_across_rows_have_ended_is_let_go() -> None:
 
 def test_a_search_that_leads_nowhere_stops_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     # B+ may be any of the rows; C is below the first row, which no row is
-    monkeypatch.setattr(enumeration, "STEPS_MAX", 1000)
+    monkeypatch.setattr(searches, "STEPS_MAX", 1000)
     rules = [Rule("a"), Rule("a"), Rule("a", ("<", "first", 0))]
     program = compile_program(asked(Concat((A, star(B), C)), rules, ANY))
     matcher = new_matcher(program)
