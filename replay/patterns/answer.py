@@ -19,10 +19,9 @@ from replay.patterns.config import MEASURED_ROWS_AT_ONCE
 from replay.patterns.key_filter import KeyFilter
 from replay.patterns.local import Replay
 from replay.patterns.matches import Matches
-from replay.patterns.measures import answer_parts
+from replay.patterns.measures import answer_counts, answer_parts
 from replay.patterns.partition_neighbours import Beside
 from replay.patterns.program import MatchProgram
-from replay.patterns.rows.views import answer_counts
 from replay.planning.row_spans import RowSpans
 
 IntArray = npt.NDArray[np.int64]

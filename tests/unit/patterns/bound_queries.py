@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from replay.expressions.scalars import Faults
 from replay.language.bound import (
     CURRENT,
     Aggregate,
@@ -28,8 +29,9 @@ from replay.language.bound import (
 )
 from replay.operators.packing import pack, unpack
 from replay.patterns.matcher import PatternMatcher
-from replay.patterns.measures import evaluate_measures
-from replay.patterns.program import compile_program
+from replay.patterns.matches import Matches
+from replay.patterns.measures import Fetch, answer_parts
+from replay.patterns.program import MatchProgram, compile_program
 
 BOOL, INT, DOUBLE, STRING = DataType.BOOLEAN, DataType.INTEGER, DataType.DOUBLE, DataType.STRING
 
@@ -103,6 +105,21 @@ def query(
     )
 
 
+def measured(
+    bound: BoundPatternQuery,
+    program: MatchProgram,
+    matches: Matches,
+    fetch: Fetch,
+    *,
+    n_events: int,
+    faults: Faults | None = None,
+) -> pa.Table:
+    """Return the answer for matches."""
+    counted = Faults() if faults is None else faults
+    parts = answer_parts(bound, program, matches, fetch, n_events=n_events, faults=counted)
+    return pa.concat_tables(parts)
+
+
 def run(
     bound: BoundPatternQuery,
     table: pa.Table,
@@ -137,7 +154,7 @@ def run(
 
     rows = []
     for matches in taken:
-        answer = evaluate_measures(bound, program, matches, fetch, n_events=table.num_rows)
+        answer = measured(bound, program, matches, fetch, n_events=table.num_rows)
         rows += answer.to_pylist()
     return rows, matcher
 

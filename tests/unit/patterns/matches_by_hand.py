@@ -22,10 +22,9 @@ from replay.language.bound import (
     walk,
 )
 from replay.patterns.matches import NO_SYMBOL, Matches, MatchRows
-from replay.patterns.measures import evaluate_measures
 from tests.oracles.answer import Found
 from tests.oracles.view import Mapped
-from tests.unit.patterns.bound_queries import query
+from tests.unit.patterns.bound_queries import measured, query
 
 ALL = RowsPerMatch.ALL_SHOW_EMPTY
 
@@ -104,4 +103,4 @@ def answer(
     offsets = row_offsets(bound)
     program: Any = SimpleNamespace(needs_rows=True, row_offsets=offsets)
     matches = to_matches(found, offsets)
-    return evaluate_measures(bound, program, matches, fetch, n_events=table.num_rows, faults=faults)
+    return measured(bound, program, matches, fetch, n_events=table.num_rows, faults=faults)

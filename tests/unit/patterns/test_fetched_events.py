@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.language.bound import Attribute
-from replay.patterns.rows.events import FetchedEvents
+from replay.patterns.measures import FetchedEvents
 from tests.unit.patterns.bound_queries import INT, STRING
 
 SEQS = st.one_of(st.integers(-1, 12), st.sampled_from([-1, 500, 10**6, 10**12]))

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from replay.language.bound import Attribute, Call, Classifier, Concat, DataType, Symbol
 from replay.patterns.matcher import PatternMatcher
-from replay.patterns.measures import evaluate_measures
 from replay.patterns.program import compile_program
-from tests.unit.patterns.bound_queries import INT, attr, call, first, last, lit, query
+from tests.unit.patterns.bound_queries import INT, attr, call, first, last, lit, measured, query
 
 TABLE = pa.table(
     {
@@ -39,7 +38,7 @@ def answer(measures: list, pattern=None, table: pa.Table = TABLE, **more: object
         fetched.append((columns, seqs.tolist()))
         return table.select(columns).take(pa.array(seqs))
 
-    result = evaluate_measures(bound, program, matcher.take(), fetch, n_events=table.num_rows)
+    result = measured(bound, program, matcher.take(), fetch, n_events=table.num_rows)
     assert len(fetched) <= 1
     for _, seqs in fetched:
         assert seqs == sorted(set(seqs))

@@ -25,7 +25,7 @@ from replay.language.bound import (
 )
 from replay.patterns import measures as measures_module
 from replay.patterns.matches import Matches
-from replay.patterns.rows.views import answer_counts
+from replay.patterns.measures import answer_counts
 from tests.oracles.answer import Found
 from tests.oracles.view import Mapped
 from tests.unit.patterns.bound_queries import INT, STRING, attr, first, last, lit
