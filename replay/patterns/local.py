@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from chronicle.compile_time import clock
 from replay.engines.read_ahead import read_ahead
@@ -28,8 +31,6 @@ from replay.patterns.partition_neighbours import Beside
 from replay.patterns.partitions import evaluate_among
 from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
-from replay.patterns.row_cache import RowCache
-from replay.patterns.row_selection import select_rows, select_runs
 from replay.planning.ascending import count_on
 from replay.planning.block_ranges import count_events
 from replay.planning.row_spans import RowSpans
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from replay.patterns.strategies.count import MatchCounter
 
 IntArray = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 FIRST_EVENTS = 1 << 13
 """Events of the first unit of a replay that may end early; each next one is twice as large."""
@@ -48,6 +50,10 @@ KEPT_MAX = 0.75
 
 KEPT_EVENTS = 1 << 18
 """Rows matched that are kept for measures: as many as two units, of which some are read ahead."""
+
+RUN_ROWS_MIN = 512
+"""Rows of the table for each run taken from which on cutting it is cheaper than to look at every
+row."""
 
 
 def kept_if_small(
@@ -83,7 +89,11 @@ def cut_units(
     first_events: int | None = None,
     whole: bool = False,
 ) -> list[list[Piece]]:
-    """Cut stretches of blocks into units of about ``unit_events`` events. Pure.
+    """Cut stretches of blocks into units of about ``unit_events`` events, in stream order. Pure.
+
+    A unit is closed once it holds that many events or more; of the first ones ``first_events``,
+    and each time twice as many. A stretch of no more events than the unit it begins in lies within
+    it, a longer one may span several unless ``whole``.
 
     Parameters
     ----------
@@ -91,19 +101,6 @@ def cut_units(
         Half-open block ranges, ascending and disjoint, shape (n, 2).
     bases
         First ``seq`` of each block, shape (n_blocks + 1,).
-    unit_events
-        A unit is closed once it holds this many events or more.
-    first_events
-        The first one holds so many, each of the next twice as many as the one before, up to
-        ``unit_events``; all of them that by default.
-    whole
-        Whether no stretch is cut, however long.
-
-    Returns
-    -------
-    list of list of Piece
-        In stream order; a stretch of no more events than the unit it begins in lies within it, a
-        longer one may span several.
     """
     units: list[list[Piece]] = []
     unit: list[Piece] = []
@@ -152,16 +149,6 @@ class Replay:
         Tell which rows can be part of a match, where there are no partitions; None: all of them.
     ends_early
         Whether the first few matches may be enough: little is read at once until they have come.
-
-    Attributes
-    ----------
-    n_blocks, n_rows
-        Blocks read, and rows of them that were matched; fewer than planned where `matches` was left
-        early.
-    seconds_read
-        Time the matcher waited for events to be read and predicates to be evaluated.
-    kept
-        Rows that were matched where others beside them were not, if they are few.
     """
 
     def __init__(
@@ -185,12 +172,15 @@ class Replay:
         )
         self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
         self.kept = RowCache(KEPT_EVENTS)
+        """Rows that were matched where others beside them were not, if they are few."""
         self._reader = _UnitReader(source, program, stretches, keys, beside, spans, self.kept)
         self._program = program
         self._n_events = source.n_events
         self._n_faults: Callable[[], int] = lambda: 0
+        # Fewer than planned where `matches` was left early.
         self.n_blocks = self.n_rows = 0
         self.seconds_read = 0.0
+        """Time the matcher waited for events to be read and predicates to be evaluated."""
 
     @property
     def n_faults(self) -> int:
@@ -200,12 +190,8 @@ class Replay:
     def matches(self) -> Iterator[Matches]:
         """Yield matches as soon as they are certain, all in canonical order.
 
-        Whoever has enough leaves the iteration: nothing is read or enumerated beyond.
-
-        Raises
-        ------
-        StepLimitError, SkipError
-            See there; matches that come before have been yielded.
+        Whoever has enough leaves the iteration: nothing is read or enumerated beyond. Matches that
+        come before a `StepLimitError` or a `SkipError` have been yielded.
         """
         matcher = new_matcher(self._program, self._n_events)
         try:
@@ -348,12 +334,12 @@ class _UnitReader:
                 return [self._prepare_some(some, count_on(first_seqs, n_rows))]
         return [self._program.prepare(table)]
 
-    def _prepare_some(self, table: Any, seq: IntArray) -> Prepared:
+    def _prepare_some(self, table: pa.Table, seq: IntArray) -> Prepared:
         """Evaluate some rows of a unit, and keep them."""
         self._kept.add(seq, table)
         return replace(self._program.prepare(table), seq=seq)
 
-    def _in_spans(self, unit: list[Piece], table: Any) -> tuple[IntArray, IntArray, IntArray]:
+    def _in_spans(self, unit: list[Piece], table: pa.Table) -> tuple[IntArray, IntArray, IntArray]:
         """Return runs of the rows in spans, and of stretches that are not at hand as a whole.
 
         Ascending: first row, number of rows and first ``seq`` of each.
@@ -436,3 +422,68 @@ class _View:
     before: int
     after: int
     """Rows that are margins."""
+
+
+class RowCache:
+    """Rows read for matching, kept for measures: in pieces, in any order and by any thread.
+
+    Once there are more than ``n_most`` rows, none is kept any more.
+    """
+
+    def __init__(self, n_most: int) -> None:
+        self._room = n_most
+        self._parts: list[tuple[IntArray, pa.Table]] = []
+        self._lock = Lock()
+
+    def add(self, seq: IntArray, table: pa.Table) -> None:
+        """Keep the rows of a table, whose ``seq`` ascend and are those of no other table."""
+        with self._lock:
+            self._room -= len(seq)
+            if self._room < 0:
+                self._parts.clear()
+            elif len(seq):
+                self._parts.append((seq, table))
+
+    def find(self, columns: list[str], seqs: IntArray) -> pa.Table | None:
+        """Return the rows at ``seqs``, which ascend; None if a row or a column is not kept."""
+        with self._lock:
+            parts = sorted(self._parts, key=lambda part: int(part[0][0]))
+        if not parts or not set(columns) <= set(parts[0][1].column_names):
+            return None
+        kept = np.concatenate([seq for seq, _ in parts])
+        at = np.searchsorted(kept, seqs)
+        if not np.array_equal(kept[np.minimum(at, len(kept) - 1)], seqs):
+            return None
+        firsts = np.cumsum([0, *(len(seq) for seq, _ in parts)])
+        borders = pairwise(np.searchsorted(at, firsts).tolist())
+        taken = [
+            table.select(columns).take(pa.array(at[low:high] - first))
+            for (_, table), (low, high), first in zip(parts, borders, firsts[:-1], strict=True)
+        ]
+        return pa.concat_tables(taken).unify_dictionaries()
+
+
+def select_rows(table: pa.Table, rows: IntArray) -> pa.Table:
+    """Return some rows, ascending, in one piece, with dictionaries no larger than need be."""
+    mask: Bools = np.zeros(table.num_rows, dtype=np.bool_)
+    mask[rows] = True
+    return _in_one_piece(table.filter(pa.array(mask)))
+
+
+def select_runs(table: pa.Table, starts: IntArray, n_rows: IntArray) -> pa.Table:
+    """Return runs of rows, ascending and disjoint, as `select_rows` does."""
+    if len(starts) * RUN_ROWS_MIN > table.num_rows:
+        return select_rows(table, count_on(starts, n_rows))
+    runs = map(table.slice, starts.tolist(), n_rows.tolist())
+    return _in_one_piece(pa.concat_tables([table.slice(0, 0), *runs]))
+
+
+def _in_one_piece(chosen: pa.Table) -> pa.Table:
+    for place, field in enumerate(chosen.schema):
+        column = chosen.column(place)
+        if pa.types.is_dictionary(field.type):
+            words = sum(len(chunk.dictionary) for chunk in column.chunks)
+            if words > chosen.num_rows:
+                column = column.cast(field.type.value_type).dictionary_encode()
+                chosen = chosen.set_column(place, field.name, column)
+    return chosen.unify_dictionaries().combine_chunks()

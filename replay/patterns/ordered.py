@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,20 +14,6 @@ from replay.engines.source import EventSource
 IntArray = npt.NDArray[np.int64]
 
 
-class TimedLeaves(Protocol):
-    """Least and greatest time of each block, ascending."""
-
-    @property
-    def t_min(self) -> IntArray:
-        """Least time of each block, shape (n_blocks,)."""
-        ...
-
-    @property
-    def t_max(self) -> IntArray:
-        """Greatest time of each block, shape (n_blocks,)."""
-        ...
-
-
 class OrderedSource:
     """A source with events of the same time in another order than that of their arrival.
 
@@ -36,24 +21,21 @@ class OrderedSource:
     also between blocks. What is read besides the blocks asked for are the events they share a
     time with.
 
-    Parameters
-    ----------
-    source
-        Where to read, in order of time.
-    leaves
-        Times of the blocks.
-    time
-        Name of the time column.
-    order_by
-        Columns that order events of one time, ascending, NULL and NaN last; what is alike in all
-        of them keeps its order.
+    ``times`` are the least and the greatest time of each block. ``order_by`` are the columns that
+    order events of one time, ascending, NULL and NaN last; what is alike in all of them keeps its
+    order.
     """
 
     def __init__(
-        self, source: EventSource, leaves: TimedLeaves, *, time: str, order_by: tuple[str, ...]
+        self,
+        source: EventSource,
+        times: tuple[IntArray, IntArray],
+        *,
+        time: str,
+        order_by: tuple[str, ...],
     ) -> None:
         self._source = source
-        self._leaves = leaves
+        self._times = times
         self._time = time
         self._order_by = order_by
         self._largest: tuple[tuple[int, int], tuple[str, ...], pa.Table] | None = None
@@ -81,7 +63,7 @@ class OrderedSource:
 
     def _with_ties(self, first: int, last: int) -> tuple[int, int]:
         """Return the blocks that hold every event of the times in some blocks."""
-        t_min, t_max = self._leaves.t_min, self._leaves.t_max
+        t_min, t_max = self._times
         low = int(np.searchsorted(t_max, t_min[first], side="left"))
         high = int(np.searchsorted(t_min, t_max[last - 1], side="right"))
         return min(low, first), max(high, last)

@@ -1,4 +1,4 @@
-"""A row pattern over a filter, planned as one over the stream itself. Pure.
+"""A row pattern over a filter, planned and carried out as one over the stream itself.
 
 The pattern sees the rows that pass and nothing in between, as if whether a row passes were a
 column it is partitioned by, and only rows that pass could be mapped. So what holds of patterns
@@ -10,6 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from replay.engines.source import EventSource
+from replay.expressions.columns import Columns
+from replay.expressions.evaluate import truths
+from replay.expressions.scalars import Faults
 from replay.language.bound import (
     Attribute,
     BoundPatternQuery,
@@ -23,6 +31,8 @@ from replay.language.bound import (
     is_nullable,
 )
 from replay.patterns.requirements import requirements
+
+IntArray = npt.NDArray[np.int64]
 
 PASSES: Final = "\0passes"
 """Name of the column that says whether a row passes; no column of a stream has a NUL in it."""
@@ -82,3 +92,32 @@ def _over_stream(query: BoundPatternQuery, stream: str, condition: Expression) -
             for define in query.defines
         ),
     )
+
+
+class FilteredSource:
+    """Events of a source, with the column `PASSES` that says whether a condition holds."""
+
+    def __init__(self, source: EventSource, where: Expression) -> None:
+        self._source = source
+        self._where = where
+        self._faults: list[int] = []
+        self.n_events = source.n_events
+        self.n_blocks = source.n_blocks
+        self.bases = source.bases
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows in the condition so far."""
+        return sum(self._faults)
+
+    def read_blocks(self, blocks: IntArray, columns: list[str]) -> pa.Table:
+        """Return the rows of ``blocks``, which ascend."""
+        if PASSES not in columns:
+            return self._source.read_blocks(blocks, columns)
+        named = {attribute.name for attribute in attributes(self._where)}
+        plain = sorted({*columns, *named} - {PASSES})
+        table = self._source.read_blocks(blocks, plain)
+        faults = Faults()
+        passes = truths(self._where, Columns(table), faults)
+        self._faults.append(faults.count)
+        return table.append_column(PASSES, pa.array(passes)).select(columns)

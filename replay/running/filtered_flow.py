@@ -17,8 +17,7 @@ from replay.engines.statistics import SnapshotStatistics
 from replay.language.bound import attributes
 from replay.language.required_columns import columns_of_pattern
 from replay.patterns.answer import ResultBuilder
-from replay.patterns.filtered_scan import FilteredSource
-from replay.patterns.over_filter import PASSES, FilteredPattern
+from replay.patterns.over_filter import PASSES, FilteredPattern, FilteredSource
 from replay.patterns.program import compile_program
 from replay.planning.block_ranges import count_events
 from replay.planning.plan import Plan
@@ -59,7 +58,7 @@ class FilteredPatternFlow:
         blocks = found.stretches.blocks
         query = self.pattern.carried_out
         program = compile_program(query)
-        self._filtered = FilteredSource(self.snapshot, self.pattern.where, PASSES)
+        self._filtered = FilteredSource(self.snapshot, self.pattern.where)
         source: EventSource = self._filtered
         if count_events(blocks, self.snapshot.bases) <= INLINE_EVENTS:
             source = OnceRead(source, columns_of_pattern(query))

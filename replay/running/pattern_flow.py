@@ -18,10 +18,10 @@ from replay.engines.source import EventSource, TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.language.required_columns import columns_of_pattern
 from replay.patterns.answer import ResultBuilder
-from replay.patterns.beside import find_beside
 from replay.patterns.key_filter import KeyFilter
 from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
+from replay.patterns.partition_neighbours import find_beside
 from replay.patterns.plan import plan_pattern
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.plan import Plan
@@ -112,7 +112,7 @@ class PatternFlow:
         self._found, beside = found.work, None
         everything = all_blocks(self.snapshot.n_blocks)
         if any(program.beside) and not (keys is None and np.array_equal(blocks, everything)):
-            near = find_beside(
+            beside, work = find_beside(
                 self.snapshot,
                 source,
                 program,
@@ -122,7 +122,7 @@ class PatternFlow:
                 keys,
                 is_adaptive=self.is_adaptive,
             )
-            self._found, beside = found.work + near.work, near.rows
+            self._found += work
             if beside is None:
                 blocks, keys = everything, None
                 source = self._source_of(blocks)
@@ -141,8 +141,8 @@ class PatternFlow:
         snapshot, bound = self.snapshot, self.statement.bound
         source: EventSource = snapshot
         if bound.order_by:
-            leaves = snapshot.leaves
-            source = OrderedSource(snapshot, leaves, time=bound.time, order_by=bound.order_by)
+            times = snapshot.leaves.t_min, snapshot.leaves.t_max
+            source = OrderedSource(snapshot, times, time=bound.time, order_by=bound.order_by)
         n_events = count_events(stretches, snapshot.bases)
         return kept_if_small(source, bound, self.statement.program, n_events)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.patterns.key_filter import KeyFilter
-from replay.patterns.row_selection import select_rows
+from replay.patterns.local import select_rows
 from replay.planning.key_spans import KeySpans
 
 WORDS = ("", "a", "b", "ä", None)

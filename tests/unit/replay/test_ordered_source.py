@@ -69,7 +69,7 @@ def test_any_blocks_read_are_those_of_the_whole_stream_sorted(
 ) -> None:
     blocks = Blocks(rows, block)
     order_by = tuple(data.draw(ORDERS))
-    source = OrderedSource(blocks, blocks, time="t", order_by=order_by)
+    source = OrderedSource(blocks, (blocks.t_min, blocks.t_max), time="t", order_by=order_by)
     expected = sorted_rows(blocks.rows, order_by)
     for _ in range(3):
         chosen = sorted(data.draw(st.sets(st.integers(0, blocks.n_blocks - 1))))
@@ -98,7 +98,7 @@ def test_table_in_memory_comes_in_the_same_order(
 def test_blocks_without_ties_at_their_borders_are_read_alone() -> None:
     rows = [{"t": n // 2, "a": -n, "x": 0.0, "s": ""} for n in range(40)]
     blocks = Blocks(rows, 4)
-    source = OrderedSource(blocks, blocks, time="t", order_by=("a",))
+    source = OrderedSource(blocks, (blocks.t_min, blocks.t_max), time="t", order_by=("a",))
     found = source.read_blocks(np.array([2, 3, 7]), ["n"]).column("n").to_pylist()
     # Each pair has one time and falls in a, so its two rows change places.
     assert found == [9, 8, 11, 10, 13, 12, 15, 14, 29, 28, 31, 30]
@@ -108,7 +108,7 @@ def test_blocks_without_ties_at_their_borders_are_read_alone() -> None:
 def test_long_run_of_one_time_is_read_once_for_the_blocks_in_it() -> None:
     rows = [{"t": 0, "a": -n, "x": 0.0, "s": ""} for n in range(40)]
     blocks = Blocks(rows, 4)
-    source = OrderedSource(blocks, blocks, time="t", order_by=("a",))
+    source = OrderedSource(blocks, (blocks.t_min, blocks.t_max), time="t", order_by=("a",))
     for block in range(10):
         found = source.read_blocks(np.array([block]), ["n"]).column("n").to_pylist()
         assert found == [39 - 4 * block - i for i in range(4)]

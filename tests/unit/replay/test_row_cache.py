@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from replay.patterns.row_cache import RowCache
+from replay.patterns.local import RowCache
 
 
 def table(*values: int) -> pa.Table:
