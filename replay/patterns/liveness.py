@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,49 +38,44 @@ _LAST = (kernels.KEY_LAST, kernels.KEY_LAST_SYMBOLS)
 
 @dataclass(frozen=True, slots=True)
 class StateKeys:
-    """What tells states of the machine apart; see ``states/kernels.py``."""
+    """What tells states of the machine apart; see ``memo_kernels.py``."""
 
     slices: IntArray
     items: IntArray
     width: int
     start_matters: bool
     """Whether conditions also read where the match begins, or its number."""
-    without_key: IntArray
-    """Instructions where what the future reads has no key."""
 
 
-def state_keys(pattern: PatternCode, across: AcrossCode) -> StateKeys:
-    """Return the keys of a pattern's memo points. Pure.
+def with_state_keys(pattern: PatternCode, across: AcrossCode) -> tuple[PatternCode, StateKeys]:
+    """Return the pattern less the memo points that have no key, and the keys of the others. Pure.
+
+    At an instruction where what the future reads has no key nothing is remembered of states.
 
     A backward analysis of live values: a condition needs what it reads; binding a row to a slot
     needs one fewer of the slot's last rows before it than after.
     """
     if not pattern.by_state:
         nothing = np.zeros(0, np.int64)
-        return StateKeys(nothing.reshape(0, 2), nothing.reshape(0, 3), 2, False, nothing)
+        return pattern, StateKeys(nothing.reshape(0, 2), nothing.reshape(0, 3), 2, False)
     reads = [_reads(across, code) for code in across.code_of_symbols]
     live = _live(pattern.code, across, reads)
     items: list[tuple[int, int, int]] = []
     slices = np.zeros((pattern.n_points, 2), np.int64)
     width = 2
-    without_key = []
+    code = pattern.code.copy()
     for at, point in enumerate(pattern.code[:, machine.KEY].tolist()):
         if point < 0:
             continue
         if any(kind == _WITHOUT_KEY for kind, _ in live[at]):
-            without_key.append(at)
+            code[at, machine.KEY] = -1
             continue
         own = sorted((*need, number) for need, number in live[at].items())
         slices[point] = len(items), len(items) + len(own)
         items += own
         width = max(width, 2 + sum(map(_width, own)))
-    return StateKeys(
-        slices,
-        np.array(items, dtype=np.int64).reshape(-1, 3),
-        width,
-        _start_matters(across),
-        np.array(without_key, dtype=np.int64),
-    )
+    of_items = np.array(items, dtype=np.int64).reshape(-1, 3)
+    return replace(pattern, code=code), StateKeys(slices, of_items, width, _start_matters(across))
 
 
 def _width(item: tuple[int, int, int]) -> int:

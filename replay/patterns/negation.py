@@ -25,7 +25,7 @@ from replay.language.bound import (
     is_nullable,
     walk,
 )
-from replay.patterns.conditions.split import SymbolConditions
+from replay.patterns.conditions.across import SymbolConditions
 
 
 def without_negations(query: BoundPatternQuery) -> tuple[Pattern, SymbolConditions]:
@@ -105,7 +105,7 @@ class _Rewriter:
                 self._gap(part, gap, begun=begun) if gap else self._rewrite(part, begun=begun)
             )
             begun = begun or not is_nullable(part)
-        return Concat(tuple(written))
+        return written[0] if len(written) == 1 else Concat(tuple(written))
 
     def _gap(self, pattern: Pattern, negated: tuple[int, ...], *, begun: bool) -> Pattern:
         match pattern:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -45,6 +45,9 @@ FOLLOWERS_MAX = 7
 
 WORD_BITS = 64
 
+_PATH = 6
+"""Field of an instruction that reads rows: its symbol, and whether the rows are excluded."""
+
 
 @dataclass(frozen=True, slots=True)
 class PatternCode:
@@ -82,8 +85,6 @@ def compile_pattern(
 
     Parameters
     ----------
-    pattern
-        The tree.
     bound
         Symbols whose rows must be bound one by one, since a condition across rows tests or reads
         them.
@@ -93,14 +94,9 @@ def compile_pattern(
         Whether the search goes on past the last row of a match or at the next row.
     bounded
         Whether a window bounds matches, so that what fails for a start may not for another.
-
-    Raises
-    ------
-    NotSupportedError
-        If the unrolled pattern is larger than ``INSTRUCTIONS_MAX``.
     """
     writer = _Writer(bound)
-    writer.write(_simplify(pattern))
+    writer.write(pattern)
     writer.emit(kernels.ACCEPT)
     writer.close_guards()
     code = writer.code
@@ -113,30 +109,21 @@ def compile_pattern(
             if instruction[0] in (kernels.SPLIT, kernels.RUN):
                 instruction[kernels.KEY] = instruction[MEMO]
                 instruction[MEMO] = -1
-    fixed = fixed_sequence(pattern) if plain and not bound else None
-    if fixed:
-        prefix = np.left_shift(np.uint64(1), np.array(fixed, dtype=np.uint64))
-    else:
+    fixed = _fixed_sequence(code) if plain and not bound else None
+    if fixed is None:
         prefix = _prefix(code, unconditional)
+    else:
+        prefix = np.left_shift(np.uint64(1), np.array(fixed, dtype=np.uint64))
     return PatternCode(
         code=np.array(code, dtype=np.int64).reshape(-1, kernels.CODE_WIDTH),
         prefix=prefix,
         required=np.array(_required(pattern, unconditional), dtype=np.uint64),
-        fixed=tuple(fixed) if fixed else None,
+        fixed=fixed,
         n_points=writer.n_points,
         n_runs=writer.n_runs,
         by_state=bool(bound),
         n_registers=writer.n_registers,
     )
-
-
-def without_keys(pattern: PatternCode, instructions: IntArray) -> PatternCode:
-    """Return the pattern with nothing remembered of states at some instructions. Pure."""
-    if not len(instructions):
-        return pattern
-    code = pattern.code.copy()
-    code[instructions, kernels.KEY] = -1
-    return replace(pattern, code=code)
 
 
 def rows_most(pattern: Pattern, symbol: int) -> float:
@@ -154,48 +141,6 @@ def rows_most(pattern: Pattern, symbol: int) -> float:
         case Exclusion(body):
             return rows_most(body, symbol)
     return 0.0
-
-
-def fixed_sequence(pattern: Pattern) -> list[int] | None:
-    """Return the symbols of a pattern that is one sequence of at most 64 rows, else None."""
-    match pattern:
-        case Symbol(index):
-            return [index]
-        case Concat(parts):
-            sequences = [fixed_sequence(part) for part in parts]
-            found = [s for sequence in sequences if sequence is not None for s in sequence]
-            whole = all(sequence is not None for sequence in sequences)
-            return found if whole and len(found) <= WORD_BITS else None
-        case Alternate(branches):
-            return fixed_sequence(branches[0]) if len(branches) == 1 else None
-        case Repeat(body, low, high):
-            if high != low or low > WORD_BITS:
-                return None
-            inner = fixed_sequence(body)
-            fits = inner is not None and len(inner) * low <= WORD_BITS
-            return inner * low if inner is not None and fits else None
-        case Exclusion() | Edge() | Negation():
-            return None
-
-
-def _simplify(pattern: Pattern) -> Pattern:
-    """Drop groups of one, and let exclusions contain repetitions."""
-    match pattern:
-        case Symbol() | Edge() | Negation():
-            return pattern
-        case Exclusion(body):
-            return Exclusion(_simplify(body))
-        case Concat(parts):
-            parts = tuple(_simplify(part) for part in parts)
-            return parts[0] if len(parts) == 1 else Concat(parts)
-        case Alternate(branches):
-            branches = tuple(_simplify(branch) for branch in branches)
-            return branches[0] if len(branches) == 1 else Alternate(branches)
-        case Repeat(body, low, high, greedy):
-            body = _simplify(body)
-            if isinstance(body, Exclusion):
-                return Exclusion(Repeat(body.body, low, high, greedy))
-            return Repeat(body, low, high, greedy)
 
 
 class _Writer:
@@ -229,6 +174,8 @@ class _Writer:
                     self.write(part)
             case Alternate(branches):
                 self._alternate(branches)
+            case Repeat(Exclusion(body), low, high, greedy):
+                self.write(Exclusion(Repeat(body, low, high, greedy)))
             case Repeat(Symbol(index), low, high, greedy) if index not in self._bound:
                 self._run(index, low, high, greedy=greedy)
             case Repeat():
@@ -314,6 +261,19 @@ class _Writer:
                 split = -2 - instruction[2]
                 preferred, other = self.code[split][1:3]
                 instruction[2] = other if preferred == split + 1 else preferred
+
+
+def _fixed_sequence(code: list[list[int]]) -> tuple[int, ...] | None:
+    """Return the symbols row by row of code without a choice or an exclusion; None of others.
+
+    At least one row and at most 64.
+    """
+    rows = code[:-1]
+    straight = all(i[0] in (kernels.CHAR, kernels.EXACT) for i in rows)
+    if not straight or any(i[_PATH] & kernels.EXCLUDED for i in rows):
+        return None
+    symbols = tuple(itertools.islice(_followers(code, 0), WORD_BITS + 1))
+    return symbols if 0 < len(symbols) <= WORD_BITS else None
 
 
 def _look_ahead(code: list[list[int]], most: int) -> None:

@@ -37,18 +37,16 @@ from replay.language.bound import (
     walk,
 )
 from replay.patterns.automaton import StrategyCode, compile_strategy
-from replay.patterns.conditions.across import AcrossCode
+from replay.patterns.conditions.across import AcrossCode, SymbolConditions, split_conditions
 from replay.patterns.conditions.kernels import ANCHOR_FIRST, ANCHOR_LAST
-from replay.patterns.conditions.split import SymbolConditions, split_conditions
 from replay.patterns.config import SYMBOLS_MAX
-from replay.patterns.liveness import StateKeys, state_keys
+from replay.patterns.liveness import StateKeys, with_state_keys
 from replay.patterns.negation import without_negations
 from replay.patterns.pattern import (
     PatternCode,
     compile_pattern,
     describe,
     rows_most,
-    without_keys,
 )
 from replay.patterns.predicates import MaskPlan, plan_masks
 from replay.patterns.prepared import (
@@ -94,7 +92,6 @@ class MatchProgram:
     beside: tuple[int, int]
     """How many rows before and behind in the partition DEFINE and MEASURES look, and ``^`` and
     ``$``."""
-    semantics: Semantics
     pattern: PatternCode
     """The pattern in SQL semantics; that of no row at all in others."""
     pattern_text: str
@@ -103,8 +100,6 @@ class MatchProgram:
     masks: MaskPlan
     across: AcrossCode
     states: StateKeys
-    tracked: Bools
-    """Symbols whose rows conditions across rows read, shape (n_symbols,)."""
     shown: IntArray
     """By symbol: the query's symbol it is; further ones stand for a symbol and negations of
     others, shape (n_symbols,)."""
@@ -151,11 +146,6 @@ class MatchProgram:
     def told_offsets(self) -> tuple[int, ...]:
         """How far from rows of a match MEASURES, ``^`` and ``$`` look in partitions, each once."""
         return tuple(sorted({*self.offsets, *self.row_offsets, *self.partition_edges} - {0}))
-
-    @property
-    def n_symbols(self) -> int:
-        """Number of symbols, those that stand for negations among them."""
-        return len(self.shown)
 
     def prepare(self, table: pa.Table, *, before: int = 0, after: int = 0) -> Prepared:
         """Evaluate the predicates on a batch. Pure and safe to call from many threads.
@@ -258,17 +248,14 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
             f"the pattern has {n_symbols} symbols, more than {SYMBOLS_MAX} are not supported yet"
         )
     split = split_conditions(symbols, adjacent=_is_adjacent(query))
-    tracked = split.across.tracked
-    bound = split.conditioned | frozenset(np.flatnonzero(tracked).tolist())
     code = compile_pattern(
         pattern,
-        bound=bound,
+        bound=split.across.bound,
         unconditional=split.unconditional,
         plain=query.skip in (SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW),
         bounded=query.within is not None,
     )
-    states = state_keys(code, split.across)
-    code = without_keys(code, states.without_key)
+    code, states = with_state_keys(code, split.across)
     needs_rows = _needs_rows(query)
     anchors, offsets = ((), ()) if needs_rows else _measured_anchors(query)
     row_offsets = _row_offsets(query) if needs_rows else ()
@@ -289,14 +276,12 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         offsets=offsets,
         needs_all_rows=needs_all_rows,
         beside=(max(0, *[-o for o in looks], 0), max(0, *looks, 0)),
-        semantics=query.semantics,
         pattern=code,
         pattern_text=describe(query.pattern, query.symbols),
         strategy=None if query.semantics is Semantics.SQL else compile_strategy(query),
         masks=plan_masks(split.local, n_symbols),
         across=split.across,
         states=states,
-        tracked=tracked,
         shown=np.array(symbols.shown, dtype=np.int64),
         anchor_codes=_anchor_codes(anchors, query.pattern),
         partition_by=query.partition_by,

@@ -13,8 +13,8 @@ from replay.language.bound import SkipMode
 from replay.limits import check_limits
 from replay.patterns import kernels
 from replay.patterns.backtracking_kernels import EXCLUDED
+from replay.patterns.conditions.across import Conditions, Mapped, new_mapped, to_conditions
 from replay.patterns.conditions.kernels import ANCHOR_FIRST, N_FAULTS
-from replay.patterns.conditions.state import Conditions, Mapped, new_mapped, to_conditions
 from replay.patterns.config import (
     MATCHES_AT_ONCE,
     PATH_BYTES_AT_ONCE,

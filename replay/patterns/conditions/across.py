@@ -1,4 +1,7 @@
-"""Conditions that read rows mapped earlier, as stack programs over hoisted sub-expressions."""
+"""Conditions of the symbols: those on the row under test, and those across rows, compiled.
+
+A condition that reads rows mapped earlier becomes a stack program over hoisted sub-expressions.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,24 @@ from replay.language.bound import (
     MatchNumber,
     SymbolSet,
     TimedOut,
+    walk,
 )
 from replay.patterns.conditions import kernels
 from replay.patterns.conditions import total_kernels as totals
-from replay.patterns.conditions.anchors import (
-    anchors_read,
-    at_current_row,
-    is_own_row,
-    with_name,
-)
 
 IntArray = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+Conditions = tuple[
+    IntArray, IntArray, IntArray, IntArray, IntArray, Doubles, IntArray, Doubles, Bools, bool | None
+]
+"""``conds`` as ``kernels.py`` says; plain tuples, for the reason given there."""
+
+Mapped = tuple[
+    IntArray, IntArray, IntArray, Doubles, npt.NDArray[np.uint8], IntArray, Doubles, Bools
+]
+"""``mapped`` likewise."""
 
 _ANCHORS = {
     AnchorKind.CURRENT: kernels.ANCHOR_CURRENT,
@@ -97,9 +107,10 @@ class AcrossCode:
     """By total, see ``totals`` in ``kernels.py``; shape (n_totals, 5)."""
 
     @property
-    def tracked(self) -> npt.NDArray[np.bool_]:
-        """Symbols whose rows some condition reads, shape (n_symbols,)."""
-        return self.by_symbol[:, kernels.SLOTS_END] > self.by_symbol[:, kernels.SLOTS_BEGIN]
+    def bound(self) -> frozenset[int]:
+        """Symbols whose rows are bound one by one: a condition across rows tests or reads them."""
+        is_read = self.by_symbol[:, kernels.SLOTS_END] > self.by_symbol[:, kernels.SLOTS_BEGIN]
+        return frozenset(np.flatnonzero(is_read | self.conditioned).tolist())
 
     @property
     def text_leaves(self) -> list[int]:
@@ -147,14 +158,8 @@ def _shape(code: list[list[int]]) -> int:
 class AcrossCompiler:
     """Compiles the conditions of one query.
 
-    Parameters
-    ----------
-    names
-        Names of the symbols, as CLASSIFIER gives them.
-    shown
-        By symbol: the one that anchors know it as; itself, but for a symbol made of another.
-    adjacent
-        Whether the rows of a match are consecutive rows of the partition.
+    ``names`` are those CLASSIFIER gives the symbols; ``shown`` and ``adjacent`` are as in
+    `SymbolConditions` and `split_conditions`.
     """
 
     def __init__(
@@ -179,10 +184,7 @@ class AcrossCompiler:
     def add(self, symbol: int, conjuncts: list[Expression]) -> None:
         """Compile the conjuncts of a symbol, all of which must hold.
 
-        Raises
-        ------
-        NotSupportedError
-            If an operator cannot be evaluated over values of different rows.
+        NotSupportedError says which operator cannot be evaluated over values of different rows.
         """
         self._symbol = symbol
         self._slices[symbol] = len(self._code)
@@ -249,7 +251,7 @@ class AcrossCompiler:
                 return
             case TimedOut():
                 raise self._unsupported("TIMED_OUT")
-        anchors = anchors_read(expression)
+        anchors = _anchors_read(expression)
         if anchors is not None:
             anchors = frozenset(map(self._own, anchors))
             if len(anchors) <= 1:
@@ -260,7 +262,7 @@ class AcrossCompiler:
 
     def _own(self, anchor: Anchor) -> Anchor:
         """Return CURRENT for what is the row under test, by whatever name."""
-        return CURRENT if is_own_row(anchor, self._shown[self._symbol]) else anchor
+        return CURRENT if _is_own_row(anchor, self._shown[self._symbol]) else anchor
 
     def _slot(self, symbols: SymbolSet, *, listed: bool = False) -> int:
         """Return the slot of a set of symbols."""
@@ -285,7 +287,7 @@ class AcrossCompiler:
         return len(self._constants) - 1
 
     def _leaf(self, expression: Expression, anchor: Anchor) -> None:
-        hoisted = at_current_row(expression)
+        hoisted = _at_current_row(expression)
         op = kernels.X_LEAF_F if expression.type is DataType.DOUBLE else kernels.X_LEAF_I
         value = _value_without_row(hoisted)
         absent = -1 if value is None else self._keep(value)
@@ -332,11 +334,11 @@ class AcrossCompiler:
         if function == totals.F_VALUE and argument.type is DataType.STRING:
             self._orders_texts = True
         slot = self._slot(aggregate.symbols, listed=True)
-        named = anchors_read(argument) is None
+        named = _anchors_read(argument) is None
         arguments: tuple[Expression, ...] = (argument,)
         if named:  # each symbol's rows read what CLASSIFIER is to them
-            arguments = tuple(with_name(argument, self._names[shown]) for shown in self._shown)
-        leaf = self._hoist(*map(at_current_row, arguments))
+            arguments = tuple(_with_name(argument, self._names[shown]) for shown in self._shown)
+        leaf = self._hoist(*map(_at_current_row, arguments))
         key = (slot, keeps, leaf, int(real), int(aggregate.distinct), int(named))
         total = self._totals.setdefault(key, len(self._totals))
         self._emit(kernels.X_TOTAL, total, function, slot)
@@ -440,7 +442,7 @@ class AcrossCompiler:
             raise self._unsupported(call)
         for argument in call.args:
             if isinstance(argument, Call) and argument.op not in ("case", "coalesce", "nullif"):
-                anchors = anchors_read(argument)
+                anchors = _anchors_read(argument)
                 if anchors is None or len(set(map(self._own, anchors))) > 1:
                     raise self._unsupported(argument)
         self._orders_texts |= call.op not in ("=", "<>")
@@ -472,3 +474,164 @@ def _value_without_row(expression: Expression) -> float | str | bool | None:
     value: float | str | bool | None
     value = data[0].as_py() if expression.type is DataType.STRING else data[0].item()
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolConditions:
+    """The conditions of a pattern's symbols.
+
+    ``symbols`` are names, and ``defines`` conditions (None: always true), by symbol. ``shown`` is
+    the symbol that one is in every output: itself, but for one made of another.
+    """
+
+    symbols: tuple[str, ...]
+    defines: tuple[Expression | None, ...]
+    shown: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Conditions, parted and compiled."""
+
+    local: tuple[tuple[int, Expression], ...]
+    """Symbol and condition that reads nothing but the row under test and its neighbours."""
+    across: AcrossCode
+    unconditional: frozenset[int]
+    """Symbols that every row satisfies."""
+
+
+def split_conditions(of: SymbolConditions, *, adjacent: bool) -> Split:
+    """Part the conditions of all symbols, and compile those across rows. Pure.
+
+    ``adjacent`` says whether the rows of a match are consecutive rows of the partition.
+    """
+    local: list[tuple[int, Expression]] = []
+    compiler = AcrossCompiler(of.symbols, shown=of.shown, adjacent=adjacent)
+    named = set()
+    for symbol, define in enumerate(of.defines):
+        across = []
+        shown = of.shown[symbol]
+        for conjunct in _conjuncts(define):
+            part, anchors = conjunct, _anchors_read(conjunct)
+            if anchors is None:
+                part = _with_name(conjunct, of.symbols[shown], shown)
+                anchors = _anchors_read(part)
+            if anchors is None or not all(_is_own_row(anchor, shown) for anchor in anchors):
+                across.append(part)
+            else:
+                local.append((symbol, part if anchors <= {CURRENT} else _at_current_row(part)))
+            named.add(symbol)
+        if across:
+            compiler.add(symbol, across)
+    return Split(tuple(local), compiler.finish(), frozenset(range(len(of.symbols))) - named)
+
+
+def _conjuncts(define: Expression | None) -> list[Expression]:
+    """Return the parts that all must hold."""
+    if define is None or (isinstance(define, Literal) and define.value is True):
+        return []
+    if isinstance(define, Call) and define.op == "and":
+        return [part for argument in define.args for part in _conjuncts(argument)]
+    return [define]
+
+
+def _is_own_row(anchor: Anchor, symbol: int) -> bool:
+    """Whether the anchor is the row under test: the last row of its symbol or of the match."""
+    if anchor.kind is AnchorKind.LAST and anchor.offset == 0:
+        return anchor.symbols is None or symbol in anchor.symbols
+    return anchor.kind is AnchorKind.CURRENT
+
+
+def _anchors_read(expression: Expression) -> frozenset[Anchor] | None:
+    """Return the anchors an expression reads attributes from; None: it reads more of the match."""
+    anchors = set()
+    for part in walk(expression):
+        if isinstance(part, Attribute):
+            anchors.add(part.anchor)
+        elif not isinstance(part, Literal | Call):
+            return None
+    return frozenset(anchors)
+
+
+def _at_current_row(expression: Expression) -> Expression:
+    """Return the expression with every attribute read from the row itself; offsets stay."""
+    if isinstance(expression, Attribute):
+        return Attribute(expression.name, expression.type, CURRENT, expression.offset)
+    if isinstance(expression, Call):
+        return Call(expression.op, tuple(map(_at_current_row, expression.args)), expression.type)
+    return expression
+
+
+def _with_name(expression: Expression, name: str, symbol: int | None = None) -> Expression:
+    """Return the expression with CLASSIFIER of the row under test replaced by its name.
+
+    In an aggregate's argument, without a symbol, that is each row the argument is evaluated at.
+    """
+    if isinstance(expression, Call):
+        args = tuple(_with_name(argument, name, symbol) for argument in expression.args)
+        return Call(expression.op, args, expression.type)
+    if isinstance(expression, Classifier):
+        is_own = not expression.offset and symbol is not None
+        if symbol is None or (is_own and _is_own_row(expression.anchor, symbol)):
+            return Literal(name, DataType.STRING)
+    return expression
+
+
+def to_conditions(
+    across: AcrossCode,
+    leaves: IntArray,
+    known: npt.NDArray[np.bool_],
+    ranks: IntArray | None = None,
+) -> Conditions:
+    """Return compiled conditions together with the leaves of rows, for the kernels.
+
+    Parameters
+    ----------
+    leaves, known
+        Values (int64, or the bits of doubles) and whether they are not NULL, C-contiguous, shape
+        (n_leaves, n_rows). Both are viewed, not copied, unless texts are ranked.
+    ranks
+        By code of a text its place in the order of texts, and -1 for the code -1: what stands for
+        texts where conditions order them. None: the codes themselves do.
+    """
+    constants = across.constants
+    if ranks is not None:
+        leaves, constants = leaves.copy(), constants.copy()
+        texts = across.text_leaves
+        leaves[texts] = ranks[leaves[texts]]
+        constants[across.text_places] = ranks[constants[across.text_places]]
+    return (
+        across.code,
+        across.by_symbol,
+        across.slots,
+        across.totals,
+        constants,
+        constants.view(np.float64),
+        leaves,
+        leaves.view(np.float64),
+        known,
+        True if across.has_calls else None,
+    )
+
+
+def new_mapped(across: AcrossCode, n_rows: int) -> Mapped:
+    """Return an empty mapping that has room for ``n_rows`` rows.
+
+    Memory is touched only as rows are bound.
+    """
+    n_slots, n_totals = across.n_slots, len(across.totals)
+    totals_i = np.empty((n_totals, n_rows + 1, 3), np.int64)
+    totals_f = np.empty((n_totals, n_rows + 1, 2), np.float64)
+    totals_i[:, 0] = 0
+    totals_f[:, 0] = 0.0
+    depth = len(across.code) + 3
+    return (
+        np.zeros(n_slots, np.int64),
+        np.empty((n_slots, n_rows), np.int64),
+        totals_i,
+        totals_f,
+        np.empty(n_rows + 1, np.uint8),
+        np.empty(depth, np.int64),
+        np.empty(depth, np.float64),
+        np.zeros(depth, np.bool_),
+    )

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from replay.language.bound import Semantics
 from replay.patterns.automaton import StrategyCode
+from replay.patterns.conditions.across import new_mapped, to_conditions
 from replay.patterns.conditions.kernels import N_FAULTS
-from replay.patterns.conditions.state import new_mapped, to_conditions
 from replay.patterns.config import STEPS_MAX
 from replay.patterns.partitions import PartitionEdges
 from replay.patterns.program import MatchProgram

@@ -33,9 +33,8 @@ from replay.language.bound import (
     Expression,
     Literal,
 )
-from replay.patterns.conditions.across import AcrossCompiler
+from replay.patterns.conditions.across import AcrossCompiler, new_mapped, to_conditions
 from replay.patterns.conditions.kernels import CODE_BEGIN, CODE_END, bind_row, run_condition
-from replay.patterns.conditions.state import new_mapped, to_conditions
 from tests.compiled import only_compiled
 from tests.oracles.scalar import evaluate as evaluate_naively
 

@@ -25,7 +25,7 @@ from replay.language.bound import (
     Symbol,
 )
 from replay.patterns import backtracking_kernels as kernels
-from replay.patterns.pattern import compile_pattern, describe, fixed_sequence, rows_most
+from replay.patterns.pattern import compile_pattern, describe, rows_most
 from replay.patterns.run_end_kernels import FOLLOW, MEMO
 from tests.compiled import only_compiled
 
@@ -36,9 +36,10 @@ A, B, C, Z = Symbol(0), Symbol(1), Symbol(2), Symbol(3)
 
 
 def test_fixed_sequence_unfolds_groups_and_exact_counts() -> None:
-    assert fixed_sequence(Concat((A, Repeat(Concat((B, C)), 2, 2)))) == [0, 1, 2, 1, 2]
-    assert fixed_sequence(Concat((A, Repeat(B, 0, None)))) is None
-    assert fixed_sequence(Repeat(A, 65, 65)) is None
+    assert compile_pattern(Concat((A, Repeat(Concat((B, C)), 2, 2)))).fixed == (0, 1, 2, 1, 2)
+    assert compile_pattern(Repeat(A, 64, 64)).fixed == (0,) * 64
+    for other in (Repeat(B, 0, None), Repeat(A, 65, 65), Exclusion(A), Alternate((A, B))):
+        assert compile_pattern(other).fixed is None
 
 
 def test_prefix_holds_the_symbols_each_of_the_first_rows_may_have() -> None:
