@@ -33,20 +33,7 @@ MEASURED_ROWS_FIRST = 64
 class ResultBuilder:
     """A query on its way over stretches of blocks, and what that took so far.
 
-    Parameters
-    ----------
-    source
-        The events.
-    query, program
-        The query, and what it was compiled to.
-    stretches
-        Half-open block ranges that hold every match; see `Replay`.
-    keys
-        Tells which of their rows can be part of a match; None: all of them.
-    beside
-        Further rows that are looked at in partitions; see `Replay`.
-    spans
-        Tell the same as ``keys`` where there are no partitions; see `Replay`.
+    ``program`` is what the query was compiled to; other arguments are as in `Replay`.
     """
 
     def __init__(
@@ -77,12 +64,8 @@ class ResultBuilder:
         """Yield the rows of the answer as they are found, at least one table.
 
         Matches are measured some at a time and then forgotten. Unless the outer query groups or
-        orders, memory is bounded by the rows that are undecided.
-
-        Raises
-        ------
-        StepLimitError, SkipError
-            If they come before LIMIT is reached.
+        orders, memory is bounded by the rows that are undecided. A `StepLimitError` or `SkipError`
+        is raised if it comes before LIMIT is reached.
         """
         if is_count(self._query, self._program):
             assert self._query.outer is not None

@@ -24,16 +24,8 @@ TABLE_KEYS_MAX: Final = 1 << 16
 class KeyFilter:
     """Tells the rows inside the spans of their keys, before anything else is asked of them.
 
-    Parameters
-    ----------
-    column
-        Name of the stream's key column.
-    values
-        Value of each key of the spans, in their order: int64, or strings with a dictionary or none.
-    spans
-        What may be part of a match.
-    time
-        Name of the time column.
+    ``values`` are those of the keys of the spans, in their order: int64, or strings with a
+    dictionary or none.
     """
 
     def __init__(self, column: str, values: pa.Array, spans: KeySpans, time: str) -> None:
@@ -52,14 +44,9 @@ class KeyFilter:
         return {self._column, self._time} if self._spans.by_time else {self._column}
 
     def rows(self, table: pa.Table, seq: IntArray) -> IntArray:
-        """Return the rows of a table that lie in a span of their key, ascending.
+        """Return the rows of a table, in stream order, that lie in a span of their key, ascending.
 
-        Parameters
-        ----------
-        table
-            Events in stream order with the key column, and the time column under WITHIN.
-        seq
-            Of each row.
+        ``seq`` is of each row.
         """
         if self._is_text:
             keys = find_texts(table, self._column, self._values)

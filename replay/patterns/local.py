@@ -170,12 +170,15 @@ class Replay:
             first_events=FIRST_EVENTS if ends_early else None,
             whole=beside is not None,  # Partitions are evaluated with all of a stretch at hand.
         )
-        self._in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
+        in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
+        self._in_threads = in_threads and len(self._units) > 1
         self.kept = RowCache(KEPT_EVENTS)
         """Rows that were matched where others beside them were not, if they are few."""
-        self._reader = _UnitReader(source, program, stretches, keys, beside, spans, self.kept)
-        self._program = program
-        self._n_events = source.n_events
+        assert keys is None or program.partition_by
+        assert keys is None or program.stands_alone or beside is not None
+        assert spans is None or not program.partition_by
+        self._source, self._program, self._stretches = source, program, stretches
+        self._keys, self._beside, self._spans = keys, beside, spans
         self._n_faults: Callable[[], int] = lambda: 0
         # Fewer than planned where `matches` was left early.
         self.n_blocks = self.n_rows = 0
@@ -193,7 +196,7 @@ class Replay:
         Whoever has enough leaves the iteration: nothing is read or enumerated beyond. Matches that
         come before a `StepLimitError` or a `SkipError` have been yielded.
         """
-        matcher = new_matcher(self._program, self._n_events)
+        matcher = new_matcher(self._program, self._source.n_events)
         try:
             for _ in self._pushed_into(matcher):
                 yield from matcher.batches()
@@ -205,7 +208,7 @@ class Replay:
         """Return how many matches there are without building any, where they are countable."""
         from replay.patterns.strategies.count import MatchCounter
 
-        counter = MatchCounter(self._program, self._n_events)
+        counter = MatchCounter(self._program, self._source.n_events)
         for _ in self._pushed_into(counter):
             continue
         return counter.count
@@ -214,7 +217,8 @@ class Replay:
         """Push all rows; pause wherever matches may be taken."""
         self._n_faults = lambda: matcher.n_faults
         mark = clock()
-        for unit, prepared in self._reader.read_all(self._units, in_threads=self._in_threads):
+        units = read_ahead(self._units, self._read, in_threads=self._in_threads)
+        for unit, prepared in units:
             self.seconds_read += clock() - mark
             self.n_blocks += sum(piece.last_block - piece.first_block for piece in unit)
             for n_rows in _push(matcher, unit, prepared, self._bases):
@@ -222,101 +226,10 @@ class Replay:
                 yield
             mark = clock()
 
-
-def _push(
-    matcher: Matcher | MatchCounter, unit: list[Piece], prepared: list[Prepared], bases: IntArray
-) -> Iterator[int]:
-    """Push a unit's pieces; yield the rows pushed, wherever matches may be taken."""
-    first = bases[[piece.first_block for piece in unit]]
-    last = bases[[piece.last_block for piece in unit]]
-    if len(prepared) < len(unit) or prepared[0].seq is not None:
-        # One evaluation for all pieces of the unit.
-        yield from _push_together(matcher, unit, prepared[0], first, last)
-        return
-    for piece, batch, seq in zip(unit, prepared, first.tolist(), strict=True):
-        matcher.push(batch, seq)
-        if piece.ends:
-            matcher.finish()
-        yield batch.n_rows
-
-
-def _push_together(
-    matcher: Matcher | MatchCounter,
-    unit: list[Piece],
-    prepared: Prepared,
-    first: IntArray,
-    last: IntArray,
-) -> Iterator[int]:
-    """Push pieces evaluated together: those that are whole stretches at once, others by one."""
-    if prepared.seq is None:
-        ends = np.cumsum(last - first)
-        starts = ends - (last - first)
-    else:
-        starts, ends = np.searchsorted(prepared.seq, first), np.searchsorted(prepared.seq, last)
-    is_parted = prepared.seq is not None and prepared.partitions is None
-    at = 0
-    while at < len(unit):
-        until = at
-        while until < len(unit) and unit[until].begins and unit[until].ends:
-            until += 1
-        if until > at:
-            low, high = int(starts[at]), int(ends[until - 1])
-            whole = np.s_[at:until]
-            rows = prepared.slice(low, high - low)
-            stretches = starts[whole] - low, ends[whole] - starts[whole], first[whole]
-            matcher.push_stretches(rows, *(_runs(rows.seq) if is_parted else stretches))
-        else:
-            until = at + 1
-            low, high = int(starts[at]), int(ends[at])
-            matcher.push(prepared.slice(low, high - low), int(first[at]))
-            if unit[at].ends:
-                matcher.finish()
-        yield high - low
-        at = until
-
-
-def _runs(seq: IntArray | None) -> tuple[IntArray, IntArray, IntArray]:
-    """Return first row, number of rows and first ``seq`` of rows that follow each other."""
-    assert seq is not None
-    starts = np.flatnonzero(np.diff(seq, prepend=-2) != 1)
-    return starts, np.diff(starts, append=len(seq)), seq[starts]
-
-
-class _UnitReader:
-    """Reads units of blocks and evaluates the predicates on them."""
-
-    def __init__(
-        self,
-        source: EventSource,
-        program: MatchProgram,
-        stretches: IntArray,
-        keys: KeyFilter | None,
-        beside: Beside | None,
-        spans: RowSpans | None,
-        kept: RowCache,
-    ) -> None:
-        stands_alone = program.stands_alone or beside is not None
-        assert keys is None or (program.partition_by and stands_alone)
-        assert spans is None or not program.partition_by
-        self._source = source
-        self._program = program
-        self._stretches = stretches
-        self._keys = keys
-        self._beside = beside
-        self._spans = spans
-        self._kept = kept
-        self._margins = program.rows_before > 0 or program.rows_after > 0
-
-    def read_all(
-        self, units: list[list[Piece]], *, in_threads: bool
-    ) -> Iterator[tuple[list[Piece], list[Prepared]]]:
-        """Yield every unit with its evaluated rows, in order, reading ahead in threads."""
-        yield from read_ahead(units, self.read, in_threads=in_threads and len(units) > 1)
-
-    def read(self, unit: list[Piece]) -> list[Prepared]:
+    def _read(self, unit: list[Piece]) -> list[Prepared]:
         """Return the unit's rows, evaluated: at once, or piece by piece where rows look around."""
         columns = list(self._program.columns)
-        if self._margins:
+        if self._program.rows_before or self._program.rows_after:
             return self._read_with_margins(unit, columns)
         if self._beside is not None:
             return [self._read_among(unit, columns, self._beside)]
@@ -336,7 +249,7 @@ class _UnitReader:
 
     def _prepare_some(self, table: pa.Table, seq: IntArray) -> Prepared:
         """Evaluate some rows of a unit, and keep them."""
-        self._kept.add(seq, table)
+        self.kept.add(seq, table)
         return replace(self._program.prepare(table), seq=seq)
 
     def _in_spans(self, unit: list[Piece], table: pa.Table) -> tuple[IntArray, IntArray, IntArray]:
@@ -408,6 +321,65 @@ class _UnitReader:
         last = int(np.searchsorted(bases, hi + after, side="left"))
         skipped = lo - before - int(bases[first])
         return _View((first, last), skipped, before + hi - lo + after, before, after)
+
+
+def _push(
+    matcher: Matcher | MatchCounter, unit: list[Piece], prepared: list[Prepared], bases: IntArray
+) -> Iterator[int]:
+    """Push a unit's pieces; yield the rows pushed, wherever matches may be taken."""
+    first = bases[[piece.first_block for piece in unit]]
+    last = bases[[piece.last_block for piece in unit]]
+    if len(prepared) < len(unit) or prepared[0].seq is not None:
+        # One evaluation for all pieces of the unit.
+        yield from _push_together(matcher, unit, prepared[0], first, last)
+        return
+    for piece, batch, seq in zip(unit, prepared, first.tolist(), strict=True):
+        matcher.push(batch, seq)
+        if piece.ends:
+            matcher.finish()
+        yield batch.n_rows
+
+
+def _push_together(
+    matcher: Matcher | MatchCounter,
+    unit: list[Piece],
+    prepared: Prepared,
+    first: IntArray,
+    last: IntArray,
+) -> Iterator[int]:
+    """Push pieces evaluated together: those that are whole stretches at once, others by one."""
+    if prepared.seq is None:
+        ends = np.cumsum(last - first)
+        starts = ends - (last - first)
+    else:
+        starts, ends = np.searchsorted(prepared.seq, first), np.searchsorted(prepared.seq, last)
+    is_parted = prepared.seq is not None and prepared.partitions is None
+    at = 0
+    while at < len(unit):
+        until = at
+        while until < len(unit) and unit[until].begins and unit[until].ends:
+            until += 1
+        if until > at:
+            low, high = int(starts[at]), int(ends[until - 1])
+            whole = np.s_[at:until]
+            rows = prepared.slice(low, high - low)
+            stretches = starts[whole] - low, ends[whole] - starts[whole], first[whole]
+            matcher.push_stretches(rows, *(_runs(rows.seq) if is_parted else stretches))
+        else:
+            until = at + 1
+            low, high = int(starts[at]), int(ends[at])
+            matcher.push(prepared.slice(low, high - low), int(first[at]))
+            if unit[at].ends:
+                matcher.finish()
+        yield high - low
+        at = until
+
+
+def _runs(seq: IntArray | None) -> tuple[IntArray, IntArray, IntArray]:
+    """Return first row, number of rows and first ``seq`` of rows that follow each other."""
+    assert seq is not None
+    starts = np.flatnonzero(np.diff(seq, prepend=-2) != 1)
+    return starts, np.diff(starts, append=len(seq)), seq[starts]
 
 
 @dataclass(frozen=True, slots=True)

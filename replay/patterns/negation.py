@@ -34,11 +34,8 @@ def without_negations(query: BoundPatternQuery) -> tuple[Pattern, SymbolConditio
     ``A !X Z* B`` becomes ``A Y* B``, where ``Y`` is a further symbol with the condition
     ``Z AND NOT (X IS TRUE)`` that is shown as ``Z``.
 
-    Raises
-    ------
-    NotSupportedError
-        If a negation does not stand beside an unbounded repetition of one symbol, or its condition
-        reads rows whose meaning would depend on the repetition.
+    NotSupportedError is raised where a negation does not stand beside an unbounded repetition of
+    one symbol, or where its condition reads rows whose meaning would depend on the repetition.
     """
     rewriter = _Rewriter(query)
     pattern = rewriter.rewrite(query.pattern)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,9 @@ _WHOLE = (
     DataType.INTERVAL,
     *SCALES,
 )
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_INT64 = -(2**63), 2**63 - 1
+
+T = TypeVar("T", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,7 @@ class MaskPlan:
 def plan_masks(conjuncts: Iterable[tuple[int, Expression]], n_symbols: int) -> MaskPlan:
     """Group conditions by the column they read; equal ones are evaluated once. Pure.
 
-    Parameters
-    ----------
-    conjuncts
-        Symbol and condition; a symbol holds where all of its conditions do.
-    n_symbols
-        At most 64.
+    A symbol holds where all of its ``conjuncts`` do. There are at most 64 symbols.
     """
     numbers: dict[Attribute, dict[int, tuple[Any, Any]]] = {}
     strings: dict[Attribute, dict[Expression, int]] = {}
@@ -197,39 +194,30 @@ def to_bounds(condition: Expression) -> tuple[Attribute, Any, Any] | None:
     if value is None or isinstance(value, str | bool):
         return None
     if attribute.type is DataType.DOUBLE:
-        return (attribute, *_double_bounds(op, float(value)))
+        if math.isnan(value):
+            return attribute, math.inf, -math.inf
+        beside = math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
+        return (attribute, *_bounds(op, float(value), (-math.inf, math.inf), beside))
     if attribute.type in _WHOLE and isinstance(value, int):
-        return (attribute, *_whole_bounds(op, value))
+        return (attribute, *_bounds(op, value, _INT64, (value - 1, value + 1)))
     return None
 
 
-def _double_bounds(op: str, value: float) -> tuple[float, float]:
-    if math.isnan(value):
-        return math.inf, -math.inf
+def _bounds(op: str, value: T, ends: tuple[T, T], beside: tuple[T, T]) -> tuple[T, T]:
+    """Return the range of the values that compare so with one.
+
+    ``ends`` are the least and the greatest value of the type, ``beside`` the next ones to it.
+    """
+    least, greatest = ends
     match op:
         case "=":
             return value, value
         case "<=":
-            return -math.inf, value
+            return least, value
         case ">=":
-            return value, math.inf
-        case "<" if value > -math.inf:
-            return -math.inf, math.nextafter(value, -math.inf)
-        case ">" if value < math.inf:
-            return math.nextafter(value, math.inf), math.inf
-    return math.inf, -math.inf
-
-
-def _whole_bounds(op: str, value: int) -> tuple[int, int]:
-    match op:
-        case "=":
-            return value, value
-        case "<=":
-            return _INT64_MIN, value
-        case ">=":
-            return value, _INT64_MAX
-        case "<" if value > _INT64_MIN:
-            return _INT64_MIN, value - 1
-        case ">" if value < _INT64_MAX:
-            return value + 1, _INT64_MAX
-    return _INT64_MAX, _INT64_MIN
+            return value, greatest
+        case "<" if value > least:
+            return least, beside[0]
+        case ">" if value < greatest:
+            return beside[1], greatest
+    return greatest, least

@@ -97,14 +97,9 @@ class Prepared:
 def group_keys(
     columns: Columns, table: pa.Table, by: tuple[str, ...], *, before: int = 0
 ) -> Partitions:
-    """Return the partition of every row; NULL equals NULL, and NaN equals NaN.
+    """Return the partition of every row ``by`` columns; NULL equals NULL, and NaN equals NaN.
 
-    Parameters
-    ----------
-    columns, table
-        The same rows; the first ``before`` of the table are no rows of the columns.
-    by
-        Names of the columns of PARTITION BY, at least one.
+    The table has the rows of ``columns`` and ``before`` others before them.
     """
     codes: IntArray = np.zeros(columns.n_rows, np.int64)
     keys: list[Key] = [()]

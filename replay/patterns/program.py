@@ -148,20 +148,11 @@ class MatchProgram:
         return tuple(sorted({*self.offsets, *self.row_offsets, *self.partition_edges} - {0}))
 
     def prepare(self, table: pa.Table, *, before: int = 0, after: int = 0) -> Prepared:
-        """Evaluate the predicates on a batch. Pure and safe to call from many threads.
+        """Evaluate the predicates on rows in ``seq`` order. Pure, and safe to call in threads.
 
-        Parameters
-        ----------
-        table
-            Rows in ``seq`` order with at least the columns of ``self.columns``.
-        before, after
-            How many rows at the ends are margins. Give ``rows_before`` and ``rows_after`` unless
-            the stream begins or ends there: PREV and NEXT read NULL beyond.
-
-        Returns
-        -------
-        Prepared
-            The rows that are no margins.
+        The first ``before`` and the last ``after`` rows are margins, not among those returned. Give
+        ``rows_before`` and ``rows_after`` unless the stream begins or ends there: PREV and NEXT
+        read NULL beyond.
         """
         if self.needs_all_rows:
             kept = table.slice(before, table.num_rows - before - after).select(list(self.columns))
@@ -235,11 +226,8 @@ def _string_codes(
 def compile_program(query: BoundPatternQuery) -> MatchProgram:
     """Compile a bound query for the matcher. Pure.
 
-    Raises
-    ------
-    NotSupportedError
-        If the query has more than 64 symbols, an absurdly large pattern, or a condition that the
-        matcher cannot evaluate over rows mapped earlier.
+    NotSupportedError is raised if it has more than 64 symbols, an absurdly large pattern, or a
+    condition that the matcher cannot evaluate over rows mapped earlier.
     """
     pattern, symbols = _to_match(query)
     n_symbols = len(symbols.symbols)

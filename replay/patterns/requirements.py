@@ -41,24 +41,12 @@ ROWS_MAX: Final = 2**62
 
 
 def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = None) -> Requirements:
-    """Return what every match of a row pattern contains.
+    """Return what every match of a row pattern contains; ``stream`` is what is known of its stream.
 
-    Parameters
-    ----------
-    query
-        A bound query.
-    stream
-        What is known of its stream; None: nothing.
+    With PARTITION BY and with SKIP TILL every position is a basic block of its own, since
+    neighbours in the match are not neighbours in the stream; that the match begins with its first
+    position and ends with its last stays true.
 
-    Returns
-    -------
-    Requirements
-        With PARTITION BY and with SKIP TILL every position is a basic block of its own, since
-        neighbours in the match are not neighbours in the stream; that the match begins with its
-        first position and ends with its last stays true.
-
-    Notes
-    -----
     Thesis Table 3.2, with four additions: what all branches of an alternation need stays needed,
     in order; a part repeated exactly n times has no gap behind it; long repetitions are cut to
     what `POSITIONS_MAX` leaves room for, with a gap behind; a gap knows what the rows of the part

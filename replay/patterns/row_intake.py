@@ -191,7 +191,8 @@ class RowIntake(ABC):
         """
         if (state["kind"], state["query"]) != (self.kind, self._program.fingerprint):
             raise ValueError("a state of another query; take it over in a matcher of its own query")
-        version, arrays = state["version"], state["arrays"]
+        arrays: Arrays = state["arrays"]
+        version = state["version"]
         if version != STATE_VERSION:
             raise ValueError(
                 f"a state of version {version}; this matcher reads version {STATE_VERSION}"
@@ -311,7 +312,7 @@ def fields_of(name: str, of: object, fields: tuple[str, ...]) -> Arrays:
     return {f"{name}.{field}": array for field, array in present if array is not None}
 
 
-def take_fields(name: str, arrays: Arrays, fields: tuple[str, ...]) -> Arrays:
+def take_fields(name: str, arrays: Arrays, fields: tuple[str, ...]) -> dict[str, Any]:
     """Return what `fields_of` was given, by field."""
     return {f: arrays[f"{name}.{f}"] for f in fields if f"{name}.{f}" in arrays}
 

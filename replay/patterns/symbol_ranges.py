@@ -35,23 +35,11 @@ from replay.planning.statistics import AttributeBounds, StreamStatistics
 def symbol_ranges(
     query: BoundPatternQuery, *, deltas: Magnitudes | None = None
 ) -> tuple[Ranges | None, ...]:
-    """Return the implied ranges of every symbol, ranges of other symbols carried over.
+    """Return what `implied_ranges` says of every symbol, ranges of other symbols carried over.
 
     ``X.a = Y.a`` gives X the range of Y: an event is mapped to Y only if it satisfies Y's
     condition, and an unmapped Y is NULL, so the atom is UNKNOWN. Starting from no knowledge, each
     round is sound if the one before was, so stopping early would only be weaker.
-
-    Parameters
-    ----------
-    query
-        A bound query.
-    deltas
-        As for `implied_ranges`.
-
-    Returns
-    -------
-    tuple
-        For each of ``query.symbols`` what `implied_ranges` says.
     """
     # What follows from either of two forms of a condition holds.
     forms = [

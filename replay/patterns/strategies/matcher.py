@@ -67,7 +67,7 @@ class StrategyMatcher(Intake):
 
     Matches are found as they are taken, in canonical order, each as soon as no match still to be
     decided can come before it: the state is the rows of the window, never the matches. Take
-    between pushes; there may be exponentially many, so take them in batches or with a limit.
+    between pushes; there may be exponentially many, so take them in batches.
     """
 
     kind = "strategy matcher"
@@ -87,24 +87,28 @@ class StrategyMatcher(Intake):
     def _advance(self) -> None:
         """Leave what was pushed until matches are taken."""
 
-    def take(self, limit: int | None = None) -> Matches:
-        """Return the matches that are certain and were not taken yet, at most ``limit``."""
-        parts, left = [Matches.none(self._program)], limit
-        while left is None or left > 0:
-            part = self._next_batch(left)
-            if part is None:
-                break
-            parts.append(part)
-            left = None if left is None else left - len(part)
-        return Matches.concat(parts)
+    def take(self) -> Matches:
+        """Return the matches that are certain and were not taken yet."""
+        return Matches.concat([Matches.none(self._program), *self.batches()])
 
     def batches(self) -> Iterator[Matches]:
         """Yield what `take` would return, in parts of bounded size.
 
         StepLimitError ends them if looking for one match takes too many steps.
         """
-        while (part := self._next_batch(None)) is not None:
-            yield part
+        while (search := self._finished[0] if self._finished else self._open_search()) is not None:
+            found = search.next(self._program, MATCHES_AT_ONCE, self._ranks())
+            self._n_faults += found.n_faults
+            if found.status == kernels.STATUS_STEPS:
+                raise self._too_many_steps(search)
+            matches = self._to_matches(found, search) if len(found) else None
+            if search.is_dry and self._finished:
+                self._finished.popleft()
+            elif search.is_dry:
+                self._trim()
+                self._forget()
+            if matches is not None:
+                yield matches
 
     def state(self) -> State:
         """Return all that the matcher knows, for `take_over`; see ``Operator.state``."""
@@ -144,26 +148,6 @@ class StrategyMatcher(Intake):
         self._finished = searches
         self._open = searches.pop() if packed["has_open"] else None
         self._inbox = [self._take_rows(f"inbox.{k}", arrays) for k in range(packed["n_inbox"])]
-
-    def _next_batch(self, limit: int | None) -> Matches | None:
-        """Return the next matches, at least one; None if no more are certain."""
-        while True:
-            search = self._finished[0] if self._finished else self._open_search()
-            if search is None:
-                return None
-            n_matches = MATCHES_AT_ONCE if limit is None else min(limit, MATCHES_AT_ONCE)
-            found = search.next(self._program, n_matches, self._ranks())
-            self._n_faults += found.n_faults
-            if found.status == kernels.STATUS_STEPS:
-                raise self._too_many_steps(search)
-            matches = self._to_matches(found, search) if len(found) else None
-            if search.is_dry and self._finished:
-                self._finished.popleft()
-            elif search.is_dry:
-                self._trim()
-                self._forget()
-            if matches is not None:
-                return matches
 
     def _forget(self) -> None:
         """Forget what is known of no row kept: partitions and texts."""
