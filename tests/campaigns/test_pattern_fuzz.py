@@ -241,6 +241,14 @@ def test_every_plan_answers_as_the_oracle() -> None:
     run_seeds(range(200), stored_every=1)
 
 
+def test_every_match_of_a_strategy_is_as_the_oracle_has_it() -> None:
+    tally = Tally()
+    for case in map(pattern_case, range(200, 700)):
+        if "SEMANTICS" in case.sql:
+            tally.check(case, stored=False)
+    assert tally.counts["with rows"] > 40
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(200, 20_200, 500))
 def test_every_plan_answers_as_the_oracle_at_length(first: int) -> None:

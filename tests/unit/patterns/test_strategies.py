@@ -1,0 +1,343 @@
+"""SEMANTICS worked out by hand, what their matchers keep, and counting without building matches.
+
+That they find every match, once and in order, however rows are cut into batches and over snapshots,
+`tests.campaigns.test_pattern_fuzz` shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import comb
+
+import pyarrow as pa
+import pytest
+
+from replay.errors import NotSupportedError, StepLimitError
+from replay.language import bind, parse_query
+from replay.language.bound import (
+    Alternate,
+    BoundPatternQuery,
+    Concat,
+    Edge,
+    EdgeKind,
+    Exclusion,
+    Negation,
+    Pattern,
+    Repeat,
+    RowsPerMatch,
+    Semantics,
+    Symbol,
+)
+from replay.patterns.matcher import new_matcher
+from replay.patterns.matches import Matches
+from replay.patterns.program import MatchProgram, compile_program
+from replay.patterns.strategies import matcher as matcher_module
+from replay.patterns.strategies import searches
+from replay.patterns.strategies.count import MatchCounter
+from tests.compiled import only_compiled
+from tests.oracles.matcher import match_rows
+from tests.pattern_cases import pattern_case
+from tests.unit.patterns.bound_queries import attr, call, first, last, lit, query, to_table
+
+A, B, C, D = map(Symbol, range(4))
+CONTIGUOUS, NEXT, ANY = (
+    Semantics.CONTIGUOUS,
+    Semantics.SKIP_TILL_NEXT,
+    Semantics.SKIP_TILL_ANY,
+)
+START = Edge(EdgeKind.START)
+NOT_C = Negation(2)
+
+
+def plus(pattern: Pattern) -> Repeat:
+    return Repeat(pattern, 1, None)
+
+
+def star(pattern: Pattern) -> Repeat:
+    return Repeat(pattern, 0, None)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Condition of a symbol: letters it takes, and a comparison of i with an earlier row's."""
+
+    letters: str
+    compare: tuple[str, str, int] | None = None  # operator, "first" or "last", symbol
+
+
+def condition(rule: Rule) -> object:
+    own = call("or", *(call("=", attr("s"), lit(letter)) for letter in rule.letters or "-"))
+    if rule.compare is None:
+        return own
+    op, which, symbol = rule.compare
+    anchor = (first if which == "first" else last)(symbol)
+    return call("and", own, call(op, attr("i"), attr("i", anchor)))
+
+
+def asked(
+    pattern: Pattern, rules: list[Rule], semantics: Semantics, **more: object
+) -> BoundPatternQuery:
+    timeouts = bool(more.pop("with_timeouts", False))
+    bound = query(pattern, [condition(rule) for rule in rules], **more)
+    return replace(bound, semantics=semantics, with_timeouts=timeouts)
+
+
+def find(bound: BoundPatternQuery, table: pa.Table, cuts: tuple[int, ...] = ()) -> list[Matches]:
+    """Return what was taken after each push, and after the end."""
+    program = compile_program(bound)
+    matcher = new_matcher(program)
+    taken = []
+    for low, high in pairwise([0, *sorted(cuts), table.num_rows]):
+        matcher.push(program.prepare(table.slice(low, high - low)), low)
+        taken.append(matcher.take())
+    matcher.finish()
+    return [*taken, matcher.take()]
+
+
+def rows_of(taken: list[Matches]) -> list[tuple[int, ...]]:
+    """Return the rows of each match."""
+    found = [matches.rows for matches in taken]
+    return [
+        tuple(rows.seq[low:high].tolist())
+        for rows in found
+        if rows is not None
+        for low, high in pairwise(rows.offsets.tolist())
+    ]
+
+
+def letters(text: str) -> list[dict]:
+    return [{"t": t, "s": s, "i": t, "d": None, "p": 0} for t, s in enumerate(text)]
+
+
+@pytest.mark.parametrize("semantics", [NEXT, ANY])
+def test_a_long_window_is_gone_through_once_for_the_run_of_a_start(semantics: Semantics) -> None:
+    # By their letters any two rows are a B and a C, by their numbers the last two alone. To try
+    # each pair takes more steps than are allowed.
+    n = 5000
+    rows = letters("a" + "b" * (n - 1))
+    for row in rows:
+        row["i"] = 4 if row["t"] >= n - 2 else 0
+    rows[0]["i"] = 3
+    more_than_a = Rule("b", (">", "last", 0))
+    bound = asked(Concat((A, B, C)), [Rule("a"), more_than_a, more_than_a], semantics, within=n)
+    assert rows_of(find(bound, to_table(rows))) == [(0, n - 2, n - 1)]
+
+
+@pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT, ANY])
+def test_runs_that_fork_too_often_to_be_followed_are_searched_all_the_same(
+    semantics: Semantics,
+) -> None:
+    # The row after the first is a D, and as a B or a C the first of 2^20 runs without a D.
+    rows = letters("ad" + "b" * 20)
+    pattern = Concat((A, star(Alternate((B, C))), D))
+    later_than_a = Rule("bd", (">", "last", 0))
+    bound = asked(pattern, [Rule("a"), later_than_a, later_than_a, Rule("d")], semantics, within=30)
+    for cuts in ((), (2,), (12,)):
+        assert rows_of(find(bound, to_table(rows), cuts)) == [(0, 1)]
+
+
+@pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT, ANY])
+def test_first_row_of_a_partition_that_a_dictionary_names_before_it_comes(
+    semantics: Semantics,
+) -> None:
+    table = to_table(letters("bbaa"))
+    named = pa.DictionaryArray.from_arrays(pa.array([1, 1, 0, 0], pa.int32()), ["a", "b"])
+    table = table.set_column(table.column_names.index("s"), "s", named)
+    pattern = Concat((START, A, B))
+    bound = asked(pattern, [Rule("ab"), Rule("ab")], semantics, partition_by=("s",))
+    for cuts in ((), (2,), (1, 2, 3)):
+        assert rows_of(find(bound, table, cuts)) == [(0, 1), (2, 3)]
+
+
+def test_a_state_of_another_query_is_refused() -> None:
+    one, other = (asked(A, [Rule(letter)], ANY) for letter in "ab")
+    state = new_matcher(compile_program(one)).state()
+    with pytest.raises(ValueError, match="another query"):
+        new_matcher(compile_program(other)).take_over(state)
+
+
+def timed_out(pattern: Pattern, text: str, semantics: Semantics, within: int) -> list[str]:
+    rules = [Rule(s) for s in "abc"]
+    bound = asked(pattern, rules, semantics, within=within, with_timeouts=True)
+    found = find(bound, to_table(letters(text)))
+    words = ["".join(f"{text[r]}{r + 1}" for r in rows) for rows in rows_of(found)]
+    late = [
+        flag for part in found if part.timed_out is not None for flag in part.timed_out.tolist()
+    ]
+    return [word + "?" * flag for word, flag in zip(words, late, strict=True)]
+
+
+def test_a_run_that_is_a_match_does_not_time_out() -> None:
+    assert timed_out(Concat((A, plus(B))), "abdddd", NEXT, 2) == ["a1b2"]
+    assert timed_out(Concat((A, plus(B))), "abdddd", ANY, 2) == ["a1?", "a1b2"]
+
+
+def test_rows_within_exclusion_are_marked() -> None:
+    bound = asked(Concat((A, Exclusion(B), C)), [Rule(s) for s in "abc"], ANY)
+    found = find(bound, to_table(letters("abc")))
+    assert [part.rows.excluded.tolist() for part in found if len(part)] == [[False, True, False]]
+
+
+def test_the_preferred_derivation_tells_what_is_excluded() -> None:
+    # a b by the first branch; a b c by the second, though b alone would be the first
+    pattern = Concat((A, Alternate((Exclusion(B), Concat((B, C)), B))))
+    bound = asked(pattern, [Rule(s) for s in "abc"], ANY)
+    rows = find(bound, to_table(letters("abc")))[0].rows
+    assert rows.offsets.tolist() == [0, 2, 5]
+    assert rows.excluded.tolist() == [False, True, False, False, False]
+
+
+def test_exponentially_many_matches_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = compile_program(asked(plus(A), [Rule("a")], ANY))
+    matcher = new_matcher(program)
+    matcher.push(program.prepare(to_table(letters("a" * 60))), 0)
+    monkeypatch.setattr(matcher_module, "MATCHES_AT_ONCE", 5)
+    assert rows_of([next(matcher.batches())]) == [(0,), (0, 1), (0, 1, 2), (0, 2), (0, 1, 2, 3)]
+    monkeypatch.setattr(matcher_module, "MATCHES_AT_ONCE", 1)
+    assert rows_of([next(matcher.batches())]) == [(0, 1, 3)]
+    assert matcher.n_kept == 60
+
+
+def test_a_match_is_out_before_the_stream_ends() -> None:
+    program = compile_program(asked(Concat((A, B)), [Rule("a"), Rule("b")], NEXT))
+    matcher = new_matcher(program)
+    matcher.push(program.prepare(to_table(letters("ab"))), 0)
+    assert rows_of([matcher.take()]) == [(0, 1)]
+    assert matcher.n_kept == 0
+
+
+def test_rows_beyond_the_window_are_let_go() -> None:
+    program = compile_program(asked(Concat((A, B)), [Rule("a"), Rule("b")], ANY, within=5))
+    matcher = new_matcher(program)
+    table = to_table(letters("a" * 300))
+    kept = []
+    for low in range(0, 300, 10):
+        matcher.push(program.prepare(table.slice(low, 10)), low)
+        matcher.take()
+        kept.append(matcher.n_kept)
+    assert max(kept) <= 12  # the window has 6 rows; half of what is kept may be beyond it
+
+
+def test_a_run_that_conditions_across_rows_have_ended_is_let_go() -> None:
+    rules = [Rule("a"), Rule("a", ("<", "last", 0))]  # B below A: never, i rises
+    program = compile_program(asked(Concat((A, plus(B), C)), [*rules, Rule("c")], CONTIGUOUS))
+    matcher = new_matcher(program)
+    table = to_table(letters("a" * 40))
+    for low in range(0, 40, 10):
+        matcher.push(program.prepare(table.slice(low, 10)), low)
+        matcher.take()
+    assert matcher.n_kept <= 1
+
+
+def test_a_search_that_leads_nowhere_stops_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    # B+ may be any of the rows; C is below the first row, which no row is
+    monkeypatch.setattr(searches, "STEPS_MAX", 1000)
+    rules = [Rule("a"), Rule("a"), Rule("a", ("<", "first", 0))]
+    program = compile_program(asked(Concat((A, star(B), C)), rules, ANY))
+    matcher = new_matcher(program)
+    matcher.push(program.prepare(to_table(letters("a" * 40))), 0)
+    with pytest.raises(StepLimitError, match=r"from the event with seq 0 takes more than"):
+        matcher.take()
+
+
+def compiled(pattern: Pattern, semantics: Semantics) -> object:
+    return compile_program(asked(pattern, [Rule(s) for s in "abc"], semantics))
+
+
+def test_negation_between_adjacent_rows_is_refused() -> None:
+    with pytest.raises(NotSupportedError, match=r"!C between symbols says nothing; use SEMANTICS"):
+        compiled(Concat((A, NOT_C, B)), CONTIGUOUS)
+
+
+def test_patterns_too_large_are_refused() -> None:
+    with pytest.raises(NotSupportedError, match="more than 2048 symbols"):
+        compiled(Repeat(A, 3000, 3000), ANY)
+    either = Alternate((A, B))
+    with pytest.raises(NotSupportedError, match="more than 4096 states"):
+        compiled(Concat((star(either), A, Repeat(either, 12, 12))), ANY)
+
+
+WRAPS = only_compiled("NumPy warns where compiled integers wrap")
+
+
+def count(bound: BoundPatternQuery, rows: list[dict]) -> int:
+    return counted(compile_program(bound), to_table(rows), [0, len(rows)], whole=True)
+
+
+@pytest.mark.parametrize(("semantics", "expected"), [(ANY, 43), (NEXT, 8), (CONTIGUOUS, 2)])
+def test_cogra_figure_2_is_counted(semantics: Semantics, expected: int) -> None:
+    rules, pattern = [Rule("a"), Rule("b")], plus(Concat((plus(A), B)))
+    assert count(asked(pattern, rules, semantics), letters("abaacbab")) == expected
+    assert count(asked(pattern, rules, semantics, within=100), letters("abaacbab")) == expected
+
+
+@WRAPS
+def test_counts_beyond_64_bits_are_exact() -> None:
+    # A+ of 200 rows: every set of rows but the empty one
+    assert count(asked(plus(A), [Rule("a")], ANY), letters("a" * 200)) == 2**200 - 1
+
+
+@WRAPS
+def test_counts_beyond_64_bits_are_exact_in_windows() -> None:
+    # Of 150 rows 100 lie within a row's window: all sets of rows but those that span more, so
+    # every first row with any of the up to 100 after it.
+    rows = letters("a" * 150)
+    expected = sum(2 ** min(100, 149 - first) for first in range(150))
+    assert count(asked(plus(A), [Rule("a")], ANY, within=100), rows) == expected
+
+
+def test_fixed_length_sequences_are_binomial() -> None:
+    bound = asked(Concat((A, B, C)), [Rule("a")] * 3, ANY)
+    assert count(bound, letters("a" * 60)) == comb(60, 3)
+
+
+def counted(program: MatchProgram, table: pa.Table, cuts: list[int], *, whole: bool) -> int:
+    """Return the count of a table pushed in parts, each a stretch of its own or all of them one."""
+    counter = MatchCounter(program)
+    for low, high in pairwise(cuts):
+        counter.push(program.prepare(table.slice(low, high - low)), low)
+        if not whole:
+            counter.finish()
+    counter.finish()
+    return counter.count
+
+
+def test_counts_as_many_as_the_naive_matcher_finds_in_each_stretch() -> None:
+    n_cases = 0
+    for case in map(pattern_case, range(900)):
+        bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+        if bound.semantics is Semantics.SQL or bound.order_by:
+            continue
+        one = RowsPerMatch.ONE
+        bound = replace(bound, with_timeouts=False, rows_per_match=one, outer=None, limit=None)
+        program, rows = compile_program(bound), case.stream.rows
+        if not program.is_countable:
+            continue
+        n_cases += 1
+        cuts = [0, *case.stream.cuts, len(rows)]
+        found = counted(program, case.stream.table, cuts, whole=True)
+        assert found == len(match_rows(rows, bound)), case.shown()
+        if not program.partition_edges:
+            found = counted(program, case.stream.table, cuts, whole=False)
+            parts = [rows[low:high] for low, high in pairwise(cuts)]
+            assert found == sum(len(match_rows(part, bound)) for part in parts), case.shown()
+    assert n_cases > 50
+
+
+@WRAPS
+def test_rows_that_no_match_can_begin_with_are_not_kept() -> None:
+    program = compile_program(asked(plus(A), [Rule("a")], ANY))
+    counter = MatchCounter(program)
+    counter.push(program.prepare(to_table(letters("a" * 50))), 0)
+    counter.push(program.prepare(to_table(letters("a" * 50))), 50)
+    assert counter.n_kept == 0
+    assert counter.count == 2**100 - 1
+
+
+def test_what_cannot_be_counted_is_said() -> None:
+    across = asked(A, [Rule("a", ("<", "first", 0))], ANY)
+    late = asked(A, [Rule("a")], ANY, within=3, with_timeouts=True)
+    fine = asked(Concat((START, A)), [Rule("a")], ANY)
+    countable = [compile_program(bound).is_countable for bound in (across, late, fine)]
+    assert countable == [False, False, True]
