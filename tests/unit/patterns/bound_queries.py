@@ -1,4 +1,4 @@
-"""Bound queries built by hand and at random, and the way through the matcher, for the tests."""
+"""Bound queries built by hand, and the way through the matcher, for the tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import strategies as st
 
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
@@ -27,7 +26,6 @@ from replay.language.bound import (
     SkipMode,
     SymbolSet,
 )
-from replay.operators.packing import pack, unpack
 from replay.patterns.matcher import PatternMatcher
 from replay.patterns.matches import Matches
 from replay.patterns.measures import Fetch, answer_parts
@@ -121,124 +119,34 @@ def measured(
 
 
 def run(
-    bound: BoundPatternQuery,
-    table: pa.Table,
-    cuts: list[int] | None = None,
-    *,
-    resume: bool = False,
-) -> tuple[list[dict[str, Any]], PatternMatcher]:
-    """Answer a query by pushing the table cut at ``cuts``; taking after every push.
-
-    With ``resume`` another matcher goes on from a snapshot after every push, before it is taken.
-    """
+    bound: BoundPatternQuery, table: pa.Table, cuts: tuple[int, ...] = ()
+) -> list[dict[str, Any]]:
+    """Answer a query by pushing the table cut at ``cuts``, taking after every push."""
     program = compile_program(bound)
     matcher = PatternMatcher(program)
-    edges = [0, *sorted(cuts or []), table.num_rows]
     taken = []
-    for low, high in pairwise(edges):
-        before = min(program.rows_before, low)
-        after = min(program.rows_after, table.num_rows - high)
-        part = table.slice(low - before, high - low + before + after)
-        matcher.push(program.prepare(part, before=before, after=after), low)
-        if resume:
-            state = unpack(pack(matcher.state()))
-            matcher = PatternMatcher(program)
-            matcher.take_over(state)
+    for low, high in pairwise([0, *cuts, table.num_rows]):
+        matcher.push(program.prepare(table.slice(low, high - low)), low)
         taken.append(matcher.take())
     matcher.finish()
     taken.append(matcher.take())
 
     def fetch(columns: list[str], seqs: np.ndarray) -> pa.Table:
-        assert (np.diff(seqs) > 0).all()
         return table.select(columns).take(pa.array(seqs))
 
-    rows = []
-    for matches in taken:
-        answer = measured(bound, program, matches, fetch, n_events=table.num_rows)
-        rows += answer.to_pylist()
-    return rows, matcher
+    n_events = table.num_rows
+    answers = [measured(bound, program, found, fetch, n_events=n_events) for found in taken]
+    return pa.concat_tables(answers).to_pylist()
 
 
-def canonical(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make rows comparable: NaN equal to itself, 0.0 told from False and 0."""
-    return [{name: repr(value) for name, value in row.items()} for row in rows]
+def letters(text: str, **more: object) -> pa.Table:
+    """Return a row for each letter."""
+    return pa.table({"t": range(len(text)), "s": list(text), "i": [0] * len(text), **more})
 
 
-# ---------------------------------------------------------------------------------------------
-# At random.
-
-SMALL_INTS = st.sampled_from([None, -2, -1, 0, 0, 1, 1, 2, 2, 3])
-DOUBLES = st.one_of(st.none(), st.sampled_from([float("nan"), -1.0, 0.0, 0.5, 1.0, 2.0]))
-STRINGS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ab"]))
-
-
-@st.composite
-def rows(draw: st.DrawFn, max_size: int = 14) -> list[dict[str, Any]]:
-    """Rows in time order, with ties, bursts, nulls and NaN."""
-    n = draw(st.sampled_from([0, 1, max_size // 2, max_size - 1, max_size]))
-    gaps = draw(st.lists(st.sampled_from([0, 0, 1, 1, 2, 7]), min_size=n, max_size=n))
-    times = np.cumsum(gaps).tolist()
-    return [
-        {
-            "t": t,
-            "i": draw(SMALL_INTS),
-            "d": draw(DOUBLES),
-            "s": draw(STRINGS),
-            "p": draw(st.sampled_from([None, 0, 1])),
-        }
-        for t in times
-    ]
+def is_letter(letter: str) -> Call:
+    return call("=", attr("s"), lit(letter))
 
 
 def to_table(of: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(of, schema=ARROW)
-
-
-@st.composite
-def numbers(draw: st.DrawFn, anchors: list[Anchor], of: DataType, depth: int = 2) -> Expression:
-    """Draw an INTEGER or DOUBLE expression."""
-    kind = draw(st.integers(0, 7 if depth else 1))
-    if kind == 0:
-        value = draw(st.integers(-2, 3))
-        return Literal(value if of is INT else value / 2, of)
-    if kind <= 2 or depth == 0:
-        name = "i" if of is INT else "d"
-        offset = draw(st.sampled_from([0, 0, 0, -1, 1, -2]))
-        return Attribute(name, of, draw(st.sampled_from(anchors)), offset)
-    inner = numbers(anchors, of, depth - 1)
-    if kind == 3:
-        return Call(draw(st.sampled_from("+-*/%")), (draw(inner), draw(inner)), of)
-    if kind == 4:
-        return Call(draw(st.sampled_from(["neg", "abs"])), (draw(inner),), of)
-    if kind == 5:
-        return Call("coalesce", (draw(inner), draw(inner)), of)
-    if kind == 6:
-        test = draw(conditions(anchors, depth - 1))
-        return Call("case", (test, draw(inner), draw(inner)), of)
-    other = DOUBLE if of is INT else INT
-    return Call("cast", (draw(numbers(anchors, other, depth - 1)),), of)
-
-
-@st.composite
-def conditions(draw: st.DrawFn, anchors: list[Anchor], depth: int = 2) -> Expression:
-    """Draw a BOOLEAN expression."""
-    kind = draw(st.integers(0, 6 if depth else 2))
-    if kind <= 1:
-        of = draw(st.sampled_from([INT, DOUBLE]))
-        op = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]))
-        return call(op, draw(numbers(anchors, of, depth)), draw(numbers(anchors, of, depth)))
-    if kind == 2:
-        op = draw(st.sampled_from(["=", "<>"]))
-        left = attr("s", draw(st.sampled_from(anchors)))
-        literal = draw(st.booleans())
-        other = draw(st.sampled_from(["a", "b", "zz"]))
-        return call(op, left, lit(other) if literal else attr("s", draw(st.sampled_from(anchors))))
-    inner = conditions(anchors, depth - 1)
-    if kind == 3:
-        return call("not", draw(inner))
-    if kind == 4:
-        return call(
-            "is_null", draw(numbers(anchors, draw(st.sampled_from([INT, DOUBLE])), depth - 1))
-        )
-    parts = draw(st.lists(inner, min_size=2, max_size=3))
-    return call("and" if kind == 5 else "or", *parts)

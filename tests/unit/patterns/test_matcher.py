@@ -1,11 +1,13 @@
-"""The matcher by hand, and what it keeps; that it gives what the naive one gives, however rows are
-cut into batches, `tests.campaigns.test_pattern_fuzz` shows."""
+"""The matcher of SQL's semantics by hand, its errors, its limits, and what it keeps.
+
+That it gives what the naive one gives, however rows are cut into batches and over snapshots,
+`tests.campaigns.test_pattern_fuzz` shows.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -22,18 +24,18 @@ from replay.language.bound import (
     Concat,
     Edge,
     EdgeKind,
-    MatchNumber,
+    Negation,
     Pattern,
     Repeat,
+    RowsPerMatch,
     Semantics,
     SkipMode,
     Symbol,
 )
 from replay.patterns import search
 from replay.patterns.matcher import PatternMatcher, new_matcher
+from replay.patterns.matches import Matches
 from replay.patterns.program import compile_program
-from tests.oracles.matcher import match_rows
-from tests.oracles.view import OutOfStepsError
 from tests.pattern_cases import PatternCase, pattern_case
 from tests.plan_cases import SEEDS
 from tests.unit.patterns.bound_queries import (
@@ -41,36 +43,41 @@ from tests.unit.patterns.bound_queries import (
     STRING,
     attr,
     call,
-    canonical,
     first,
+    is_letter,
     last,
+    letters,
     lit,
     query,
     run,
-    to_table,
+    total,
 )
 
 A, B, C = Symbol(0), Symbol(1), Symbol(2)
 START, END = Edge(EdgeKind.START), Edge(EdgeKind.END)
+ALL = RowsPerMatch.ALL_SHOW_EMPTY
 SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def letters(text: str, times: list[int] | None = None) -> pa.Table:
-    n = len(text)
-    return pa.table({"t": times or list(range(n)), "s": list(text), "i": [0] * n})
-
-
-def is_letter(letter: str) -> object:
-    return call("=", attr("s"), lit(letter))
 
 
 def spans(pattern: Pattern, text: str, symbols: str, **more: object) -> list[tuple]:
     """Return (first row, last row, classifier) of each match; symbols are letters, '.' any."""
     defines = [None if s == "." else is_letter(s) for s in symbols]
     measures = [attr("t", first(None)), attr("t", last(None)), Classifier()]
-    table = letters(text, more.pop("times", None))
-    found, _ = run(query(pattern, defines, measures=measures, **more), table)
+    table = letters(text, t=more.pop("times", range(len(text))))
+    found = run(query(pattern, defines, measures=measures, **more), table)
     return [(row["m0"], row["m1"], row["m2"]) for row in found]
+
+
+def find(asked: BoundPatternQuery, table: pa.Table) -> Matches:
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(table), 0)
+    matcher.finish()
+    return matcher.take()
+
+
+def numbers(values: list[int]) -> pa.Table:
+    return pa.table({"t": range(len(values)), "i": pa.array(values, pa.int64())})
 
 
 def test_window_is_part_of_the_match_and_comes_before_preferment() -> None:
@@ -78,32 +85,6 @@ def test_window_is_part_of_the_match_and_comes_before_preferment() -> None:
     pattern = Concat((A, Repeat(C, 0, None), B))
     assert spans(pattern, "abb", "ab.", times=[0, 4, 9], within=4) == [(0, 4, "B")]
     assert spans(pattern, "abb", "ab.", times=[0, 4, 9], within=3) == []
-
-
-def test_partition_neighbours_and_match_numbers_are_the_partitions() -> None:
-    #  p  0 1 0 1 0 1     A B within each partition, in the order of their first rows
-    table = pa.table({"t": range(6), "s": list("aabbab"), "i": [0] * 6, "p": [0, 1, 0, 1, 0, 0]})
-    asked = query(
-        Concat((A, B)),
-        [is_letter("a"), is_letter("b")],
-        measures=[attr("t", first(None)), attr("t", last(None)), MatchNumber()],
-        partition_by=("p",),
-    )
-    found, _ = run(asked, table)
-    assert [tuple(row.values()) for row in found] == [(0, 0, 2, 1), (1, 1, 3, 1), (0, 4, 5, 2)]
-
-
-def test_condition_reads_first_row_mapped_to_its_own_symbol() -> None:
-    #  i 5 1 2 3 9: B+ while at most 2 above its own first row
-    table = pa.table({"t": range(5), "s": ["x"] * 5, "i": [5, 1, 2, 3, 9]})
-    grows = call("<=", attr("i"), call("+", attr("i", first(1)), lit(2), to=INT))
-    asked = query(
-        Concat((A, Repeat(B, 1, None))),
-        [call("=", attr("i"), lit(5)), grows],
-        measures=[attr("i", first(1)), attr("i", last(1))],
-    )
-    found, _ = run(asked, table)
-    assert [tuple(row.values()) for row in found] == [(1, 3)]
 
 
 def test_strings_compare_across_batches_with_different_dictionaries() -> None:
@@ -114,7 +95,7 @@ def test_strings_compare_across_batches_with_different_dictionaries() -> None:
     )
     table = pa.table({"t": range(6), "s": list("zyxwvz"), "i": [1, 0, 0, 0, 0, 0]})
     for cut in range(1, 6):
-        found, _ = run(asked, table, [cut])
+        found = run(asked, table, (cut,))
         assert [tuple(row.values()) for row in found] == [("z", 5)]
 
 
@@ -124,52 +105,6 @@ def test_regression_bounded_run_near_the_end_leaves_the_frame_below_alone() -> N
     #  from row 1: A 1, A 2-4, greedy A 5-6, C 7, C 8, A{0,2} at the end, no row for the last A
     found = spans(pattern, "bbbbbbxbb", ".ab", skip=SkipMode.TO_NEXT_ROW)
     assert found == [(0, 8, "A")]  # A 0, A 1-3, C 4, C 5, A 6-7, A 8
-
-
-def agree(asked: BoundPatternQuery, events: list, cuts: list[int], *, resume: bool) -> None:
-    """Compare with the naive matcher."""
-    try:
-        wanted = match_rows(events, asked, steps_max=20_000)
-    except OutOfStepsError:
-        assume(False)
-    except SkipError:
-        with pytest.raises(SkipError):
-            run(asked, to_table(events), cuts, resume=resume)
-        return
-    found, matcher = run(asked, to_table(events), cuts, resume=resume)
-    assert canonical(found) == canonical(wanted)
-    assert matcher.n_kept == 0
-
-
-def gapped_query(random: Random) -> BoundPatternQuery:
-    """Draw two to four letters or choices of them, with any rows between them."""
-
-    def wanted() -> Pattern:
-        letter = random.choice([A, B, C])
-        more = Repeat(letter, random.choice([1, 2]), 2)
-        return random.choice([letter, letter, more, Alternate((more, random.choice([A, B, C])))])
-
-    gap = Repeat(Symbol(3), 0, None, greedy=random.random() < 0.5)
-    parts = [part for _ in range(random.randint(2, 4)) for part in (gap, wanted())]
-    return query(
-        Concat(tuple(parts[1:])),
-        [*(is_letter(letter) for letter in "abc"), None],
-        measures=[attr("t", first(None)), attr("t", last(None)), Classifier()],
-        within=random.choice([None, 3, 6, 9]),
-        skip=random.choice([SkipMode.TO_NEXT_ROW, SkipMode.PAST_LAST_ROW]),
-        partition_by=random.choice([(), ("p",)]),
-    )
-
-
-@SLOW
-@given(seed=st.integers(0, 2**32 - 1))
-def test_no_gapped_match_is_lost_whatever_rows_a_window_lacks(seed) -> None:
-    random = Random(seed)
-    text = random.choices("aabcz", k=random.randint(4, 20))
-    rest = {"i": None, "d": None}
-    events = [{"t": t, "s": s, "p": random.randint(0, 1), **rest} for t, s in enumerate(text)]
-    cuts = [random.randint(0, len(events)) for _ in range(random.randint(0, 3))]
-    agree(gapped_query(random), events, cuts, resume=random.random() < 0.5)
 
 
 def asked_of(case: PatternCase) -> BoundPatternQuery:
@@ -394,13 +329,7 @@ def test_rows_that_do_not_follow_are_refused() -> None:
 def test_more_symbols_than_bits_are_refused_by_name() -> None:
     many = query(Concat(tuple(Symbol(k) for k in range(65))), [])
     symbols = tuple(f"S{k}" for k in range(65))
-    bound = type(many)(
-        **{
-            **{name: getattr(many, name) for name in many.__slots__},
-            "symbols": symbols,
-            "defines": (None,) * 65,
-        }
-    )
+    bound = replace(many, symbols=symbols, defines=(None,) * 65)
     with pytest.raises(NotSupportedError, match="65 symbols"):
         compile_program(bound)
 
@@ -420,3 +349,160 @@ def test_absurd_repetition_of_a_group_is_refused() -> None:
 def test_repetition_of_one_symbol_may_be_as_long_as_one_likes() -> None:
     assert spans(Repeat(A, 1_000_000, None), "aaa", "a") == []
     assert spans(Concat((Repeat(A, 2, 3), B)), "aaaab", "ab") == [(1, 4, "B")]
+
+
+def test_start_edge_holds_at_the_first_row_of_each_partition_only() -> None:
+    #  p 0 0 1 1: first rows are 0 and 2
+    asked = query(Concat((START, A)), [None], partition_by=("p",))
+    assert find(asked, letters("aaaa", p=[0, 0, 1, 1])).first_seq.tolist() == [0, 2]
+    assert spans(Concat((START, A)), "aaa", "a") == [(0, 0, "A")]
+
+
+def test_start_of_a_partition_is_remembered_over_stretches() -> None:
+    program = compile_program(query(Concat((START, A)), [None], partition_by=("p",)))
+    matcher = PatternMatcher(program)
+    for first_seq, p in ((0, 0), (10, 0), (20, 1)):
+        matcher.push(program.prepare(letters("aa", p=[p, p])), first_seq)
+        matcher.finish()
+    assert matcher.take().first_seq.tolist() == [0, 20]
+
+
+def test_end_edge_is_decided_by_the_next_row_or_the_end() -> None:
+    program = compile_program(query(Concat((A, END)), [is_letter("a")]))
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(letters("xa")), 0)
+    assert (len(matcher.take()), matcher.n_kept) == (0, 1)
+    matcher.push(program.prepare(letters("aa")), 2)
+    assert (len(matcher.take()), matcher.n_kept) == (0, 1)
+    matcher.finish()
+    assert matcher.take().first_seq.tolist() == [3]
+
+
+def test_end_edge_waits_though_the_window_has_passed() -> None:
+    #  A at t 0 in partition 0; partition 1 goes on long after the window of 1
+    asked = query(Concat((A, END)), [is_letter("a")], within=1, partition_by=("p",))
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(letters("axxxx", p=[0, 1, 1, 1, 1])), 0)
+    assert matcher.n_kept == 1
+    matcher.finish()
+    assert matcher.take().first_seq.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "why"),
+    [("aba", 1, r"with seq 2 maps no row to B"), ("xab", 0, r"with seq 1 has A as its first row")],
+)
+def test_skip_to_a_row_that_is_not_there_or_the_first_is_an_error(text, target, why) -> None:
+    asked = query(
+        Concat((A, Repeat(B, 0, 1))),
+        [is_letter("a"), is_letter("b")],
+        skip=SkipMode.TO_LAST,
+        skip_to=(target,),
+    )
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    with pytest.raises(SkipError, match=rf"SKIP TO LAST .* PATTERN \(A B\?\) .*{why}") as raised:
+        matcher.push(program.prepare(letters(text + "a")), 0)
+    # The matches up to the one that cannot be skipped are known.
+    assert matcher.take().first_seq.tolist()[-1] == raised.value.first_seq
+
+
+def test_skip_error_of_a_partition_waits_for_earlier_matches_of_others() -> None:
+    #  p  1 0 0 1      partition 0 fails at row 1; row 0 matches only with row 3
+    pattern = Concat((A, Repeat(B, 0, 1), Repeat(C, 0, 1)))
+    asked = query(
+        pattern,
+        [is_letter("a"), is_letter("b"), is_letter("c")],
+        skip=SkipMode.TO_LAST,
+        skip_to=(1,),
+        partition_by=("p",),
+    )
+    program = compile_program(asked)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(letters("aax", p=[1, 0, 0])), 0)
+    assert len(matcher.take()) == 0
+    matcher.push(program.prepare(letters("bx", p=[1, 1])), 3)
+    with pytest.raises(SkipError, match="with seq 1"):
+        matcher.finish()
+    assert matcher.take().first_seq.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+@pytest.mark.parametrize("after", [True, False])
+def test_negation_keeps_its_rows_out_of_the_repetition_beside_it(after, greedy) -> None:
+    #  a . . b  has no x between, a x b has
+    gap = (Negation(3), Repeat(C, 0, None, greedy))
+    pattern = Concat((A, *(gap if after else gap[::-1]), B))
+    defines = [is_letter("a"), is_letter("b"), None, is_letter("x")]
+    asked = query(pattern, defines, rows_per_match=ALL)
+    rows = find(asked, letters("axba..b")).rows
+    assert rows is not None
+    assert rows.seq.tolist() == [3, 4, 5, 6]
+    assert rows.symbol.tolist() == [0, 2, 2, 1]  # as the symbol that is repeated
+
+
+def test_unknown_is_no_reason_to_keep_a_row_out_of_a_negation() -> None:
+    pattern = Concat((A, Negation(2), Repeat(B, 0, None)))
+    unknown = call("=", attr("i"), lit(1))
+    table = pa.table({"t": range(3), "i": pa.array([0, None, 1]), "s": ["a", "x", "x"]})
+    found = find(query(pattern, [is_letter("a"), None, unknown]), table)
+    assert found.last_seq.tolist() == [1]
+
+
+def test_negation_elsewhere_is_refused_by_name() -> None:
+    with pytest.raises(NotSupportedError, match="!C stands beside no unbounded repetition"):
+        compile_program(query(Concat((A, Negation(2), B)), [None, None, is_letter("x")]))
+
+
+def test_negation_that_counts_rows_of_its_repetition_is_refused() -> None:
+    counts = call(">", total("count", None, (1,)), lit(2))
+    pattern = Concat((A, Negation(2), Repeat(B, 0, None)))
+    with pytest.raises(NotSupportedError, match="the condition of !C counts rows that B"):
+        compile_program(query(pattern, [None, None, counts]))
+
+
+def test_sum_beyond_int64_is_null_until_it_comes_back() -> None:
+    #  2**62 + 2**62 does not fit; less 1 it does
+    big = 2**62
+    fits = call("not", call("is_null", total("sum", attr("i"), None)))
+    asked = query(Concat((A, B, C)), [None, None, fits])
+    assert len(find(asked, numbers([big, big, -1]))) == 1
+    assert len(find(asked, numbers([big, big, 0]))) == 0
+    overflowing = query(Concat((A, B)), [None, call("is_null", total("sum", attr("i"), None))])
+    program = compile_program(overflowing)
+    matcher = PatternMatcher(program)
+    matcher.push(program.prepare(numbers([big, big])), 0)
+    assert (matcher.n_matches, matcher.n_faults) == (1, 1)
+
+
+@pytest.mark.parametrize("patience", [0, 256])
+def test_conditions_across_rows_do_not_blow_up_nested_quantifiers(monkeypatch, patience) -> None:
+    #  ((C+)+)+ B where B needs what A's row never gives: exponentially many derivations
+    n = 1500
+    monkeypatch.setattr(search, "STATES_PATIENCE", patience)
+    monkeypatch.setattr(search, "STEPS_MAX", 100 * n)
+    never = call("=", attr("i"), call("+", attr("i", last(0)), lit(7), to=INT))
+    nested = Repeat(Repeat(Repeat(C, 1, None), 1, None), 1, None)
+    asked = query(Concat((A, nested, B)), [call("=", attr("i"), lit(9)), never, None])
+    assert len(find(asked, numbers([9] + [1] * n))) == 0
+
+
+def test_bound_rows_in_nested_quantifiers_are_remembered_by_what_is_read_of_them() -> None:
+    #  ((A B?)+)+ C over any rows, C above its last A: A's row makes states of their own
+    n = 400
+    nested = Repeat(Repeat(Concat((A, Repeat(B, 0, 1))), 1, None), 1, None)
+    above = call(">", attr("i"), call("+", attr("i", last(0)), lit(100), to=INT))
+    asked = query(Concat((nested, C)), [None, None, above], skip=SkipMode.TO_NEXT_ROW)
+    values = np.arange(n)
+    assert len(find(asked, numbers(values.tolist()))) == 0
+    values[-1] = 1000
+    assert len(find(asked, numbers(values.tolist()))) == n - 1
+
+
+def test_state_is_refused_by_another_query() -> None:
+    one, other = (compile_program(query(A, [is_letter(s)])) for s in "ab")
+    state = PatternMatcher(one).state()
+    PatternMatcher(one).take_over(state)
+    with pytest.raises(ValueError, match="another query"):
+        PatternMatcher(other).take_over(state)
