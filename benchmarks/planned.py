@@ -21,7 +21,7 @@ from costmodel.features import PlanFeatures
 from costmodel.plan_cost import Estimate, estimate
 from costmodel.thesis.formulas import thesis_alpha
 from costmodel.thesis.selection import Selection, Strategy, select
-from replay.engines.lookups import Lookups
+from replay.engines.index_phase import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.language.syntax import streams_of
 from replay.patterns.plan import plan_pattern

@@ -15,12 +15,10 @@ from replay.language.bound import BoundCreate, BoundQuery, Outer
 from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.operators.packing import State, stated
 from replay.running.arguments import Moment, check_query, to_internal
-from replay.running.binding import bind_over
 from replay.running.catalog import Described
 from replay.running.input_ports import InputPort, StreamPort, open_port
-from replay.running.online_query import OnlineQuery, checked
-from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
-from replay.running.statement import Parameters, parse, prepare
+from replay.running.online_query import OnlineQuery, checked, digest_of, from_snapshot, to_snapshot
+from replay.running.statement import Parameters, bind_over, parse, prepare
 
 
 def online(

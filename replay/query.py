@@ -20,12 +20,10 @@ from replay.limits import Limits, LimitWatch, check_limits
 from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
 from replay.running.arguments import AsOf, Tables, check_engine
-from replay.running.binding import clear_bound
 from replay.running.catalog import Catalog, StoreCatalog
-from replay.running.creation import create_stream
-from replay.running.run import QueryRequest, open_catalog, open_run
+from replay.running.run import QueryRequest, create_stream, open_catalog, open_run
 from replay.running.select import clear_planned
-from replay.running.statement import Parameters, clear_statements
+from replay.running.statement import Parameters, clear_bound, clear_statements
 
 EXPLAIN_SECONDS = 1.0
 """Seconds that lookups may take where only an explanation is wanted."""

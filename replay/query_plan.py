@@ -1,4 +1,4 @@
-"""Plans of every kind in words and as JSON, also of queries made of several parts."""
+"""Plans of windows, joins and queries made of several parts, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from replay.joins import explain as explain_joins
+from costmodel.guard import in_words
+from costmodel.plan_cost import Estimate
 from replay.joins.plan import JoinPlan
+from replay.language.bound import CumulateWindows, RowWindows, SessionWindows, TimeWindows, Windows
 from replay.planning import explain
+from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan
-from replay.windows import explain as explain_windows
 from replay.windows.plan import WindowPlan
+from replay.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
 
 Json = dict[str, Any]
 
@@ -59,9 +62,35 @@ def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None) -> Json:
         case Plan():
             return explain.to_json(plan, actual)
         case WindowPlan():
-            return explain_windows.to_json(plan, actual)
+            own = _window_json(plan)
         case JoinPlan():
-            return explain_joins.to_json(plan, actual)
+            own = _join_json(plan)
+        case FlowPlan():
+            own = _flow_json(plan)
+    return {**own, "actual": None if actual is None else dict(actual)}
+
+
+def to_text(plan: AnyPlan, actual: Mapping[str, Any] | None) -> str:
+    """Return a plan as lines a person can read, its parts indented; parameters as in `to_json`."""
+    match plan:
+        case Plan():
+            return explain.to_text(plan, actual)
+        case WindowPlan():
+            lines = _window_lines(plan)
+        case JoinPlan():
+            lines = _join_lines(plan)
+        case FlowPlan():
+            lines = [f"operator  {plan.operator}"]
+            if plan.chosen is not None:
+                lines += to_text(plan.chosen, None).splitlines()
+            for part in plan.inputs:
+                lines += [f"  {line}" for line in to_text(part, None).splitlines()]
+    if actual is not None:
+        lines += explain.happened(actual)
+    return "\n".join(lines)
+
+
+def _flow_json(plan: FlowPlan) -> Json:
     inputs = [to_json(part, None) for part in plan.inputs]
     own: Json = {} if plan.chosen is None else to_json(plan.chosen, None)
     parts = [own, *inputs] if own else inputs
@@ -72,24 +101,144 @@ def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None) -> Json:
         "operator": plan.operator,
         "reason": plan.reason,
         "inputs": inputs,
-        "actual": None if actual is None else dict(actual),
     }
 
 
-def to_text(plan: AnyPlan, actual: Mapping[str, Any] | None) -> str:
-    """Return a plan as lines a person can read, its parts indented; parameters as in `to_json`."""
-    match plan:
-        case Plan():
-            return explain.to_text(plan, actual)
-        case WindowPlan():
-            return explain_windows.to_text(plan, actual)
-        case JoinPlan():
-            return explain_joins.to_text(plan, actual)
-    lines = [f"operator  {plan.operator}"]
-    if plan.chosen is not None:
-        lines += to_text(plan.chosen, None).splitlines()
-    for part in plan.inputs:
-        lines += [f"  {line}" for line in to_text(part, None).splitlines()]
-    if actual is not None:
-        lines += explain.happened(actual)
-    return "\n".join(lines)
+# ---------------------------------------------------------------------------------------------
+# Joins
+
+
+def _join_json(plan: JoinPlan) -> Json:
+    name = plan.name
+    return {
+        "plan": name,
+        "indexes": name.removeprefix(PREFIX).split(",") if name.startswith(PREFIX) else [],
+        "operator": "join",
+        "reason": plan.reason,
+        "drives": plan.drives,
+        "prunes": plan.prunes,
+        "sides": [None if side is None else explain.to_json(side.plan) for side in plan.sides],
+        "estimated": {"cost": plan.cost},
+        "rivals": [{"plan": r.name, "estimated": {"cost": r.cost}} for r in plan.rivals],
+    }
+
+
+def _join_lines(plan: JoinPlan) -> list[str]:
+    lines = [f"plan      {plan.name}", f"because   {plan.reason}"]
+    for what, side in zip(("left", "right"), plan.sides, strict=True):
+        lines.append(f"{what:<9} {_side(plan, what, None if side is None else side.plan.name)}")
+    if plan.rivals:
+        lines.append("rivals, as estimated")
+        lines += [f"  {rival.name}  {in_words(rival.cost)}" for rival in plan.rivals]
+    return lines
+
+
+def _side(plan: JoinPlan, what: str, own: str | None) -> str:
+    """Return how a side is read."""
+    if own is None:
+        return "its rows as they come"
+    if plan.drives == what:
+        return f"its events are found first, by plan {own}"
+    if plan.drives is not None:
+        return "only around the events of the other side"
+    return f"by plan {own}" if plan.prunes else "in full"
+
+
+# ---------------------------------------------------------------------------------------------
+# Windows
+
+
+def _window_json(plan: WindowPlan) -> Json:
+    return {
+        "plan": plan.name,
+        "indexes": [],
+        "operator": "window aggregation",
+        "reason": plan.reason,
+        "windows": {
+            "kind": _kind(plan.windows),
+            "count": plan.n_windows,
+            "break_even_slide": plan.break_even,
+        },
+        "where": _blocks_by_where(plan),
+        "estimated": _estimated(plan.estimated),
+        "weights": plan.weights.source,
+        "rivals": [{"plan": r.name, "estimated": _estimated(r.estimated)} for r in plan.rivals],
+    }
+
+
+def _window_lines(plan: WindowPlan) -> list[str]:
+    count = "" if plan.n_windows is None else f", {plan.n_windows:,} of them"
+    lines = [
+        f"plan      {plan.name}",
+        f"because   {plan.reason}",
+        f"windows   {_kind(plan.windows)}{count}",
+    ]
+    if plan.break_even is not None:
+        unit = _unit(plan.windows, plan.in_timestamps)
+        lines.append(f"break-even at a slide of about {_rounded(plan.break_even, unit)}")
+    where = _blocks_by_where(plan)
+    if where is not None:
+        lines.append(
+            f"where     all events pass in {where['all_pass']:,} of {plan.n_blocks:,} blocks, "
+            f"none in {where['none_pass']:,}, {_of_keys(where)}read are {where['must_read']:,}"
+        )
+    lines.append(f"weights   {plan.weights.source}")
+    lines.append("estimated")
+    chosen = (plan.name, plan.estimated)
+    for name, estimate in [chosen, *((r.name, r.estimated) for r in plan.rivals)]:
+        lines.append(
+            f"  {name:<10}  {in_words(estimate.cost):>10}  {estimate.blocks:>12,.0f} blocks read"
+        )
+    return lines
+
+
+def _estimated(estimated: Estimate) -> Json:
+    return {
+        "cost": estimated.cost,
+        "blocks": estimated.blocks,
+        "entries": estimated.entries,
+        "alpha": estimated.alpha,
+        "candidates": estimated.candidates,
+    }
+
+
+def _blocks_by_where(plan: WindowPlan) -> Json | None:
+    """Return how many blocks WHERE decides as a whole; None without one that blocks tell of."""
+    classes = plan.where.classes
+    if classes is None:
+        return None
+    found = {
+        "all_pass": int((classes == ALL_PASS).sum()),
+        "none_pass": int((classes == NONE_PASS).sum()),
+        "must_read": int((classes == MUST_READ).sum()),
+    }
+    if plan.where.by_key is not None:
+        found["by_key"] = int((classes == BY_KEY).sum())
+    return found
+
+
+def _of_keys(where: Json) -> str:
+    return f"those of some keys in {where['by_key']:,}, " if where.get("by_key") else ""
+
+
+def _kind(windows: Windows) -> str:
+    match windows:
+        case TimeWindows(size, slide):
+            return "TUMBLE" if size == slide else "HOP"
+        case RowWindows(size, slide):
+            return "TUMBLE_ROWS" if size == slide else "HOP_ROWS"
+        case CumulateWindows():
+            return "CUMULATE"
+        case SessionWindows():
+            return "SESSION"
+    return "all events"
+
+
+def _unit(windows: Windows, in_timestamps: bool) -> str:
+    if isinstance(windows, RowWindows):
+        return " rows"
+    return " seconds" if in_timestamps else ""
+
+
+def _rounded(slide: float, unit: str) -> str:
+    return f"{slide / 1e6 if unit == ' seconds' else slide:,.3g}{unit}"

@@ -29,9 +29,9 @@ from replay.language.bound import (
 )
 from replay.language.required_columns import columns_of_windows
 from replay.operators.outer_pieces import run_through
-from replay.running.binding import bind_over
 from replay.running.catalog import TableCatalog
 from replay.running.select import Opener
+from replay.running.statement import bind_over
 from replay.running.steps import Chain, aggregating
 from replay.windows.plan import BlockWhere, Way, WindowPlan
 from replay.windows.tree.axis import series_of

@@ -19,7 +19,7 @@ from indexing import clear_answers
 from replay.calibration.facts import Facts
 from replay.calibration.probes import Probe, lookup_probes, replay_probes
 from replay.calibration.timing import SEED, Operation
-from replay.engines.lookups import Lookups
+from replay.engines.index_phase import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.patterns.local import Replay, kept_if_small
 from replay.patterns.plan import plan_pattern

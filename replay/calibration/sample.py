@@ -23,8 +23,7 @@ from replay.language.aggregation import to_aggregation
 from replay.language.bound import BoundSelect
 from replay.patterns.plan import plan_pattern
 from replay.query import query
-from replay.running.binding import bind_over
-from replay.running.statement import prepare
+from replay.running.statement import bind_over, prepare
 from replay.windows.plan import Way
 from replay.windows.tree.planning import window_plan
 

@@ -77,7 +77,7 @@ def to_grid(table: pa.Table) -> Grid:
     """Return the cells of an answer as text: the values of ``--format json``, and NULL."""
     import pyarrow.types as pat
 
-    from replay.json_rows import values_as_texts
+    from replay.formats import values_as_texts
 
     columns = [values_as_texts(column) for column in table.columns]
     cells = [[NULL if text is None else text for text in column] for column in columns]

@@ -3,19 +3,111 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
 
 from chronicle import Snapshot
 from chronicle.compile_time import clock
+from indexing.lookup import Lookup
+from indexing.masked_lookup import MaskedEntries, RowMask
+from indexing.objects import join_objects
 from replay.engines.execution_stats import ExecutionStats
-from replay.engines.lookups import Lookups
+from replay.engines.key_numbers import number_keys
 from replay.engines.scan import blocks_of
 from replay.engines.statistics import SnapshotStatistics
+from replay.limits import check_limits
 from replay.planning.intervals import Stretches
-from replay.planning.plan import Plan
+from replay.planning.key_join import tells_keys
+from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, Slot
+from replay.planning.row_filter import RowFilter
 from replay.planning.statistics import IntArray
 from replay.planning.steps import carry_out
+
+
+class Lookups:
+    """Answers a plan's lookups (``planning.steps.LookupSource``) and counts what that took.
+
+    Equal ranges of one attribute are read once. Keys of events are asked for where all rows of a
+    match agree on them, unless there are runs without keys: their files would have to be read
+    instead.
+    """
+
+    def __init__(self, plan: Plan, statistics: SnapshotStatistics) -> None:
+        self._statistics = statistics
+        self._found: dict[IndexLookup, Lookup | MaskedEntries] = {}
+        self._within = statistics.leaves.base[plan.stretches]
+        indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
+        self._with_keys = tells_keys(plan.required, statistics.key) and all(
+            index.holds_objects for index in indexes
+        )
+
+    @property
+    def n_entries_read(self) -> int:
+        """Index entries read so far."""
+        return sum(entries.n_entries_read for entries in self._found.values())
+
+    @property
+    def n_bytes_read(self) -> int:
+        """Bytes of the indexes read so far, compressed."""
+        return sum(entries.n_bytes_read for entries in self._found.values())
+
+    def read(self, lookup: IndexLookup, rows: RowFilter | None = None) -> int:
+        """Carry out a lookup and return how many events are in its ranges, and in the row filter.
+
+        Where the filter's events have times already, none are read; `rows` tells which were found.
+        """
+        check_limits()
+        attribute, ranges = lookup
+        index = self._statistics.indexes.index(attribute)
+        entries: Lookup | MaskedEntries
+        if rows is None:
+            entries = index.lookup(ranges, with_objects=self._with_keys, within=self._within)
+        else:
+            entries = index.lookup_within(
+                ranges,
+                RowMask.of(self._statistics.n_events, rows=rows.rows, spans=rows.spans),
+                with_objects=self._with_keys,
+                with_times=self._with_keys or not rows.has_times,
+            )
+        self._found[lookup] = entries
+        return len(entries.seq)
+
+    def rows(self, lookup: IndexLookup) -> IntArray:
+        """Return the events found by a lookup, ascending."""
+        return self._found[lookup].seq
+
+    def occurrences(self, conditions: Collection[Condition]) -> dict[Slot, Occurrences]:
+        """Return what was read for conditions, by their slots; their lookups have been read."""
+        wanted = list(dict.fromkeys(condition.lookup for condition in conditions))
+        found = [self._found[lookup] for lookup in wanted]
+        keys = number_keys([entries.objects for entries in found]) if self._with_keys else []
+        given = {}
+        for place, (lookup, entries) in enumerate(zip(wanted, found, strict=True)):
+            assert entries.t is not None, "of rows that are known, only `rows` are asked"
+            given[lookup] = Occurrences(entries.seq, entries.t, keys[place] if keys else None)
+        return {condition.slot: given[condition.lookup] for condition in conditions}
+
+    def keys_at(self, seq: IntArray) -> tuple[str, pa.Array]:
+        """Return the name of the key column and the keys of some events found, in the order given.
+
+        Keys are int64, or strings with a dictionary or none; there is one at least.
+        """
+        assert self._statistics.key is not None
+        parts, places = [], []
+        missing = np.arange(len(seq))
+        for entries in self._found.values():
+            assert entries.objects is not None
+            at = np.searchsorted(entries.seq, seq[missing])
+            found = np.append(entries.seq, -1)[at] == seq[missing]
+            parts.append(entries.objects.take(pa.array(at[found])))
+            places.append(missing[found])
+            missing = missing[~found]
+        assert not len(missing)
+        keys = join_objects(parts).take(pa.array(np.argsort(np.concatenate(places))))
+        return self._statistics.key, keys
 
 
 @dataclass(frozen=True, slots=True)

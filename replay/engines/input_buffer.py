@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.time import to_int64
-from replay.engines.order import in_order
+from replay.engines.source import in_order
 from replay.operators.packing import State
 
 IntArray = npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Where an engine reads events from: a snapshot of a stream, or a table in memory."""
+"""Where an engine reads events from, and the order in which they are matched."""
 
 from __future__ import annotations
 
@@ -12,11 +12,34 @@ import pyarrow.compute as pc
 from chronicle.errors import SchemaError
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
-from replay.engines.order import in_order
 from replay.engines.read_ahead import divide
 from replay.planning.ascending import count_on
 
 IntArray = npt.NDArray[np.int64]
+
+
+def in_order(table: pa.Table, time: str, order_by: tuple[str, ...]) -> pa.Table:
+    """Return the rows by time, then by the columns of ``order_by``, then as they come.
+
+    NULL and NaN are alike, and come last.
+    """
+    keys = [to_int64(table.column(time), name=time).to_numpy()]
+    keys += [_ranks(table.column(name)) for name in order_by]
+    places = np.lexsort(keys[::-1])
+    if np.array_equal(places, np.arange(len(places))):
+        return table
+    return table.unify_dictionaries().take(pa.array(places))
+
+
+def _ranks(column: pa.ChunkedArray) -> IntArray:
+    """Return numbers that order the values; the greatest for what is missing."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    ranks = pc.rank(column, tiebreaker="dense")  # nulls at the end
+    return np.asarray(ranks).astype(np.int64)
+
 
 TABLE_BLOCK_EVENTS = 1 << 16
 """Rows of an in-memory table handed over at once; large, since slicing costs nothing."""

@@ -1,11 +1,16 @@
-"""What every event contains that passes a filter: one position, named like the stream."""
+"""What events that pass a filter contain: one position, named like the stream; their query."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from replay.engines.scan import Reading
 from replay.expressions.atoms import count_predicates
 from replay.expressions.ranges import implied_ranges
-from replay.language.bound import Expression, attributes
+from replay.language.bound import Expression, StreamRelation, attributes
+from replay.operators.outer_pieces import Operator
 from replay.planning.requirements import Position, Requirements
+from replay.planning.statistics import StreamStatistics
 
 
 def requirements(
@@ -41,3 +46,30 @@ def requirements(
         matches_wanted=limit,
         of_events=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredEvents:
+    """Some columns of the events of a stream that pass a condition."""
+
+    stream: StreamRelation
+    reading: Reading
+    limit: int | None = None
+    """How many events are enough."""
+
+
+class Filters:
+    """The class of these queries; see `replay.running.classes.QueryClass`."""
+
+    def requirements(self, query: FilteredEvents, stream: StreamStatistics) -> Requirements:  # noqa: ARG002
+        """Return what every event contains that passes."""
+        where = query.reading.where
+        return requirements(query.stream.name, query.stream.time, where, limit=query.limit)
+
+    def reading(self, query: FilteredEvents) -> Reading:
+        """Return what is read."""
+        return query.reading
+
+    def operators(self, query: FilteredEvents) -> list[Operator]:  # noqa: ARG002
+        """Return none: whoever reads events filters them."""
+        return []

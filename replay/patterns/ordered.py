@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from replay.engines.order import in_order
-from replay.engines.source import EventSource
+from replay.engines.source import EventSource, in_order
 
 IntArray = npt.NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 from costmodel.parameters import CostParameters
 from replay.engines.scan import Reading
 from replay.engines.statistics import SnapshotStatistics
-from replay.filters.filtered_events import FilteredEvents, Filters
+from replay.filters.requirements import FilteredEvents, Filters
 from replay.language.bound import StreamRelation
 from replay.operators.outer_pieces import Operator
 from replay.planning.plan import Plan

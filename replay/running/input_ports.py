@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from chronicle.schema import normalise_schema
 from replay.errors import NotSupportedError
-from replay.joins.outline import JoinOutline
+from replay.joins.stream_join import JoinOutline
 from replay.language.bound import (
     BoundPatternQuery,
     BoundQuery,

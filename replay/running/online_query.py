@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,13 +21,39 @@ from replay.errors import QueryError, SkipError
 from replay.expressions.scalars import Faults
 from replay.language.bound import Attribute, BoundPatternQuery, Classifier, walk
 from replay.language.required_columns import columns_of_pattern
-from replay.operators.packing import State, stated
+from replay.operators.packing import State, pack, stated, unpack
 from replay.patterns.answer import to_rows, wanted_parts
 from replay.patterns.matcher import new_matcher
 from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_parts
-from replay.running.snapshots import digest_of, from_snapshot, to_snapshot
 from replay.running.statement import Statement
+
+
+def digest_of(query: object, events: object) -> str:
+    """Return what tells a bound query over events of some columns from others."""
+    return hashlib.sha256(repr((query, events)).encode()).hexdigest()
+
+
+def to_snapshot(digest: str, state: State) -> bytes:
+    """Return the state of the query of a digest as bytes."""
+    return pack({"query": digest, "operator": state})
+
+
+def from_snapshot(digest: str, data: bytes) -> State:
+    """Return the state that `to_snapshot` was given.
+
+    Raises
+    ------
+    QueryError
+        If these bytes are no snapshot, or one of another query or another version.
+    """
+    found = unpack(data)
+    if found.get("query") != digest:
+        raise QueryError("the snapshot is one of another query or of other columns")
+    with stated():
+        state: State = found["operator"]
+    return state
+
 
 IntArray = npt.NDArray[np.int64]
 

@@ -5,27 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
-from chronicle import Store
+from chronicle import Store, StreamSettings
 from chronicle.compile_time import clock
 from chronicle.errors import StorageError
 from chronicle.frames import to_table
+from chronicle.schema import normalise_schema
+from chronicle.settings import Lineage
+from chronicle.write.materialise import materialise
 from replay.engines.execution_stats import ExecutionStats
+from replay.errors import QueryError
 from replay.language.bound import BoundCreate
 from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.limits import check_limits
 from replay.query_plan import AnyPlan
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import AsOf, Tables, check_query, check_source, check_unversioned
-from replay.running.binding import bind_over
-from replay.running.catalog import Catalog, TableCatalog, catalog_of_store
-from replay.running.filtered_flow import FilteredPatternFlow
-from replay.running.flows import ClassFlow, Flow, OperatorFlow, StreamFlow
-from replay.running.pattern_flow import PatternFlow, open_pattern
+from replay.running.catalog import Catalog, StoreCatalog, TableCatalog, catalog_of_store
+from replay.running.flows import (
+    ClassFlow,
+    FilteredPatternFlow,
+    Flow,
+    OperatorFlow,
+    PatternFlow,
+    StreamFlow,
+    open_pattern,
+)
 from replay.running.select import Opener
-from replay.running.statement import Parameters, parse, prepare
+from replay.running.statement import Parameters, bind_over, parse, prepare
 from replay.windows.forming import TOLD_MAX
 
 
@@ -157,3 +167,54 @@ class Run:
             count_bytes=lambda: sum(count() for count in work.byte_counters),
         )
         return Result(table, self.flow.plan, actual)
+
+
+def create_stream(catalog: Catalog, run: Run, create: BoundCreate, asked: QueryRequest) -> Result:
+    """Run a query and keep its answer as a new stream; nothing is left behind where it fails.
+
+    Parameters
+    ----------
+    catalog
+        The store, and where the query reads.
+    run
+        The query.
+    create
+        The new stream.
+    asked
+        The query as it was asked, for the stream's lineage.
+
+    Returns
+    -------
+    Result
+        One row: the stream, how many events it has, and its version.
+
+    Raises
+    ------
+    QueryError
+        If there is no store to keep it in.
+    """
+    if not isinstance(catalog, StoreCatalog):
+        raise QueryError(
+            "CREATE STREAM makes a stream of a store, and these are tables in memory; open or "
+            "create a store and append them to it"
+        )
+    tables = run.tables()
+    first = next(tables)
+    batches = (batch for table in chain([first], tables) for batch in table.to_batches())
+    stream = materialise(
+        catalog.store,
+        create.name,
+        batches,
+        schema=normalise_schema(first.schema),
+        settings=StreamSettings(time=create.time),
+        lineage=_lineage_of(asked, catalog),
+    )
+    snapshot = stream.snapshot()
+    row = {"stream": create.name, "events": snapshot.n_events, "version": snapshot.version}
+    return run.to_result(pa.Table.from_pylist([row]))
+
+
+def _lineage_of(asked: QueryRequest, catalog: StoreCatalog) -> Lineage:
+    """Return what an answer is made from: the text, the versions read, the parameters."""
+    texts = {name: str(value) for name, value in asked.params.items()}
+    return Lineage(asked.sql.strip().rstrip(";"), dict(catalog.versions), texts)

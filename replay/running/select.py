@@ -11,7 +11,7 @@ from costmodel.parameters import CostParameters
 from replay.engines.scan import Reading
 from replay.engines.source import TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
-from replay.filters.filtered_events import FilteredEvents
+from replay.filters.requirements import FilteredEvents
 from replay.joins.run import JoinRun
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
@@ -43,9 +43,9 @@ from replay.planning.plan import Plan, PlanKind
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog, TableCatalog
 from replay.running.classes import CLASSES, ClassQuery, of_table, planned
-from replay.running.filtered_flow import FilteredPatternFlow
 from replay.running.flows import (
     ClassFlow,
+    FilteredPatternFlow,
     Flow,
     JoinFlow,
     JoinInput,
@@ -53,8 +53,9 @@ from replay.running.flows import (
     StreamFlow,
     TableFlow,
     TreeFlow,
+    clear_planned_patterns,
+    open_pattern,
 )
-from replay.running.pattern_flow import clear_planned_patterns, open_pattern
 from replay.running.statement import STATEMENTS_CACHED, Statement
 from replay.running.steps import (
     Chain,

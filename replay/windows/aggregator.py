@@ -22,16 +22,19 @@ from replay.language.bound import (
     attributes,
 )
 from replay.operators.packing import State
-from replay.windows.entries import WindowEntries, keep, needs_of
-from replay.windows.forming import Forming, Placed
+from replay.windows.entries import EntryStore, WindowEntries, keep, needs_of
+from replay.windows.forming import (
+    Forming,
+    Placed,
+    RowForming,
+    SessionForming,
+    TimeForming,
+    WholeForming,
+)
 from replay.windows.kernels import cut_entries, order_rows
 from replay.windows.keys import KeyTable
 from replay.windows.results import answer_schema
-from replay.windows.row_windows import RowForming
 from replay.windows.rows import RowMaker
-from replay.windows.sessions import SessionForming, WholeForming
-from replay.windows.store import EntryStore
-from replay.windows.time_windows import TimeForming
 
 _NO_CODES: Ints = np.zeros(0, np.int64)
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.joins.asof import AsofJoin
-from replay.joins.windowed import WindowJoin
+from replay.joins.stream_join import AsofJoin, WindowJoin
 from replay.language.bound import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from tests.join_cases import SCHEMA, call, column, join_of, row, to_table, values_of

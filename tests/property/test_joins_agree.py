@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from replay.joins import asof, join, windowed
+from replay.joins import stream_join
 from replay.language.bound import JoinKind
 from replay.language.join_conditions import split_conditions
 from replay.operators.packing import pack, unpack
@@ -22,7 +22,7 @@ def operator_of(case: JoinCase) -> Any:
     """The operator of a join of whole rows."""
     bound = case.join
     is_asof = bound.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
-    make = asof.AsofJoin if is_asof else windowed.WindowJoin
+    make = stream_join.AsofJoin if is_asof else stream_join.WindowJoin
     columns = [name for name, _ in bound.columns]
     return make(bound, split_conditions(bound), SCHEMA, SCHEMA, columns)
 
@@ -38,10 +38,9 @@ def pieces(draw: Any, table: pa.Table) -> Iterator[pa.Table]:
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the rare cases frequent: full outputs, rows dropped, keys numbered anew."""
     monkeypatch.setattr("replay.joins.search.PAIRS_AT_ONCE", 3)
-    for module in (asof, windowed, join):
-        monkeypatch.setattr(module, "KEPT_ROWS_MIN", 2)
-    monkeypatch.setattr(join, "KEYS_PER_ROW", 0)
-    monkeypatch.setattr(asof, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(stream_join, "KEPT_ROWS_MIN", 2)
+    monkeypatch.setattr(stream_join, "KEYS_PER_ROW", 0)
+    monkeypatch.setattr(stream_join, "PAIRS_AT_ONCE", 3)
 
 
 def moved(case: JoinCase, operator: Any) -> Any:

@@ -24,8 +24,14 @@ from replay.language.bound import (
 from replay.language.bound import DataType as T
 from replay.language.required_columns import columns_of_windows
 from replay.windows.borders import grid_of
-from replay.windows.choice import choose_way, estimate_ways, rivals_of
-from replay.windows.plan import BlockWhere, WindowPlan, may_pass
+from replay.windows.plan import (
+    BlockWhere,
+    WindowPlan,
+    choose_way,
+    estimate_ways,
+    may_pass,
+    rivals_of,
+)
 from replay.windows.tree.axis import axis_of, series_of
 from replay.windows.tree.keyed import (
     groups_of,

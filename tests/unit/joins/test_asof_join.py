@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from replay.errors import NotSupportedError
-from replay.joins.asof import AsofJoin
-from replay.joins.join import KEPT_ROWS_MIN
+from replay.joins.stream_join import KEPT_ROWS_MIN, AsofJoin
 from replay.language.bound import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from tests.join_cases import SCHEMA, Row, call, column, join_of, row, to_table

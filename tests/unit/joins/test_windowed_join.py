@@ -9,8 +9,7 @@ import pytest
 
 from chronicle.errors import SchemaError
 from replay.errors import QueryError
-from replay.joins.join import KEPT_ROWS_MIN
-from replay.joins.windowed import WindowJoin
+from replay.joins.stream_join import KEPT_ROWS_MIN, WindowJoin
 from replay.language.bound import Expression, JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from tests.join_cases import SCHEMA, Row, call, column, join_of, row, to_table

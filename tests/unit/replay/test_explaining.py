@@ -12,7 +12,7 @@ import indexing
 import replay
 from chronicle import Store, create_store
 from costmodel import CostParameters
-from replay.engines.lookups import Lookups
+from replay.engines.index_phase import Lookups
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.engines.weights import CALIBRATION_FILE
 from replay.language import bind, parse_query

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import replay.formats
-from replay.formats import to_json_rows, write_answer
-from replay.json_rows import json_rows
+from replay.formats import json_rows, to_json_rows, write_answer
 from tests.oracles.json_objects import json_objects
 
 DAY_1 = dt.datetime(1, 1, 1)

@@ -10,7 +10,7 @@ import pytest
 
 import replay
 from replay.patterns import row_intake
-from replay.windows import sessions
+from replay.windows import forming
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("x", pa.int64())])
 
@@ -84,7 +84,7 @@ SESSIONS = (
 def test_sessions_forget_keys_and_begin_anew_where_one_comes_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sessions, "KNOWN_MIN", 4)
+    monkeypatch.setattr(forming, "KNOWN_MIN", 4)
     table, found, sizes = events(300, returning=4), [], []
     online = replay.online(SESSIONS, SCHEMA, time="t")
     for at in range(0, table.num_rows, 7):
@@ -103,7 +103,7 @@ def test_sessions_forget_keys_and_begin_anew_where_one_comes_back(
 def test_of_zeros_the_key_met_first_is_shown_after_long_silence_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sessions, "KNOWN_MIN", 2)
+    monkeypatch.setattr(forming, "KNOWN_MIN", 2)
     values = [-0.0, *map(float, range(1, 40)), 0.0, 41.0]
     table = pa.table({"t": range(0, 10 * len(values), 10), "z": values})
     sql = (

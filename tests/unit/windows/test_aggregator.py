@@ -23,7 +23,7 @@ from replay.language.bound import (
     Windows,
 )
 from replay.operators.packing import pack, unpack
-from replay.windows import forming, store
+from replay.windows import entries, forming
 from replay.windows.aggregator import WindowAggregator
 from tests.window_cases import (
     BOOL,
@@ -338,7 +338,7 @@ def test_a_long_gap_is_told_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_entries_of_one_group_are_merged_while_they_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "COMPACTED_LEAST", 64)
+    monkeypatch.setattr(entries, "COMPACTED_LEAST", 64)
     what = aggregation(WholeRange(), COUNT, agg("sum"), agg("first"), agg("last"), keys=(S,))
     aggregator = WindowAggregator(what, stream().schema)
     for number in range(1000):
