@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -43,25 +43,12 @@ class Piece:
 class SpanReader:
     """Reads the events of spans of time, span by span.
 
-    Parameters
-    ----------
-    snapshot
-        The stream.
-    columns
-        Columns that are read, the time column among them.
-    time
-        The time column.
-    spans
-        First and last time of each span, inclusive; ascending and disjoint, shape (n, 2).
+    ``spans`` are first and last time of each, inclusive, ascending and disjoint, shape (n, 2);
+    ``time`` is among the ``columns``. A block in which one span ends and another begins is read,
+    and counted, for both.
 
-    Attributes
-    ----------
-    first_seqs
-        Position of the first event of the blocks of each span, shape (n,); where a span has no
-        block, of the first event behind it.
-    n_blocks, n_rows, seconds_read
-        Blocks read so far, events in them, seconds spent waiting for them. A block in which one
-        span ends and another begins is read for both.
+    ``first_seqs`` holds the position of the first event of the blocks of each span, shape (n,);
+    where a span has no block, of the first event behind it.
     """
 
     def __init__(
@@ -120,27 +107,31 @@ BACK_MAX = 0.25
 """Share of the right's blocks looked at on the way back to keys before all is read instead."""
 
 
-class JoinSide(Protocol):
+@dataclass(slots=True, eq=False)
+class JoinSide:
     """One side of a join."""
+
+    give: Callable[[], Iterator[pa.Table]]
+    """Gives its rows in order of time, at least one table; for their columns alone where there is a
+    snapshot."""
+    snapshot: Snapshot | None
+    """The stream, where the side is one of a store; the join then reads it by itself."""
+    statistics: SnapshotStatistics | None
+    """What planning may know of it."""
+    _tables: Iterator[pa.Table] | None = field(default=None, init=False)
+    _first: pa.Table | None = field(default=None, init=False)
 
     @property
     def schema(self) -> pa.Schema:
         """Columns that are read."""
-        ...
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The stream, where the side is one of a store; it is then read by the join."""
-        ...
-
-    @property
-    def statistics(self) -> SnapshotStatistics | None:
-        """What planning may know of it."""
-        ...
+        if self._first is None:
+            self._tables = self.give()
+            self._first = next(self._tables)
+        return self._first.schema
 
     def tables(self) -> Iterator[pa.Table]:
-        """Yield its rows in order of time; not asked where there is a snapshot."""
-        ...
+        """Yield its rows; may be asked once."""
+        return chain([self._first], self._tables) if self._tables else self.give()
 
 
 OpenSource = Callable[[Relation, tuple[str, ...]], JoinSide]
@@ -150,24 +141,11 @@ OpenSource = Callable[[Relation, tuple[str, ...]], JoinSide]
 class JoinRun:
     """A join on its way.
 
-    Parameters
-    ----------
-    join
-        The bound join.
-    open_source
-        Opens its sides.
-    where
-        Condition over its columns that is applied to what it gives; rows that it leaves out for
-        certain are not read, or dropped early.
-    columns
-        Its columns that are wanted; at least its time is given.
-    requested
-        Plan, see `choose_join_plan`.
+    ``where`` is a condition over its columns that is applied to what it gives: rows that it leaves
+    out for certain are not read, or dropped early. ``columns`` are those wanted; at least its time
+    is given. Of ``requested`` see `choose_join_plan`.
 
-    Attributes
-    ----------
-    plan
-        How its sides are read.
+    ``plan`` says how its sides are read, ``sides`` are the left and the right.
     """
 
     def __init__(
@@ -183,15 +161,15 @@ class JoinRun:
         self._join = join = outline.join
         self._conditions = outline.conditions
         self._columns = names = outline.side_columns
-        self._sides = open_source(join.left, names[0]), open_source(join.right, names[1])
-        left, right = self._sides
+        self.sides = open_source(join.left, names[0]), open_source(join.right, names[1])
+        left, right = self.sides
         self.plan: JoinPlan = choose_join_plan(
             join,
             self._conditions,
             (left.statistics, right.statistics),
             requested=requested,
         )
-        first = [None if side.snapshot is None else side.snapshot.t_min for side in self._sides]
+        first = [None if side.snapshot is None else side.snapshot.t_min for side in self.sides]
         self._operator = outline.operator(left.schema, right.schema, origins=(first[0], first[1]))
         self._scans: list[Scan] = []
         self._span_readers: list[SpanReader] = []
@@ -216,7 +194,7 @@ class JoinRun:
             n_blocks=self._n_blocks_back + sum(reader.n_blocks for reader in readers),
             n_blocks_total=self._n_blocks_total,
             n_rows=sum(reader.n_rows for reader in readers),
-            n_rows_total=sum(s.snapshot.n_events for s in self._sides if s.snapshot is not None),
+            n_rows_total=sum(s.snapshot.n_events for s in self.sides if s.snapshot is not None),
             n_faults=self._operator.n_faults + sum(scan.n_faults for scan in self._scans),
             read_s=sum(reader.seconds_read for reader in readers),
             byte_counters=(self._count_bytes,),
@@ -225,7 +203,7 @@ class JoinRun:
     @property
     def _n_blocks_total(self) -> int:
         """Blocks of the streams of a store that are joined."""
-        return sum(side.snapshot.n_blocks for side in self._sides if side.snapshot is not None)
+        return sum(side.snapshot.n_blocks for side in self.sides if side.snapshot is not None)
 
     def _count_bytes(self) -> int:
         """Return the compressed bytes of the columns of blocks that were read."""
@@ -235,13 +213,7 @@ class JoinRun:
         )
 
     def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer in canonical order, at least one table; may be asked once.
-
-        Raises
-        ------
-        SchemaError
-            If a side goes back in time.
-        """
+        """Yield the answer in canonical order, at least one table; may be asked once."""
         yield self.schema.empty_table()
         if self.plan.drives is None:
             yield from self._merged([self._all_of(place) for place in (0, 1)])
@@ -253,7 +225,7 @@ class JoinRun:
 
     def _all_of(self, place: int) -> Iterator[pa.Table]:
         """Return the events of a side that its own condition leaves, by blocks."""
-        side = self._sides[place]
+        side = self.sides[place]
         planned = self.plan.sides[place]
         if side.snapshot is None or planned is None:
             return side.tables()
@@ -263,7 +235,7 @@ class JoinRun:
 
     def _found_by(self, planned: SidePlan, place: int) -> IntArray:
         """Look up what the plan of a side says, and return the blocks to read."""
-        side = self._sides[place]
+        side = self.sides[place]
         assert side.statistics is not None
         found = look_up(planned.plan, side.statistics)
         done = replace(planned, plan=found.plan)
@@ -289,7 +261,7 @@ class JoinRun:
         return scan.tables()
 
     def _snapshot(self, place: int) -> Snapshot:
-        snapshot = self._sides[place].snapshot
+        snapshot = self.sides[place].snapshot
         assert snapshot is not None
         return snapshot
 

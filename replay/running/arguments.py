@@ -23,10 +23,7 @@ Moment = int | dt.datetime | str
 def to_internal(moment: Moment, kind: TimeType) -> int:
     """Return a time of a stream in internal form.
 
-    Raises
-    ------
-    SchemaError
-        If it is no time of this kind.
+    A SchemaError says that it is no time of this kind.
     """
     text = moment.isoformat() if isinstance(moment, dt.datetime) else str(moment)
     return to_internal_time(text, kind)

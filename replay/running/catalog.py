@@ -48,35 +48,20 @@ class Catalog(Protocol):
 
 @dataclass(slots=True)
 class StoreCatalog:
-    """Streams of a store, each at one version for the whole query.
-
-    Parameters
-    ----------
-    store
-        The store.
-    streams
-        Those the query reads, by name, as they were opened: what is made anew under a name while
-        the query runs is another stream.
-    versions
-        Number of the version of each of them.
-    lost
-        By stream, the data files to leave out and the sentence on each.
-    """
+    """Streams of a store, each at one version for the whole query."""
 
     store: Store
     streams: Mapping[str, Stream]
+    """Those the query reads, by name, as they were opened: what is made anew under a name while the
+    query runs is another stream."""
     versions: Mapping[str, int]
+    """Number of the version of each of them."""
     lost: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By stream, the data files to leave out and the sentence on each."""
     _opened: dict[tuple[str, frozenset[str]], Snapshot] = field(default_factory=dict, init=False)
 
     def describe(self, name: str) -> Described:
-        """Return columns and time column of a stream.
-
-        Raises
-        ------
-        StreamNotFoundError
-            If the store has none of that name.
-        """
+        """Return columns and time column of a stream."""
         snapshot = self.snapshot(name)
         return snapshot.schema, snapshot.settings.time
 
@@ -110,14 +95,8 @@ class StoreCatalog:
     def leave_out(self, error: CorruptBlockError, *, may_skip: bool) -> None:
         """Leave out the file an error is about from here on, or raise the error.
 
-        Raises
-        ------
-        StreamNotFoundError, StreamReplacedError
-            If the stream was dropped or renamed while it was read.
-        VacuumedVersionError
-            If the file was vacuumed while it was read.
-        CorruptBlockError
-            If nothing may be left out, or the file is already.
+        Raised is what is the reason: that the stream was dropped or renamed, or the file vacuumed,
+        while it was read; the error itself where nothing may be left out, or the file is already.
         """
         path = Path(error.path)
         streams = (name for name in self.versions if self.store.path / name in path.parents)
@@ -138,12 +117,7 @@ def catalog_of_store(
 ) -> StoreCatalog:
     """Return the streams of a query, each at the newest version or at that of a time.
 
-    Raises
-    ------
-    StreamNotFoundError
-        If there is none of a name.
-    PlanError
-        If a number names the version of more than one stream.
+    A number that names the version of more than one stream is refused.
     """
     version = parse_version(as_of) if isinstance(as_of, str) else as_of
     if isinstance(version, int) and len(streams) > 1:
@@ -169,13 +143,7 @@ class TableCatalog:
         return nullcontext()
 
     def describe(self, name: str) -> Described:
-        """Return columns of a table; nothing names its time column.
-
-        Raises
-        ------
-        StreamNotFoundError
-            If there is none of that name.
-        """
+        """Return columns of a table; nothing names its time column."""
         return self.table(name).schema, None
 
     def snapshot(self, name: str) -> None:  # noqa: ARG002 - a table has no versions
@@ -183,13 +151,7 @@ class TableCatalog:
         return
 
     def table(self, name: str) -> pa.Table:
-        """Return a table.
-
-        Raises
-        ------
-        StreamNotFoundError
-            If there is none of that name.
-        """
+        """Return a table."""
         if name not in self.tables:
             raise StreamNotFoundError(name, candidates=self.tables)
         return self.tables[name]

@@ -64,10 +64,7 @@ def planned(
 ) -> Plan:
     """Return the plan of a query of the table.
 
-    Raises
-    ------
-    PlanError
-        If the plan asked for cannot apply to it.
+    A PlanError says that the plan asked for cannot apply to it.
     """
     required = CLASSES[type(query)].requirements(query, statistics)
     return choose_plan(required, statistics, requested=requested, parameters=parameters)

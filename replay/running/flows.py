@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import chain
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
-from costmodel.parameters import CostParameters
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.scan import INLINE_EVENTS, Reading, Scan
 from replay.engines.source import EventSource, OnceRead, TableSource
-from replay.engines.statistics import SnapshotStatistics, statistics_of
+from replay.engines.statistics import SnapshotStatistics
 from replay.joins.run import JoinRun
 from replay.language.bound import WindowAggregation, attributes
 from replay.language.required_columns import columns_of_pattern
@@ -29,15 +26,12 @@ from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
 from replay.patterns.over_filter import PASSES, FilteredPattern, FilteredSource
 from replay.patterns.partition_neighbours import find_beside
-from replay.patterns.plan import plan_pattern
 from replay.patterns.program import compile_program
 from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.plan import Plan
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan
-from replay.running.arguments import check_replayed
-from replay.running.catalog import Catalog
-from replay.running.statement import STATEMENTS_CACHED, Statement
+from replay.running.statement import Statement
 from replay.running.steps import Chain
 from replay.windows.plan import WindowPlan
 from replay.windows.tree.run import TreeRun
@@ -81,29 +75,37 @@ class TableFlow:
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return _scanned(self.source, self._scan)
+        return _scanned(_all_there_is(self.source), () if self._scan is None else (self._scan,))
+
+
+def _all_there_is(source: EventSource) -> ExecutionStats:
+    return ExecutionStats(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
+
+
+def _scanned(work: ExecutionStats, scans: Iterable[Scan]) -> ExecutionStats:
+    """Return the work with that of scans."""
+    for scan in scans:
+        work += ExecutionStats(
+            n_blocks=scan.n_blocks,
+            n_rows=scan.n_rows,
+            n_faults=scan.n_faults,
+            read_s=scan.seconds_read,
+        )
+    return work
 
 
 @dataclass(slots=True, eq=False)
-class StreamFlow:
-    """A version of a stream, filtered by a plan.
+class PlannedFlow:
+    """What flows over a version of a stream have in common: a plan by which its events are found.
 
-    Attributes
-    ----------
-    snapshot, statistics
-        What is read, and what planning knows of it.
-    plan
-        How its events are found.
-    reading
-        What is handed on.
+    The plan is the one that was carried out as soon as it was.
     """
 
     snapshot: Snapshot
     statistics: SnapshotStatistics
     plan: Plan
-    reading: Reading
-    _scan: Scan | None = field(default=None, init=False)
     _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
+    """What the lookups took."""
 
     def look(self, seconds_max: float = math.inf) -> IndexResult:
         """Carry out the plan's lookups, see `look_up`."""
@@ -111,76 +113,59 @@ class StreamFlow:
         self.plan = found.plan
         return found
 
-    def tables(self) -> Iterator[pa.Table]:
-        """Look up what the plan says, and yield the rows that pass."""
-        found = self.look()
-        blocks = found.stretches.blocks
-        self._found = found.work + bytes_of(self.snapshot, blocks, self.reading.all_columns)
-        self._scan = Scan(self.snapshot, blocks, self.reading)
-        yield from self._scan.tables()
-
-    def work(self) -> ExecutionStats:
-        """Return what was done so far."""
+    def _work(self) -> ExecutionStats:
+        """Return the lookups done so far, and how much there is to read."""
         warnings = ExecutionStats(warnings=self.statistics.faults)
-        return _scanned(self.snapshot, self._scan) + self._found + warnings
-
-
-def _scanned(source: EventSource, scan: Scan | None) -> ExecutionStats:
-    total = ExecutionStats(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
-    return total if scan is None else total + _done(scan)
-
-
-def _done(scan: Scan) -> ExecutionStats:
-    return ExecutionStats(
-        n_blocks=scan.n_blocks,
-        n_rows=scan.n_rows,
-        n_faults=scan.n_faults,
-        read_s=scan.seconds_read,
-    )
+        return _all_there_is(self.snapshot) + self._found + warnings
 
 
 @dataclass(slots=True, eq=False)
-class ClassFlow:
-    """A version of a stream replayed through the operator of a class of query.
+class StreamFlow(PlannedFlow):
+    """A version of a stream, filtered by a plan."""
 
-    Attributes
-    ----------
-    stream
-        What is replayed, without a condition.
-    operator
-        What its rows pass through; it is told of the gaps between those that are read.
-    """
-
-    stream: StreamFlow
-    operator: Chain
+    reading: Reading
+    """What is handed on."""
     _scans: list[Scan] = field(default_factory=list, init=False)
-    _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
 
-    @property
-    def plan(self) -> Plan:
-        """The plan, as it was carried out as soon as it was."""
-        return self.stream.plan
+    def tables(self) -> Iterator[pa.Table]:
+        """Look up what the plan says, and yield the rows that pass."""
+        yield from self._scan(self._look_up())
 
-    def look(self, seconds_max: float = math.inf) -> IndexResult:
-        """Carry out the plan's lookups, see `look_up`."""
-        return self.stream.look(seconds_max)
+    def _look_up(self) -> IntArray:
+        """Return the stretches of blocks that the lookups leave."""
+        found = self.look()
+        blocks = found.stretches.blocks
+        self._found = found.work + bytes_of(self.snapshot, blocks, self.reading.all_columns)
+        return blocks
+
+    def _scan(self, blocks: IntArray) -> Iterator[pa.Table]:
+        self._scans.append(Scan(self.snapshot, blocks, self.reading))
+        return self._scans[-1].tables()
+
+    def work(self) -> ExecutionStats:
+        """Return what was done so far."""
+        return _scanned(self._work(), self._scans)
+
+
+@dataclass(slots=True, eq=False)
+class ClassFlow(StreamFlow):
+    """A version of a stream replayed through the operator of a class of query."""
+
+    operator: Chain
+    """What its rows pass through; it is told of the gaps between those that are read."""
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield what the operator makes of it."""
-        snapshot, reading = self.stream.snapshot, self.stream.reading
-        found = self.look()
-        blocks = found.stretches.blocks
-        self._found = found.work + bytes_of(snapshot, blocks, reading.all_columns)
+        snapshot, blocks = self.snapshot, self._look_up()
         nothing = np.empty((0, 2), np.int64)
-        yield from self.operator.push(next(Scan(snapshot, nothing, reading).tables()))
+        yield from self.operator.push(next(self._scan(nothing)))
         at = 0
         for first, stop in [*blocks.tolist(), (snapshot.n_blocks,) * 2]:
             if first > at:
                 bases, t_max = snapshot.bases, snapshot.leaves.t_max
                 gap = Gap(int(bases[at]), int(bases[first]), int(t_max[first - 1]))
                 yield from self.operator.skip(gap)
-            self._scans.append(Scan(snapshot, np.array([[first, stop]]), reading))
-            for table in self._scans[-1].tables():
+            for table in self._scan(np.array([[first, stop]])):
                 yield from self.operator.push(table)
                 if self.operator.is_done:
                     break
@@ -189,36 +174,19 @@ class ClassFlow:
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        snapshot, statistics = self.stream.snapshot, self.stream.statistics
-        done = (
-            ExecutionStats(warnings=statistics.faults, n_faults=self.operator.n_faults)
-            + self._found
-        )
-        for scan in self._scans:
-            done += _done(scan)
-        return done + _scanned(snapshot, None)
+        return StreamFlow.work(self) + ExecutionStats(n_faults=self.operator.n_faults)
 
 
 @dataclass(slots=True, eq=False)
 class OperatorFlow:
-    """Rows that pass through an operator.
-
-    Attributes
-    ----------
-    inner
-        Where they come from.
-    operator
-        What they pass through.
-    name
-        What the operator does, in a few words; None: as the plan of the rows says.
-    chosen
-        How it does it, where that was chosen.
-    """
+    """Rows that pass through an operator."""
 
     inner: Flow
     operator: Operator
     name: str | None = None
+    """What the operator does, in a few words; None: as the plan of the rows says."""
     chosen: WindowPlan | None = None
+    """How it does it, where that was chosen."""
 
     @property
     def plan(self) -> AnyPlan | None:
@@ -274,44 +242,28 @@ class TreeFlow:
 
 
 @dataclass(slots=True, eq=False)
-class JoinInput:
-    """One side of a join; see ``engines.joins.JoinSide``."""
-
-    flow: Flow
-    snapshot: Snapshot | None
-    statistics: SnapshotStatistics | None
-    _tables: Iterator[pa.Table] | None = field(default=None, init=False)
-    _first: pa.Table | None = field(default=None, init=False)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of its rows."""
-        if self._first is None:
-            self._tables = self.flow.tables()
-            self._first = next(self._tables)
-        return self._first.schema
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield its rows."""
-        return chain([self._first], self._tables) if self._tables else self.flow.tables()
-
-
-@dataclass(slots=True, eq=False)
 class JoinFlow:
     """A join of two sides."""
 
     run: JoinRun
-    sides: tuple[JoinInput, ...]
+    flows: tuple[Flow, ...]
+    """Of the left and of the right."""
 
     @property
     def plan(self) -> AnyPlan | None:
         """The plan of the join with those below it; None where all is in memory."""
-        below = [side.flow.plan for side in self.sides if side.snapshot is None]
-        plans = tuple(plan for plan in below if plan is not None)
+        plans = tuple(plan for plan in (flow.plan for flow in self._below) if plan is not None)
         if plans:
             return FlowPlan("join", plans, self.run.plan)
-        is_stored = any(side.snapshot is not None for side in self.sides)
+        is_stored = any(side.snapshot is not None for side in self.run.sides)
         return self.run.plan if is_stored else None
+
+    @property
+    def _below(self) -> Iterator[Flow]:
+        """Flows of the sides that the join does not read itself."""
+        for flow, side in zip(self.flows, self.run.sides, strict=True):
+            if side.snapshot is None:
+                yield flow
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the pairs."""
@@ -320,85 +272,22 @@ class JoinFlow:
     def work(self) -> ExecutionStats:
         """Return what was done so far, by the join and below it."""
         own = self.run.work()
-        for side in self.sides:
-            if side.snapshot is None:
-                own += side.flow.work()
-            elif side.statistics is not None:
+        for flow in self._below:
+            own += flow.work()
+        for side in self.run.sides:
+            if side.statistics is not None:
                 own += ExecutionStats(warnings=side.statistics.faults)
         return own
 
 
-def open_pattern(catalog: Catalog, statement: Statement, requested: str) -> AnyPatternFlow:
-    """Return the flow of a row pattern over a stream of a catalog.
-
-    Parameters
-    ----------
-    catalog
-        Where the stream comes from.
-    statement
-        The pattern.
-    requested
-        The plan asked for.
-
-    Raises
-    ------
-    PlanError
-        If the plan cannot apply to it.
-    """
-    name = statement.bound.stream
-    snapshot = catalog.snapshot(name)
-    if snapshot is None:
-        check_replayed(requested, ("auto", "full"))
-        return TablePatternFlow(catalog.table(name), name, statement)
-    statistics = statistics_of(snapshot)
-    plan = _planned(statement, statistics, requested, statistics.parameters)
-    return PatternFlow(snapshot, statistics, statement, plan, is_adaptive=requested == "auto")
-
-
-@lru_cache(STATEMENTS_CACHED)
-def _planned(
-    statement: Statement,
-    statistics: SnapshotStatistics,
-    requested: str,
-    parameters: CostParameters,
-) -> Plan:
-    return plan_pattern(statement.bound, statistics, requested=requested, parameters=parameters)
-
-
-def clear_planned_patterns() -> None:
-    """Forget plans of patterns over streams."""
-    _planned.cache_clear()
-
-
 @dataclass(slots=True, eq=False)
-class PatternFlow:
-    """A row pattern over a version of a stream.
+class PatternFlow(PlannedFlow):
+    """A row pattern over a version of a stream."""
 
-    Attributes
-    ----------
-    snapshot, statistics
-        What is read, and what planning knows of it.
-    statement
-        The pattern.
-    plan
-        How its candidates are found.
-    is_adaptive
-        Whether everything may be read where that turns out to be quicker.
-    """
-
-    snapshot: Snapshot
-    statistics: SnapshotStatistics
     statement: Statement
-    plan: Plan
     is_adaptive: bool
+    """Whether everything may be read where that turns out to be quicker."""
     _builder: ResultBuilder | None = field(default=None, init=False)
-    _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
-
-    def look(self, seconds_max: float = math.inf) -> IndexResult:
-        """Carry out the plan's lookups, see `look_up`."""
-        found = look_up(self.plan, self.statistics, seconds_max=seconds_max)
-        self.plan = found.plan
-        return found
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows of the answer as they are found."""
@@ -430,8 +319,7 @@ class PatternFlow:
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        total = ExecutionStats(warnings=self.statistics.faults)
-        return total + self._found + answered(self.snapshot, self._builder)
+        return _matched(self._work(), self._builder)
 
     def _source_of(self, stretches: IntArray) -> EventSource:
         """Return where to read: small replays keep what they read for the measures."""
@@ -454,18 +342,11 @@ class PatternFlow:
 
 @dataclass(slots=True, eq=False)
 class TablePatternFlow:
-    """A row pattern over a table in memory.
-
-    Attributes
-    ----------
-    table, name
-        What is matched, and what it is called in messages.
-    statement
-        The pattern.
-    """
+    """A row pattern over a table in memory."""
 
     table: pa.Table
     name: str
+    """What the table is called in messages."""
     statement: Statement
     plan: None = None
     _source: TableSource | None = field(default=None, init=False)
@@ -487,19 +368,16 @@ class TablePatternFlow:
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return ExecutionStats() if self._source is None else answered(self._source, self._builder)
+        total = ExecutionStats() if self._source is None else _all_there_is(self._source)
+        return _matched(total, self._builder)
 
 
-AnyPatternFlow = PatternFlow | TablePatternFlow
-
-
-def answered(source: EventSource, builder: ResultBuilder | None) -> ExecutionStats:
-    """Return what reading and matching took so far, of all there is; None: they have not begun."""
-    total = ExecutionStats(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
+def _matched(work: ExecutionStats, builder: ResultBuilder | None) -> ExecutionStats:
+    """Return the work with that of reading and matching; None: they have not begun."""
     if builder is None:
-        return total
+        return work
     replayed = builder.replayed
-    return total + ExecutionStats(
+    return work + ExecutionStats(
         n_blocks=replayed.n_blocks,
         n_rows=replayed.n_rows,
         n_faults=builder.n_faults,
@@ -508,32 +386,13 @@ def answered(source: EventSource, builder: ResultBuilder | None) -> ExecutionSta
 
 
 @dataclass(slots=True, eq=False)
-class FilteredPatternFlow:
-    """A row pattern over the events of a version of a stream that pass a condition.
+class FilteredPatternFlow(PlannedFlow):
+    """A row pattern over the events of a version of a stream that pass a condition."""
 
-    Attributes
-    ----------
-    snapshot, statistics
-        What is read, and what planning knows of it.
-    pattern
-        The pattern and the condition.
-    plan
-        How its candidates are found.
-    """
-
-    snapshot: Snapshot
-    statistics: SnapshotStatistics
     pattern: FilteredPattern
-    plan: Plan
+    """The pattern and the condition."""
     _builder: ResultBuilder | None = field(default=None, init=False)
     _filtered: FilteredSource | None = field(default=None, init=False)
-    _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
-
-    def look(self, seconds_max: float = math.inf) -> IndexResult:
-        """Carry out the plan's lookups, see `look_up`."""
-        found = look_up(self.plan, self.statistics, seconds_max=seconds_max)
-        self.plan = found.plan
-        return found
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows of the answer."""
@@ -554,5 +413,4 @@ class FilteredPatternFlow:
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
         n_faults = 0 if self._filtered is None else self._filtered.n_faults
-        total = ExecutionStats(n_faults=n_faults, warnings=self.statistics.faults)
-        return total + self._found + answered(self.snapshot, self._builder)
+        return _matched(self._work() + ExecutionStats(n_faults=n_faults), self._builder)

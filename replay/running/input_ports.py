@@ -85,10 +85,7 @@ class InputPort(Protocol):
 def open_port(query: BoundQuery, schema_of: SchemaOf) -> InputPort:
     """Return what takes the events of a query's streams and gives its answer.
 
-    Raises
-    ------
-    NotSupportedError
-        If the query needs all rows before it can give one.
+    A query that needs all rows before it can give one is refused.
     """
     known = of_table(query)
     if known is not None:
@@ -141,14 +138,8 @@ def _open_relation(
 class StreamPort:
     """The events of one stream.
 
-    Parameters
-    ----------
-    stream, time
-        Its name and its time column; None if that is not known.
-    columns
-        Columns that are read.
-    schema_of
-        Knows their types.
+    ``time`` is None where the time column is not known; ``schema_of`` knows the types of
+    ``columns``, those that are read.
     """
 
     is_done = False
@@ -194,15 +185,7 @@ class StreamPort:
 
 
 class ChainPort:
-    """Rows of another port that pass through operators.
-
-    Parameters
-    ----------
-    inner
-        Where they come from.
-    chain
-        What they pass through.
-    """
+    """Rows of another port that pass through operators."""
 
     reached = None
     """Which times its rows will have is known of none."""
@@ -257,15 +240,7 @@ class ChainPort:
 
 
 class JoinPort:
-    """Pairs of the rows of two ports.
-
-    Parameters
-    ----------
-    outline
-        The join.
-    left, right
-        Its sides.
-    """
+    """Pairs of the rows of two ports."""
 
     reached = None
     """Which times its rows will have is known of none."""

@@ -42,10 +42,7 @@ def to_snapshot(digest: str, state: State) -> bytes:
 def from_snapshot(digest: str, data: bytes) -> State:
     """Return the state that `to_snapshot` was given.
 
-    Raises
-    ------
-    QueryError
-        If these bytes are no snapshot, or one of another query or another version.
+    Refused are bytes that are no snapshot, or one of another query or another version.
     """
     found = unpack(data)
     if found.get("query") != digest:
@@ -281,10 +278,8 @@ def _reach(query: BoundPatternQuery) -> tuple[int, int]:
 def checked(events: Any, schema: pa.Schema, time: str, *, last_time: int | None) -> pa.Table:
     """Return what an online query reads of the events pushed to it.
 
-    Raises
-    ------
-    SchemaError
-        If a column is missing or has another type, or events have no time or go back in time.
+    A SchemaError says that a column is missing or has another type, or that events have no time or
+    go back in time.
     """
     table = to_table(events, what="what is pushed")
     missing = [name for name in schema.names if name not in table.column_names]

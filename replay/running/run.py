@@ -25,15 +25,7 @@ from replay.query_plan import AnyPlan
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import AsOf, Tables, check_query, check_source, check_unversioned
 from replay.running.catalog import Catalog, StoreCatalog, TableCatalog, catalog_of_store
-from replay.running.flows import (
-    ClassFlow,
-    FilteredPatternFlow,
-    Flow,
-    OperatorFlow,
-    PatternFlow,
-    StreamFlow,
-    open_pattern,
-)
+from replay.running.flows import Flow, OperatorFlow, PlannedFlow
 from replay.running.select import Opener
 from replay.running.statement import Parameters, bind_over, parse, prepare
 from replay.windows.forming import TOLD_MAX
@@ -54,12 +46,7 @@ class QueryRequest:
 def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalog:
     """Return the streams of a query, of a store each at one version.
 
-    Raises
-    ------
-    StreamNotFoundError
-        If a store has none of a name.
-    PlanError
-        If a version is asked of what has none, or one number of more than one stream.
+    A version of what has none is refused, and one number of more than one stream.
     """
     check_query(sql)
     check_source(source)
@@ -77,17 +64,12 @@ def open_run(catalog: Catalog, asked: QueryRequest) -> Run:
     if isinstance(parsed, PatternQuery) and isinstance(parsed.source, StreamName):
         described = catalog.describe(parsed.source.name.name)
         statement = prepare(asked.sql, *described, asked.params)
-        return _started(open_pattern(catalog, statement, asked.plan), catalog, asked)
+        flow = Opener(catalog, asked.plan).open_statement(statement)
+        return Run(flow, catalog.warnings, asked.started, clock(), None)
     bound = bind_over(asked.sql, catalog.describe, asked.params)
     create = bound if isinstance(bound, BoundCreate) else None
     query = bound.query if isinstance(bound, BoundCreate) else bound
     flow = Opener(catalog, asked.plan, asked.told_max).open_query(query)
-    return _started(flow, catalog, asked, create)
-
-
-def _started(
-    flow: Flow, catalog: Catalog, asked: QueryRequest, create: BoundCreate | None = None
-) -> Run:
     return Run(flow, catalog.warnings, asked.started, clock(), create)
 
 
@@ -108,10 +90,7 @@ class Run:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer as they are found, at least one table.
 
-        Raises
-        ------
-        LimitExceededError
-            If the query is beyond a limit it was given.
+        A LimitExceededError says that the query is beyond a limit it was given.
         """
         n_rows = 0
         for table in self.flow.tables():
@@ -133,7 +112,7 @@ class Run:
         flow = self.flow
         while isinstance(flow, OperatorFlow):
             flow = flow.inner
-        if isinstance(flow, PatternFlow | StreamFlow | ClassFlow | FilteredPatternFlow):
+        if isinstance(flow, PlannedFlow):
             with suppress(StorageError):  # what cannot be read is for the query to complain of
                 flow.look(seconds_max)
         return self.plan_of_store
@@ -172,26 +151,8 @@ class Run:
 def create_stream(catalog: Catalog, run: Run, create: BoundCreate, asked: QueryRequest) -> Result:
     """Run a query and keep its answer as a new stream; nothing is left behind where it fails.
 
-    Parameters
-    ----------
-    catalog
-        The store, and where the query reads.
-    run
-        The query.
-    create
-        The new stream.
-    asked
-        The query as it was asked, for the stream's lineage.
-
-    Returns
-    -------
-    Result
-        One row: the stream, how many events it has, and its version.
-
-    Raises
-    ------
-    QueryError
-        If there is no store to keep it in.
+    ``asked`` is the query as it was asked, for the stream's lineage. The result has one row: the
+    stream, how many events it has, and its version.
     """
     if not isinstance(catalog, StoreCatalog):
         raise QueryError(

@@ -12,7 +12,7 @@ from replay.engines.scan import Reading
 from replay.engines.source import TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.filters.requirements import FilteredEvents
-from replay.joins.run import JoinRun
+from replay.joins.run import JoinRun, JoinSide
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
     BoundPatternQuery,
@@ -48,13 +48,12 @@ from replay.running.flows import (
     FilteredPatternFlow,
     Flow,
     JoinFlow,
-    JoinInput,
     OperatorFlow,
+    PatternFlow,
     StreamFlow,
     TableFlow,
+    TablePatternFlow,
     TreeFlow,
-    clear_planned_patterns,
-    open_pattern,
 )
 from replay.running.statement import STATEMENTS_CACHED, Statement
 from replay.running.steps import (
@@ -73,21 +72,12 @@ TABLE_PLANS = ("auto", "full", "replay")
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """Makes flows of the parts of one query.
-
-    Attributes
-    ----------
-    catalog
-        Where its streams come from.
-    requested
-        The plan asked for.
-    told_max
-        How many windows an aggregation may have to tell; None: any number.
-    """
+    """Makes flows of the parts of one query."""
 
     catalog: Catalog
     requested: str
     told_max: int | None = None
+    """How many windows an aggregation may have to tell; None: any number."""
 
     def open_query(self, query: BoundQuery) -> Flow:
         """Return the flow of a query's answer."""
@@ -112,8 +102,7 @@ class Opener:
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""
         if query.source is None or isinstance(query.source, StreamRelation):
-            statement = Statement(query, compile_program(query))
-            return open_pattern(self.catalog, statement, self.requested)
+            return self.open_statement(Statement(query, compile_program(query)))
         filtered = to_filtered_pattern(query) if self.requested != "full" else None
         if filtered is not None:
             snapshot = self.catalog.snapshot(filtered.planned.stream)
@@ -123,9 +112,21 @@ class Opener:
                     filtered.planned, statistics, self.requested, statistics.parameters
                 )
                 if plan.kind is not PlanKind.FULL:
-                    return FilteredPatternFlow(snapshot, statistics, filtered, plan)
+                    return FilteredPatternFlow(snapshot, statistics, plan, filtered)
         inner = self._open_relation(query.source, columns_of_query(query), None)
         return _over("MATCH_RECOGNIZE over a subquery", inner, operators_of(query))
+
+    def open_statement(self, statement: Statement) -> Flow:
+        """Return the matches of a row pattern over a stream."""
+        name = statement.bound.stream
+        snapshot = self.catalog.snapshot(name)
+        if snapshot is None:
+            check_replayed(self.requested, ("auto", "full"))
+            return TablePatternFlow(self.catalog.table(name), name, statement)
+        statistics = statistics_of(snapshot)
+        plan = _planned_pattern(statement, statistics, self.requested, statistics.parameters)
+        is_adaptive = self.requested == "auto"
+        return PatternFlow(snapshot, statistics, plan, statement, is_adaptive)
 
     def _open_filter(self, stream: StreamRelation, outer: Outer) -> Flow:
         """Return the events of a stream that pass a WHERE, projected, ordered and cut."""
@@ -196,23 +197,21 @@ class Opener:
         self, join: JoinRelation, columns: tuple[str, ...], where: Expression | None
     ) -> Flow:
         """Return the pairs of a join; sides that are no streams of a store are read in full."""
-        sides: list[JoinInput] = []
+        flows: list[Flow] = []
         below = replace(self, requested="full" if self.requested == "full" else "auto")
 
-        def open_side(relation: Relation, names: tuple[str, ...]) -> JoinInput:
+        def open_side(relation: Relation, names: tuple[str, ...]) -> JoinSide:
             snapshot = None
             if isinstance(relation, StreamRelation):
                 snapshot = self.catalog.snapshot(relation.name)
             statistics = None if snapshot is None else statistics_of(snapshot)
-            sides.append(
-                JoinInput(below._open_relation(relation, names, None), snapshot, statistics)
-            )
-            return sides[-1]
+            flows.append(below._open_relation(relation, names, None))
+            return JoinSide(flows[-1].tables, snapshot, statistics)
 
         if isinstance(self.catalog, TableCatalog):
             check_replayed(self.requested, TABLE_PLANS)
         run = JoinRun(join, open_side, where=where, columns=columns, requested=self.requested)
-        return JoinFlow(run, tuple(sides))
+        return JoinFlow(run, tuple(flows))
 
     def _read(self, stream: StreamRelation, reading: Reading, limit: int | None = None) -> Flow:
         """Return the events of a stream that pass a condition, by the plan asked for."""
@@ -228,8 +227,9 @@ class Opener:
             return OperatorFlow(inner, Chain(operators)) if operators else inner
         statistics = statistics_of(snapshot)
         plan = planned(query, statistics, self.requested, statistics.parameters)
-        flow = StreamFlow(snapshot, statistics, plan, reading)
-        return ClassFlow(flow, Chain(operators)) if operators else flow
+        if not operators:
+            return StreamFlow(snapshot, statistics, plan, reading)
+        return ClassFlow(snapshot, statistics, plan, reading, Chain(operators))
 
     def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
         check_replayed(self.requested, TABLE_PLANS)
@@ -258,17 +258,17 @@ def _over(operator: str, inner: Flow, operators: Sequence[Operator]) -> Flow:
 
 @lru_cache(STATEMENTS_CACHED)
 def _planned_pattern(
-    query: BoundPatternQuery,
+    pattern: Statement | BoundPatternQuery,
     statistics: SnapshotStatistics,
     requested: str,
     parameters: CostParameters,
 ) -> Plan:
+    query = pattern.bound if isinstance(pattern, Statement) else pattern
     return plan_pattern(query, statistics, requested=requested, parameters=parameters)
 
 
 def clear_planned() -> None:
     """Forget plans of patterns, of filters, and of patterns over them."""
-    clear_planned_patterns()
     planned.cache_clear()
     _planned_pattern.cache_clear()
 

@@ -33,25 +33,13 @@ def parse(sql: str) -> Query:
 
 
 def unused_parameters(sql: str, given: Iterable[str]) -> list[str]:
-    """Return the names given that no ``:name`` of the query asks for, as errors: with the nearest.
-
-    Raises
-    ------
-    PatternSyntaxError
-        If the text has a sign no query has.
-    """
+    """Return the names given that no ``:name`` of the query asks for, with the nearest asked for."""
     asked = {token.text for token in tokenize(sql) if token.kind == PARAMETER}
     return [f"'{name}'{did_you_mean(name, asked)}" for name in given if name not in asked]
 
 
 def creates_stream(sql: str) -> bool:
-    """Return whether a query keeps its answer as a stream.
-
-    Raises
-    ------
-    QueryError
-        If it cannot be read.
-    """
+    """Return whether a query keeps its answer as a stream."""
     return isinstance(parse(sql), CreateStream)
 
 
@@ -66,16 +54,7 @@ class Statement:
 def prepare(sql: str, schema: pa.Schema, time: str | None, params: Parameters) -> Statement:
     """Bind and compile, or take both from the statement cache.
 
-    Parameters
-    ----------
-    sql
-        The query.
-    schema
-        Of the stream.
-    time
-        The stream's time column; None: whatever ORDER BY names.
-    params
-        Values of the query's parameters.
+    ``time`` is the stream's time column; None: whatever ORDER BY names.
     """
     given = given_of(params)
     try:
@@ -114,14 +93,8 @@ def bind_over(
 ) -> BoundQuery | BoundCreate:
     """Bind a query, or take what was bound before to streams of these columns.
 
-    Parameters
-    ----------
-    sql
-        The query.
-    describe
-        Gives columns and time column of a stream; raises where there is none of a name.
-    params
-        Values of the query's parameters.
+    ``describe`` gives columns and time column of a stream, and raises where there is none of a
+    name.
     """
     streams = tuple((name, *describe(name)) for name in streams_of(parse(sql)))
     given = given_of(params)

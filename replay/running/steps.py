@@ -114,10 +114,7 @@ class TimeCheck:
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Check the next rows and yield them.
 
-        Raises
-        ------
-        QueryError
-            If a time is missing or goes back.
+        A time that is missing or goes back is refused.
         """
         times = table.column(self._time)
         if times.null_count:
@@ -230,10 +227,7 @@ class Aggregating:
 class Matching:
     """A row pattern over rows that are pushed.
 
-    Parameters
-    ----------
-    query
-        Without an outer query.
+    It has no outer query.
     """
 
     def __init__(self, query: BoundPatternQuery) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from replay.expressions.columns import Columns
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.joins.plan import ways_to_read
-from replay.joins.run import JoinRun
+from replay.joins.run import JoinRun, JoinSide
 from replay.language.bound import JOIN_TIME, Expression, Literal, Relation, StreamRelation
 from tests.helpers import fill_stream
 from tests.join_cases import (
@@ -32,34 +32,12 @@ from tests.property.law import SLOW
 from tests.strategies import SmallStream
 
 
-@dataclass(frozen=True)
-class StoredSide:
-    """A stream of a store, as `JoinRun` wants a side."""
-
-    store: Store
-    name: str
-    columns: tuple[str, ...]
-
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([SCHEMA.field(name) for name in self.columns])
-
-    @property
-    def snapshot(self) -> Any:
-        return self.store.stream(self.name).snapshot()
-
-    @property
-    def statistics(self) -> Any:
-        return statistics_of(self.snapshot)
-
-    def tables(self) -> Any:
-        raise AssertionError("a stream of a store is read by its blocks")
-
-
 def run(case: JoinCase, store: Store, where: Expression | None, plan: str) -> JoinRun:
-    def open_side(relation: Relation, columns: tuple[str, ...]) -> StoredSide:
+    def open_side(relation: Relation, columns: tuple[str, ...]) -> JoinSide:
         assert isinstance(relation, StreamRelation)
-        return StoredSide(store, relation.name, columns)
+        snapshot = store.stream(relation.name).snapshot()
+        schema = pa.schema([SCHEMA.field(name) for name in columns])
+        return JoinSide(lambda: iter([schema.empty_table()]), snapshot, statistics_of(snapshot))
 
     names = [name for name, _ in case.join.columns]
     return JoinRun(case.join, open_side, where=where, columns=names, requested=plan)
