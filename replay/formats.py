@@ -32,12 +32,7 @@ def json_rows(table: pa.Table, *, before: str = "", after: str = "") -> pa.Large
     with Z; intervals seconds; bytes hexadecimal digits; NaN and the infinities null; decimals with
     a fraction texts, as a double does not hold them.
 
-    Parameters
-    ----------
-    table
-        Rows of one column or more, whose names are distinct.
-    before, after
-        What stands around each object.
+    Columns are one or more, of distinct names. ``before`` and ``after`` stand around each object.
 
     Examples
     --------
@@ -206,21 +201,10 @@ def write_answer(tables: Iterable[pa.Table], output_format: str, stream: BinaryI
     If the tables end in an error, what was written of JSON, Parquet or Arrow cannot be read as a
     whole answer. CSV and JSON lines have no end that could be missing.
 
-    Parameters
-    ----------
-    tables
-        The answer: at least one table, all of one schema.
-    output_format
-        ``json`` (one array of row objects, see `json_rows`), ``jsonl`` (the same objects, one a
-        line), ``csv`` (with header; intervals are seconds, bytes hexadecimal digits), ``parquet``
-        (intervals are seconds), or ``arrow`` (an IPC stream).
-    stream
-        Where to; left open.
-
-    Raises
-    ------
-    ValueError
-        If the format is none of these.
+    ``tables`` are at least one, all of one schema; ``stream`` is left open. The format is ``json``
+    (one array of row objects, see `json_rows`), ``jsonl`` (the same objects, one a line), ``csv``
+    (with header; intervals are seconds, bytes hexadecimal digits), ``parquet`` (intervals are
+    seconds), or ``arrow`` (an IPC stream).
     """
     if output_format not in _WRITERS:
         raise ValueError(f"unknown format '{output_format}'; use one of {MACHINE_FORMATS}")

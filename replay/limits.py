@@ -49,10 +49,8 @@ class Limits:
     ) -> Limits:
         """Return limits as the entry points of queries take them.
 
-        Raises
-        ------
-        ValueError
-            If a time or an amount of memory is not positive, or a number of rows is negative.
+        A ValueError says that a time or an amount of memory is not positive, or a number of rows is
+        negative.
         """
         seconds = timeout.total_seconds() if isinstance(timeout, dt.timedelta) else timeout
         if seconds is not None and not seconds > 0:
@@ -67,10 +65,7 @@ class Limits:
 class LimitWatch:
     """Watches one query; it is asked where it is entered, or through the tables it hands on.
 
-    Parameters
-    ----------
-    limits
-        What the query may take, from now on.
+    ``limits`` count from now on.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -128,10 +123,7 @@ it would be an argument of everything that reads, looks up, joins or matches."""
 def check_limits(n_rows: int = 0) -> None:
     """Raise if the query that runs here, whose answer has so many rows, is beyond a limit.
 
-    Raises
-    ------
-    LimitExceededError
-        It names the limit.
+    The LimitExceededError names the limit.
     """
     watch = _watch.get()
     if watch is not None:

@@ -21,18 +21,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """What is done with the rows of other plans.
-
-    Attributes
-    ----------
-    operator
-        What is done, in a few words: ``window aggregation by replay``.
-    inputs
-        The plans of what it reads; none for tables in memory.
-    """
+    """What is done with the rows of other plans."""
 
     operator: str
+    """What is done, in a few words: ``window aggregation by replay``."""
     inputs: tuple[AnyPlan, ...]
+    """The plans of what it reads; none for tables in memory."""
     chosen: WindowPlan | JoinPlan | None = None
     """How the operator does it, where that was chosen."""
 

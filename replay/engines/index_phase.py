@@ -131,14 +131,7 @@ def look_up(
 ) -> IndexResult:
     """Carry out the lookups of a plan, as far as they are worth it.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    statistics
-        What it was made for.
-    seconds_max
-        After so many seconds no further step is taken, see `carry_out`.
+    After ``seconds_max`` no further step is taken, see `carry_out`.
     """
     began = clock()
     lookups = Lookups(plan, statistics)

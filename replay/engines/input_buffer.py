@@ -16,22 +16,11 @@ IntArray = npt.NDArray[np.int64]
 class InputBuffer:
     """The kept part of a stream whose end is still open.
 
-    Parameters
-    ----------
-    schema
-        Of the events.
-    time
-        Name of the time column.
-    order_by
-        Columns that order events of one time. Those of the newest time then wait for the next
-        time, since one that comes before them may still arrive.
+    Of events of one time, which columns of ``order_by`` order, those of the newest time wait for
+    the next time, since one that comes before them may still arrive.
 
-    Attributes
-    ----------
-    n_placed
-        Events whose place in the stream is certain, dropped ones included.
-    last_time
-        Time of the newest event; None before the first.
+    ``n_placed`` counts the events whose place in the stream is certain, dropped ones included;
+    ``last_time`` is the time of the newest event, None before the first.
     """
 
     def __init__(self, schema: pa.Schema, time: str, order_by: tuple[str, ...]) -> None:

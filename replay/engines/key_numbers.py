@@ -20,16 +20,9 @@ as present then takes less memory than the values, and hashing takes ten times a
 def number_keys(parts: Sequence[pa.Array]) -> list[IntArray]:
     """Return for each list of key values the numbers of its values.
 
-    Parameters
-    ----------
-    parts
-        Lists of one type: int64, or strings with a dictionary or none; nulls may be anywhere.
-
-    Returns
-    -------
-    list of ndarray of int64
-        From 0, at most a few times as large as there are values. Numbers are equal, in one list or
-        in two, exactly where values are; null equals null.
+    The lists are of one type: int64, or strings with a dictionary or none; nulls may be anywhere.
+    Numbers count from 0 and are at most a few times as large as there are values. They are equal,
+    in one list or in two, exactly where values are; null equals null.
     """
     if not parts:
         return []
@@ -42,16 +35,10 @@ def number_keys(parts: Sequence[pa.Array]) -> list[IntArray]:
 def count_keys(parts: Sequence[IntArray]) -> float:
     """Return how many keys take turns: how rare it is that two neighbours have the same one.
 
-    Parameters
-    ----------
-    parts
-        Numbers of the keys of events that are near to each other, list by list.
-
-    Returns
-    -------
-    float
-        From 1; ``k`` if ``k`` keys are equally frequent, less if some are more frequent or keep
-        together. Where no two events agree at all, the number of pairs looked at.
+    ``parts`` are numbers of the keys of events that are near to each other, list by list. The
+    result is ``k`` if ``k`` keys are equally frequent, less if some are more frequent or keep
+    together, and never below 1. Where no two events agree at all, it is the number of pairs looked
+    at.
     """
     n_pairs = n_equal = 0
     for numbers in parts:

@@ -68,23 +68,9 @@ def _next_read(waiting: deque[tuple[Unit, Future[Read]]]) -> tuple[Unit, Read]:
 def divide(units: Sequence[Unit], work: Callable[[Unit], Done]) -> list[Done]:
     """Return what ``work`` gives for every unit, in order; threads that are free take part.
 
-    Parameters
-    ----------
-    units
-        Each is worked on once, those in front first.
-    work
-        May be called by several threads at once, and pays where it lets others run for long.
-
-    Returns
-    -------
-    list
-        One result for each unit.
-
-    Raises
-    ------
-    Exception
-        What is raised where units are worked on one by one: by the first of those that fail. No
-        unit is begun once one has failed, and none is worked on any more.
+    ``work`` may be called by several threads at once, and pays where it lets others run for long.
+    What is raised is what would be where units are worked on one by one: by the first of those that
+    fail. No unit is begun once one has failed, and none is worked on any more.
 
     Notes
     -----

@@ -32,30 +32,20 @@ FEW_EVENTS = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is read of a source.
-
-    Parameters
-    ----------
-    columns
-        Columns handed on, at least one unless the source has none.
-    where
-        Which events; None: all.
-    time
-        The time column, among ``columns`` if ``backward``.
-    backward
-        Whether later events come first; events of one time keep their order.
-    few
-        Whether whoever asks may soon have enough.
-    encoded
-        Whether strings stay dictionary-encoded, as whoever groups by them wants them.
-    """
+    """What is read of a source."""
 
     columns: tuple[str, ...]
+    """Columns handed on, at least one unless the source has none."""
     where: Expression | None = None
+    """Which events; None: all."""
     time: str | None = None
+    """The time column, among ``columns`` if ``backward``."""
     backward: bool = False
+    """Whether later events come first; events of one time keep their order."""
     few: bool = False
+    """Whether whoever asks may soon have enough."""
     encoded: bool = False
+    """Whether strings stay dictionary-encoded, as whoever groups by them wants them."""
 
     @property
     def first_columns(self) -> list[str]:
@@ -81,24 +71,12 @@ class _Read:
 class Scan:
     """A filter on its way over stretches of blocks, and what that took so far.
 
-    Parameters
-    ----------
-    source
-        The events.
-    stretches
-        Half-open block ranges that hold every event that passes, ascending and disjoint, shape
-        (n, 2).
-    reading
-        What is read.
+    ``stretches`` are half-open block ranges that hold every event that passes, ascending and
+    disjoint, shape (n, 2).
 
-    Attributes
-    ----------
-    n_blocks, n_rows
-        Blocks read and their events; fewer than planned where `tables` was left early.
-    n_faults
-        Faults of rows in the condition.
-    seconds_read
-        Time spent waiting for events to be read and filtered.
+    ``n_blocks`` and ``n_rows`` count blocks read and their events, fewer than planned where
+    `tables` was left early; ``n_faults`` faults of rows in the condition; ``seconds_read`` the time
+    spent waiting for events to be read and filtered.
     """
 
     def __init__(self, source: EventSource, stretches: IntArray, reading: Reading) -> None:
@@ -199,16 +177,9 @@ def cut_blocks(
 ) -> list[IntArray]:
     """Cut blocks into units: the first of about so many events, each next of twice as many. Pure.
 
-    Parameters
-    ----------
-    blocks
-        Ascending ordinals.
-    bases
-        First ``seq`` of each block, shape (n_blocks + 1,).
-    backward
-        Whether the unit of the last blocks comes first; blocks in a unit ascend all the same.
-    first_events
-        No unit grows beyond `UNIT_EVENTS`, or one block.
+    ``blocks`` ascend; with ``backward`` the unit of the last blocks comes first, and blocks in a
+    unit ascend all the same. ``bases`` has the first ``seq`` of each block, shape (n_blocks + 1,).
+    No unit grows beyond `UNIT_EVENTS`, or one block.
     """
     ordered = blocks[::-1] if backward else blocks
     ends = np.cumsum(bases[ordered + 1] - bases[ordered])

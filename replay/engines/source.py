@@ -77,19 +77,9 @@ class EventSource(Protocol):
 class TableSource:
     """A table in memory, cut into blocks; sorted by time first if it is not.
 
-    Parameters
-    ----------
-    table
-        Any Arrow table.
-    columns
-        The columns the query reads; others may be of any type.
-    time
-        Name of the time column. Rows of equal time keep the order they have. None: all rows keep
-        it, whatever it is.
-    name
-        What the table is called in messages.
-    order_by
-        Columns that order rows of equal time first.
+    Of ``table`` only ``columns``, those the query reads, are looked at. Rows of equal ``time`` keep
+    the order they have, but for the columns of ``order_by``; without a time column all rows keep
+    it. ``name`` is what the table is called in messages.
     """
 
     def __init__(
@@ -168,12 +158,7 @@ class OnceRead:
     The first read takes every column of the query; measures, which come after matching, are then
     evaluated on the same rows without going back to disk.
 
-    Parameters
-    ----------
-    source
-        Where to read.
-    columns
-        Every column the query names.
+    ``columns`` are all that the query names.
     """
 
     def __init__(self, source: EventSource, columns: list[str]) -> None:
@@ -226,19 +211,8 @@ def seqs_of_blocks(blocks: IntArray, bases: IntArray) -> IntArray:
 def fetch_events(source: EventSource, columns: list[str], seqs: IntArray) -> pa.Table:
     """Return the events at ``seqs``.
 
-    Parameters
-    ----------
-    source
-        Where to read.
-    columns
-        Which attributes, at least one.
-    seqs
-        int64 array of positions in ``[0, n_events)``, ascending, none twice.
-
-    Returns
-    -------
-    pyarrow.Table
-        One row per entry of ``seqs``, in that order.
+    ``seqs``, int64, are positions in ``[0, n_events)``, ascending, none twice; there is a row for
+    each, in that order. At least one column is asked for.
     """
     bases = source.bases
     block_of = np.searchsorted(bases, seqs, side="right") - 1

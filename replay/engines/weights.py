@@ -53,11 +53,6 @@ def load_weights(store: Path | str) -> LoadedWeights:
 
     A file that is damaged or not Chronicle's is never an error: weights decide how long an answer
     takes and not what it is.
-
-    Parameters
-    ----------
-    store
-        Folder of the store.
     """
     path = f"{store}/{CALIBRATION_FILE}"
     try:
@@ -92,18 +87,11 @@ def _read(path: Path) -> Any:
 def parse_weights(content: Any, here: Mapping[str, Any]) -> CostParameters:
     """Return the weights a calibration file holds. Pure.
 
-    Parameters
-    ----------
-    content
-        The file's JSON.
-    here
-        Facts of this machine; where they differ from those of the machine the weights were
-        measured on, ``source`` says so, and the weights count all the same.
+    Pure. ``here`` are facts of this machine: where they differ from those of the machine the
+    weights were measured on, ``source`` says so, and the weights count all the same.
 
-    Raises
-    ------
-    ValueError
-        If it is no calibration, one of a later format, or a weight is missing or absurd.
+    A ValueError says that it is no calibration, one of a later format, or that a weight is missing
+    or absurd.
     """
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError("it is no calibration of Chronicle's")
@@ -144,15 +132,7 @@ def _source(content: Mapping[str, Any], here: Mapping[str, Any]) -> str:
 def check_storable(store: Path) -> None:
     """Check that a calibration file can be written, before measuring takes its time.
 
-    Parameters
-    ----------
-    store
-        Folder of the store.
-
-    Raises
-    ------
-    StorageError
-        If no file can be made there.
+    A StorageError says that no file can be made there.
     """
     probe = _draft(store)
     try:
@@ -168,17 +148,7 @@ def check_storable(store: Path) -> None:
 def store_weights(store: Path, content: Mapping[str, Any]) -> Path:
     """Write a calibration file; it is whole or as it was before, whatever happens.
 
-    Parameters
-    ----------
-    store
-        Folder of the store.
-    content
-        What `calibration_content` returns.
-
-    Returns
-    -------
-    Path
-        The file.
+    ``content`` is what `calibration_content` returns.
     """
     path = store / CALIBRATION_FILE
     draft = _draft(store)
@@ -201,16 +171,7 @@ def calibration_content(
 ) -> dict[str, Any]:
     """Return what a calibration file holds.
 
-    Parameters
-    ----------
-    parameters
-        The weights.
-    stream
-        Stream they were measured on.
-    calibrated_at
-        ISO 8601 time.
-    fit
-        How good they are, for people.
+    ``calibrated_at`` is an ISO 8601 time; ``fit`` says how good the weights are, for people.
     """
     return {
         "format": FORMAT,

@@ -18,16 +18,8 @@ def requirements(
 ) -> Requirements:
     """Return what every event contains that passes a condition.
 
-    Parameters
-    ----------
-    stream
-        Name of the stream, and of the one position: plans are written ``indexes=stream.x``.
-    time
-        Its time column.
-    where
-        The condition, over columns of the stream; None passes every event.
-    limit
-        How many events are enough.
+    The one position is named like the stream: plans are written ``indexes=stream.x``. Without a
+    condition every event passes; ``limit`` is how many are enough.
     """
     ranges = implied_ranges(where)
     return Requirements(

@@ -31,24 +31,14 @@ NOT_SOUGHT: Final = -END_OF_TIME
 
 @dataclass(frozen=True, slots=True)
 class AsofLookup:
-    """What is looked for on the way back.
-
-    Attributes
-    ----------
-    time
-        Time column of the stream.
-    keys
-        Its columns that make the key.
-    condition
-        Which of its events count; None: all.
-    strict
-        Whether they must be earlier than the event that seeks them, not at most as late.
-    """
+    """What is looked for on the way back."""
 
     time: str
     keys: tuple[str, ...]
     condition: Expression | None
+    """Which of the stream's events count; None: all."""
     strict: bool
+    """Whether they must be earlier than the event that seeks them, not at most as late."""
 
     @property
     def columns(self) -> list[str]:
@@ -70,26 +60,12 @@ def find_asof_stretches(
 
     One pass from the latest to the earliest, over the blocks between an event and what it seeks.
 
-    Parameters
-    ----------
-    snapshot
-        The stream.
-    lookup
-        What is looked for.
-    seekers
-        Times, ascending, and numbers of the keys of the events; -1 for one that seeks nothing.
-    numbers
-        What gave them their numbers.
-    blocks
-        The blocks that may hold an event that counts, ascending.
-    n_blocks_max
-        How many blocks are looked at before it is given up; None: all.
+    ``seekers`` are times, ascending, and numbers of the keys of the events, by ``numbers``; -1 for
+    one that seeks nothing. ``blocks`` may hold an event that counts, and ascend. After
+    ``n_blocks_max`` it is given up; None: never.
 
-    Returns
-    -------
-    tuple
-        Stretches of blocks, shape (n, 2), or None if it was given up; and the blocks looked at.
-        All events that count between a seeker and what it seeks are in the stretches.
+    Returned are stretches of blocks, shape (n, 2), or None if it was given up, and the number of
+    blocks looked at. All events that count between a seeker and what it seeks are in the stretches.
     """
     times, codes = (column[seekers[1] >= 0] for column in seekers)
     earliest = np.full(len(numbers), NOT_SOUGHT)

@@ -30,10 +30,7 @@ _NUMBER_BITS = 32
 class KeyNumbers:
     """Gives rows of both sides the number of their key, as the rows come.
 
-    Parameters
-    ----------
-    n_columns
-        Columns of a key; without any, all rows have one key.
+    Without any column, all rows have one key.
     """
 
     def __init__(self, n_columns: int) -> None:
@@ -53,12 +50,8 @@ class KeyNumbers:
 
         Numbers are dense from 0. -0.0 is like 0.0.
 
-        Parameters
-        ----------
-        table
-            Rows of either side.
-        names
-            Its columns that make the key, as many and in the order as of the other side.
+        Numbers are dense from 0. -0.0 is like 0.0. ``names`` are the columns of ``table``, rows of
+        either side, that make the key: as many and in the order as of the other side.
         """
         rows = Columns(table)
         codes: IntArray | None = None

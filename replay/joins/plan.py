@@ -103,20 +103,10 @@ def choose_join_plan(
 ) -> JoinPlan:
     """Choose how a join reads its sides. Pure but for what it asks of ``statistics``.
 
-    Parameters
-    ----------
-    join, conditions
-        The join and its conditions by side.
-    statistics
-        Of each side's snapshot; None for a side that is no stream of a store.
-    requested
-        ``auto``, ``full``, ``tree``, ``all``, or ``indexes=x,…`` with columns of the join of one
-        side, which then drives.
-
-    Raises
-    ------
-    PlanError
-        If a plan is named that cannot answer the join; ``auto`` and ``full`` always can.
+    ``statistics`` are those of each side's snapshot, None for a side that is no stream of a store.
+    ``requested`` is ``auto``, ``full``, ``tree``, ``all``, or ``indexes=x,…`` with columns of the
+    join of one side, which then drives. A named plan that cannot answer the join is refused;
+    ``auto`` and ``full`` always can.
     """
     check_request(requested)
     wanted = _requests(join, requested)
@@ -229,14 +219,7 @@ def ways_to_read(
 ) -> Iterator[JoinPlan]:
     """Yield the ways to read a join with their costs, reading all of it first.
 
-    Parameters
-    ----------
-    join
-        The join.
-    sides
-        How the events of each side are found; None for a side that is no stream of a store.
-    statistics
-        Of each side.
+    A side is None where it is no stream of a store.
     """
     full = [_full_cost(side, known) for side, known in zip(sides, statistics, strict=True)]
     yield JoinPlan(*sides, None, False, "", cost=sum(full))

@@ -121,18 +121,8 @@ class KeptRows:
 class SideIntake:
     """Takes the rows of one side in order: checks them, numbers their keys, keeps them.
 
-    Parameters
-    ----------
-    schema
-        Columns of the side, at least those that are read.
-    time
-        Its time column.
-    keys
-        Columns that make the key.
-    counted, partners
-        Which rows count at all, and which of them may have a partner; None: all.
-    what
-        The side in messages.
+    Of ``keys``, columns of the side, its key is made. ``counted`` says which rows count at all,
+    ``partners`` which of them may have a partner; None: all. ``what`` names the side in messages.
     """
 
     def __init__(
@@ -237,17 +227,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 def intakes_of(
     join: JoinRelation, left: pa.Schema, right: pa.Schema, conditions: JoinConditions
 ) -> tuple[SideIntake, SideIntake]:
-    """Return what takes the rows of each side of a join.
-
-    Parameters
-    ----------
-    join
-        The join.
-    left, right
-        Columns of the sides, at least those that are read.
-    conditions
-        What ON and WHERE ask of each side.
-    """
+    """Return what takes the rows of each side of a join."""
     return (
         SideIntake(
             left,
@@ -271,14 +251,8 @@ def intakes_of(
 class JoinLayout:
     """How a row of the answer is put together from one of each side.
 
-    Parameters
-    ----------
-    join
-        The bound join.
-    left, right
-        Columns of each side: at least those wanted, its time, its keys and those of conditions.
-    columns
-        Columns of the join that are wanted; ``schema`` has them in the join's order.
+    Each side's schema has at least the columns wanted, its time, its keys and those of conditions;
+    ``schema`` has those of ``columns``, the wanted ones, in the join's order.
     """
 
     def __init__(
@@ -313,14 +287,8 @@ class JoinLayout:
     ) -> pa.Table:
         """Return columns of pairs.
 
-        Parameters
-        ----------
-        names
-            Which columns of the join.
-        left, right
-            Rows of each side.
-        pairs
-            Number of the left and of the right row, shape (2, n); `NONE` for no right row.
+        ``pairs`` holds the number of the left and of the right row, shape (2, n); `NONE` for no
+        right row.
         """
         names = list(names)
         from_left = [name for name in names if name in self._names.left]
@@ -346,12 +314,7 @@ def side_columns(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the own names of the columns of each side that a join must read.
 
-    Parameters
-    ----------
-    join, conditions
-        The join and its conditions by side.
-    columns
-        Columns of the join that are wanted of the answer.
+    ``columns`` are those of the join that are wanted of the answer.
     """
     names = JoinNames.of(join)
     wanted = {*columns, *_read(conditions.pairs)}

@@ -33,10 +33,7 @@ _RIGHT_ROWS = kernels.RIGHT_LOW, kernels.RIGHT_HIGH, kernels.RIGHT_NEXT
 def to_window(window: JoinWindow) -> IntArray:
     """Return a window as kernels take it, shape (N_WINDOW,), its origin not known yet.
 
-    Raises
-    ------
-    QueryError
-        If there is no such window.
+    A window that cannot be is refused.
     """
     if not 1 <= window.slide <= window.size <= SIZE_MAX:
         raise QueryError(
@@ -49,12 +46,8 @@ def to_window(window: JoinWindow) -> IntArray:
 class PairSearch:
     """A search for pairs, and where it stands; several may go over the same rows.
 
-    Parameters
-    ----------
-    left, right
-        Rows kept of each side.
-    windows
-        Over the left and over the right, shape (2, N_WINDOW); origins may be filled in later.
+    ``windows`` are over the left and over the right, shape (2, N_WINDOW); origins may be filled in
+    later.
     """
 
     def __init__(self, left: KeptRows, right: KeptRows, windows: IntArray) -> None:
@@ -82,14 +75,8 @@ class PairSearch:
 
         To be exhausted before anything else is done.
 
-        Parameters
-        ----------
-        until
-            Up to which time, inclusive, all rows have come.
-        n_keys
-            How many keys there are.
-        alone
-            Rows of the left, by slot, that come alone, with `NONE`.
+        Up to ``until``, inclusive, all rows have come. ``alone`` tells the rows of the left, by
+        slot, that come alone, with `NONE`.
         """
         left, right = self._side(LEFT, n_keys), self._side(RIGHT, n_keys)
         alone = np.empty(0, np.bool_) if alone is None else alone
@@ -166,10 +153,7 @@ class Fates:
     def certain_until(self, until: int) -> int:
         """Return up to which time the fate of all rows of the left is certain.
 
-        Parameters
-        ----------
-        until
-            Up to which time has been searched.
+        Up to ``until`` has been searched.
         """
         slot = self.search.lows[LEFT] - self._left.first
         if slot == self._left.n_kept:

@@ -17,21 +17,14 @@ END_OF_TIME = (1 << 62) - 1
 
 @dataclass(frozen=True, slots=True)
 class Reaches:
-    """How far from an event of the driving side its partners can be.
-
-    Attributes
-    ----------
-    back
-        Window over the other side, which the event sees; None: the latest event alone (ASOF).
-    ahead
-        Window over the driving side, in which the event is seen; None: it is not.
-    strict
-        Of the latest event alone: whether it is earlier.
-    """
+    """How far from an event of the driving side its partners can be."""
 
     back: JoinWindow | None
+    """Window over the other side, which the event sees; None: the latest event alone (ASOF)."""
     ahead: JoinWindow | None
+    """Window over the driving side, in which the event is seen; None: it is not."""
     strict: bool = False
+    """Of the latest event alone: whether it is earlier."""
 
     @classmethod
     def of(cls, join: JoinRelation, *, left_drives: bool) -> Reaches:
@@ -52,20 +45,10 @@ def spans_around(
 ) -> IntArray:
     """Return the spans in which all partners of events of the driving side lie. Pure.
 
-    Parameters
-    ----------
-    first, last
-        Between which times, inclusive, some events of the driving side lie; both ascending.
-    reaches
-        Of the join from that side.
-    driver, other
-        Leaves of both sides.
-
-    Returns
-    -------
-    ndarray of int64, shape (n, 2)
-        First and last time of each span, inclusive; ascending, disjoint, and around the events
-        themselves. Wherever windows count rows, the rows that count lie in the span as well.
+    ``first`` and ``last`` are times, inclusive, between which some events of the driving side lie;
+    both ascend. Returned are first and last time of each span, inclusive, shape (n, 2): ascending,
+    disjoint, and around the events themselves. Wherever windows count rows, the rows that count lie
+    in the span as well.
 
     Notes
     -----
@@ -129,12 +112,7 @@ def blocks_within(spans: IntArray, leaves: Leaves) -> IntArray:
 def stretches_within(spans: IntArray, leaves: Leaves, allowed: IntArray | None) -> IntArray:
     """Return all these blocks as stretches: ascending, disjoint, non-adjacent.
 
-    Parameters
-    ----------
-    spans, leaves
-        As for `blocks_within`.
-    allowed
-        Stretches outside of which no block matters; None: all blocks may.
+    Outside of the stretches ``allowed`` no block matters; None: all blocks may.
     """
     n_blocks = len(leaves.t_min)
     mask = mask_of(blocks_within(spans, leaves), n_blocks)

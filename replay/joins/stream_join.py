@@ -37,16 +37,8 @@ class StreamJoin(ABC):
 
     The answer has one order, however the rows of one side come between those of the other.
 
-    Parameters
-    ----------
-    join
-        The bound join.
-    conditions
-        Its conditions by side.
-    left, right
-        Columns of each side, at least those that `layout.side_columns` names.
-    columns
-        Columns of the join that are wanted.
+    ``left`` and ``right`` are columns of each side, at least those that `side_columns` names;
+    ``columns`` are those of the join that are wanted.
     """
 
     def __init__(
@@ -81,31 +73,17 @@ class StreamJoin(ABC):
     def push(self, place: int, table: pa.Table, first_seq: int | None = None) -> None:
         """Take the next rows of a side.
 
-        Parameters
-        ----------
-        place
-            0 for the left, 1 for the right.
-        table
-            Rows in order of time, none before those pushed last.
-        first_seq
-            Position of the first of them in its stream; None: behind those pushed last.
-
-        Raises
-        ------
-        SchemaError
-            If they have no time or go back in time.
+        ``place`` is 0 for the left, 1 for the right. Rows are in order of time, none before those
+        pushed last; others are refused. ``first_seq`` is the position of the first of them in its
+        stream; None: behind those pushed last.
         """
         self._sides[place].push(table, first_seq, self._keys, self._faults)
 
     def advance(self, place: int, time: int) -> None:
         """Take it that no further row of a side is before a time.
 
-        Parameters
-        ----------
-        place
-            0 for the left, 1 for the right.
-        time
-            As `chronicle.time.to_int64` has it.
+        ``place`` is 0 for the left, 1 for the right; ``time`` is as `chronicle.time.to_int64` has
+        it.
         """
         self._sides[place].advance(time)
 
@@ -119,13 +97,7 @@ class StreamJoin(ABC):
 
     @abstractmethod
     def certain(self, left_ended: bool, right_ended: bool) -> Iterator[pa.Table]:
-        """Yield the rows of the answer that are certain now; exhaust it before the next push.
-
-        Parameters
-        ----------
-        left_ended, right_ended
-            Whether no further row comes of a side.
-        """
+        """Yield the rows of the answer that are certain now; exhaust it before the next push."""
 
     def state(self) -> State:
         """Return what is known and kept, for `take_over` of an operator of the same join."""
@@ -168,10 +140,8 @@ class AsofJoin(StreamJoin):
 
     Parameters are those of `StreamJoin`.
 
-    Raises
-    ------
-    NotSupportedError
-        If the join has a further condition, or its window slides by more than 1 or counts rows.
+    A join with a further condition, or whose window slides by more than 1 or counts rows, is
+    refused.
     """
 
     def __init__(
@@ -291,12 +261,7 @@ class WindowJoin(StreamJoin):
     Rows are kept as long as they are in a window, or wait for the other side; LEFT JOIN keeps them
     until it is certain which of those before them come alone.
 
-    Parameters
-    ----------
-    join, conditions, left, right, columns
-        As in `StreamJoin`.
-    origins
-        Times of the first events of the streams; None: of the first rows pushed.
+    ``origins`` are the times of the first events of the streams; None: of the first rows pushed.
     """
 
     def __init__(
@@ -351,11 +316,8 @@ class WindowJoin(StreamJoin):
     def skip_to(self, left_rows: int, right_rows: int) -> Iterator[pa.Table]:
         """Yield the rest of the answer so far, and go on further down in the streams.
 
-        Parameters
-        ----------
-        left_rows, right_rows
-            How many rows of each stream come before what is pushed next; those pushed so far have
-            no partner behind it.
+        So many rows of each stream come before what is pushed next; those pushed so far have no
+        partner behind it.
         """
         yield from self.certain(True, True)
         for search in self._searches():
@@ -442,15 +404,8 @@ class JoinOutline:
     ) -> JoinOutline:
         """Return the outline of a bound join.
 
-        Parameters
-        ----------
-        join
-            The join.
-        where
-            Condition over its columns that is applied to what it gives; rows that it leaves out
-            for certain may be dropped early.
-        columns
-            Its columns that are wanted.
+        ``where`` is a condition over its columns that is applied to what it gives: rows that it
+        leaves out for certain may be dropped early.
         """
         unfolded = unfold(join)
         conditions = split_conditions(
@@ -470,10 +425,7 @@ class JoinOutline:
 
         ``left`` and ``right`` are what is read of the sides, at least ``side_columns``.
 
-        Raises
-        ------
-        NotSupportedError
-            If an ASOF join asks for more than it can.
+        ``left`` and ``right`` are what is read of the sides, at least ``side_columns``.
         """
         if self.join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT):
             return AsofJoin(self.join, self.conditions, left, right, self.columns)

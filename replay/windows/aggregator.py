@@ -47,27 +47,12 @@ class WindowAggregator:
     Held are the panes of the longest window (and the values themselves for DISTINCT and
     percentiles), and what cannot be told yet because a row before it cannot.
 
-    Parameters
-    ----------
-    what
-        The aggregation.
-    schema
-        Of the events pushed; at least the columns that ``what`` reads.
-    span
-        Times of the stream's first and last event, where not all of its events are pushed; None:
-        those that are.
-    eager
-        Whether a window is told as soon as it is closed, also where many panes have to be merged
-        for a few windows; else a few are told together then.
-    told_max
-        How many windows there may be to tell, if eager at once; None: any number.
-
-    Raises
-    ------
-    NotSupportedError
-        If windows have no such aggregate yet.
-    QueryError
-        If a window is too long, or windows are too many.
+    ``schema`` is that of the events pushed: at least the columns that ``what`` reads. ``span``
+    holds the times of the stream's first and last event, where not all of its events are pushed.
+    ``eager`` tells a window as soon as it is closed, also where many panes have to be merged for a
+    few windows; else a few are told together then. ``told_max`` is how many windows there may be to
+    tell, if eager at once; None: any number. Windows that are too long or too many, and aggregates
+    they do not have yet, are refused.
 
     Notes
     -----
@@ -109,19 +94,8 @@ class WindowAggregator:
     def push(self, events: pa.Table, first_seq: int) -> Iterator[pa.Table]:  # noqa: ARG002
         """Take in events, and yield the rows of windows that are complete.
 
-        Parameters
-        ----------
-        events
-            In stream order, none before an event pushed earlier.
-        first_seq
-            Position of the first of them in the stream.
-
-        Raises
-        ------
-        QueryError
-            If a sum does not fit; the rows before it were yielded.
-        SchemaError
-            If a time is missing.
+        ``events`` are in stream order, none before one pushed earlier. If a sum does not fit, that
+        is raised once the rows before it were yielded.
         """
         if not events.num_rows:
             return

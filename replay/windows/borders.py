@@ -82,17 +82,8 @@ class TimeGrid:
 def grid_of(windows: TimeWindows | CumulateWindows, first: int) -> TimeGrid:
     """Return the grid of a stream's windows.
 
-    Parameters
-    ----------
-    windows
-        What the query asks for.
-    first
-        Time of the stream's first event.
-
-    Raises
-    ------
-    QueryError
-        If a window is longer than half of the time there is.
+    ``first`` is the time of the stream's first event. A window longer than half of the time there
+    is is refused.
     """
     if windows.size > SIZE_MAX:
         raise QueryError(

@@ -54,10 +54,7 @@ class Needs(NamedTuple):
 def needs_of(aggregates: Sequence[Aggregate]) -> tuple[Needs, ...]:
     """Return what is needed of each argument, each once.
 
-    Raises
-    ------
-    NotSupportedError
-        If windows have no such aggregate yet.
+    An aggregate that windows do not have yet is refused.
     """
     arguments = dict.fromkeys(map(summarised, aggregates))
     return tuple(_needs(argument, aggregates) for argument in arguments if argument is not None)
@@ -274,14 +271,8 @@ def take_summary(summary: AttributeSummary, chosen: Ints) -> AttributeSummary:
 def keep(needs: Needs, values: Values, begins: Ints) -> Kept:
     """Return what is kept of an argument.
 
-    Parameters
-    ----------
-    needs
-        What is asked of it.
-    values
-        By row, those of an entry together.
-    begins
-        First row of each entry and, last, the number of rows; int64[n_entries + 1].
+    Rows of an entry stand together. ``begins`` holds the first row of each entry and, last, the
+    number of rows; int64[n_entries + 1].
     """
     data, valid = values
     data = data.combine_chunks() if isinstance(data, pa.ChunkedArray) else data
@@ -309,16 +300,8 @@ def _known(column: pa.Array, begins: Ints) -> Rows:
 def summarise_rows(values: Values, kind: Kind, begins: Ints, *, squares: bool) -> AttributeSummary:
     """Summarise rows entry by entry.
 
-    Parameters
-    ----------
-    values
-        By row, those of an entry together.
-    kind
-        What to tell of them; OPAQUE counts those that are not NULL, NaN among them.
-    begins
-        First row of each entry and, last, the number of rows.
-    squares
-        Whether second moments are wanted; there are none otherwise.
+    ``values`` and ``begins`` as in `keep`. OPAQUE counts those that are not NULL, NaN among them;
+    without ``squares`` there are no second moments.
     """
     data, valid = values
     counts = np.diff(begins)
@@ -387,13 +370,7 @@ def runs_of(entries: WindowEntries) -> Ints:
 
 
 class EntryStore:
-    """Entries in the order of their keys, then as they were added.
-
-    Parameters
-    ----------
-    none
-        WindowEntries of no event.
-    """
+    """Entries in the order of their keys, then as they were added."""
 
     def __init__(self, none: WindowEntries) -> None:
         self._parts = [none]

@@ -78,10 +78,7 @@ def grown(numbers: Ints, n: int, fill: int) -> Ints:
 def check_told(n_told: float, told_max: int | None) -> None:
     """Check how many windows, of all keys, are to be told, before any is made.
 
-    Raises
-    ------
-    QueryError
-        If they are more than ``told_max``; None: there may be any number.
+    Refused are more than ``told_max``; None: there may be any number.
     """
     if told_max is not None and n_told > told_max:
         raise QueryError(
@@ -109,16 +106,8 @@ class TimeForming:
     [first, last] of the key's events that pass WHERE. So a window is told only when it is closed
     and no key that was met can be silent at it: one that is silent for long holds the answer back.
 
-    Parameters
-    ----------
-    windows
-        The windows.
-    keys
-        The table that the rows' keys are numbered by; empty where there are no keys.
-    span
-        Times of the stream's first and last event; None: those pushed.
-    told_max
-        How many windows there may be to tell, online at once; None: any number.
+    ``span`` holds the times of the stream's first and last event; None: those pushed. ``told_max``
+    is how many windows there may be to tell, online at once; None: any number.
     """
 
     def __init__(
@@ -190,14 +179,8 @@ class TimeForming:
     ) -> Iterator[tuple[WindowEntries, WindowRows]]:
         """Yield the rows of windows that are complete, in pieces and in order.
 
-        Parameters
-        ----------
-        store
-            The entries; those no window needs any more are dropped.
-        final
-            Whether the stream has ended.
-        eager
-            Whether to tell windows at once, though many entries have to be merged for a few.
+        Entries that no window needs any more are dropped from the store. ``eager`` tells windows at
+        once, though many entries have to be merged for a few.
         """
         if self._grid is None or not len(self._lasts):
             return
@@ -302,14 +285,8 @@ class RowForming:
     partition's, a window is part of the answer of a key if it overlaps the rows from the first to
     the last of the key's events that pass WHERE.
 
-    Parameters
-    ----------
-    windows
-        The windows.
-    keys
-        The table that the rows' keys are numbered by.
-    partitions
-        A table of the partition columns; ``keys`` itself where there are no further keys.
+    ``partitions`` numbers the partition columns; it is ``keys`` itself where there are no further
+    keys.
     """
 
     def __init__(self, windows: RowWindows, keys: KeyTable, partitions: KeyTable) -> None:
@@ -474,15 +451,6 @@ class SessionForming:
 
     They are numbered in the order of their first events; the position of an event is the number
     of its session. A session is told once it is over and all are that began before it.
-
-    Parameters
-    ----------
-    windows
-        The windows.
-    keys
-        The table that the rows' keys are numbered by.
-    partitions
-        A table of the partition columns.
     """
 
     cut = (0, 0, 0)
@@ -599,13 +567,7 @@ class SessionForming:
 
 
 class WholeForming:
-    """One window of all events.
-
-    Parameters
-    ----------
-    keys
-        The table that the rows' keys are numbered by.
-    """
+    """One window of all events."""
 
     cut = (0, 0, 0)
 

@@ -26,12 +26,7 @@ class KeyTable:
 
     NULL is like NULL, NaN like NaN and -0.0 like 0.0; the first one met is shown.
 
-    Parameters
-    ----------
-    expressions
-        What the keys are; without any there is one key, number 0.
-    schema
-        Of the events.
+    Without expressions there is one key, number 0.
     """
 
     def __init__(self, expressions: Sequence[Expression], schema: pa.Schema) -> None:
@@ -56,18 +51,9 @@ class KeyTable:
     def number(self, table: pa.Table, faults: Faults) -> tuple[Ints, Ints]:
         """Give each row the number of its key; new keys get the next ones, by their first rows.
 
-        Parameters
-        ----------
-        table
-            Events, in stream order.
-        faults
-            Counts the rows whose arithmetic or cast gave NULL.
-
-        Returns
-        -------
-        tuple of ndarray
-            For each row the number of its key among those of the table, int64[n_rows]; and for
-            each of them the number of the key, int64[n_keys].
+        Returned are for each row the number of its key among those of the table, int64[n_rows], and
+        for each of these the number of the key, int64[n_keys]. ``faults`` counts the rows whose
+        arithmetic or cast gave NULL.
         """
         source = Columns(table)
         keys = [_key(expression, source, faults) for expression in self._expressions]
@@ -103,15 +89,8 @@ class KeyTable:
     def forget_others(self, kept: Ints) -> Ints:
         """Forget all keys but some, and give those new numbers in the same order.
 
-        Parameters
-        ----------
-        kept
-            Numbers, ascending.
-
-        Returns
-        -------
-        ndarray
-            By its old number the new one of each key, -1 for those forgotten.
+        ``kept`` are numbers, ascending. Returned is by its old number the new one of each key, -1
+        for those forgotten.
         """
         numbers = np.full(len(self), -1)
         numbers[kept] = np.arange(len(kept))

@@ -26,20 +26,12 @@ def merge_windows(
 
     Pure. Takes time linear in entries and windows, however much these overlap.
 
-    Parameters
-    ----------
-    summary
-        WindowEntries in the order of their events; not changed.
-    lo, hi
-        int64, shape (n_windows,), both ascending (ties allowed): window w holds the entries
-        ``lo[w]`` to ``hi[w]``, half-open; none where ``lo[w] >= hi[w]``.
-    squares
-        Whether second moments are wanted; otherwise there need be none, and are none.
+    Pure. Takes time linear in entries and windows, however much these overlap.
 
-    Returns
-    -------
-    AttributeSummary
-        One entry per window; one without events is like those of `chronicle.tree.summary.all_null`.
+    ``lo`` and ``hi``, int64, shape (n_windows,), both ascend (ties allowed): window w holds the
+    entries ``lo[w]`` to ``hi[w]``, half-open; none where ``lo[w] >= hi[w]``. One without events is
+    like those of `chronicle.tree.summary.all_null`. Without ``squares`` there need be no second
+    moments, and are none.
 
     Notes
     -----

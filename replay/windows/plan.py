@@ -100,12 +100,7 @@ class WindowPlan:
 def may_pass(where: BlockWhere, t_min: IntArray, t_max: IntArray) -> BoolArray:
     """Return the blocks that may hold an event WHERE lets pass.
 
-    Parameters
-    ----------
-    where
-        The WHERE.
-    t_min, t_max
-        Least and greatest time of each block, shape (n_blocks,).
+    ``t_min`` and ``t_max`` are the least and greatest time of each block, shape (n_blocks,).
     """
     passes = np.ones(len(t_min), np.bool_)
     if where.start is not None:
@@ -129,21 +124,8 @@ def choose_way(
 ) -> tuple[Way, str]:
     """Return the way to go and why, in one sentence.
 
-    Parameters
-    ----------
-    features
-        The query and the stream.
-    requested
-        One of `KINDS`.
-    why_not_tree
-        Why the tree cannot answer the query; None if it can.
-    parameters
-        Weights of the cost model.
-
-    Raises
-    ------
-    PlanError
-        If there is no such plan, or it cannot answer the query.
+    ``requested`` is one of `KINDS`; ``why_not_tree`` says why the tree cannot answer the query,
+    None if it can. A plan that is none, or cannot answer the query, is refused.
     """
     if requested not in KINDS:
         hint = did_you_mean(requested, KINDS)

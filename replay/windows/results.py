@@ -89,12 +89,8 @@ def summarised_attribute(part: Aggregate) -> str | None:
 def answer_schema(what: WindowAggregation, schema: pa.Schema) -> pa.Schema:
     """Return the schema of the rows: window_start, window_end, keys, aggregates.
 
-    Parameters
-    ----------
-    what
-        The aggregation. `WholeRange` has no columns of windows.
-    schema
-        Of the events. A key that is a plain column keeps its type.
+    `WholeRange` has no columns of windows. A key that is a plain column of ``schema``, that of the
+    events, keeps its type.
     """
     fields = []
     if not isinstance(what.windows, WholeRange):
@@ -136,26 +132,12 @@ def to_tables(
 ) -> Iterator[pa.Table]:
     """Yield the rows of the answer, all of them in one table.
 
-    Parameters
-    ----------
-    what
-        The aggregation; each of its aggregates `is_mergeable` and has `summarised_attribute`.
-    schema
-        Of the events.
-    windows
-        Starts and ends, int64, shape (n_rows,), one of each for every row.
-    keys
-        A column of n_rows for every key.
-    counts
-        Events of each row, for ``COUNT(*)``.
-    summaries
-        By attribute, of n_rows entries each.
+    Each aggregate `is_mergeable` and has `summarised_attribute`, by which ``summaries`` have n_rows
+    entries each. ``windows`` are starts and ends, int64, shape (n_rows,); ``keys`` a column for
+    every key; ``counts`` the events of each row, for ``COUNT(*)``.
 
-    Raises
-    ------
-    QueryError
-        If a sum does not fit, once the rows before it were yielded: they are the answer of a
-        query that asks for no further one.
+    If a sum does not fit, that is raised once the rows before it were yielded: they are the answer
+    of a query that asks for no further one.
 
     Notes
     -----
@@ -234,14 +216,8 @@ def assemble(
 def finish(part: Aggregate, counts: Ints, summary: AttributeSummary | None) -> Finished:
     """Return a mergeable aggregate for every window.
 
-    Parameters
-    ----------
-    part
-        Which one; `to_tables` says how exact it is.
-    counts
-        Events of each window, int64[n].
-    summary
-        Of its argument, n entries; None for ``COUNT(*)``.
+    `to_tables` says how exact it is. ``counts`` are the events of each window, int64[n];
+    ``summary`` is that of its argument, None for ``COUNT(*)``.
     """
     if summary is None:
         return _finished(part, Values(counts, None))

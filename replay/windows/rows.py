@@ -39,12 +39,7 @@ def count_distinct(rows: Rows, lo: Ints, hi: Ints) -> Ints:
 
     Takes time linear in rows and windows.
 
-    Parameters
-    ----------
-    rows
-        Values of the entries.
-    lo, hi
-        As in `merging.merge_windows`.
+    ``lo`` and ``hi`` as in `merging.merge_windows`.
     """
     groups = group_rows([_values(rows.values)], len(rows.values))
     counts: Ints = slide_distinct(groups.of_row, groups.n_groups, *_row_bounds(rows, lo, hi))
@@ -59,16 +54,8 @@ def summarise_distinct(
     So the order of the rows does not matter, nor how the stream was cut. NaN is one of them, -0.0
     is 0.0. Takes time in O(n log n) of the n rows of each window, whatever they share.
 
-    Parameters
-    ----------
-    rows
-        Values of the entries: numbers.
-    lo, hi
-        As in `merging.merge_windows`.
-    kind
-        INTEGER or FLOAT.
-    squares
-        Whether second moments are wanted.
+    ``rows`` are numbers, ``kind`` INTEGER or FLOAT; ``lo`` and ``hi`` as in
+    `merging.merge_windows`.
     """
     data = _values(rows.values).data
     different, ranks = np.unique(data, return_inverse=True)
@@ -91,14 +78,8 @@ def percentile(rows: Rows, lo: Ints, hi: Ints, fraction: float) -> Values:
     The value at place ``fraction * (n - 1)`` of the n values in ascending order, from 0; between
     two of them in proportion. Takes time in O((rows + windows) log rows).
 
-    Parameters
-    ----------
-    rows
-        Values of the entries: numbers.
-    lo, hi
-        As in `merging.merge_windows`.
-    fraction
-        From 0 to 1.
+    ``rows`` are numbers, ``fraction`` is from 0 to 1; ``lo`` and ``hi`` as in
+    `merging.merge_windows`.
     """
     data = _values(rows.values).data
     different, ranks = np.unique(data, return_inverse=True)
@@ -146,14 +127,7 @@ class WindowRows(NamedTuple):
 class RowMaker:
     """Makes rows of one aggregation.
 
-    Parameters
-    ----------
-    what
-        The aggregation.
-    needs
-        `entries.needs_of` its aggregates.
-    schema
-        Of the events.
+    ``needs`` is `entries.needs_of` its aggregates, ``schema`` that of the events.
     """
 
     def __init__(
@@ -167,12 +141,7 @@ class RowMaker:
     def tables(self, entries: WindowEntries, rows: WindowRows) -> Iterator[pa.Table]:
         """Yield the rows in canonical order, in one table; see `results.to_tables`.
 
-        Parameters
-        ----------
-        entries
-            By key, then position.
-        rows
-            The rows.
+        ``entries`` stand by key, then position.
         """
         lo, hi, starts, ends, keys, order = rows
         counts = merge_counts(entries.counts, lo, hi)

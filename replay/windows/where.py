@@ -51,12 +51,8 @@ class SplitWhere:
 def split_where(where: Expression | None, time: str) -> SplitWhere:
     """Take the conditions out of a WHERE that bound the time by a range and by nothing else.
 
-    Parameters
-    ----------
-    where
-        A condition over columns of the stream; None is always true.
-    time
-        Name of the time column, which has no nulls.
+    ``time`` is the name of the time column, which has no nulls. Without a condition every event
+    passes.
     """
     start: int | None = None
     stop: int | None = None
@@ -90,19 +86,9 @@ def classify_blocks(
 ) -> BlockClasses | None:
     """Tell for every block whether all of its rows satisfy all conditions, or none does.
 
-    Parameters
-    ----------
-    conditions
-        Over columns of the stream.
-    counts
-        Events of each block, shape (n_blocks,).
-    bounds
-        Least and greatest value of a column in each block.
-
-    Returns
-    -------
-    ndarray of int8 or None
-        ``NONE_PASS``, ``ALL_PASS`` or ``MUST_READ`` for each block; None without conditions.
+    Returned is ``NONE_PASS``, ``ALL_PASS`` or ``MUST_READ`` for each block; None without
+    conditions. ``counts`` are the events of each block, shape (n_blocks,); ``bounds`` gives least
+    and greatest value of a column in each.
 
     Notes
     -----
@@ -126,12 +112,7 @@ def classify_blocks(
 def of_all_keys(by_key: KeyClasses, rows: IntArray) -> BlockClasses:
     """Return what is known of blocks as a whole once it is known of their keys.
 
-    Parameters
-    ----------
-    by_key
-        Of each key's rows in each block.
-    rows
-        How many rows that are, of the same shape; keys without any say nothing.
+    ``rows`` says of how many rows each class is, in the same shape; a key without any says nothing.
 
     Examples
     --------

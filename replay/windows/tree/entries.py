@@ -102,16 +102,8 @@ class EntryMaker:
     ) -> StretchEntries:
         """Return the entries of the blocks ``first`` to ``stop``, half-open.
 
-        Parameters
-        ----------
-        first, stop
-            Blocks.
-        borders
-            Positions, strictly ascending; none that the block ``stop`` has an event before.
-        work
-            Adds what it took.
-        in_threads
-            Whether blocks may be read in threads.
+        ``borders`` ascend strictly, and the block ``stop`` has no event before any of them.
+        ``work`` adds what it took; ``in_threads`` allows blocks to be read in threads.
         """
         block, cuts = self._reader.axis.place(borders)
         if self._reader.classes is not None and not self._reader.axis.in_rows:
@@ -232,19 +224,8 @@ class EntryMaker:
 def ranges_between(whole: Bools, first: int, aligned: Ints) -> Ints:
     """Return the longest ranges of blocks to be taken whole that no border lies in. Pure.
 
-    Parameters
-    ----------
-    whole
-        Which of the blocks from ``first`` on are to be taken.
-    first
-        The first block.
-    aligned
-        Blocks that a border lies just before, ascending.
-
-    Returns
-    -------
-    ndarray of int64, shape (n, 2)
-        Half-open.
+    ``whole`` tells which of the blocks from ``first`` on are to be taken; ``aligned`` are the
+    blocks that a border lies just before, ascending. Ranges are half-open, shape (n, 2).
 
     Examples
     --------

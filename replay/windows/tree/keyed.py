@@ -105,14 +105,7 @@ def where_by_key(
     A block may hold values of all sizes while those of each key lie wholly inside a range or
     wholly outside.
 
-    Parameters
-    ----------
-    where
-        The WHERE as whole blocks tell it.
-    conditions
-        Of which events must satisfy all, besides its range of time.
-    groups, snapshot
-        The keys, and the stream.
+    ``conditions`` are those of which events must satisfy all, besides the range of time.
     """
     if not conditions:
         return where
@@ -161,12 +154,7 @@ def _by_key_names(needed: Sequence[Needed], snapshot: Snapshot) -> list[str]:
 def n_blocks_of_ends(groups: KeyGroups, may: npt.NDArray[np.bool_]) -> int:
     """Return how many blocks are read for `key_spans`, if WHERE passes an event in each it may.
 
-    Parameters
-    ----------
-    groups
-        The keys.
-    may
-        Blocks with events that WHERE may let pass, shape (n_blocks,).
+    ``may`` tells the blocks with events that WHERE may let pass, shape (n_blocks,).
     """
     holds = (groups.rows > 0) & may
     holds = holds[holds.any(axis=1)]

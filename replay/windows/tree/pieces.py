@@ -81,16 +81,8 @@ class Pieces:
 def cut_units(read: Ints, counts: Ints, border_block: Ints, borders: Ints) -> Iterator[Unit]:
     """Yield blocks in units of about `UNIT_EVENTS` events, with their borders. Pure.
 
-    Parameters
-    ----------
-    read
-        Blocks, ascending.
-    counts
-        Events of each.
-    border_block
-        The block that each border cuts, one of ``read``; ascending.
-    borders
-        Positions on the axis.
+    ``counts`` are the events of each of the blocks ``read``, which ascend; ``border_block`` is the
+    block that each border cuts, one of ``read``, ascending; ``borders`` are positions on the axis.
     """
     unit = (np.cumsum(counts) - counts) // UNIT_EVENTS
     starts = np.flatnonzero(np.diff(unit, prepend=-1)).tolist()
@@ -103,18 +95,8 @@ def cut_units(read: Ints, counts: Ints, border_block: Ints, borders: Ints) -> It
 class PieceReader:
     """Reads blocks and summarises the pieces between borders. Thread-safe.
 
-    Parameters
-    ----------
-    snapshot
-        The stream.
-    axis
-        Along what windows slide.
-    needed
-        Columns to summarise.
-    classes, condition
-        What WHERE says of each block (None: every event passes), and the WHERE.
-    groups
-        The keys that are told apart; None for all events together.
+    ``classes`` are what WHERE says of each block (None: every event passes), ``condition`` is the
+    WHERE, ``groups`` are the keys that are told apart (None: all events together).
     """
 
     def __init__(

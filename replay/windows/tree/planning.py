@@ -61,23 +61,9 @@ def window_plan(
 
     Reads summaries, and events of those data files alone whose tree files lack declared ones.
 
-    Parameters
-    ----------
-    what
-        The aggregation.
-    snapshot
-        The stream.
-    requested
-        ``auto``, ``replay`` (or ``full``), ``tree`` or ``tree-naive``.
-    parameters
-        Weights of the cost model.
-
-    Raises
-    ------
-    PlanError
-        If there is no such plan, or it cannot answer the query.
-    QueryError
-        If the windows are longer than times can tell.
+    Reads summaries, and events of those data files alone whose tree files lack declared ones.
+    ``requested`` is one of `KINDS`; one that cannot answer the query is refused, and so are windows
+    longer than times can tell.
     """
     where = block_where(what, snapshot)
     leaves = snapshot.leaves

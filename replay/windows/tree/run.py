@@ -38,25 +38,9 @@ NAIVE_AT_ONCE = 1 << 10
 class TreeRun:
     """A windowed aggregation on its way, and what it took so far.
 
-    Parameters
-    ----------
-    snapshot
-        The stream.
-    what
-        An aggregation that the tree can answer.
-    plan
-        What `window_plan` chose: by the tree.
-    span
-        Only windows that overlap [first, last] are part of the answer; None: all are.
-    told_max
-        How many windows there may be to tell; None: any number.
-
-    Attributes
-    ----------
-    schema
-        Of the answer.
-    work
-        Blocks and events read, nodes merged, faults, seconds of reading.
+    ``plan`` is what `window_plan` chose, by the tree. Only windows that overlap ``span``, first and
+    last time, are part of the answer; None: all are. ``told_max`` is how many there may be to tell;
+    None: any number.
     """
 
     def __init__(
@@ -99,10 +83,8 @@ class TreeRun:
         Memory is bounded by the events of the windows that overlap, at most one entry for each,
         by `WINDOWS_AT_ONCE` and by `BORDERS_AT_ONCE`.
 
-        Raises
-        ------
-        QueryError
-            If windows are too many. If a sum does not fit; the rows before it were yielded.
+        Windows that are too many are refused. If a sum does not fit, that is raised once the rows
+        before it were yielded.
         """
         yield self.schema.empty_table()
         if self._groups is not None and not isinstance(self._what.windows, WholeRange):

@@ -58,15 +58,7 @@ def needed_of(what: WindowAggregation, schema: pa.Schema) -> tuple[Needed, ...]:
 
 
 def why_not_tree(what: WindowAggregation, schema: pa.Schema) -> str | None:
-    """Return why the tree cannot answer an aggregation, or None; of keys nothing is said here.
-
-    Parameters
-    ----------
-    what
-        The aggregation.
-    schema
-        Of the stream.
-    """
+    """Return why the tree cannot answer an aggregation, or None; of keys nothing is said here."""
     if isinstance(what.windows, SessionWindows):
         return "sessions begin and end where events do, which only the events tell"
     if isinstance(what.windows, RowWindows) and what.windows.partition_by:
