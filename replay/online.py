@@ -13,11 +13,11 @@ from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import BoundCreate, BoundQuery, Outer
 from replay.language.syntax import PatternQuery, StreamName, streams_of
-from replay.operators.packing import State, stated
+from replay.operators.packing import State
 from replay.running.arguments import Moment, check_query, to_internal
 from replay.running.catalog import Described
 from replay.running.input_ports import InputPort, StreamPort, open_port
-from replay.running.online_query import OnlineQuery, checked, digest_of, from_snapshot, to_snapshot
+from replay.running.online_query import OnlineQuery, Resumable, checked
 from replay.running.statement import Parameters, bind_over, parse, prepare
 
 
@@ -139,7 +139,7 @@ class _Stream:
     """Time before which no further event is; None if nothing is known."""
 
 
-class OnlineFlow:
+class OnlineFlow(Resumable):
     """A query of any other kind over events that are pushed in order of time; `online` makes it.
 
     Rows are kept as its operators need them: those of open windows, of undecided matches of a
@@ -161,8 +161,7 @@ class OnlineFlow:
         self._streams = _streams_of(self._port.streams)
         self.schema = self._port.schema
         read = [(name, str(stream.schema)) for name, stream in self._streams.items()]
-        self._digest = digest_of(query, read)
-        self._is_finished = False
+        super().__init__(query, read)
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
@@ -247,36 +246,23 @@ class OnlineFlow:
 
     def finish(self) -> pa.Table:
         """End the streams and return the rest of the answer."""
-        if self._is_finished:
-            raise QueryError("this online query is finished already")
-        self._is_finished = True
+        self._end()
         return self._joined(self._port.finish())
 
-    def snapshot(self) -> bytes:
-        """Return all state, to go on from in an operator made for the same query."""
-        state: State = {
+    def state(self) -> State:
+        """Return all state, for `take_over` of an operator made for the same query."""
+        return {
             "last_times": {name: stream.last_time for name, stream in self._streams.items()},
             "is_finished": self._is_finished,
             "inlet": self._port.state(),
         }
-        return to_snapshot(self._digest, state)
 
-    def restore(self, data: bytes) -> None:
-        """Go on from a snapshot; what this operator had seen is forgotten.
-
-        Restore only what you wrote: a checksum tells damage, not intent.
-
-        Raises
-        ------
-        QueryError
-            If these bytes are no snapshot, or one of another query or another version.
-        """
-        state = from_snapshot(self._digest, data)
-        with stated():
-            for name, stream in self._streams.items():
-                stream.last_time = state["last_times"][name]
-            self._is_finished = state["is_finished"]
-            self._port.take_over(state["inlet"])
+    def take_over(self, state: State) -> None:
+        """Go on from a state; what this operator had seen is forgotten."""
+        for name, stream in self._streams.items():
+            stream.last_time = state["last_times"][name]
+        self._is_finished = state["is_finished"]
+        self._port.take_over(state["inlet"])
 
     def _name(self, stream: str | None) -> str:
         names = tuple(self._streams)
@@ -286,10 +272,6 @@ class OnlineFlow:
             return names[0]
         said = "say which of them: stream=…" if stream is None else f"not '{stream}'"
         raise QueryError(f"the query reads the streams {', '.join(names)}; {said}")
-
-    def _check_open(self) -> None:
-        if self._is_finished:
-            raise QueryError("this online query is finished; make a new one for more events")
 
     def _joined(self, tables: Iterable[pa.Table]) -> pa.Table:
         return pa.concat_tables([self.schema.empty_table(), *tables])

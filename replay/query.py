@@ -21,7 +21,7 @@ from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
 from replay.running.arguments import AsOf, Tables, check_engine
 from replay.running.catalog import Catalog, StoreCatalog
-from replay.running.run import QueryRequest, create_stream, open_catalog, open_run
+from replay.running.run import QueryRequest, Run, create_stream, open_catalog, open_run
 from replay.running.select import clear_planned
 from replay.running.statement import Parameters, clear_bound, clear_statements
 
@@ -124,14 +124,10 @@ def batches(  # noqa: PLR0913 -- as above
         The rows in canonical order.
     """
     check_engine(engine)
-    watch = LimitWatch(Limits.of(timeout, max_rows, memory))
     asked = QueryRequest(sql, params or {}, plan, clock(), told_max=None)
-    catalog = open_catalog(source, sql, as_of)
-    with watch:
-        run = open_run(catalog, asked)
+    run, tables = _begun(source, asked, as_of, Limits.of(timeout, max_rows, memory))
     if run.create is not None:
         raise NotSupportedError("CREATE STREAM gives no rows to read; run it by replay.query")
-    tables = watch.over(_told_of_vacuum(run.tables(), catalog))
     first = next(tables)
     pieces = (batch for table in chain([first], tables) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, pieces)
@@ -169,21 +165,28 @@ def answer_in_pieces(
 
     if skip_damaged:
         return at_once()
-    watch = LimitWatch(bounds)
-    asked = QueryRequest(sql, params or {}, plan, clock())
-    catalog = open_catalog(store, sql, as_of)
-    with watch:
-        run = open_run(catalog, asked)
+    run, rows = _begun(store, QueryRequest(sql, params or {}, plan, clock()), as_of, bounds)
     if run.create is not None:
         return at_once()
     done: list[Result] = []
 
     def tables() -> Iterator[pa.Table]:
-        for table in watch.over(_told_of_vacuum(run.tables(), catalog)):
+        for table in rows:
             yield table
         done.append(run.to_result(table.slice(0, 0)))
 
     return Answer(tables(), lambda: done[0])
+
+
+def _begun(
+    source: Store | Tables, asked: QueryRequest, as_of: AsOf | None, limits: Limits
+) -> tuple[Run, Iterator[pa.Table]]:
+    """Return a query that is open, and its rows as they are found, watched from now on."""
+    watch = LimitWatch(limits)
+    catalog = open_catalog(source, asked.sql, as_of)
+    with watch:
+        run = open_run(catalog, asked)
+    return run, watch.over(_told_of_vacuum(run.tables(), catalog))
 
 
 def _told_of_vacuum(tables: Iterator[pa.Table], catalog: Catalog) -> Iterator[pa.Table]:

@@ -123,7 +123,7 @@ def run(
             if promises and begin < table.num_rows:
                 for part in aggregator.advance(table.column("t")[begin].as_py()):
                     rows += to_rows(part)
-            for part in aggregator.push(table.slice(begin, end - begin), begin):
+            for part in aggregator.push(table.slice(begin, end - begin)):
                 assert part.schema == aggregator.schema
                 rows += to_rows(part)
         for part in aggregator.finish():

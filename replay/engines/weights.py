@@ -43,11 +43,6 @@ class LoadedWeights:
     """Why a file that lies there was not used, in a sentence."""
 
 
-def load_parameters(store: Path) -> CostParameters:
-    """Return the weights measured on a store, or the defaults; see `load_weights`."""
-    return load_weights(store).parameters
-
-
 def load_weights(store: Path | str) -> LoadedWeights:
     """Return the weights measured on a store, or the defaults; read again when the file changes.
 

@@ -206,14 +206,6 @@ class SideIntake:
         codes[:] = np.where(codes < 0, codes, keys.number(self.kept.table, self._keys))
 
 
-def behind(sides: tuple[SideIntake, SideIntake], ended: tuple[bool, bool]) -> int:
-    """Return the side that must go on for more to become certain: 0 the left, 1 the right."""
-    if ended[0] or ended[1]:
-        return int(ended[0])
-    left, right = (side.last_time for side in sides)
-    return int(left is not None and (right is None or right < left))
-
-
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema without dictionaries, in which rows from several tables can be kept."""
     return pa.schema(

@@ -16,8 +16,9 @@ from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.joins.kernels import NONE, ORIGIN, OUT, find_latest, note_latest
 from replay.joins.keys import KeyNumbers
-from replay.joins.rows import JoinLayout, behind, intakes_of, side_columns
+from replay.joins.rows import JoinLayout, intakes_of, side_columns
 from replay.joins.search import LEFT, PAIRS_AT_ONCE, RIGHT, Fates, PairSearch, to_window
+from replay.joins.spans import END_OF_TIME
 from replay.language.bound import Expression, JoinKind, JoinRelation, attributes
 from replay.language.join_conditions import JoinConditions, split_conditions, unfold
 from replay.operators.packing import INT64, State, integers
@@ -27,9 +28,6 @@ KEPT_ROWS_MIN = 1 << 12
 
 KEYS_PER_ROW = 4
 """With so many times more keys known than rows kept, keys are numbered anew."""
-
-END_OF_TIME = (1 << 62) - 1
-"""No event is later."""
 
 
 class StreamJoin(ABC):
@@ -88,8 +86,11 @@ class StreamJoin(ABC):
         self._sides[place].advance(time)
 
     def behind(self, left_ended: bool, right_ended: bool) -> int:
-        """Return the side of which rows are needed next; see `intake.behind`."""
-        return behind(self._sides, (left_ended, right_ended))
+        """Return the side that must go on for more to become certain: 0 the left, 1 the right."""
+        if left_ended or right_ended:
+            return int(left_ended)
+        left, right = (side.last_time for side in self._sides)
+        return int(left is not None and (right is None or right < left))
 
     @abstractmethod
     def is_over(self, left_ended: bool, right_ended: bool) -> bool:

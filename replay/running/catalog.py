@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -19,31 +18,6 @@ from replay.errors import PlanError
 
 Described = tuple[pa.Schema, str | None]
 """Columns of a stream and its time column; None where nothing names one."""
-
-
-class Catalog(Protocol):
-    """The streams a query may read."""
-
-    def describe(self, name: str) -> Described:
-        """Return columns and time column of a stream."""
-        ...
-
-    def snapshot(self, name: str) -> Snapshot | None:
-        """Return the version of a stream to read; None for a table in memory."""
-        ...
-
-    def table(self, name: str) -> pa.Table:
-        """Return a table in memory."""
-        ...
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was left out."""
-        ...
-
-    def watched(self) -> AbstractContextManager[object]:
-        """Have what fails in the block say that a stream is gone, where that is the reason."""
-        ...
 
 
 @dataclass(slots=True)
@@ -155,3 +129,7 @@ class TableCatalog:
         if name not in self.tables:
             raise StreamNotFoundError(name, candidates=self.tables)
         return self.tables[name]
+
+
+Catalog = StoreCatalog | TableCatalog
+"""The streams a query may read."""

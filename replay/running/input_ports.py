@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -28,58 +27,6 @@ from replay.windows.forming import TOLD_MAX
 
 SchemaOf = Callable[[str], pa.Schema]
 """Gives the columns of a stream."""
-
-
-class InputPort(Protocol):
-    """A part of a query over streams that are still coming.
-
-    `push`, `advance` and `finish` return iterators; each is exhausted before the next.
-    """
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the rows that come out."""
-        ...
-
-    @property
-    def streams(self) -> tuple[StreamPort, ...]:
-        """Where it reads streams."""
-        ...
-
-    @property
-    def reached(self) -> int | None:
-        """Time before which no further row comes out, beyond what rows tell; None: not known."""
-        ...
-
-    @property
-    def is_done(self) -> bool:
-        """Whether no event to come can change the answer any more."""
-        ...
-
-    @property
-    def n_faults(self) -> int:
-        """Faults of rows so far."""
-        ...
-
-    def push(self, stream: str, events: pa.Table) -> Iterator[pa.Table]:
-        """Take the next events of a stream, and yield the rows that are certain now."""
-        ...
-
-    def advance(self, stream: str, time: int) -> Iterator[pa.Table]:
-        """Take it that no further event of a stream is before a time."""
-        ...
-
-    def finish(self) -> Iterator[pa.Table]:
-        """Take it that all streams end, and yield the rest."""
-        ...
-
-    def state(self) -> State:
-        """Return what is known and kept; see ``Operator.state``."""
-        ...
-
-    def take_over(self, state: State) -> None:
-        """Go on from what `state` gave."""
-        ...
 
 
 def open_port(query: BoundQuery, schema_of: SchemaOf) -> InputPort:
@@ -152,7 +99,9 @@ class StreamPort:
         self.time = time
         known = schema_of(stream)
         read = {*columns} if time is None else {*columns, time}
-        self.schema = normalise_schema(pa.schema([known.field(name) for name in sorted(read)]))
+        self.schema: pa.Schema = normalise_schema(
+            pa.schema([known.field(name) for name in sorted(read)])
+        )
         self.reached: int | None = None
 
     @property
@@ -187,15 +136,15 @@ class StreamPort:
 class ChainPort:
     """Rows of another port that pass through operators."""
 
-    reached = None
+    reached: int | None = None
     """Which times its rows will have is known of none."""
 
     def __init__(self, inner: InputPort, chain: Chain) -> None:
         self._inner = inner
         self._chain = chain
-        self.streams = inner.streams
+        self.streams: tuple[StreamPort, ...] = inner.streams
         # No rows make no difference, and tell the columns of what comes out.
-        self.schema = pa.concat_tables(chain.push(inner.schema.empty_table())).schema
+        self.schema: pa.Schema = pa.concat_tables(chain.push(inner.schema.empty_table())).schema
 
     @property
     def is_done(self) -> bool:
@@ -242,14 +191,14 @@ class ChainPort:
 class JoinPort:
     """Pairs of the rows of two ports."""
 
-    reached = None
+    reached: int | None = None
     """Which times its rows will have is known of none."""
 
     def __init__(self, outline: JoinOutline, left: InputPort, right: InputPort) -> None:
         self._sides = left, right
         self._operator = outline.operator(left.schema, right.schema)
-        self.schema = self._operator.schema
-        self.streams = (*left.streams, *right.streams)
+        self.schema: pa.Schema = self._operator.schema
+        self.streams: tuple[StreamPort, ...] = (*left.streams, *right.streams)
 
     @property
     def is_done(self) -> bool:
@@ -294,3 +243,11 @@ class JoinPort:
         self._operator.take_over(state["operator"])
         for side, own in zip(self._sides, state["sides"], strict=True):
             side.take_over(own)
+
+
+InputPort = StreamPort | ChainPort | JoinPort
+"""A part of a query over streams that are still coming.
+
+`push`, `advance` and `finish` return iterators; each is exhausted before the next. ``reached`` is
+the time before which no further row comes out, beyond what rows tell; None: not known.
+"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -28,34 +29,56 @@ from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_parts
 from replay.running.statement import Statement
 
-
-def digest_of(query: object, events: object) -> str:
-    """Return what tells a bound query over events of some columns from others."""
-    return hashlib.sha256(repr((query, events)).encode()).hexdigest()
-
-
-def to_snapshot(digest: str, state: State) -> bytes:
-    """Return the state of the query of a digest as bytes."""
-    return pack({"query": digest, "operator": state})
-
-
-def from_snapshot(digest: str, data: bytes) -> State:
-    """Return the state that `to_snapshot` was given.
-
-    Refused are bytes that are no snapshot, or one of another query or another version.
-    """
-    found = unpack(data)
-    if found.get("query") != digest:
-        raise QueryError("the snapshot is one of another query or of other columns")
-    with stated():
-        state: State = found["operator"]
-    return state
-
-
 IntArray = npt.NDArray[np.int64]
 
 
-class OnlineQuery:
+class Resumable(ABC):
+    """A query under way, whose state can be written down and gone on from elsewhere."""
+
+    def __init__(self, query: object, events: object) -> None:
+        self._digest = hashlib.sha256(repr((query, events)).encode()).hexdigest()
+        """What tells this bound query over events of some columns from others."""
+        self._is_finished = False
+
+    def snapshot(self) -> bytes:
+        """Return all state, to go on from in an operator made for the same query."""
+        return pack({"query": self._digest, "operator": self.state()})
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a snapshot; what this operator had seen is forgotten.
+
+        Restore only what you wrote: a checksum tells damage, not intent.
+
+        Raises
+        ------
+        QueryError
+            If these bytes are no snapshot, or one of another query or another version.
+        """
+        found = unpack(data)
+        if found.get("query") != self._digest:
+            raise QueryError("the snapshot is one of another query or of other columns")
+        with stated():
+            self.take_over(found["operator"])
+
+    @abstractmethod
+    def state(self) -> State:
+        """Return all state, for `take_over` of an operator made for the same query."""
+
+    @abstractmethod
+    def take_over(self, state: State) -> None:
+        """Go on from a state; what this operator had seen is forgotten."""
+
+    def _check_open(self) -> None:
+        if self._is_finished:
+            raise QueryError("this online query is finished; make a new one for more events")
+
+    def _end(self) -> None:
+        if self._is_finished:
+            raise QueryError("this online query is finished already")
+        self._is_finished = True
+
+
+class OnlineQuery(Resumable):
     """A row pattern over events that are pushed in order of time; `replay.online` makes it.
 
     Rows are kept as long as a match may still need them: those of matches that are undecided, and
@@ -75,11 +98,10 @@ class OnlineQuery:
         read = columns_of_pattern(self._query)
         normal = normalise_schema(pa.schema([schema.field(name) for name in read]))
         self._schema = normal
-        self._digest = digest_of(self._query, str(normal))
+        super().__init__(self._query, str(normal))
         self._before, self._after = _reach(self._query)
         self._rows = InputBuffer(normal, self._query.time, self._query.order_by)
         self._n_matched = 0
-        self._is_finished = False
         self._faults = Faults()
         # No events make no difference, and tell the columns of the answer.
         self.schema = self._advance().schema
@@ -92,7 +114,8 @@ class OnlineQuery:
     @property
     def is_done(self) -> bool:
         """Whether LIMIT has enough: no event to come changes the answer."""
-        return not self._is_wanted()
+        outer = self._query.outer
+        return self._query.limit == 0 or (outer is not None and outer.limit == 0)
 
     @property
     def n_kept(self) -> int:
@@ -120,8 +143,7 @@ class OnlineQuery:
         StepLimitError, SkipError
             If matching must stop; the operator cannot be used further.
         """
-        if self._is_finished:
-            raise QueryError("this online query is finished; make a new one for more events")
+        self._check_open()
         self._rows.append(
             checked(table, self._schema, self._query.time, last_time=self._rows.last_time)
         )
@@ -129,9 +151,7 @@ class OnlineQuery:
 
     def finish(self) -> pa.Table:
         """End the stream and return the rest of the answer."""
-        if self._is_finished:
-            raise QueryError("this online query is finished already")
-        self._is_finished = True
+        self._end()
         self._rows.close()
         return self._advance()
 
@@ -143,7 +163,7 @@ class OnlineQuery:
         except SkipError as error:  # LIMIT may have enough with what comes before it
             failure = error
         answer = self._measured()
-        if failure is not None and self._is_wanted():
+        if failure is not None and not self.is_done:
             raise failure
         self._rows.drop_before(self._oldest_needed())
         return answer
@@ -151,7 +171,7 @@ class OnlineQuery:
     def _match(self) -> None:
         ended = self._is_finished
         first, ready = self._n_matched, self._rows.n_placed - (0 if ended else self._after)
-        if not self._is_wanted():
+        if self.is_done:
             self._n_matched = max(first, ready)
             return
         if ready > first:
@@ -163,11 +183,6 @@ class OnlineQuery:
             self._matcher.push(prepared, first)
         if ended:
             self._matcher.finish()
-
-    def _is_wanted(self) -> bool:
-        """Return whether LIMIT leaves anything to look for."""
-        outer = self._query.outer
-        return self._query.limit != 0 and (outer is None or outer.limit != 0)
 
     def _measured(self) -> pa.Table:
         """Return the rows of the answer that are certain, and count them off LIMIT and OFFSET."""
@@ -207,36 +222,18 @@ class OnlineQuery:
         return answer
 
     def _certain(self) -> Iterator[Matches]:
-        return self._matcher.batches() if self._is_wanted() else iter(())
+        return iter(()) if self.is_done else self._matcher.batches()
 
     def _fetch(self, columns: list[str], seqs: IntArray) -> pa.Table:
         return encode_strings(self._rows.at(columns, seqs))
 
     def _oldest_needed(self) -> int:
         """Return the first row that PREV, or a match still undecided, may read."""
-        if not self._is_wanted():
+        if self.is_done:
             return self._n_matched
         open_seq = self._matcher.open_seq
         oldest = self._n_matched if open_seq is None else min(open_seq, self._n_matched)
         return oldest - max(self._before, self._program.rows_before)
-
-    def snapshot(self) -> bytes:
-        """Return all state, to go on from in an operator made for the same query."""
-        return to_snapshot(self._digest, self.state())
-
-    def restore(self, data: bytes) -> None:
-        """Go on from a snapshot; what this operator had seen is forgotten.
-
-        Restore only what you wrote: a checksum tells damage, not intent.
-
-        Raises
-        ------
-        QueryError
-            If these bytes are no snapshot, or one of another query or another version.
-        """
-        state = from_snapshot(self._digest, data)
-        with stated():
-            self.take_over(state)
 
     def state(self) -> State:
         """Return all state, for `take_over` of an operator made for the same query."""

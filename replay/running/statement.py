@@ -33,7 +33,7 @@ def parse(sql: str) -> Query:
 
 
 def unused_parameters(sql: str, given: Iterable[str]) -> list[str]:
-    """Return the names given that no ``:name`` of the query asks for, with the nearest asked for."""
+    """Return as errors the names given that the query does not ask for, each with the nearest."""
     asked = {token.text for token in tokenize(sql) if token.kind == PARAMETER}
     return [f"'{name}'{did_you_mean(name, asked)}" for name in given if name not in asked]
 
@@ -57,11 +57,17 @@ def prepare(sql: str, schema: pa.Schema, time: str | None, params: Parameters) -
     ``time`` is the stream's time column; None: whatever ORDER BY names.
     """
     given = given_of(params)
+    prepared = _prepare_cached if _is_hashable(given) else _prepare_cached.__wrapped__
+    return prepared(sql, schema, time, given)
+
+
+def _is_hashable(given: Given) -> bool:
+    """Return whether no value is a list or the like, which binding refuses by name."""
     try:
         hash(given)
-    except TypeError:  # a list or the like, which binding refuses by name
-        return _prepare_cached.__wrapped__(sql, schema, time, given)
-    return _prepare_cached(sql, schema, time, given)
+    except TypeError:
+        return False
+    return True
 
 
 def given_of(params: Parameters) -> Given:
@@ -98,11 +104,8 @@ def bind_over(
     """
     streams = tuple((name, *describe(name)) for name in streams_of(parse(sql)))
     given = given_of(params)
-    try:
-        hash(given)
-    except TypeError:  # a list or the like, which binding refuses by name
-        return _bind_cached.__wrapped__(sql, streams, given)
-    return _bind_cached(sql, streams, given)
+    bound = _bind_cached if _is_hashable(given) else _bind_cached.__wrapped__
+    return bound(sql, streams, given)
 
 
 @lru_cache(STATEMENTS_CACHED)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -70,8 +71,12 @@ def aggregating(
 
     ``span`` holds first and last time of the stream where they are known.
     """
-    told_max = allowed_to_tell(what, told_max)
-    return [Aggregating(what, span, eager=eager, told_max=told_max), *finishing(what)]
+    allowed = allowed_to_tell(what, told_max)
+
+    def aggregator(schema: pa.Schema) -> WindowAggregator:
+        return WindowAggregator(what, schema, span=span, eager=eager, told_max=allowed)
+
+    return [Late(aggregator), *finishing(what)]
 
 
 def finishing(what: WindowAggregation) -> list[Operator]:
@@ -97,7 +102,9 @@ def _rest_in_order(what: WindowAggregation) -> Outer:
 
 def matching(query: BoundPatternQuery) -> list[Operator]:
     """Return the operators of a row pattern and of the outer query around it."""
-    inner = Matching(replace(query, outer=None))
+    within = replace(query, outer=None)
+    statement = Statement(within, compile_program(within))
+    inner = Late(lambda schema: Matching(statement, schema))
     return [inner] if query.outer is None else [inner, OuterOperator(query.outer)]
 
 
@@ -149,105 +156,74 @@ class TimeCheck:
         self._last = state["last"]
 
 
-class Aggregating:
-    """Window aggregation of rows that are pushed.
+class AnswersOfSchema(Operator, Protocol):
+    """An operator that knows the columns of what it gives."""
 
-    Parameters
-    ----------
-    what
-        What is computed.
-    span
-        First and last time of the stream, where they are known beforehand.
-    eager
-        Whether windows are told as soon as they are over.
-    """
+    schema: pa.Schema
 
-    def __init__(
-        self,
-        what: WindowAggregation,
-        span: tuple[int, int] | None,
-        *,
-        eager: bool,
-        told_max: int | None,
-    ) -> None:
-        self._told_max = told_max
-        self._what = what
-        self._span = span
-        self._eager = eager
-        self._aggregator: WindowAggregator | None = None
-        self._n_pushed = 0
+
+class Late:
+    """An operator that is made once a first table tells the columns of its rows."""
+
+    def __init__(self, make: Callable[[pa.Schema], AnswersOfSchema]) -> None:
+        self._make = make
+        self._made: AnswersOfSchema | None = None
 
     @property
     def n_faults(self) -> int:
         """Faults of rows so far."""
-        return 0 if self._aggregator is None else self._aggregator.n_faults
+        return 0 if self._made is None else self._made.n_faults
 
     @property
     def is_done(self) -> bool:
-        """Return False: every row counts."""
-        return False
+        """Whether no row to come can change the answer any more."""
+        return self._made is not None and self._made.is_done
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Take the next rows and yield the windows that are over."""
-        if self._aggregator is None:
-            self._aggregator = WindowAggregator(
-                self._what,
-                table.schema,
-                span=self._span,
-                eager=self._eager,
-                told_max=self._told_max,
-            )
-            yield self._aggregator.schema.empty_table()
-        if table.num_rows:
-            yield from self._aggregator.push(table, self._n_pushed)
-            self._n_pushed += table.num_rows
+        """Take the next rows and yield what is certain; for the first of them at least a table."""
+        if self._made is None:
+            self._made = self._make(table.schema)
+            yield self._made.schema.empty_table()
+        yield from self._made.push(table)
 
     def advance(self, time: int) -> Iterator[pa.Table]:
-        """Take it that no row to come is before a time, and yield the windows that are over."""
-        if self._aggregator is not None:
-            yield from self._aggregator.advance(time)
+        """Take it that no row to come is before a time."""
+        return iter(()) if self._made is None else self._made.advance(time)
 
     def finish(self) -> Iterator[pa.Table]:
-        """Yield the windows that are still open."""
-        if self._aggregator is not None:
-            yield from self._aggregator.finish()
+        """Yield the rest."""
+        return iter(()) if self._made is None else self._made.finish()
 
     def state(self) -> State:
         """Return what is known and kept, once a table has told the columns."""
-        assert self._aggregator is not None
-        return {"n_pushed": self._n_pushed, "aggregator": self._aggregator.state()}
+        assert self._made is not None
+        return self._made.state()
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave; a table must have told the columns here, too."""
-        assert self._aggregator is not None
-        self._n_pushed = state["n_pushed"]
-        self._aggregator.take_over(state["aggregator"])
+        assert self._made is not None
+        self._made.take_over(state)
 
 
 class Matching:
-    """A row pattern over rows that are pushed.
+    """A row pattern without an outer query, over rows that are pushed."""
 
-    It has no outer query.
-    """
-
-    def __init__(self, query: BoundPatternQuery) -> None:
-        self._statement = Statement(query, compile_program(query))
-        self._online: OnlineQuery | None = None
+    def __init__(self, statement: Statement, schema: pa.Schema) -> None:
+        self._online = OnlineQuery(statement, schema)
+        self.schema = self._online.schema
 
     @property
     def n_faults(self) -> int:
         """Faults of rows so far."""
-        return 0 if self._online is None else self._online.n_faults
+        return self._online.n_faults
 
     @property
     def is_done(self) -> bool:
         """Whether LIMIT has enough."""
-        return self._online is not None and self._online.is_done
+        return self._online.is_done
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows and yield the matches that are certain."""
-        if self._online is None:
-            self._online = OnlineQuery(self._statement, table.schema)
         yield self._online.push(table)
 
     def advance(self, time: int) -> Iterator[pa.Table]:  # noqa: ARG002
@@ -256,17 +232,14 @@ class Matching:
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rest of the matches."""
-        if self._online is not None:
-            yield self._online.finish()
+        yield self._online.finish()
 
     def state(self) -> State:
-        """Return what is known and kept, once a table has told the columns."""
-        assert self._online is not None
+        """Return what is known and kept."""
         return self._online.state()
 
     def take_over(self, state: State) -> None:
-        """Go on from what `state` gave; a table must have told the columns here, too."""
-        assert self._online is not None
+        """Go on from what `state` gave."""
         self._online.take_over(state)
 
 

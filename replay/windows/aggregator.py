@@ -59,6 +59,9 @@ class WindowAggregator:
     ``push`` and ``finish`` return iterators. One has to be exhausted before the next push.
     """
 
+    is_done = False
+    """Every event counts."""
+
     def __init__(
         self,
         what: WindowAggregation,
@@ -71,6 +74,7 @@ class WindowAggregator:
         self._what = what
         self._eager = eager
         self._faults = Faults()
+        self._n_pushed = 0
         self._needs = needs_of(what.aggregates)
         self._names = _columns_of(what, schema)
         self._is_timed = not isinstance(what.windows, WholeRange)
@@ -91,7 +95,7 @@ class WindowAggregator:
         """Entries of panes, and values themselves, that are held."""
         return self._store.weight
 
-    def push(self, events: pa.Table, first_seq: int) -> Iterator[pa.Table]:  # noqa: ARG002
+    def push(self, events: pa.Table) -> Iterator[pa.Table]:
         """Take in events, and yield the rows of windows that are complete.
 
         ``events`` are in stream order, none before one pushed earlier. If a sum does not fit, that
@@ -99,6 +103,7 @@ class WindowAggregator:
         """
         if not events.num_rows:
             return
+        self._n_pushed += events.num_rows
         times = self._times(events)
         events = events.select(self._names)
         placed = self._forming.place(times, events, self._faults)
@@ -122,19 +127,21 @@ class WindowAggregator:
 
     def state(self) -> State:
         """Return what is known and kept, for `take_over` of an aggregator of the same windows."""
-        return {
+        own = {
             "n_faults": self._faults.count,
             "keys": self._keys.state(),
             "forming": self._forming.state(),
             "store": self._store.state(),
         }
+        return {"n_pushed": self._n_pushed, "aggregator": own}
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave; what was pushed here is forgotten."""
-        self._faults.count = state["n_faults"]
-        self._keys.take_over(state["keys"])
-        self._forming.take_over(state["forming"])
-        self._store.take_over(state["store"])
+        self._n_pushed, own = state["n_pushed"], state["aggregator"]
+        self._faults.count = own["n_faults"]
+        self._keys.take_over(own["keys"])
+        self._forming.take_over(own["forming"])
+        self._store.take_over(own["store"])
 
     def _tables(self, *, final: bool) -> Iterator[pa.Table]:
         for entries, rows in self._forming.rows(self._store, final=final, eager=self._eager):

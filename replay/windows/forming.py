@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,34 +38,6 @@ class Placed(NamedTuple):
     """Number of each row's key among ``numbers``, where forming had to tell it anyway."""
     numbers: Ints | None = None
     """Numbers of those keys in the table of keys."""
-
-
-class Forming(Protocol):
-    """How windows are formed, and which of them are complete."""
-
-    @property
-    def cut(self) -> tuple[int, int, int]:
-        """Where entries are cut, as ``kernels.cut_entries`` has it."""
-
-    def place(self, times: Ints, events: pa.Table, faults: Faults) -> Placed:
-        """Take in events, those too that WHERE does not let pass."""
-
-    def advance(self, time: int) -> None:
-        """Take it that no event to come is before a time."""
-
-    def note(self, entries: WindowEntries, lasts: Ints, partitions: Ints | None) -> None:
-        """Take in entries, and of each the position of its last event and its partition."""
-
-    def rows(
-        self, store: EntryStore, *, final: bool, eager: bool
-    ) -> Iterator[tuple[WindowEntries, WindowRows]]:
-        """Yield the rows of windows that are complete, in pieces and in order."""
-
-    def state(self) -> State:
-        """Return what is known of windows; of keys and entries others know."""
-
-    def take_over(self, state: State) -> None:
-        """Go on from what `state` gave."""
 
 
 def grown(numbers: Ints, n: int, fill: int) -> Ints:
@@ -608,3 +580,7 @@ class WholeForming:
 
     def take_over(self, state: State) -> None:
         """Go on from nothing."""
+
+
+Forming = TimeForming | RowForming | SessionForming | WholeForming
+"""How windows are formed, and which of them are complete."""

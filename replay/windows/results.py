@@ -160,18 +160,6 @@ def to_tables(
     yield from assemble(what, schema, windows, keys, finished)
 
 
-def to_table(
-    what: WindowAggregation,
-    schema: pa.Schema,
-    windows: tuple[Ints, Ints],
-    keys: Sequence[pa.Array],
-    counts: Ints,
-    summaries: Mapping[str, AttributeSummary],
-) -> pa.Table:
-    """Return the rows of the answer in one table, or raise for any of them; see `to_tables`."""
-    return pa.concat_tables(to_tables(what, schema, windows, keys, counts, summaries))
-
-
 def _name_of(part: Aggregate) -> str:
     name = summarised_attribute(part)
     assert name is not None, "the plan takes only aggregates of attributes"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -54,12 +54,8 @@ def axis_of(snapshot: Snapshot, windows: Windows) -> Axis:
     return Axis(leaves.t_min, leaves.t_max, in_rows=False)
 
 
-class Bounds(Protocol):
-    """Says where windows begin and end."""
-
-    def __call__(self, begin: int, end: int) -> tuple[Ints, Ints]:
-        """Return starts and ends of some windows, both ascending."""
-        ...
+Bounds = Callable[[int, int], tuple[Ints, Ints]]
+"""Gives starts and ends of the windows from one number up to another, both ascending."""
 
 
 @dataclass(frozen=True, slots=True)

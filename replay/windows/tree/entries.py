@@ -118,7 +118,7 @@ class EntryMaker:
             self._border_times(block, cuts, pieces) if self._reader.axis.in_rows else (NO_INTS,) * 2
         )
         whole = self._whole_blocks(first, stop, read)
-        nodes = self._summaries_of(whole, first, block[~cuts], work)
+        nodes = self._summaries_of(whole, first, block[~cuts])
         series = tuple(
             self._in_order(of_nodes, [piece.series[place] for piece in pieces])
             for place, of_nodes in enumerate(nodes)
@@ -158,24 +158,21 @@ class EntryMaker:
             whole &= np.isin(self._reader.classes[first:stop], (ALL_PASS, BY_KEY))
         return whole
 
-    def _summaries_of(
-        self, whole: Bools, first: int, aligned: Ints, work: TreeStats
-    ) -> tuple[Series | None, ...]:
+    def _summaries_of(self, whole: Bools, first: int, aligned: Ints) -> tuple[Series | None, ...]:
         """Return what is stored of whole blocks, for each key or for all events together."""
         if self._reader.groups is not None:
-            return self._leaves_by_key(self._reader.groups, np.flatnonzero(whole) + first, work)
+            return self._leaves_by_key(self._reader.groups, np.flatnonzero(whole) + first)
         if self._reader.classes is None and not self._reader.needed:
             return (None,)  # borders alone tell how many events lie between them
-        return (self._nodes(whole, first, aligned, work),)
+        return (self._nodes(whole, first, aligned),)
 
-    def _nodes(self, whole: Bools, first: int, aligned: Ints, work: TreeStats) -> Series | None:
+    def _nodes(self, whole: Bools, first: int, aligned: Ints) -> Series | None:
         """Return the fewest entries of the tree that make up the blocks between borders."""
         ranges = ranges_between(whole, first, aligned)
         if not len(ranges):
             return None
         tree = self._reader.snapshot.tree
         nodes = tree.nodes_of_ranges(ranges[:, 0], ranges[:, 1])
-        work.n_nodes += len(nodes)
         summaries = {
             needed.name: _trimmed(tree.attribute_of_entries(nodes, needed.name), needed)
             for needed in self._reader.needed
@@ -183,14 +180,11 @@ class EntryMaker:
         seq = np.repeat(self._reader.snapshot.bases[ranges[:, 0]], np.diff(nodes.offsets))
         return Series(seq, tree.counts_of_entries(nodes), summaries)
 
-    def _leaves_by_key(
-        self, groups: KeyGroups, blocks: Ints, work: TreeStats
-    ) -> tuple[Series, ...]:
+    def _leaves_by_key(self, groups: KeyGroups, blocks: Ints) -> tuple[Series, ...]:
         """Return what is stored of each key's events in some blocks."""
         found = []
         for key in range(len(groups)):
             own = blocks[groups.rows[key, blocks] > 0]
-            work.n_nodes += len(own)
             summaries = {
                 needed.name: _trimmed(groups.summaries[needed.name].values[key].take(own), needed)
                 for needed in self._reader.needed

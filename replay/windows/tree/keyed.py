@@ -173,59 +173,14 @@ def key_spans(
     """
     leaves = snapshot.leaves
     may = (groups.rows > 0) & may_pass(where, leaves.t_min, leaves.t_max)
-    finder = _SpanFinder(snapshot, where, groups, work)
-    firsts = finder.ends(may, lambda times: int(times[0]), backward=False)
-    found = np.array([first is not None for first in firsts], np.bool_)
-    lasts = finder.ends(may & found[:, None], lambda times: int(times[-1]), backward=True)
-    return [
-        None if first is None or last is None else (first, last)
-        for first, last in zip(firsts, lasts, strict=True)
-    ]
 
-
-class _SpanFinder:
-    """Finds the first and the last event of each key."""
-
-    def __init__(
-        self, snapshot: Snapshot, where: BlockWhere, groups: KeyGroups, work: TreeStats
-    ) -> None:
-        self._snapshot = snapshot
-        self._where = where
-        self._groups = groups
-        self._work = work
-
-    def ends(
-        self, may: npt.NDArray[np.bool_], pick: Callable[[Ints], int], *, backward: bool
-    ) -> list[int | None]:
-        """Return what ``pick`` gives of each key's times in the first block that has any."""
-        found: list[int | None] = [None] * len(may)
-        candidates = [np.flatnonzero(row)[:: -1 if backward else 1].tolist() for row in may]
-        places = [0] * len(may)
-        missing = [key for key, blocks in enumerate(candidates) if blocks]
-        while missing:
-            nearest = max if backward else min
-            block = nearest(candidates[key][places[key]] for key in missing)
-            times, numbers = self._passing(block)
-            left = []
-            for key in missing:
-                if candidates[key][places[key]] == block:
-                    own = times[numbers == key]
-                    if len(own):
-                        found[key] = pick(own)
-                        continue
-                    places[key] += 1
-                if places[key] < len(candidates[key]):
-                    left.append(key)
-            missing = left
-        return found
-
-    def _passing(self, block: int) -> tuple[Ints, Ints]:
+    def passing(block: int) -> tuple[Ints, Ints]:
         """Return times and keys of the events of a block that pass WHERE."""
-        time, where = self._snapshot.settings.time, self._where
-        names = dict.fromkeys((time, self._groups.column, *_names(where.condition)))
+        time = snapshot.settings.time
+        names = dict.fromkeys((time, groups.column, *_names(where.condition)))
         blocks = np.array([block])
-        table = self._snapshot.read_blocks(blocks, list(names))
-        self._work.read(blocks, table.num_rows, tuple(names))
+        table = snapshot.read_blocks(blocks, list(names))
+        work.read(blocks, table.num_rows, tuple(names))
         times = np.asarray(to_int64(table.column(time), name=time).to_numpy(), np.int64)
         passes = np.ones(len(times), np.bool_)
         if where.start is not None:
@@ -234,7 +189,41 @@ class _SpanFinder:
             passes &= times < where.stop
         if where.condition is not None:
             passes &= truths(where.condition, Columns(table), Faults())
-        return times[passes], self._groups.numbers(table)[passes]
+        return times[passes], groups.numbers(table)[passes]
+
+    firsts = _ends(may, passing, backward=False)
+    found = np.array([first is not None for first in firsts], np.bool_)
+    lasts = _ends(may & found[:, None], passing, backward=True)
+    return [
+        None if first is None or last is None else (first, last)
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
+
+
+def _ends(
+    may: npt.NDArray[np.bool_], passing: Callable[[int], tuple[Ints, Ints]], *, backward: bool
+) -> list[int | None]:
+    """Return the time of each key's first event, or last, in the first block that has any."""
+    found: list[int | None] = [None] * len(may)
+    candidates = [np.flatnonzero(row)[:: -1 if backward else 1].tolist() for row in may]
+    places = [0] * len(may)
+    missing = [key for key, blocks in enumerate(candidates) if blocks]
+    nearest = max if backward else min
+    while missing:
+        block = nearest(candidates[key][places[key]] for key in missing)
+        times, numbers = passing(block)
+        left = []
+        for key in missing:
+            if candidates[key][places[key]] == block:
+                own = times[numbers == key]
+                if len(own):
+                    found[key] = int(own[-1 if backward else 0])
+                    continue
+                places[key] += 1
+            if places[key] < len(candidates[key]):
+                left.append(key)
+        missing = left
+    return found
 
 
 def _names(condition: Expression | None) -> list[str]:

@@ -18,8 +18,6 @@ class TreeStats:
     """Blocks read."""
     n_rows: int = 0
     """Their events."""
-    n_nodes: int = 0
-    """Entries of the tree that were merged."""
     n_faults: int = 0
     """Rows on which the WHERE met a fault."""
     seconds_read: float = 0.0
@@ -30,7 +28,6 @@ class TreeStats:
         """Count what something else took too."""
         self.n_blocks += other.n_blocks
         self.n_rows += other.n_rows
-        self.n_nodes += other.n_nodes
         self.n_faults += other.n_faults
         self.seconds_read += other.seconds_read
         self.reads += other.reads

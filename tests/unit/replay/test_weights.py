@@ -17,7 +17,6 @@ from costmodel.parameters import DEFAULT_PARAMETERS
 from replay.engines.weights import (
     CALIBRATION_FILE,
     calibration_content,
-    load_parameters,
     load_weights,
     machine_facts,
     parse_weights,
@@ -43,7 +42,7 @@ def test_without_a_file_the_defaults_count(tmp_path: Path) -> None:
 
 def test_weights_are_read_back_with_their_source(tmp_path: Path) -> None:
     store_weights(tmp_path, content())
-    found = load_parameters(tmp_path)
+    found = load_weights(tmp_path).parameters
     assert all(getattr(found, name) == getattr(MEASURED, name) for name in WEIGHTS)
     assert found.source == "calibrated 2026-03-01 on stream 's'"
     assert found.full_margin == DEFAULT_PARAMETERS.full_margin
@@ -52,14 +51,14 @@ def test_weights_are_read_back_with_their_source(tmp_path: Path) -> None:
 
 def test_a_new_file_is_read_without_a_new_process(tmp_path: Path) -> None:
     store_weights(tmp_path, content())
-    assert load_parameters(tmp_path).block_s == 1e-5
+    assert load_weights(tmp_path).parameters.block_s == 1e-5
     newer = calibration_content(
         replace(MEASURED, block_s=7e-5), stream="s", calibrated_at="2026-03-02", fit={}
     )
     store_weights(tmp_path, newer)
-    assert load_parameters(tmp_path).block_s == 7e-5
+    assert load_weights(tmp_path).parameters.block_s == 7e-5
     (tmp_path / CALIBRATION_FILE).unlink()
-    assert load_parameters(tmp_path) == DEFAULT_PARAMETERS
+    assert load_weights(tmp_path).parameters == DEFAULT_PARAMETERS
 
 
 def test_another_machine_is_named_and_its_weights_count(tmp_path: Path) -> None:

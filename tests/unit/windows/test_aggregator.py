@@ -63,9 +63,10 @@ def told(windows: Windows, *events: tuple[Any, ...], **more: Any) -> list[tuple[
 def step_by_step(what: Any, *events: tuple[Any, ...]) -> list[list[tuple[Any, ...]]]:
     """Return what each event tells when it is pushed alone, and then the end."""
     aggregator = WindowAggregator(what, stream().schema, eager=True)
-    found = []
-    for number, event in enumerate(events):
-        found.append([r for t in aggregator.push(stream(event), number) for r in to_rows(t)])
+    found = [
+        [row for table in aggregator.push(stream(event)) for row in to_rows(table)]
+        for event in events
+    ]
     found.append([row for table in aggregator.finish() for row in to_rows(table)])
     return found
 
@@ -258,7 +259,7 @@ def test_faults_of_rows_are_counted() -> None:
     ratio = Call("/", (Literal(1.0, DOUBLE), X), DOUBLE)
     aggregator = WindowAggregator(aggregation(WholeRange(), agg("sum", ratio)), stream().schema)
 
-    list(aggregator.push(stream((0, 0.0), (1, 2.0)), 0))
+    list(aggregator.push(stream((0, 0.0), (1, 2.0))))
 
     assert [to_rows(table) for table in aggregator.finish()] == [[(0.5,)]]
     assert aggregator.n_faults == 1
@@ -268,7 +269,7 @@ def test_a_missing_time_is_an_error() -> None:
     aggregator = WindowAggregator(aggregation(TimeWindows(5, 5), COUNT), stream().schema)
 
     with pytest.raises(SchemaError, match="null"):
-        list(aggregator.push(stream((None, 1.0)), 0))
+        list(aggregator.push(stream((None, 1.0))))
 
 
 def test_different_values_are_added_once_a_window() -> None:
@@ -316,7 +317,7 @@ def test_no_more_is_held_than_the_panes_of_a_window(
     held, n_rows = [], 0
     for begin in range(0, 5_000, 50):
         events = stream(*((t, 1.0, "ab"[t % 2]) for t in range(begin, begin + 50)))
-        n_rows += sum(table.num_rows for table in aggregator.push(events, begin))
+        n_rows += sum(table.num_rows for table in aggregator.push(events))
         held.append(aggregator.n_held)
     n_rows += sum(table.num_rows for table in aggregator.finish())
 
@@ -330,7 +331,7 @@ def test_a_long_gap_is_told_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> N
     what = aggregation(TimeWindows(1, 1), COUNT)
     aggregator = WindowAggregator(what, stream().schema)
 
-    tables = aggregator.push(stream((0, 1.0), (10**15, 1.0)), 0)
+    tables = aggregator.push(stream((0, 1.0), (10**15, 1.0)))
 
     # There are 10**15 windows, of which nobody asks for more than these.
     assert to_rows(next(tables))[:2] == [(0, 1, 1), (1, 2, 0)]
@@ -342,7 +343,7 @@ def test_entries_of_one_group_are_merged_while_they_wait(monkeypatch: pytest.Mon
     what = aggregation(WholeRange(), COUNT, agg("sum"), agg("first"), agg("last"), keys=(S,))
     aggregator = WindowAggregator(what, stream().schema)
     for number in range(1000):
-        list(aggregator.push(stream((number, 1.0, "ab"[number % 2])), number))
+        list(aggregator.push(stream((number, 1.0, "ab"[number % 2]))))
 
     assert aggregator.n_held <= 2 * 64
     rows = [row for table in aggregator.finish() for row in to_rows(table)]
@@ -354,7 +355,7 @@ def test_a_state_keeps_how_much_was_added_since_entries_were_merged() -> None:
     events = pa.table({"t": [0, 1, 2], "x": [1.0, 2.0, 4.0]})
     before, after = (WindowAggregator(what, events.schema) for _ in range(2))
     for row in range(3):
-        list(before.push(events.slice(row, 1), row))
+        list(before.push(events.slice(row, 1)))
     after.take_over(unpack(pack(before.state())))
     # When entries are merged decides in which order their sums are added.
     assert after._store.added == before._store.added == 3

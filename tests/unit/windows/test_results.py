@@ -14,7 +14,6 @@ from replay.language.bound import Call, Outer, TimeWindows, WholeRange, WindowAg
 from replay.windows.results import (
     answer_schema,
     summarised_attribute,
-    to_table,
     to_tables,
 )
 from tests.window_cases import (
@@ -47,7 +46,7 @@ def values_of(function: str, *windows: list[Any], column: str = "x", to: Any = N
     summary = summarise_panes(flat, lengths)
     borders = np.arange(len(windows)), np.arange(len(windows)) + 1
     schema = pa.schema([("t", pa.int64()), (column, kind)])
-    table = to_table(what, schema, borders, [], lengths, {column: summary})
+    table = pa.concat_tables(to_tables(what, schema, borders, [], lengths, {column: summary}))
     return table.column("a0").to_pylist()
 
 
@@ -189,4 +188,5 @@ def test_window_aggregation_of_no_window_is_an_empty_table() -> None:
     what = WindowAggregation(TimeWindows(1, 1), "t", None, (), (), (COUNT,), ("n",), Outer(()))
     none = np.zeros(0, np.int64)
 
-    assert to_table(what, EVENTS, (none, none), [], none, {}).num_rows == 0
+    (table,) = to_tables(what, EVENTS, (none, none), [], none, {})
+    assert table.num_rows == 0
