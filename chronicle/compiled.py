@@ -14,6 +14,7 @@ Python to the same answers.
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -101,6 +102,14 @@ class Kernel:
                 return _call_plain(self._python, args, self._size)
         called = self._called = self.entry
         return called(*args)
+
+    def plain(self, *args: Any) -> Any:
+        """Call it as plain Python, whatever that takes and whatever is compiled already."""
+        before, _PLAIN.until = _PLAIN.until, math.inf
+        try:
+            return self._python(*args)
+        finally:
+            _PLAIN.until = before
 
     @functools.cached_property
     def entry(self) -> Any:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from indexing.key_range import Key, KeyRange, KeyRanges
-from replay.language.bound import AnchorKind, Attribute, Call, Expression, Literal
-from replay.language.bound import DataType as T
-from replay.language.types import SCALES
+from replay.expressions.nodes import AnchorKind, Attribute, Call, Expression, Literal
+from replay.expressions.nodes import DataType as T
+from replay.expressions.types import SCALES
 
 NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
 FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}

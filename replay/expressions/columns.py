@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from chronicle.config import TIME_UNIT
 from replay.errors import NotSupportedError
-from replay.language.bound import Attribute, DataType
-from replay.language.types import DECIMAL_DIGITS, SCALES
+from replay.expressions.nodes import Attribute, DataType
+from replay.expressions.types import DECIMAL_DIGITS, SCALES
 
 Bools = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]

@@ -25,8 +25,8 @@ from replay.expressions.atoms import (
     points,
     ranges_of_comparison,
 )
-from replay.language.bound import AnchorKind, Attribute, Call, Expression, walk
-from replay.language.bound import DataType as T
+from replay.expressions.nodes import AnchorKind, Attribute, Call, Expression, walk
+from replay.expressions.nodes import DataType as T
 
 Magnitudes = Mapping[str, int | float]
 """Columns x whose attribute ``delta(x)`` may be used, and what no value of x exceeds in magnitude;

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from replay.errors import NotSupportedError
 from replay.expressions.columns import Columns, DictionaryColumns, Values, from_arrow
-from replay.expressions.scalars import SCALARS, Faults
-from replay.language.bound import (
+from replay.expressions.nodes import (
     Aggregate,
     Attribute,
     Call,
@@ -26,6 +25,7 @@ from replay.language.bound import (
     attributes,
     walk,
 )
+from replay.expressions.scalars import SCALARS, Faults
 
 MatchValue = Classifier | MatchNumber | TimedOut | Aggregate
 """What the rows of a match tell beside their attributes."""
@@ -86,6 +86,24 @@ def evaluate(
     """
     with np.errstate(all="ignore"):
         return _spread(_Evaluation(source, faults, match_values).run(expression), source.n_rows)
+
+
+class _OneRow:
+    """A row without attributes, over which calls of constants are evaluated."""
+
+    n_rows = 1
+
+    def at(self, attribute: Attribute) -> Values:
+        raise AssertionError(f"{attribute.name} is no constant")
+
+
+def constant(call: Call) -> Literal:
+    """Return the value of a call of constants; NULL where it is a fault."""
+    with np.errstate(all="ignore"):
+        data, valid = _Evaluation(_OneRow(), Faults(), None).run(call)
+    if isinstance(data, pa.Array | pa.Scalar):
+        return Literal((data[0] if isinstance(data, pa.Array) else data).as_py(), call.type)
+    return Literal(data.item() if valid is None or np.all(valid) else None, call.type)
 
 
 def truths(expression: Expression, source: Source, faults: Faults) -> npt.NDArray[np.bool_]:

@@ -18,14 +18,14 @@ from replay.expressions.atoms import (
     term,
 )
 from replay.expressions.deltas import Magnitudes, delta_ranges
-from replay.language.bound import (
+from replay.expressions.nodes import (
     AnchorKind,
     Attribute,
     Call,
     Expression,
     Literal,
 )
-from replay.language.bound import DataType as T
+from replay.expressions.nodes import DataType as T
 
 Ranges = dict[str, KeyRanges]
 """Range of each attribute that is restricted at all."""

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from replay.expressions.columns import Values
-from replay.expressions.functions import casts
+from replay.expressions.functions import casts, zones
 from replay.expressions.functions.faults import Faults, Function
 from replay.expressions.functions.faults import both_valid as _both
 from replay.expressions.functions.numbers import NUMBERS, by_column, epoch
 from replay.expressions.functions.texts import TEXTS
-from replay.language.bound import Call, DataType
-from replay.language.types import SCALES
+from replay.expressions.nodes import Call, DataType
+from replay.expressions.types import SCALES
 
 __all__ = ["SCALARS", "Faults"]
 
@@ -124,8 +124,8 @@ SCALARS: dict[str, Function] = {
     "neg": _negate,
     "abs": _absolute,
     "epoch": epoch,
-    "local_time": casts.local_time,
-    "instant": casts.instant,
+    "local_time": zones.local_time,
+    "instant": zones.instant,
     "cast": casts.cast,
     "saturated": casts.saturated,
 }

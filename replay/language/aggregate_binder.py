@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from replay.expressions.types import NUMERIC
 from replay.language import fold, syntax
 from replay.language.bound import Aggregate, DataType, Expression, Literal, SymbolSet
 from replay.language.coercion import coerce
 from replay.language.source import Source, shown
-from replay.language.types import NUMERIC
 
 T = DataType
 

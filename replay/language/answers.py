@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from replay.expressions.types import TIME_TYPES
 from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
@@ -31,7 +32,6 @@ from replay.language.bound import (
     is_nullable,
     pattern_parts,
 )
-from replay.language.types import TIME_TYPES
 
 
 @dataclass(frozen=True, slots=True)

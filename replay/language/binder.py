@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from replay.expressions.types import TIME_TYPES, remedy_for, to_data_type
 from replay.language import syntax
 from replay.language.answers import (
     Answer,
@@ -54,7 +55,6 @@ from replay.language.syntax import (
     Subquery,
     WindowCall,
 )
-from replay.language.types import TIME_TYPES, remedy_for, to_data_type
 from replay.language.window_binder import bind_windows
 
 _NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})

@@ -6,6 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from replay.errors import NotSupportedError
+from replay.expressions.functions.texts import check_regexp
+from replay.expressions.functions.zones import is_zone
+from replay.expressions.literals import UNIT_US
+from replay.expressions.types import NUMERIC, SCALES
 from replay.language import fold, syntax
 from replay.language.bound import DataType, Expression, Literal
 from replay.language.coercion import agree, coerce
@@ -18,11 +22,7 @@ from replay.language.functions import (
     Function,
     why_refused,
 )
-from replay.language.literals import UNIT_US
 from replay.language.source import Source, shown
-from replay.language.texts import check_regexp
-from replay.language.types import NUMERIC, SCALES
-from replay.language.zones import is_zone
 
 T = DataType
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from replay.errors import BindError
+from replay.expressions.literals import TimeTextError, parse_date, parse_timestamp
+from replay.expressions.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE, NUMERIC, SCALES
 from replay.language import fold, syntax
 from replay.language.bound import DataType, Expression, Literal
-from replay.language.literals import TimeTextError, parse_date, parse_timestamp
 from replay.language.source import Source, shown
-from replay.language.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE, NUMERIC, SCALES
 
 T = DataType
 _MOMENTS = frozenset({T.TIMESTAMP, T.TIMESTAMP_UTC})
@@ -41,6 +41,9 @@ def coerce(expression: Expression, target: DataType) -> Expression | None:
         return expression
     if source is T.NULL:
         return Literal(None, target)
+    if isinstance(expression, Literal) and (source, target) == (T.INTEGER, T.DOUBLE):
+        value = expression.value  # at once, as lists of thousands are compared
+        return Literal(None if value is None else float(value), target)
     if (source, target) in ((T.INTEGER, T.DOUBLE), (T.DATE, T.TIMESTAMP)):
         return fold.call("cast", (expression,), target)
     if target in SCALES:

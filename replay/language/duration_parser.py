@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from chronicle.errors import did_you_mean
 from replay.errors import NotSupportedError
+from replay.expressions.literals import UNIT_SPANS
 from replay.language import syntax
 from replay.language.cursor import Cursor, describe
-from replay.language.literals import UNIT_SPANS
 from replay.language.syntax import Expression
 from replay.language.tokens import NAME, NUMBER, STRING, Token
 

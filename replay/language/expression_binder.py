@@ -6,12 +6,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from replay.language import fold, syntax
-from replay.language.bound import DataType, Expression, Literal
-from replay.language.call_binder import bind_function, find_function
-from replay.language.coercion import agree, arithmetic, coerce, sides, text_error
-from replay.language.functions import AGGREGATES
-from replay.language.literals import (
+from replay.expressions.functions.texts import like_regex, lower_like
+from replay.expressions.literals import (
     INT64_MAX,
     TimeTextError,
     from_decimal,
@@ -19,9 +15,7 @@ from replay.language.literals import (
     parse_duration,
     parse_timestamp,
 )
-from replay.language.source import Source, shown
-from replay.language.texts import like_to_regex, lower_like
-from replay.language.types import (
+from replay.expressions.types import (
     CASTS,
     DECIMAL_DIGITS,
     NUMERIC,
@@ -29,6 +23,12 @@ from replay.language.types import (
     TYPE_NAMES,
     TYPES_NOT_YET,
 )
+from replay.language import fold, syntax
+from replay.language.bound import DataType, Expression, Literal
+from replay.language.call_binder import bind_function, find_function
+from replay.language.coercion import agree, arithmetic, coerce, sides, text_error
+from replay.language.functions import AGGREGATES
+from replay.language.source import Source, shown
 
 T = DataType
 
@@ -220,7 +220,7 @@ class ExpressionBinder:
             assert node.escape is not None
             raise self.source.error("ESCAPE takes a single character", node.escape)
         try:
-            like_to_regex(pattern, *escape)
+            like_regex(pattern, *escape)
         except ValueError as error:
             raise self.source.error(str(error), node.pattern) from None
 

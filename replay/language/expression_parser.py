@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from replay.errors import NotSupportedError
+from replay.expressions.types import DECIMAL_DIGITS
 from replay.language import syntax
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.duration_parser import (
@@ -19,7 +20,6 @@ from replay.language.duration_parser import (
 from replay.language.functions import AGGREGATES, PARTS, why_refused
 from replay.language.syntax import Expression, Identifier
 from replay.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, STRING, Token, place
-from replay.language.types import DECIMAL_DIGITS
 
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(1, 9)
 """How tightly operators bind, loosest first."""

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from replay.expressions.evaluate import constant
+from replay.expressions.literals import UNIT_US
+from replay.expressions.types import DECIMAL_DIGITS, SCALES
 from replay.language.bound import Call, DataType, Expression, Literal
-from replay.language.compute import DAY_US, Value, cast, compare, compute, is_nan
-from replay.language.types import DECIMAL_DIGITS, SCALES
 
 TRUE = Literal(True, DataType.BOOLEAN)
 FALSE = Literal(False, DataType.BOOLEAN)
@@ -24,6 +25,7 @@ FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 """``NOT a op b`` is ``a NEGATED[op] b``, UNKNOWN included."""
 
+_DAY_US = UNIT_US["DAY"]
 _EXACT_DOUBLE = 2.0**53
 """Whole numbers below it are doubles, and no other whole number rounds to them."""
 
@@ -34,15 +36,15 @@ def call(op: str, args: Sequence[Expression], data_type: DataType) -> Expression
     rule = _RULES.get(op)
     if rule is not None:
         return rule(op, arguments, data_type)
-    values: list[Value] = []
-    for argument in arguments:
-        if isinstance(argument, Literal):
-            if argument.value is None:
-                return Literal(None, data_type)
-            values.append(argument.value)
-    if len(values) < len(arguments):
-        return Call(op, arguments, data_type)
-    return Literal(compute(op, values, data_type), data_type)
+    if any(isinstance(argument, Literal) and argument.value is None for argument in arguments):
+        return Literal(None, data_type)
+    return _computed(Call(op, arguments, data_type))
+
+
+def _computed(call: Call) -> Expression:
+    """Return the value of a call if all its arguments are constants."""
+    is_constant = all(isinstance(argument, Literal) for argument in call.args)
+    return constant(call) if is_constant else call
 
 
 def all_of(terms: Sequence[Expression]) -> Expression:
@@ -69,7 +71,8 @@ def is_missing(expression: Expression) -> bool:
     """Tell whether the expression is the constant NULL or NaN, which equals nothing."""
     if not isinstance(expression, Literal):
         return False
-    return expression.value is None or is_nan(expression.value)
+    value = expression.value
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -113,9 +116,7 @@ def _comparison(op: str, args: tuple[Expression, ...], data_type: DataType) -> E
         return UNKNOWN
     if isinstance(left, Literal):
         if isinstance(right, Literal):
-            assert left.value is not None
-            assert right.value is not None
-            return Literal(compare(op, left.value, right.value), data_type)
+            return constant(Call(op, (left, right), data_type))
         left, right, op = right, left, FLIPPED[op]
     if isinstance(right, Literal) and isinstance(left, Call) and left.op == "cast":
         return _through_cast(op, left, right) or Call(op, (left, right), data_type)
@@ -156,7 +157,7 @@ def _below_and_above(literal: Literal, source: DataType) -> tuple[int, int] | No
         if abs(value) < _EXACT_DOUBLE:
             return math.floor(value), math.ceil(value)
     elif source is DataType.DATE and isinstance(value, int):
-        return value // DAY_US, -(-value // DAY_US)
+        return value // _DAY_US, -(-value // _DAY_US)
     elif source in SCALES and literal.type is DataType.DOUBLE and isinstance(value, float):
         return _units_around(value, SCALES[source])
     return None
@@ -253,12 +254,7 @@ def _is_distinct(op: str, args: tuple[Expression, ...], data_type: DataType) -> 
         if isinstance(one, Literal) and one.value is None:
             return negate(call("is_null", (other,), data_type))
     if isinstance(left, Literal) and isinstance(right, Literal):
-        assert left.value is not None
-        assert right.value is not None
-        nans = is_nan(left.value), is_nan(right.value)
-        return Literal(
-            nans[0] is not nans[1] if any(nans) else left.value != right.value, data_type
-        )
+        return constant(Call(op, args, data_type))
     equal = _comparison("=", args, DataType.BOOLEAN)
     return Call(op, equal.args if isinstance(equal, Call) else args, data_type)
 
@@ -268,22 +264,16 @@ def _concat_ws(op: str, args: tuple[Expression, ...], data_type: DataType) -> Ex
     if isinstance(separator, Literal) and separator.value is None:
         return Literal(None, data_type)
     known = [text for text in texts if not (isinstance(text, Literal) and text.value is None)]
-    constants = [part.value for part in (separator, *known) if isinstance(part, Literal)]
-    if len(constants) == len(known) + 1:
-        between, *parts = map(str, constants)
-        return Literal(between.join(parts), data_type)
-    return Call(op, (separator, *known), data_type)
+    return _computed(Call(op, (separator, *known), data_type))
 
 
 def _cast(op: str, args: tuple[Expression, ...], data_type: DataType) -> Expression:
     (argument,) = args
     if argument.type is data_type:
         return argument
-    if isinstance(argument, Literal):
-        if argument.value is None:
-            return Literal(None, data_type)
-        return Literal(cast(argument.value, argument.type, data_type), data_type)
-    return Call(op, args, data_type)
+    if isinstance(argument, Literal) and argument.value is None:
+        return Literal(None, data_type)
+    return _computed(Call(op, args, data_type))
 
 
 _RULES: dict[str, Callable[[str, tuple[Expression, ...], DataType], Expression]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from replay.expressions.types import TIME_TYPES
 from replay.language import fold, syntax
 from replay.language.bound import (
     JOIN_TIME,
@@ -22,7 +23,6 @@ from replay.language.outer_scope import OuterScope, RowRules
 from replay.language.relation_columns import RelationColumn, RelationColumns, unique_names
 from replay.language.source import Source
 from replay.language.syntax import Join, Span
-from replay.language.types import TIME_TYPES
 from replay.language.window_binder import count_of_rows, span_of_time
 
 SPAN_MAX = 2**61

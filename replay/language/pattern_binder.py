@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from replay.expressions.types import TIME_TYPES
 from replay.language import fold, syntax
 from replay.language.bound import (
     Attribute,
@@ -33,7 +34,6 @@ from replay.language.row_pattern_binder import (
 )
 from replay.language.source import Source, resolve
 from replay.language.syntax import PatternQuery, StreamName
-from replay.language.types import TIME_TYPES
 
 TIMED_OUT = "timed_out"
 """Name of the column that WITH TIMEOUTS adds."""

@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from chronicle.errors import did_you_mean
 from replay.errors import BindError
+from replay.expressions.types import columns_of_schema, remedy_for
 from replay.language import syntax
 from replay.language.bound import Columns, DataType
 from replay.language.source import Source, resolve
 from replay.language.syntax import Identifier
-from replay.language.types import columns_of_schema, remedy_for
 
 
 class Attributes:

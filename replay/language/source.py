@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replay.errors import BindError, NotSupportedError, UnknownNameError
+from replay.expressions.literals import from_parameter
 from replay.language.bound import Literal
-from replay.language.literals import from_parameter
 from replay.language.printer import to_sql
 from replay.language.syntax import Identifier, Node, Parameter
 from replay.language.tokens import PlaceArguments, place

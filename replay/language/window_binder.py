@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from replay.expressions.literals import TimeTextError
 from replay.language import syntax
 from replay.language.bound import (
     CumulateWindows,
@@ -14,7 +15,6 @@ from replay.language.bound import (
 )
 from replay.language.coercion import coerce, text_error
 from replay.language.expression_binder import bind_constant
-from replay.language.literals import TimeTextError
 from replay.language.source import Source, shown
 from replay.language.syntax import OF_ROWS, WINDOW_ARGUMENTS, WindowCall
 

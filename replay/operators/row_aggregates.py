@@ -13,8 +13,8 @@ from chronicle.tree.double_double import divide, two_sum
 from replay.errors import NotSupportedError
 from replay.expressions.columns import Values
 from replay.expressions.scalars import Faults
+from replay.expressions.types import DECIMAL_DIGITS, SCALES
 from replay.language.bound import Aggregate, DataType
-from replay.language.types import DECIMAL_DIGITS, SCALES
 from replay.operators.row_kernels import running_best, running_squares, running_sum
 
 IntArray = npt.NDArray[np.int64]

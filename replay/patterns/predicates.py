@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from replay.expressions.columns import Columns, DictionaryColumns
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
+from replay.expressions.types import SCALES
 from replay.language.bound import Attribute, Call, DataType, Expression, Literal, attributes
-from replay.language.types import SCALES
 from replay.patterns import mask_kernels as kernels
 
 Words = npt.NDArray[np.uint64]

@@ -13,8 +13,8 @@ import pyarrow as pa
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, counted
 from replay.errors import NotSupportedError
 from replay.expressions.columns import Values, to_arrow
+from replay.expressions.types import SCALES
 from replay.language.bound import Aggregate, DataType, Expression
-from replay.language.types import SCALES
 from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.packing import INT64, State, integers
 from replay.windows.kernels import order_rows

@@ -18,6 +18,7 @@ from chronicle.tree.double_double import divide, snapped
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, integer_sums
 from replay.errors import NotSupportedError, QueryError
 from replay.expressions.columns import ARROW_TYPES, Values, decimals_of_units, to_arrow
+from replay.expressions.types import SCALES
 from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
@@ -29,7 +30,6 @@ from replay.language.bound import (
     WholeRange,
     WindowAggregation,
 )
-from replay.language.types import SCALES
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

@@ -1,8 +1,12 @@
-"""Casts by column, and times of zones."""
+"""Casts by column; those from and to texts value by value."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,9 +19,16 @@ from replay.expressions.columns import Values
 from replay.expressions.functions.faults import Faults
 from replay.expressions.functions.numbers import by_column, compiled
 from replay.expressions.functions.texts import by_row
-from replay.language.bound import Call, DataType, Literal
-from replay.language.types import CASTS, DECIMAL_DIGITS, SCALES
-from replay.language.zones import to_instants, to_local
+from replay.expressions.literals import (
+    EPOCH,
+    INT64_MAX,
+    INT64_MIN,
+    TimeTextError,
+    parse_date,
+    parse_timestamp,
+)
+from replay.expressions.nodes import Call, DataType, Literal
+from replay.expressions.types import CASTS, DECIMAL_DIGITS, SCALES
 
 T = DataType
 
@@ -50,7 +61,7 @@ def cast(call: Call, args: list[Values], faults: Faults) -> Values:
     if target is T.STRING and source in (T.INTEGER, T.BOOLEAN):
         return _to_strings(value, pa.array(np.atleast_1d(value.data)).cast(pa.string()))
     if T.STRING in (source, target):
-        return by_row(call, args, faults)
+        return by_row(call, args, faults, _OF_TEXTS[source, target])
     assert compiled(call) is not None
     return by_column(call, args, faults)
 
@@ -104,21 +115,105 @@ def _to_strings(value: Values, array: Any) -> Values:
     return Values(array if np.ndim(value.data) else array[0], None)
 
 
-def in_zone(convert: Callable[[Any, str], tuple[Any, Any]]) -> Callable[..., Values]:
-    """Return a conversion between instants and local times of a constant zone."""
+# ---------------------------------------------------------------------------------------------
+# From and to texts; what a text does not write, or no text writes, is None, a fault
 
-    def apply(call: Call, args: list[Values], faults: Faults) -> Values:
-        zone = call.args[1]
-        assert isinstance(zone, Literal)
-        if zone.value is None:
-            return Values(np.int64(0), np.False_)
-        data, known = convert(np.atleast_1d(args[0].data), str(zone.value))
-        if not np.ndim(args[0].data):
-            data, known = data[0], known[0]
-        return faults.drop(Values(data, args[0].valid), known)
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+_DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NO_NUMBER = re.compile(r"[+-]?(?:nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+_TRUTHS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+
+
+def _integer_of_text(text: str) -> int | None:
+    match = _INTEGER.fullmatch(text.strip())
+    if match is None:
+        return None
+    number = int(match[1] + match[2])
+    return number if INT64_MIN <= number <= INT64_MAX else None
+
+
+def _double_of_text(text: str) -> float | None:
+    """Return the nearest DOUBLE; ``NaN`` and ``Infinity`` are written so, and by no digits."""
+    stripped = text.strip()
+    if _NO_NUMBER.fullmatch(stripped) is not None:
+        return float(stripped)
+    number = float(stripped) if _DOUBLE.fullmatch(stripped) is not None else math.inf
+    return None if math.isinf(number) else number
+
+
+def _text_of_double(value: float) -> str:
+    """Return the fewest digits that name a DOUBLE, in the form of PostgreSQL."""
+    if math.isnan(value):
+        return "NaN"
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if math.isinf(value):
+        return f"{sign}Infinity"
+    if value == 0:
+        return f"{sign}0"
+    _, parts, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    digits = "".join(map(str, parts))
+    power = len(digits) + exponent - 1
+    digits = digits.rstrip("0")
+    if not -4 <= power < 15:
+        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    whole, fraction = digits[: power + 1].ljust(power + 1, "0"), digits[power + 1 :]
+    return f"{sign}{whole}{'.' if fraction else ''}{fraction}"
+
+
+def _text_of_timestamp(moment: int) -> str | None:
+    """Return ``YYYY-MM-DD HH:MM:SS[.ffffff]``, the fraction as short as it can be."""
+    try:
+        text = (EPOCH + timedelta(microseconds=moment)).isoformat(" ")
+    except OverflowError:  # not of the years 1 to 9999
+        return None
+    return text.rstrip("0") if "." in text else text
+
+
+def _text_of_date(days: int) -> str | None:
+    try:
+        return (EPOCH + timedelta(days=days)).date().isoformat()
+    except OverflowError:
+        return None
+
+
+def _text_of_instant(moment: int) -> str | None:
+    text = _text_of_timestamp(moment)
+    return None if text is None else f"{text}+00"
+
+
+def _parsed(parse: Callable[[str], Literal], *types: DataType) -> Callable[[str], int | None]:
+    """Return a function that gives the value of a text, None if it is not of these types."""
+
+    def apply(text: str) -> int | None:
+        try:
+            literal = parse(text)
+        except TimeTextError:
+            return None
+        assert isinstance(literal.value, int)
+        return literal.value if literal.type in types else None
 
     return apply
 
 
-local_time = in_zone(to_local)
-instant = in_zone(to_instants)
+def _text_of_decimal(scale: int) -> Callable[[int], str]:
+    return lambda units: f"{Decimal(units).scaleb(-scale):f}"
+
+
+_OF_TEXTS: dict[tuple[DataType, DataType], Callable[[Any], Any]] = {
+    (T.STRING, T.INTEGER): _integer_of_text,
+    (T.STRING, T.DOUBLE): _double_of_text,
+    (T.STRING, T.BOOLEAN): lambda text: _TRUTHS.get(text.strip().lower()),
+    (T.STRING, T.DATE): _parsed(parse_date, T.DATE),
+    (T.STRING, T.TIMESTAMP): _parsed(parse_timestamp, T.TIMESTAMP),
+    (T.STRING, T.TIMESTAMP_UTC): _parsed(parse_timestamp, T.TIMESTAMP, T.TIMESTAMP_UTC),
+    (T.DOUBLE, T.STRING): _text_of_double,
+    (T.DATE, T.STRING): _text_of_date,
+    (T.TIMESTAMP, T.STRING): _text_of_timestamp,
+    (T.TIMESTAMP_UTC, T.STRING): _text_of_instant,
+    **{(kind, T.STRING): _text_of_decimal(scale) for kind, scale in SCALES.items()},
+}
+"""How each cast from or to a text is made of a value; instants are shown and taken in UTC."""

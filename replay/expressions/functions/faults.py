@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.expressions.columns import Values
-from replay.language.bound import Call
+from replay.expressions.nodes import Call
 
 
 class Faults:

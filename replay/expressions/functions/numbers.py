@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from replay.expressions.columns import Values
 from replay.expressions.functions import kernels
 from replay.expressions.functions.faults import Faults, both_valid
-from replay.language.bound import Call, DataType, Expression, Literal
+from replay.expressions.nodes import Call, DataType, Expression, Literal
 
 T = DataType
 
@@ -114,17 +115,23 @@ def by_column(call: Call, args: list[Values], faults: Faults) -> Values:
     n_rows = sizes[0] if sizes else 1
     dtype: Any = np.float64 if function.of_doubles else np.int64
     width = _WIDTH if function.of_doubles else _INTEGER_WIDTH
+    if not sizes:  # constants, for which compiled code is not worth loading
+        kernel = kernels.double_function if function.of_doubles else kernels.integer_function
+        constants = [dtype(value.data) for value in args] + [dtype(0)] * (width - len(args))
+        with suppress(ArithmeticError):  # where the C library gives an infinity
+            value, exists = kernel.plain(function.number, *constants)
+            return faults.drop(Values(_result(call, dtype(value)), both_valid(args)), exists)
     datas = [_plain(value.data, dtype) for value in args]
     datas += [np.zeros(1, dtype)] * (width - len(datas))
     steps = np.array([0 if len(data) == 1 else 1 for data in datas], np.int64)
     out, exists = np.empty(n_rows, dtype), np.empty(n_rows, np.bool_)
     loop = kernels.double_column if function.of_doubles else kernels.integer_column
     loop(function.number, *datas, steps, out, exists)
-    if call.type is T.BOOLEAN:
-        out = out.astype(np.bool_)
-    if not sizes:  # one value for all rows
-        return faults.drop(Values(out[0], both_valid(args)), exists[0])
-    return faults.drop(Values(out, both_valid(args)), exists)
+    return faults.drop(Values(_result(call, out), both_valid(args)), exists)
+
+
+def _result(call: Call, data: Any) -> Any:
+    return data.astype(np.bool_) if call.type is T.BOOLEAN else data
 
 
 def _plain(data: Any, dtype: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -13,15 +13,14 @@ import pyarrow.compute as pc
 
 from replay.expressions.columns import Values, from_arrow
 from replay.expressions.functions.faults import Faults
-from replay.language.bound import Call, DataType, Literal
-from replay.language.compute import cast, compute
+from replay.expressions.nodes import Call, DataType, Literal
 
 _FAR = 2**31
 """More characters than a text has; Arrow counts in int64, and -2**63 has no negative there."""
 
 
-def by_row(call: Call, args: list[Values], faults: Faults) -> Values:
-    """Evaluate a call row by row with the function that computes constants.
+def by_row(call: Call, args: list[Values], faults: Faults, function: Callable[..., Any]) -> Values:
+    """Evaluate a call row by row with a function of values that are not NULL; None is a fault.
 
     A call that reads one dictionary of texts gets its entries as rows, so that this is a loop over
     different texts.
@@ -33,17 +32,11 @@ def by_row(call: Call, args: list[Values], faults: Faults) -> Values:
     for row, values in enumerate(zip(*columns, strict=False)):
         result = None
         if None not in values:
-            result = _apply(call, list(values))
+            result = function(*values)
             fault[row] = result is None
         results.append(result)
     faults.add(fault if sizes else fault[0])
     return _collect(results, call.type, single=not sizes)
-
-
-def _apply(call: Call, values: list[Any]) -> Any:
-    if call.op == "cast":
-        return cast(values[0], call.args[0].type, call.type)
-    return compute(call.op, values, call.type)
 
 
 def _is_column(data: Any) -> bool:
@@ -108,26 +101,55 @@ def concat_ws(call: Call, args: list[Values], _: Faults) -> Values:
     return _collect(results, call.type, single=not sizes)
 
 
-def like(call: Call, args: list[Values], _: Faults) -> Values:
-    """Match texts against a constant pattern."""
+def by_pattern(call: Call, args: list[Values], _: Faults) -> Values:
+    """Match texts against a constant pattern, of LIKE or a regular expression."""
     constants = _constants(call)
     if constants is None:  # NULL as the pattern or the escape
         return Values(np.False_, np.False_)
-    return from_arrow(pc.match_substring_regex(args[0].data, pattern=like_regex(*constants)))
+    pattern = like_regex(*constants) if call.op == "like" else constants[0]
+    return from_arrow(pc.match_substring_regex(args[0].data, pattern=pattern))
+
+
+def check_regexp(pattern: str) -> None:
+    """Raise ValueError, with what is wrong, unless the pattern is a regular expression (RE2)."""
+    pc.match_substring_regex("", pattern=pattern)
 
 
 def like_regex(pattern: str, escape: str | None = None) -> str:
-    """Return the regular expression (RE2) of a LIKE pattern, anchored at both ends."""
-    parts = []
-    escaped = False
-    for character in pattern:
-        if not escaped and character == escape:
-            escaped = True
-            continue
-        wild = {"%": ".*", "_": "."}.get(character) if not escaped else None
-        parts.append(wild or re.escape(character))
-        escaped = False
+    """Return the regular expression (RE2) of a LIKE pattern, anchored at both ends.
+
+    Raises
+    ------
+    ValueError
+        If the pattern ends with its escape character.
+    """
+    wild = {"%": ".*", "_": "."}
+    parts = [
+        re.escape(character) if literally else wild[character]
+        for character, literally in _like_parts(pattern, escape)
+    ]
     return rf"\A(?s:{''.join(parts)})\z"
+
+
+def lower_like(pattern: str, escape: str | None = None) -> str:
+    r"""Return a LIKE pattern in lower case, with ``\`` as its escape character."""
+    return "".join(
+        ("\\" if literally and character in "%_\\" else "") + pc.utf8_lower(character).as_py()
+        for character, literally in _like_parts(pattern, escape)
+    )
+
+
+def _like_parts(pattern: str, escape: str | None) -> Iterator[tuple[str, bool]]:
+    """Yield the characters of a pattern, and whether they stand for themselves."""
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped is None:
+                raise ValueError("the pattern ends with its escape character")
+            yield escaped, True
+        else:
+            yield character, character not in "%_"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -180,7 +202,6 @@ _ARROW: dict[str, Callable[..., Any]] = {
     "replace": _replace,
     "starts_with": lambda data, start: pc.starts_with(data, pattern=start),
     "ends_with": lambda data, end: pc.ends_with(data, pattern=end),
-    "regexp_like": lambda data, pattern: pc.match_substring_regex(data, pattern=pattern),
 }
 
 
@@ -189,15 +210,134 @@ def by_arrow(call: Call, args: list[Values], faults: Faults) -> Values:
     constants = _constants(call)
     result = None if constants is None else _ARROW[call.op](args[0].data, *constants)
     if result is None:
-        return by_row(call, args, faults)
+        return _row_by_row(call, args, faults)
     return Values(result, None) if call.type is DataType.STRING else from_arrow(result)
 
 
+# ---------------------------------------------------------------------------------------------
+# Functions of single texts; None where there is no such text or number (a fault)
+
+TEXT_MAX = 2**20
+"""The longest text that ``lpad``, ``rpad``, ``repeat`` and ``replace`` make, in characters."""
+
+
+def _substring_of_row(text: str, start: int, length: int | None = None) -> str | None:
+    """Return the characters at places ``start`` to ``start + length - 1``, the first being 1.
+
+    There are places before the first character too, with nothing there.
+    """
+    if length is None:
+        return text[max(start - 1, 0) :]
+    if length < 0:
+        return None
+    return text[max(start - 1, 0) : max(start - 1 + length, 0)]
+
+
+def _left_of_row(text: str, count: int) -> str:
+    """Return the first characters; of a negative count, all but so many of the last."""
+    return text[:count]
+
+
+def _right_of_row(text: str, count: int) -> str:
+    """Return the last characters; of a negative count, all but so many of the first."""
+    return text[-count:] if count else ""
+
+
+def _trim_of_row(text: str, characters: str = " ") -> str:
+    """Return the text without any of the characters at both ends."""
+    return text.strip(characters) if characters else text
+
+
+def _ltrim(text: str, characters: str = " ") -> str:
+    """Return the text without any of the characters at its beginning."""
+    return text.lstrip(characters) if characters else text
+
+
+def _rtrim(text: str, characters: str = " ") -> str:
+    """Return the text without any of the characters at its end."""
+    return text.rstrip(characters) if characters else text
+
+
+def _replace_of_row(text: str, old: str, new: str) -> str | None:
+    """Return the text with every ``old``, from the left, made ``new``; an empty one is nowhere."""
+    if not old:
+        return text
+    if len(new) > len(old):
+        length = len(text) + text.count(old) * (len(new) - len(old))
+        if length > TEXT_MAX:
+            return None
+    return text.replace(old, new)
+
+
+def _strpos(text: str, part: str) -> int:
+    """Return where a part first begins, from 1; 0 if nowhere."""
+    return text.find(part) + 1
+
+
+def _lpad(text: str, length: int, fill: str = " ") -> str | None:
+    """Return the text filled up at its beginning, or cut at its end, to a length."""
+    if length > TEXT_MAX:
+        return None
+    return _filling(fill, length - len(text)) + text[: max(length, 0)]
+
+
+def _rpad(text: str, length: int, fill: str = " ") -> str | None:
+    """Return the text filled up, or cut, at its end to a length."""
+    if length > TEXT_MAX:
+        return None
+    return text[: max(length, 0)] + _filling(fill, length - len(text))
+
+
+def _filling(fill: str, count: int) -> str:
+    return (fill * (count // len(fill) + 1))[:count] if fill and count > 0 else ""
+
+
+def _repeat(text: str, count: int) -> str | None:
+    """Return the text so many times; nothing for a count below 1."""
+    if count > 0 and len(text) * count > TEXT_MAX:
+        return None
+    return text * max(count, 0) if text else ""
+
+
+def _split_part(text: str, delimiter: str, number: int) -> str | None:
+    """Return the part with a number, from 1, or from the end with -1; nothing where there is none.
+
+    An empty delimiter is nowhere, so the text is one part.
+    """
+    if number == 0:
+        return None
+    parts = text.split(delimiter) if delimiter else [text]
+    at = number - 1 if number > 0 else len(parts) + number
+    return parts[at] if 0 <= at < len(parts) else ""
+
+
+_BY_ROW: dict[str, Callable[..., Any]] = {
+    "substring": _substring_of_row,
+    "left": _left_of_row,
+    "right": _right_of_row,
+    "trim": _trim_of_row,
+    "ltrim": _ltrim,
+    "rtrim": _rtrim,
+    "replace": _replace_of_row,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "strpos": _strpos,
+    "lpad": _lpad,
+    "rpad": _rpad,
+    "repeat": _repeat,
+    "split_part": _split_part,
+}
+
+
+def _row_by_row(call: Call, args: list[Values], faults: Faults) -> Values:
+    return by_row(call, args, faults, _BY_ROW[call.op])
+
+
 TEXTS: dict[str, Callable[[Call, list[Values], Faults], Values]] = {
+    **dict.fromkeys(_BY_ROW, _row_by_row),
     **dict.fromkeys(_ARROW, by_arrow),
-    **dict.fromkeys(("strpos", "lpad", "rpad", "repeat", "split_part"), by_row),
     "concat": concat,
     "concat_ws": concat_ws,
-    "like": like,
+    **dict.fromkeys(("like", "regexp_like"), by_pattern),
 }
 """Functions of texts, by operator."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from replay.expressions.literals import UNIT_SPANS
 from replay.language import syntax
 from replay.language.bound import EdgeKind, JoinKind, RowsPerMatch, Semantics, SkipMode
 from replay.language.cursor import RESERVED
 from replay.language.duration_parser import UNITS
-from replay.language.literals import UNIT_SPANS
 from replay.language.syntax import (
     WINDOW_ARGUMENTS,
     WITH_ORIGIN,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.language.bound import DataType, Literal
-from replay.language.literals import (
+from replay.expressions.literals import (
     from_parameter,
     parse_date,
     parse_duration,
     parse_timestamp,
 )
+from replay.language.bound import DataType, Literal
 
 T = DataType
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from replay.errors import QueryError
 from replay.expressions.scalars import Faults
+from replay.expressions.types import to_data_type
 from replay.language import parse_query
 from replay.language.outer_binder import bind_outer
 from replay.language.source import Source
-from replay.language.types import to_data_type
 from replay.operators.outer import answer_count, apply_outer, counts_only
 
 SCHEMA = pa.schema(

@@ -7,8 +7,8 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
-from replay.language.bound import DataType, Literal
-from replay.language.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE
+from replay.expressions.nodes import DataType, Literal
+from replay.expressions.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -32,7 +32,7 @@ UNIT_SPANS = {
 _CYCLES = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
 """How many of a unit make one of the next."""
 
-_EPOCH = datetime.fromisoformat("1970-01-01")  # of a local clock
+EPOCH = datetime.fromisoformat("1970-01-01")  # of a local clock
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -84,7 +84,7 @@ def parse_timestamp(text: str) -> Literal:
 def from_datetime(moment: datetime) -> Literal:
     """Return the literal of a datetime: with a zone it is an instant, without a local time."""
     if moment.tzinfo is None:
-        return Literal((moment - _EPOCH) // _MICROSECOND, DataType.TIMESTAMP)
+        return Literal((moment - EPOCH) // _MICROSECOND, DataType.TIMESTAMP)
     return Literal((moment - _EPOCH_UTC) // _MICROSECOND, DataType.TIMESTAMP_UTC)
 
 
@@ -108,7 +108,7 @@ def parse_date(text: str) -> Literal:
 
 def from_date(day: date) -> Literal:
     """Return the literal of a date, in days since the epoch."""
-    return Literal(day.toordinal() - _EPOCH.toordinal(), DataType.DATE)
+    return Literal(day.toordinal() - EPOCH.toordinal(), DataType.DATE)
 
 
 def parse_duration(amount: str, unit: str) -> Literal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from replay.language.bound import DataType
+from replay.expressions.nodes import DataType
 
 _PLAIN: dict[pa.DataType, DataType] = {
     pa.int8(): DataType.INTEGER,
