@@ -124,14 +124,7 @@ def _to_key(value: Key) -> Key:
 def ranges_of_comparison(op: str, cast: Cast | None, value: Key | None) -> KeyRanges:
     """Return the keys ``x`` for which ``cast(x) op value`` may be TRUE.
 
-    Parameters
-    ----------
-    op
-        One of ``= <> < <= > >=``.
-    cast
-        What the condition does to the attribute before it compares, or None.
-    value
-        A constant that is not missing, of the type the cast leads to.
+    ``value`` is a constant that is not missing, of the type the cast leads to.
     """
     if value is None:
         return KeyRanges(())

@@ -45,18 +45,11 @@ class Values(NamedTuple):
 class Columns:
     """The columns of a table, each converted once.
 
-    Parameters
-    ----------
-    table
-        Rows in ``seq`` order.
-    before, after
-        How many rows at the ends are margins: PREV and NEXT may look at them, no value is theirs.
-    segments
-        Number of the partition of each row, where rows of a partition stand together; offsets
-        then stay inside it. Only without margins.
-    places
-        By offset the place in the table of what stands there, -1 for none, where that is told row
-        by row: values are asked of the rows at offset 0. Only without margins and segments.
+    The table is in ``seq`` order; its first ``before`` and last ``after`` rows are margins: PREV
+    and NEXT may look at them, no value is theirs. ``segments`` has the number of the partition of
+    each row, where rows of a partition stand together; offsets then stay inside it. ``places`` has
+    by offset the place in the table of what stands there, -1 for none, where that is told row by
+    row: values are asked of the rows at offset 0. Margins, segments and places exclude each other.
     """
 
     def __init__(
@@ -134,11 +127,6 @@ def to_arrays(column: pa.ChunkedArray) -> Values:
 
     Timestamps come as microseconds since the epoch, dates as days, durations as microseconds.
     No copy where the column is one chunk of the right type without nulls.
-
-    Raises
-    ------
-    NotSupportedError
-        If expressions cannot read the column's type.
     """
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     valid = _validity(array)
@@ -182,13 +170,7 @@ def to_plain(array: Any) -> Any:
 
 
 def _units(array: pa.Array) -> pa.Array:
-    """Return decimals as whole numbers of their last digit.
-
-    Raises
-    ------
-    NotSupportedError
-        If one has more digits than expressions compute with.
-    """
+    """Return decimals as whole numbers of their last digit."""
     words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
     low, high = words[array.offset : array.offset + len(array)].T
     there = array.is_valid().to_numpy(zero_copy_only=False)

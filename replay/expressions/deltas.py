@@ -56,21 +56,9 @@ def delta_ranges(
     the greatest double. So ``x >= p + c`` with c > 0 gives ``x >= p`` even where nothing is
     known of p: 4.0 >= 3.2 + 0.8 is TRUE while 4.0 - 3.2 < 0.8.
 
-    Parameters
-    ----------
-    op
-        One of ``= <> < <= > >=``.
-    magnitudes
-        From `usable_deltas`.
+    Inclusive, and with the key of open events, whose difference is no finite number of its type or
+    not told by their file. None: nothing follows. ``magnitudes`` are those of `usable_deltas`.
 
-    Returns
-    -------
-    tuple or None
-        Inclusive, and with the key of open events, whose difference is no finite number of its
-        type or not told by their file. None: nothing follows.
-
-    Notes
-    -----
     The key of an event is its difference as its data file has it: x - p rounded to nearest, which
     keeps order, so a bound of x - p, rounded likewise, is a bound of the key.
     """

@@ -68,21 +68,9 @@ def evaluate(
 ) -> Values:
     """Evaluate an expression for every row.
 
-    Parameters
-    ----------
-    expression
-        A bound expression; anchors are the source's affair.
-    source
-        Values of attributes.
-    faults
-        Counts rows whose division, overflow, domain error or cast gave NULL.
-    match_values
-        Values of CLASSIFIER(), MATCH_NUMBER(), aggregates and the like, where they may stand.
-
-    Returns
-    -------
-    Values
-        Arrays with one entry per row (never a single value for all); ``valid`` may be None.
+    Anchors are the source's affair. ``match_values`` gives CLASSIFIER(), MATCH_NUMBER(), aggregates
+    and the like, where they may stand. The arrays have one entry per row, never a single value for
+    all; ``valid`` may be None.
     """
     with np.errstate(all="ignore"):
         return _spread(_Evaluation(source, faults, match_values).run(expression), source.n_rows)

@@ -62,13 +62,7 @@ class TimeTextError(ValueError):
 
 
 def parse_timestamp(text: str) -> Literal:
-    """Return the TIMESTAMP of a text, or the TIMESTAMP WITH TIME ZONE if it names a zone.
-
-    Raises
-    ------
-    TimeTextError
-        With the text and the expected form.
-    """
+    """Return the TIMESTAMP of a text, or the TIMESTAMP WITH TIME ZONE if it names a zone."""
     stripped = text.strip()
     match = _TIMESTAMP.fullmatch(stripped)
     form = TIMESTAMP_FORM if match is None or not match["zone"] else TIMESTAMP_UTC_FORM
@@ -89,13 +83,7 @@ def from_datetime(moment: datetime) -> Literal:
 
 
 def parse_date(text: str) -> Literal:
-    """Return the DATE of a text.
-
-    Raises
-    ------
-    TimeTextError
-        With the text and the expected form.
-    """
+    """Return the DATE of a text."""
     stripped = text.strip()
     if _DATE.fullmatch(stripped) is None:
         raise TimeTextError(text, f"is not a date; expected {DATE_FORM}")
@@ -112,13 +100,7 @@ def from_date(day: date) -> Literal:
 
 
 def parse_duration(amount: str, unit: str) -> Literal:
-    """Return the INTERVAL of ``amount`` units.
-
-    Raises
-    ------
-    ValueError
-        If the amount is no number, finer than a microsecond or too long for int64.
-    """
+    """Return the INTERVAL of ``amount`` units."""
     if unit in UNIT_SPANS:
         return _parse_span(amount, unit)
     try:
@@ -164,16 +146,7 @@ def _parse_span(amount: str, unit: str) -> Literal:
 
 
 def from_parameter(value: object) -> Literal:
-    """Return the literal of a parameter's value.
-
-    Raises
-    ------
-    TypeError
-        If the value has a type that no attribute has.
-    ValueError
-        If it is a whole number outside int64, or a duration likewise, or a decimal of more than
-        18 digits.
-    """
+    """Return the literal of a parameter's value."""
     if value is None:
         return Literal(None, DataType.NULL)
     if isinstance(value, bool):

@@ -53,26 +53,13 @@ def implied_ranges(
     Inclusive: every event that satisfies the condition lies in every range; an attribute that is
     not named is not restricted (nor is anything said about nulls by leaving it out).
 
-    Parameters
-    ----------
-    condition
-        DEFINE of one symbol; None is always true.
-    pinned
-        Ranges of other symbols' events, for atoms such as ``X.a = Y.a``.
-    deltas
-        Columns with an attribute ``delta(x)``, for atoms such as ``x > PREV(x)``; see
-        `deltas.usable_deltas`.
+    ``pinned`` has the ranges of other symbols' events, for atoms such as ``X.a = Y.a``; ``deltas``
+    the columns with an attribute ``delta(x)``, for atoms such as ``x > PREV(x)``. An empty range
+    says that no event satisfies the condition; None says the same of a condition that is false
+    whatever the attributes.
 
-    Returns
-    -------
-    dict or None
-        Ranges by attribute; an empty range says that no event satisfies the condition. None says
-        the same of a condition that is false whatever the attributes.
-
-    Notes
-    -----
-    Thesis 3.4.4 ("modify the symbol predicates"); negation is pushed down to the atoms first,
-    since NOT of an atom replaced by ``true`` would lose matches.
+    Thesis 3.4.4 ("modify the symbol predicates"); negation is pushed down to the atoms first, since
+    NOT of an atom replaced by ``true`` would lose matches.
     """
     if condition is None:
         return {}

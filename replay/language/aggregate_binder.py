@@ -36,21 +36,7 @@ _NONE = Literal(None, T.INTEGER)
 def check_aggregate(node: syntax.Function, source: Source, *, of_stream: bool = False) -> None:
     """Check the call of an aggregate but for the type of its argument.
 
-    Parameters
-    ----------
-    node
-        The call.
-    source
-        Where errors are placed.
-    of_stream
-        Whether it is one over the rows of a stream, in their order.
-
-    Raises
-    ------
-    NotSupportedError
-        If the aggregate is one of SQL that is not here yet.
-    BindError
-        If it takes another number of arguments, or no ``*`` or DISTINCT.
+    ``of_stream`` says whether it is one over the rows of a stream, in their order.
     """
     name = node.name.name.upper()
     word = name.lower()
@@ -93,21 +79,7 @@ def aggregate_of(
 ) -> Expression:
     """Return an aggregate that ``check_aggregate`` has let pass.
 
-    Parameters
-    ----------
-    node
-        The call, for its name and its errors.
-    argument
-        The bound argument; None for ``*``.
-    source
-        Where errors are placed.
-    symbols, final, fraction
-        As in ``bound.Aggregate``.
-
-    Raises
-    ------
-    BindError
-        If the argument has a type the aggregate does not take.
+    ``argument`` is None for ``*``; the others are as in ``bound.Aggregate``.
     """
     name = node.name.name.lower()
     if argument is None:

@@ -24,16 +24,8 @@ _WINDOW_NAMES = frozenset({WINDOW_START, WINDOW_END})
 def to_aggregation(bound: BoundSelect) -> WindowAggregation | None:
     """Return what is computed for every window and key, and what is done with these rows.
 
-    Parameters
-    ----------
-    bound
-        A query without a row pattern.
-
-    Returns
-    -------
-    WindowAggregation or None
-        None where rows are not grouped: the query is a filter. Keys computed from the window alone
-        are no keys of it; ``rest`` computes them.
+    None where rows are not grouped: the query is a filter. Keys computed from the window alone are
+    no keys of it; ``rest`` computes them.
     """
     outer = bound.outer
     if outer.group_by is None:

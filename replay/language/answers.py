@@ -56,12 +56,7 @@ def columns_of_pattern(
 ) -> Columns:
     """Return the columns of the answer of a pattern query.
 
-    Parameters
-    ----------
-    bound
-        The query.
-    attributes
-        Types of the attributes of its rows; None: none of the language's.
+    The types of the attributes of its rows are None where they are none of the language's.
     """
     if bound.outer is not None:
         return columns_of_select(bound.outer)
@@ -88,14 +83,7 @@ def times_of_select(
 ) -> tuple[str, ...]:
     """Return the columns of a select's answer that ascend, in their order.
 
-    Parameters
-    ----------
-    outer
-        Its clauses.
-    windows
-        Its windows.
-    times
-        The columns of its source that ascend.
+    ``times`` are the columns of its source that ascend.
     """
     if windows is not None:
         times = _of_windows(windows)

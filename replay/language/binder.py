@@ -357,15 +357,7 @@ def _found(name: syntax.Identifier, columns: RelationColumns) -> str:
 
 
 def _keys_of_windows(query: SelectQuery, read: _Read, source: Source, keys: Keys) -> Keys:
-    """Return what GROUP BY names, both columns of the windows first.
-
-    Raises
-    ------
-    BindError
-        If GROUP BY does not name the window, or not all that it is partitioned by.
-    NotSupportedError
-        If a key is computed of a window and a row.
-    """
+    """Return what GROUP BY names, both columns of the windows first."""
     windows = read.windows
     if windows is None:
         return keys

@@ -34,17 +34,7 @@ ROUND_DIGITS_MAX = 18
 
 
 def find_function(node: syntax.Function, source: Source) -> Function:
-    """Return the function that a call names.
-
-    Raises
-    ------
-    NotSupportedError
-        If it is one of SQL that is not here yet.
-    UnknownNameError
-        If there is none of that name.
-    BindError
-        If it takes another number of arguments.
-    """
+    """Return the function that a call names."""
     name = node.name.name
     function = FUNCTIONS.get(name.lower())
     if function is None:
@@ -64,13 +54,7 @@ def find_function(node: syntax.Function, source: Source) -> Function:
 def bind_function(
     function: Function, node: syntax.Function, args: Sequence[Expression], source: Source
 ) -> Expression:
-    """Return the call of a function on bound arguments.
-
-    Raises
-    ------
-    BindError
-        If an argument has a type the function does not take.
-    """
+    """Return the call of a function on bound arguments."""
     checked = [
         _argument(kind, argument, part, node, source)
         for kind, argument, part in zip(_kinds(function, len(args)), args, node.args, strict=True)

@@ -26,15 +26,8 @@ def coerce(expression: Expression, target: DataType) -> Expression | None:
     anything, DATE to TIMESTAMP; of constants also a text to a time, a time without a zone to
     TIMESTAMP WITH TIME ZONE, taken as UTC, and a DOUBLE to a DECIMAL that it is written as.
 
-    Returns
-    -------
-    Expression or None
-        None where the types do not go together.
-
-    Raises
-    ------
-    TimeTextError
-        If a text is not the time that it would have to be.
+    None where the types do not go together; TimeTextError if a text is not the time that it would
+    have to be.
     """
     source = expression.type
     if source is target:
@@ -64,10 +57,7 @@ def coerce(expression: Expression, target: DataType) -> Expression | None:
 def unify(expressions: Sequence[Expression]) -> tuple[Expression, ...] | None:
     """Return the expressions in the one type all of them go to; None if there is none.
 
-    Raises
-    ------
-    TimeTextError
-        If a text is not the time that it would have to be.
+    TimeTextError if a text is not the time that it would have to be.
     """
     targets = dict.fromkeys([expression.type for expression in expressions])
     if len(targets) == 1:
@@ -85,10 +75,7 @@ def unify(expressions: Sequence[Expression]) -> tuple[Expression, ...] | None:
 def arithmetic(op: str, left: Expression, right: Expression) -> Expression | None:
     """Return ``left op right`` for ``+ - * / %``; None if the types have no such operation.
 
-    Raises
-    ------
-    TimeTextError
-        If a text is not the time that it would have to be.
+    TimeTextError if a text is not the time that it would have to be.
     """
     if T.NULL in (left.type, right.type):
         other = right.type if left.type is T.NULL else left.type
@@ -210,21 +197,8 @@ def agree(
 ) -> tuple[Expression, ...]:
     """Return expressions in their common type.
 
-    Parameters
-    ----------
-    source
-        Text and parameters of the query.
-    nodes, bound
-        The expressions as written and as bound, in the same order.
-    what
-        How the error begins if there is no common type, such as ``cannot compare``.
-    at
-        Where that error points.
-
-    Raises
-    ------
-    BindError
-        If there is none, or a text is not the time it has to be.
+    ``nodes`` are the expressions as written. Where there is no common type, the error begins with
+    ``what``, such as ``cannot compare``, and points to ``at``.
     """
     try:
         unified = unify(bound)

@@ -153,13 +153,7 @@ class Cursor:
         raise self.error(f"expected {what}, found {describe(token)}" + _quoting_hint(token))
 
     def enter(self) -> None:
-        """Count one level of nesting more.
-
-        Raises
-        ------
-        NotSupportedError
-            If it is one too many.
-        """
+        """Count one level of nesting more."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             raise self.not_supported(

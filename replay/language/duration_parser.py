@@ -19,13 +19,7 @@ CALENDAR_UNITS = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "Y
 
 
 def parse_interval(cursor: Cursor, token: Token) -> Expression | None:
-    """Parse INTERVAL and what follows; None where it is a name.
-
-    Raises
-    ------
-    PatternSyntaxError, NotSupportedError
-        At a unit there is none of, or that varies in length.
-    """
+    """Parse INTERVAL and what follows; None where it is a name."""
     if cursor.peek().kind not in (STRING, NUMBER):
         return None
     cursor.advance()
@@ -72,17 +66,7 @@ def _unit(cursor: Cursor, token: Token, name: str) -> str:
 def refuse_unknown_unit(cursor: Cursor, *, if_near: bool = False) -> None:
     """Refuse a name behind a number, where a unit of time would stand.
 
-    Parameters
-    ----------
-    cursor
-        Behind an expression.
-    if_near
-        Whether only one that is much like a unit is refused, since others may follow.
-
-    Raises
-    ------
-    PatternSyntaxError
-        With the units there are.
+    With ``if_near`` only one that is much like a unit is refused, since others may follow.
     """
     unit, before = cursor.token, cursor.tokens[cursor.index - 1]
     if unit.kind != NAME or before.kind != NUMBER:

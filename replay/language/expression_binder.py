@@ -56,13 +56,7 @@ class ExpressionBinder:
         self.scope = scope
 
     def bind(self, node: syntax.Expression) -> Expression:
-        """Return the bound expression.
-
-        Raises
-        ------
-        BindError, UnknownNameError, NotSupportedError
-            With the place.
-        """
+        """Return the bound expression."""
         return _BINDERS[type(node)](self, node)
 
     def condition(self, node: syntax.Expression, where: str) -> Expression:
@@ -356,13 +350,7 @@ def _remedy(op: str, bound: list[Expression]) -> str:
 
 
 def bind_constant(node: syntax.Expression, where: str, source: Source) -> Literal:
-    """Return the value of an expression without attributes.
-
-    Raises
-    ------
-    BindError
-        If it reads an event.
-    """
+    """Return the value of an expression without attributes."""
 
     def refuse(reading: Reading, _: Bind) -> Expression:
         raise source.error(f"{where} takes a constant, not {shown(reading)}", reading)

@@ -28,13 +28,7 @@ COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 
 
 def parse_expression(cursor: Cursor, power: int = 0) -> Expression:
-    """Parse an expression whose operators bind tighter than ``power``.
-
-    Raises
-    ------
-    PatternSyntaxError, NotSupportedError
-        With the place.
-    """
+    """Parse an expression whose operators bind tighter than ``power``."""
     cursor.enter()
     left = _prefix(cursor)
     levels = 1

@@ -226,10 +226,7 @@ RANDOM = frozenset({"GEN_RANDOM_UUID", "NEWID", "RAND", "RANDOM", "UUID"})
 def why_refused(word: str) -> str | None:
     """Return why a function or word is refused for good, None if it is not.
 
-    Parameters
-    ----------
-    word
-        In upper case.
+    The word is in upper case.
     """
     if word not in CLOCKS | RANDOM:
         return None

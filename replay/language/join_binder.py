@@ -46,13 +46,7 @@ class JoinSide:
 def bind_join(
     node: Join, left: JoinSide, right: JoinSide, source: Source
 ) -> tuple[JoinRelation, RelationColumns]:
-    """Return the join and how its columns are named.
-
-    Raises
-    ------
-    BindError, UnknownNameError, NotSupportedError
-        With the place.
-    """
+    """Return the join and how its columns are named."""
     return _JoinBinder(node, left, right, source).bind()
 
 

@@ -85,16 +85,10 @@ def split_conditions(
 
     Equality hands conditions on: what a key of one side must fulfil, its partner's must too.
 
-    Parameters
-    ----------
-    join
-        Relation with ON split into equal columns and the rest.
-    where
-        Condition over its columns that is applied to what it gives; its terms that read one side
-        alone are used as far as they leave out nothing that others could be matched with: of the
-        right of LEFT and ASOF joins, none.
-    left, right
-        Which rows of a side are joined at all, over its own names; None: all.
+    ``where`` is applied to what the join gives; its terms that read one side alone are used as far
+    as they leave out nothing that others could be matched with: of the right of LEFT and ASOF
+    joins, none. ``left`` and ``right`` say which rows of a side are joined at all, over its own
+    names.
     """
     names = JoinNames.of(join)
     on_left, on_right, pairs = _by_side(join.condition, names)

@@ -36,15 +36,7 @@ class _Clauses:
 
 
 def parse_match_recognize(cursor: Cursor) -> syntax.MatchRecognize:
-    """Parse ``( … )``, the parentheses included.
-
-    Raises
-    ------
-    PatternSyntaxError
-        Also where clauses are missing, given twice or out of order.
-    NotSupportedError
-        Naming the clause that Chronicle cannot answer yet.
-    """
+    """Parse ``( … )``, the parentheses included."""
     opening = cursor.expect("(", "after MATCH_RECOGNIZE")
     clauses = _Clauses()
     while not cursor.accept(")"):

@@ -34,31 +34,12 @@ def bind_outer(
 ) -> tuple[InnerOutput, Outer | None, int | None]:
     """Resolve names and check types of the query around MATCH_RECOGNIZE.
 
-    Parameters
-    ----------
-    query
-        The whole query.
-    columns
-        Name and type of each column the answer of MATCH_RECOGNIZE can have, in the order of
-        ``SELECT *``; None for a type that can be selected but not computed with.
-    source
-        Where errors are placed.
-    attribute_names
-        The attributes of the stream, for the error on one that the answer does not have.
+    ``columns`` are those the answer of MATCH_RECOGNIZE can have, in the order of ``SELECT *``;
+    ``attribute_names`` those of the stream, for the error on one that the answer does not have.
 
-    Returns
-    -------
-    output : tuple of (str, str)
-        The columns that MATCH_RECOGNIZE has to give, as (source, name).
-    outer : Outer or None
-        What is done with them; None where they are the answer as they come.
-    limit : int or None
-        How many rows of MATCH_RECOGNIZE are enough, in canonical order; None: all are needed.
-
-    Raises
-    ------
-    BindError, UnknownNameError, NotSupportedError
-        With the place.
+    Returns the columns that MATCH_RECOGNIZE has to give, as (source, name); what is done with them,
+    None where they are the answer as they come; and how many of its rows are enough, in canonical
+    order, None if all are needed.
     """
     answer = AnswerColumns(query, columns, source, attribute_names)
     items = _items(query, answer, source)
@@ -78,21 +59,7 @@ def bind_clauses(
 ) -> Outer:
     """Resolve names and check types of SELECT and its clauses over the rows of a relation.
 
-    Parameters
-    ----------
-    query
-        The query.
-    columns
-        What can be named.
-    source
-        Where errors are placed.
-    check_keys
-        Returns what rows are grouped by, from what GROUP BY names.
-
-    Raises
-    ------
-    BindError, UnknownNameError, NotSupportedError
-        With the place.
+    ``check_keys`` returns what rows are grouped by, from what GROUP BY names.
     """
     return _Clauses(query, columns, _items(query, columns, source), source, check_keys).bind()
 

@@ -66,13 +66,7 @@ class OuterScope:
         self._keys = keys
 
     def __call__(self, node: Reading, _: Bind) -> Expression:
-        """Return what a name, an aggregate or FIRST and LAST of a stream mean; refuse the others.
-
-        Raises
-        ------
-        BindError, UnknownNameError, NotSupportedError
-            With the place.
-        """
+        """Return what a name, an aggregate or FIRST and LAST of a stream mean; refuse others."""
         match node:
             case syntax.Column():
                 return self._column(node)
@@ -166,13 +160,7 @@ class OuterScope:
         return None if expression is None else self.computable(expression, node)
 
     def computable(self, output: Expression, node: syntax.Node) -> Expression:
-        """Return what SELECT gives a name to.
-
-        Raises
-        ------
-        BindError
-            If it is a column of a type that can only be selected.
-        """
+        """Return what SELECT gives a name to."""
         if isinstance(output, Attribute) and output.type is DataType.NULL:
             column = syntax.Column(Identifier(output.name, True, at=node.at), at=node.at)
             return self._answer.attribute(output.name, column)
@@ -218,13 +206,7 @@ class KeyedBinder(ExpressionBinder):
         self._keys = keys
 
     def bind(self, node: syntax.Expression) -> Expression:
-        """Return the bound expression.
-
-        Raises
-        ------
-        BindError, UnknownNameError, NotSupportedError
-            With the place.
-        """
+        """Return the bound expression."""
         if self._keys and not isinstance(node, syntax.Star):
             bound = self._free.bind(node)
             if bound in self._keys:

@@ -49,18 +49,8 @@ def bind_pattern_query(
 ) -> BoundPatternQuery:
     """Resolve names and check types of a pattern query; see :func:`replay.language.bind`.
 
-    Parameters
-    ----------
-    query
-        The query.
-    attributes
-        What its rows have.
-    source
-        Where errors are placed.
-    times
-        The columns that can be its time; none where ORDER BY says which is.
-    relation
-        Where its rows come from; None: a stream.
+    ``times`` are the columns that can be its time, none where ORDER BY says which is. Rows come
+    from ``relation``, or where it is None from a stream.
     """
     clause = query.recognize
     semantics = clause.strategy.kind if clause.strategy is not None else Semantics.SQL
@@ -323,13 +313,7 @@ class _Columns:
     measures: tuple[Measure, ...]
 
     def available(self) -> tuple[tuple[str, DataType | None], ...]:
-        """Return names and types in the order of ``SELECT *``.
-
-        Raises
-        ------
-        BindError
-            If a measure has the name of a column.
-        """
+        """Return names and types in the order of ``SELECT *``."""
         before, after = self.partition_by, tuple[str, ...]()
         rows = self.clause.rows
         if rows is not None and rows.kind is not RowsPerMatch.ONE:

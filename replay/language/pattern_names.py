@@ -35,15 +35,7 @@ class Attributes:
         return attributes
 
     def find(self, identifier: Identifier, at: syntax.Node) -> tuple[str, DataType]:
-        """Return name and type of an attribute.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of that name.
-        BindError
-            If its type is none of the language's.
-        """
+        """Return name and type of an attribute."""
         found = self._found.get(identifier)
         if found is None:
             found = self._found[identifier] = self._look_up(identifier, at)
@@ -119,13 +111,7 @@ class Symbols:
         return number
 
     def add_subset(self, subset: syntax.Subset) -> None:
-        """Take in ``U = (A, B)``.
-
-        Raises
-        ------
-        BindError
-            If the name is taken, or a member is not a symbol that rows are mapped to.
-        """
+        """Take in ``U = (A, B)``."""
         name = symbol_name(subset.name)
         if name in self._numbers:
             raise self._source.error(
@@ -149,13 +135,7 @@ class Symbols:
         return name in self._numbers or name in self._subsets
 
     def find(self, identifier: Identifier) -> tuple[int, ...]:
-        """Return the numbers of a symbol or subset used outside PATTERN.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is neither of that name.
-        """
+        """Return the numbers of a symbol or subset used outside PATTERN."""
         name = symbol_name(identifier)
         if name in self._subsets:
             return self._subsets[name]
@@ -164,13 +144,7 @@ class Symbols:
         return (self._numbers[name],)
 
     def find_defined(self, identifier: Identifier) -> int:
-        """Return the number of the symbol that DEFINE names.
-
-        Raises
-        ------
-        BindError
-            If it is a subset, or PATTERN has no such symbol.
-        """
+        """Return the number of the symbol that DEFINE names."""
         name = symbol_name(identifier)
         if name in self._subsets:
             members = ", ".join(self.names[number] for number in self._subsets[name])

@@ -88,13 +88,7 @@ class PatternScope:
         self._frame: _Frame | None = None
 
     def __call__(self, node: Reading, bind: Bind) -> Expression:
-        """Return what is read: of which rows, or of which row.
-
-        Raises
-        ------
-        BindError, UnknownNameError, NotSupportedError
-            With the place.
-        """
+        """Return what is read: of which rows, or of which row."""
         match node:
             case syntax.Column():
                 return self._column(node)

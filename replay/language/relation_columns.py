@@ -35,12 +35,7 @@ class RelationColumn:
 def unique_names(columns: tuple[RelationColumn, ...], taken: tuple[str, ...] = ()) -> list[str]:
     """Return a name for each column that no other has: its own, or ``side.own`` where that clashes.
 
-    Parameters
-    ----------
-    columns
-        In their order; their ``name`` is not looked at.
-    taken
-        Names that stand for something else.
+    Their ``name`` is not looked at; ``taken`` are names that stand for something else.
     """
     titles = [column.title for column in columns]
     clashing = {title for title in titles if titles.count(title) > 1} | set(taken)
@@ -70,13 +65,7 @@ class Columns(ABC):
         return [syntax.Column(Identifier(name, True, at=star.at), at=star.at) for name in names]
 
     def name(self, node: syntax.Column) -> str:
-        """Return the name of the column meant.
-
-        Raises
-        ------
-        BindError
-            If there is none.
-        """
+        """Return the name of the column meant."""
         name = self.find(node)
         if name is None:
             raise self.missing(node)
@@ -96,23 +85,11 @@ class Columns(ABC):
 
     @abstractmethod
     def find(self, node: syntax.Column) -> str | None:
-        """Return the name of the column meant; None if there is none.
-
-        Raises
-        ------
-        BindError
-            If several sides have it, or what stands before the dot names none of them.
-        """
+        """Return the name of the column meant; None if there is none."""
 
     @abstractmethod
     def attribute(self, name: str, node: syntax.Column) -> Attribute:
-        """Return the column as an expression.
-
-        Raises
-        ------
-        BindError
-            If its type is none of the language's.
-        """
+        """Return the column as an expression."""
 
     @abstractmethod
     def check_qualifier(self, symbol: Identifier | None) -> None:
@@ -167,13 +144,7 @@ class RelationColumns(Columns):
         return self.columns[0].qualifier if self.columns else None
 
     def with_windows(self, time_type: DataType, node: syntax.Node) -> RelationColumns:
-        """Return these columns and those of windows.
-
-        Raises
-        ------
-        BindError
-            If a column has the name of one of those.
-        """
+        """Return these columns and those of windows."""
         for name in (WINDOW_START, WINDOW_END):
             if name in self._by_name:
                 raise self._source.error(
@@ -257,13 +228,7 @@ class _RowColumns(RelationColumns):
     """The columns of rows where there are windows, too."""
 
     def find(self, node: syntax.Column) -> str | None:
-        """Return the name of the column meant; None if there is none.
-
-        Raises
-        ------
-        BindError
-            Also if it is a column of windows.
-        """
+        """Return the name of the column meant; None if there is none."""
         if resolve(node.name, (WINDOW_START, WINDOW_END)) is not None:
             raise self._source.error(
                 f"'{node.name.name}' belongs to a window, not to a row; HAVING, SELECT and "

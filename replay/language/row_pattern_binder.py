@@ -37,13 +37,7 @@ PERMUTED_SYMBOLS_MAX = 10_000
 
 
 def name_symbols(pattern: RowPattern, source: Source) -> Symbols:
-    """Return the symbols of a pattern, numbered in order of first appearance.
-
-    Raises
-    ------
-    BindError
-        If a symbol stands there both by itself and negated.
-    """
+    """Return the symbols of a pattern, numbered in order of first appearance."""
     symbols = Symbols(source)
     mapped: set[int] = set()
     for leaf in _leaves(pattern):
@@ -62,13 +56,7 @@ def name_symbols(pattern: RowPattern, source: Source) -> Symbols:
 
 
 def bind_row_pattern(pattern: RowPattern, symbols: Symbols, source: Source) -> Pattern:
-    """Return the pattern with the numbers of its symbols.
-
-    Raises
-    ------
-    BindError, NotSupportedError
-        At a PERMUTE that cannot be written out.
-    """
+    """Return the pattern with the numbers of its symbols."""
     match pattern:
         case syntax.SymbolPattern(symbol):
             return Symbol(symbols.add(symbol))
@@ -181,20 +169,8 @@ def check_negations(
 ) -> None:
     """Check negations under SEMANTICS CONTIGUOUS, SKIP TILL NEXT and SKIP TILL ANY.
 
-    Parameters
-    ----------
-    pattern, symbols
-        The bound pattern and its symbols.
-    source
-        Where errors are placed.
-    has_window
-        Whether there is WITHIN, which bounds the rows before and after a match.
-
-    Raises
-    ------
-    BindError
-        At ``!X`` before the first or after the last symbol without WITHIN, and at the beginning or
-        end of a repeated group.
+    Without WITHIN nothing bounds the rows before and after a match, so ``!X`` cannot stand before
+    the first or after the last symbol; nor, ever, at the beginning or end of a repeated group.
     """
     for number, between in _negations(pattern, (False, False), repeated=False):
         node = symbols.negated[number]
@@ -251,12 +227,7 @@ def check_gap_negations(
     No row lies between two symbols there, so ``!X`` is about the rows of a repetition beside it:
     ``A Z* !X B`` and ``A !X Z* B`` say that no row of ``Z*`` satisfies X.
 
-    Raises
-    ------
-    BindError
-        At ``!X`` beside no unbounded repetition of one symbol.
-    NotSupportedError
-        If the condition of X reads that symbol or counts rows.
+    The condition of X may neither read that symbol nor count rows.
     """
     for parts, begun in _sequences(pattern, begun=False):
         for i, part in enumerate(parts):

@@ -13,13 +13,7 @@ _EDGES = {edge.value: edge for edge in EdgeKind}
 
 
 def parse_row_pattern(cursor: Cursor) -> RowPattern:
-    """Parse ``( … )``, the parentheses included.
-
-    Raises
-    ------
-    PatternSyntaxError, NotSupportedError
-        With the place.
-    """
+    """Parse ``( … )``, the parentheses included."""
     opening = cursor.expect("(", "and a row pattern after PATTERN")
     if cursor.token.key == ")":
         raise cursor.error(

@@ -57,10 +57,7 @@ def simplified(query: BoundQuery) -> BoundQuery:
 def without_order(outer: Outer, canonical: Sequence[str]) -> Outer:
     """Return the outer query without an ORDER BY that asks for the order the rows have anyway.
 
-    Parameters
-    ----------
-    canonical
-        Columns by which the rows ascend, missing values last.
+    ``canonical`` are the columns by which the rows ascend, missing values last.
     """
     if len(outer.order_by) > len(canonical) or outer.group_by is not None:
         return outer

@@ -24,13 +24,7 @@ class Source:
     parameters: Mapping[str, object]
 
     def parameter(self, node: Parameter) -> Literal:
-        """Return the value of a parameter.
-
-        Raises
-        ------
-        BindError
-            If it is not given, or its type is none of the language's.
-        """
+        """Return the value of a parameter."""
         if node.name not in self.parameters:
             if self.parameters:
                 raise self.unknown("parameter", node.name, self.parameters, node)

@@ -63,13 +63,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of ``text``; the last one is END.
-
-    Raises
-    ------
-    PatternSyntaxError
-        At a sign no query has, or a text, quoted name or comment that is not closed.
-    """
+    """Return the tokens of ``text``; the last one is END."""
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup

@@ -24,24 +24,7 @@ T = DataType
 def bind_windows(
     call: WindowCall, time: tuple[str, DataType], partition_by: tuple[str, ...], source: Source
 ) -> Windows:
-    """Return the windows that a window function describes.
-
-    Parameters
-    ----------
-    call
-        The function.
-    time
-        Name and type of the time column.
-    partition_by
-        The columns of PARTITION BY.
-    source
-        Where errors are placed.
-
-    Raises
-    ------
-    BindError, NotSupportedError
-        With the place.
-    """
+    """Return the windows that a window function describes."""
     function = call.function
     names = WINDOW_ARGUMENTS[function]
     if function in OF_ROWS:
@@ -79,21 +62,7 @@ def span_of_time(
 ) -> int:
     """Return a span of time: microseconds, or the unit of an integer time column.
 
-    Parameters
-    ----------
-    node
-        A constant.
-    what
-        How errors call it.
-    time
-        Name and type of the time column.
-    source
-        Where errors are placed.
-
-    Raises
-    ------
-    BindError
-        If it is no such span, or not longer than nothing.
+    ``what`` is how errors call it.
     """
     bound = bind_constant(node, what, source)
     name, time_type = time
@@ -113,13 +82,7 @@ def span_of_time(
 
 
 def count_of_rows(node: syntax.Expression, what: str, source: Source) -> int:
-    """Return a number of rows from 1.
-
-    Raises
-    ------
-    BindError
-        If it is none.
-    """
+    """Return a number of rows from 1."""
     bound = bind_constant(node, what, source)
     is_count = bound.type is T.INTEGER and isinstance(bound.value, int) and bound.value >= 1
     if not is_count:

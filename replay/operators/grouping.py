@@ -84,19 +84,7 @@ def string_ranks(dictionary: Any) -> IntArray:
 def aggregate_groups(
     part: Aggregate, argument: Values | None, groups: Groups, faults: Faults
 ) -> Values:
-    """Return an aggregate for every group.
-
-    Parameters
-    ----------
-    part
-        Which one; see its docstring for what it means.
-    argument
-        Its argument by row; None: it counts rows.
-    groups
-        The rows of each group.
-    faults
-        Counts sums that no INTEGER or INTERVAL holds.
-    """
+    """Return an aggregate for every group."""
     order = np.argsort(groups.of_row, kind="stable")
     counts = np.bincount(groups.of_row, minlength=groups.n_groups)
     ends = np.cumsum(counts)

@@ -39,23 +39,10 @@ _DIGITS_MAX = 76
 def apply_outer(table: pa.Table, outer: Outer, faults: Faults) -> pa.Table:
     """Return the answer of the outer query.
 
-    Parameters
-    ----------
-    table
-        What MATCH_RECOGNIZE gives, in canonical order: the columns of
-        ``BoundPatternQuery.output``. Its number of rows counts also where it has no column.
-    outer
-        The bound outer query.
-    faults
-        Counts the rows whose arithmetic, cast or sum gave NULL.
-
-    Returns
-    -------
-    pyarrow.Table
-        Columns named and ordered as ``outer.items``; a plain column keeps its type. Groups come
-        in the order of their first rows, and rows that DISTINCT or ORDER BY find alike in
-        canonical order. NULL groups with NULL, NaN with NaN and -0.0 with 0.0; the first row of a
-        group says which of them is shown.
+    ``table`` is what MATCH_RECOGNIZE gives, in canonical order; its number of rows counts also
+    where it has no column. A plain column keeps its type. Groups come in the order of their first
+    rows, and rows that DISTINCT or ORDER BY find alike in canonical order. NULL groups with NULL,
+    NaN with NaN and -0.0 with 0.0; the first row of a group says which of them is shown.
     """
     if not table.num_columns:  # take would forget how many rows there are
         table = pa.table({"": pa.nulls(table.num_rows)})
@@ -102,20 +89,8 @@ def counts_only(outer: Outer | None) -> bool:
 def answer_count(outer: Outer, count: int, faults: Faults) -> pa.Table:
     """Return the answer of an outer query that ``counts_only``.
 
-    Parameters
-    ----------
-    outer
-        The bound outer query.
-    count
-        The number of rows of MATCH_RECOGNIZE, of any size: one that INTEGER cannot hold is a
-        DECIMAL of up to 76 digits.
-    faults
-        Counts what gave NULL.
-
-    Raises
-    ------
-    QueryError
-        If the number is longer than that, or too large for the expression it stands in.
+    ``count`` is of any size: one that INTEGER cannot hold is a DECIMAL of up to 76 digits. Longer
+    than that, or too large for the expression it stands in, is a QueryError.
     """
     data_type = pa.int64() if count <= _INT64_MAX else pa.decimal256(_DIGITS_MAX)
     if data_type != pa.int64():

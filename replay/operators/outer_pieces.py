@@ -104,11 +104,6 @@ class OuterOperator:
 
     Row by row, and for DISTINCT, rows go out as they come. ORDER BY gives none before the end; with
     LIMIT it keeps about twice the rows asked for, without it all. GROUP BY keeps all.
-
-    Parameters
-    ----------
-    outer
-        The bound outer query.
     """
 
     def __init__(self, outer: Outer) -> None:

@@ -59,13 +59,7 @@ def pack(state: State) -> bytes:
 
 
 def unpack(data: bytes) -> State:
-    """Return what `pack` was given, with lists for its tuples; its arrays may be written to.
-
-    Raises
-    ------
-    QueryError
-        If the bytes are something else, damaged, or of another format.
-    """
+    """Return what `pack` was given, with lists for its tuples; its arrays may be written to."""
     if data.startswith(_OLD):
         raise QueryError(_OTHER_VERSION)
     try:
@@ -111,13 +105,7 @@ def stated() -> Iterator[None]:
 
 
 def integers(values: Any, shape: tuple[int, ...], low: int, high: int) -> npt.NDArray[np.int64]:
-    """Return numbers of a state that compiled loops follow.
-
-    Raises
-    ------
-    ValueError
-        If they are not int64 of this shape, or any is below ``low`` or above ``high``.
-    """
+    """Return numbers of a state that compiled loops follow."""
     if not isinstance(values, np.ndarray) or values.dtype != np.int64 or values.shape != shape:
         raise ValueError("numbers are of another type or length than the rest of the state")
     if values.size and not low <= int(values.min()) <= int(values.max()) <= high:
@@ -126,13 +114,7 @@ def integers(values: Any, shape: tuple[int, ...], low: int, high: int) -> npt.ND
 
 
 def integer(value: Any, low: int, high: int) -> int:
-    """Return a number of a state.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or below ``low`` or above ``high``.
-    """
+    """Return a number of a state."""
     if type(value) is not int or not low <= value <= high:
         raise ValueError("a number is beyond what the rest of the state has")
     return value

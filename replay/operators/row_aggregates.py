@@ -38,25 +38,11 @@ class Spans(NamedTuple):
 def aggregate(what: Aggregate, values: Values | None, spans: Spans, faults: Faults) -> Values:
     """Return an aggregate of many spans of rows, in time linear in rows and results.
 
-    Parameters
-    ----------
-    what
-        The aggregate; `bound.Aggregate` says what counts. ``var_*`` and ``stddev_*`` follow
-        Welford's recurrence over doubles in row order; ``DISTINCT`` keeps the first row of equal
-        values (0.0 and -0.0 are equal, NaN equals NaN); ``min`` and ``max`` order strings by code
-        point and give the first of equal values; ``avg`` of intervals drops fractions of a
-        microsecond.
-    values
-        The argument at every row; None for ``COUNT(*)``.
-    spans
-        The rows, and which of them each result is about.
-    faults
-        Counts the results whose sum does not fit.
-
-    Returns
-    -------
-    Values
-        One per span.
+    ``var_*`` and ``stddev_*`` follow Welford's recurrence over doubles in row order; ``DISTINCT``
+    keeps the first row of equal values (0.0 and -0.0 are equal, NaN equals NaN); ``min`` and
+    ``max`` order strings by code point and give the first of equal values; ``avg`` of intervals
+    drops fractions of a microsecond. ``values`` are the argument at every row; None for
+    ``COUNT(*)``.
     """
     if values is None:
         return Values(spans.ends - spans.begins, None)

@@ -15,10 +15,7 @@ from replay.expressions.nodes import Call
 class Faults:
     """Counts rows that gave NULL because of a fault.
 
-    Parameters
-    ----------
-    codes
-        Where the rows evaluated are entries of a dictionary: the entry of each real row.
+    Where the rows evaluated are entries of a dictionary, ``codes`` has the entry of each real row.
     """
 
     def __init__(self, codes: npt.NDArray[np.int32] | None = None) -> None:

@@ -116,13 +116,7 @@ def check_regexp(pattern: str) -> None:
 
 
 def like_regex(pattern: str, escape: str | None = None) -> str:
-    """Return the regular expression (RE2) of a LIKE pattern, anchored at both ends.
-
-    Raises
-    ------
-    ValueError
-        If the pattern ends with its escape character.
-    """
+    """Return the regular expression (RE2) of a LIKE pattern, anchored at both ends."""
     wild = {"%": ".*", "_": "."}
     parts = [
         re.escape(character) if literally else wild[character]
