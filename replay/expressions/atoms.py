@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from indexing.key_range import Key, KeyRange, KeyRanges
+from replay.expressions import evaluate
+from replay.expressions.literals import INT64_MAX, INT64_MIN, UNIT_US
 from replay.expressions.nodes import AnchorKind, Attribute, Call, Expression, Literal
 from replay.expressions.nodes import DataType as T
 from replay.expressions.types import SCALES
 
-NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
-FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""``a op b`` is ``b FLIPPED[op] a``."""
 
-INT64_MIN: Final = -(2**63)
-INT64_MAX: Final = 2**63 - 1
-DAY_US: Final = 86_400_000_000
+NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+"""``NOT a op b`` is ``a NEGATED[op] b``, UNKNOWN included."""
+
+DAY_US: Final = UNIT_US["DAY"]
 DOUBLE_MAX: Final = math.nextafter(math.inf, 0.0)
 
 Cast = tuple[T, T]
@@ -53,58 +56,22 @@ def term(expression: Expression) -> tuple[str, Cast | None] | None:
 def constant(expression: Expression) -> tuple[bool, Key | None]:
     """Return whether the expression is the same for all events and can be told, and its value.
 
-    Sign, sum, difference, product and order-keeping casts of constants are folded, exactly or,
-    for doubles, with the rounding every evaluator has; whatever could be a fault of a row is not.
+    What gives NULL without being written so is not told: it may be a fault of each row.
     """
     if isinstance(expression, Literal):
         if expression.type is T.DOUBLE and expression.value is not None:
             return True, float(expression.value)
         return True, expression.value
-    if not isinstance(expression, Call):
+    if not isinstance(expression, Call) or not _reads_nothing(expression):
         return False, None
-    if expression.op != "cast" and expression.op not in _FOLDED:
-        return False, None
-    values: list[Key | None] = []
-    for argument in expression.args:
-        known, value = constant(argument)
-        if not known:
-            return False, None
-        values.append(value)
-    if not values:
-        return False, None
-    if expression.op == "cast":
-        return _cast_constant(expression.args[0].type, expression.type, values[0])
-    if not all(_is_number(value) for value in values):
-        return False, None
-    result = _FOLDED[expression.op](values)
-    if isinstance(result, int) and expression.type in INTEGRAL:
-        return (True, result) if INT64_MIN <= result <= INT64_MAX else (False, None)
-    if isinstance(result, float) and expression.type is T.DOUBLE:
-        return True, result
-    return False, None
+    value = evaluate.constant(expression).value
+    return value is not None, value
 
 
-_FOLDED: Final[dict[str, Callable[[list], Key]]] = {  # type: ignore[type-arg]
-    "neg": lambda v: -v[0],
-    "+": lambda v: v[0] + v[1],
-    "-": lambda v: v[0] - v[1],
-    "*": lambda v: v[0] * v[1],
-}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _cast_constant(source: T, target: T, value: Key | None) -> tuple[bool, Key | None]:
-    if value is None or source is target:
-        return True, value
-    if (source, target) == TO_DOUBLE and isinstance(value, int):
-        return True, float(value)
-    if (source, target) == TO_TIMESTAMP and isinstance(value, int):
-        micros = value * DAY_US
-        return (True, micros) if INT64_MIN <= micros <= INT64_MAX else (False, None)
-    return False, None
+def _reads_nothing(expression: Expression) -> bool:
+    if isinstance(expression, Call):
+        return all(map(_reads_nothing, expression.args))
+    return isinstance(expression, Literal)
 
 
 def is_missing(value: Key | None) -> bool:

@@ -14,7 +14,6 @@ from replay.expressions.atoms import (
     DAY_US,
     DOUBLE_MAX,
     FLIPPED,
-    INT64_MAX,
     INTEGRAL,
     TO_DOUBLE,
     TO_TIMESTAMP,
@@ -25,6 +24,7 @@ from replay.expressions.atoms import (
     points,
     ranges_of_comparison,
 )
+from replay.expressions.literals import INT64_MAX
 from replay.expressions.nodes import AnchorKind, Attribute, Call, Expression, walk
 from replay.expressions.nodes import DataType as T
 

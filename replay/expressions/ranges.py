@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from indexing.key_range import Key, KeyRange, KeyRanges
 from replay.expressions.atoms import (
     FLIPPED,
-    INT64_MIN,
     NEGATED,
     constant,
     is_missing,
@@ -18,6 +17,7 @@ from replay.expressions.atoms import (
     term,
 )
 from replay.expressions.deltas import Magnitudes, delta_ranges
+from replay.expressions.literals import INT64_MIN
 from replay.expressions.nodes import (
     AnchorKind,
     Attribute,

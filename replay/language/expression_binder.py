@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from replay.expressions.atoms import NEGATED
 from replay.expressions.functions.texts import like_regex, lower_like
 from replay.expressions.literals import (
     INT64_MAX,
@@ -144,7 +145,7 @@ class ExpressionBinder:
         return operand if node.op == "+" else fold.call("neg", (operand,), operand.type)
 
     def _binary(self, node: syntax.Binary) -> Expression:
-        if node.op in fold.NEGATED:
+        if node.op in NEGATED:
             return self.compare(node.op, node.left, node.right, node)
         nodes, bound = [node.left, node.right], [self.bind(node.left), self.bind(node.right)]
         try:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from replay.expressions.atoms import DAY_US, FLIPPED, NEGATED
 from replay.expressions.evaluate import constant
-from replay.expressions.literals import UNIT_US
 from replay.expressions.types import DECIMAL_DIGITS, SCALES
 from replay.language.bound import Call, DataType, Expression, Literal
 
@@ -19,13 +19,6 @@ TRUE = Literal(True, DataType.BOOLEAN)
 FALSE = Literal(False, DataType.BOOLEAN)
 UNKNOWN = Literal(None, DataType.BOOLEAN)
 
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""``a op b`` is ``b FLIPPED[op] a``."""
-
-NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-"""``NOT a op b`` is ``a NEGATED[op] b``, UNKNOWN included."""
-
-_DAY_US = UNIT_US["DAY"]
 _EXACT_DOUBLE = 2.0**53
 """Whole numbers below it are doubles, and no other whole number rounds to them."""
 
@@ -157,7 +150,7 @@ def _below_and_above(literal: Literal, source: DataType) -> tuple[int, int] | No
         if abs(value) < _EXACT_DOUBLE:
             return math.floor(value), math.ceil(value)
     elif source is DataType.DATE and isinstance(value, int):
-        return value // _DAY_US, -(-value // _DAY_US)
+        return value // DAY_US, -(-value // DAY_US)
     elif source in SCALES and literal.type is DataType.DOUBLE and isinstance(value, float):
         return _units_around(value, SCALES[source])
     return None
