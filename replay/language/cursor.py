@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from replay.language.syntax import PatternQuery, SelectQuery
@@ -22,6 +22,8 @@ from replay.language.tokens import (
     place,
     tokenize,
 )
+
+Item = TypeVar("Item")
 
 DEPTH_MAX = 30
 """Levels of subqueries inside each other."""
@@ -140,6 +142,19 @@ class Cursor:
                 f"expected {key}{' ' if why else ''}{why}, found {describe(self.token)}"
             )
         return self.advance()
+
+    def separated(self, parse: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+        """Parse one or more with commas between them."""
+        items = [parse(self)]
+        while self.accept(","):
+            items.append(parse(self))
+        return tuple(items)
+
+    def closes(self, opening: Token, key: str = ")") -> bool:
+        """Step over what closes an opening token, and tell whether it was there; not at the end."""
+        if self.token.kind == END:
+            raise self.error(f"this '{opening.text}' is not closed", opening.at)
+        return self.accept(key)
 
     def identifier(self, what: str) -> Identifier:
         """Step over a name."""

@@ -19,7 +19,7 @@ from replay.language.duration_parser import (
 )
 from replay.language.functions import AGGREGATES, PARTS, why_refused
 from replay.language.syntax import Expression, Identifier
-from replay.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, STRING, Token, place
+from replay.language.tokens import NAME, NUMBER, PARAMETER, QUOTED, STRING, Token, place
 
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(1, 9)
 """How tightly operators bind, loosest first."""
@@ -41,14 +41,6 @@ def parse_expression(cursor: Cursor, power: int = 0) -> Expression:
         cursor.enter()
         levels += 1
         left = parse(cursor, left, token)
-
-
-def parse_expressions(cursor: Cursor) -> tuple[Expression, ...]:
-    """Parse one or more expressions with commas between them."""
-    expressions = [parse_expression(cursor)]
-    while cursor.accept(","):
-        expressions.append(parse_expression(cursor))
-    return tuple(expressions)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -138,7 +130,7 @@ def _call(cursor: Cursor, name: Identifier) -> Expression:
     if star is not None:
         args = (star,)
     elif cursor.token.key != ")":
-        args = parse_expressions(cursor)
+        args = cursor.separated(parse_expression)
     _close(cursor, opening)
     _refuse_after_call(cursor, name)
     return syntax.Function(name, args, distinct, at=name.at)
@@ -215,11 +207,24 @@ def _case(cursor: Cursor, token: Token) -> Expression:
     return syntax.Case(operand, tuple(branches), otherwise, at=token.at)
 
 
-def _cast(cursor: Cursor, token: Token) -> Expression | None:
-    if cursor.peek().key != "(":
-        return None
-    cursor.advance()
-    opening = cursor.advance()
+def _call_of(
+    inside: Callable[[Cursor, Token], Expression],
+) -> Callable[[Cursor, Token], Expression | None]:
+    """Return what parses a word and what is inside its parentheses; without them it is a name."""
+
+    def parse(cursor: Cursor, token: Token) -> Expression | None:
+        if cursor.peek().key != "(":
+            return None
+        cursor.advance()
+        opening = cursor.advance()
+        node = inside(cursor, token)
+        _close(cursor, opening)
+        return node
+
+    return parse
+
+
+def _cast(cursor: Cursor, token: Token) -> Expression:
     operand = parse_expression(cursor)
     cursor.expect("AS", "and a type in CAST")
     if cursor.token.kind != NAME:
@@ -231,37 +236,21 @@ def _cast(cursor: Cursor, token: Token) -> Expression | None:
         raise cursor.not_supported(
             "a type with a length or precision", remedy=f"write {words[0]} alone"
         )
-    _close(cursor, opening)
     return syntax.Cast(operand, " ".join(words), token.key == "TRY_CAST", at=token.at)
 
 
-def _navigation(cursor: Cursor, token: Token) -> Expression | None:
-    if cursor.peek().key != "(":
-        return None
-    cursor.advance()
-    opening = cursor.advance()
+def _navigation(cursor: Cursor, token: Token) -> Expression:
     operand = parse_expression(cursor)
     offset = parse_expression(cursor) if cursor.accept(",") else None
-    _close(cursor, opening)
     return syntax.Navigation(token.key, operand, offset, at=token.at)
 
 
-def _classifier(cursor: Cursor, token: Token) -> Expression | None:
-    if cursor.peek().key != "(":
-        return None
-    cursor.advance()
-    opening = cursor.advance()
+def _classifier(cursor: Cursor, token: Token) -> Expression:
     symbol = None if cursor.token.key == ")" else cursor.identifier("a symbol")
-    _close(cursor, opening)
     return syntax.ClassifierCall(symbol, at=token.at)
 
 
-def _match_number(cursor: Cursor, token: Token) -> Expression | None:
-    if cursor.peek().key != "(":
-        return None
-    cursor.advance()
-    opening = cursor.advance()
-    _close(cursor, opening)
+def _match_number(_: Cursor, token: Token) -> Expression:
     return syntax.MatchNumberCall(at=token.at)
 
 
@@ -307,15 +296,15 @@ _WORDS: dict[str, Callable[[Cursor, Token], Expression | None]] = {
     "DATE": _time_text,
     "INTERVAL": parse_interval,
     "CASE": _case,
-    "CAST": _cast,
-    "TRY_CAST": _cast,
+    "CAST": _call_of(_cast),
+    "TRY_CAST": _call_of(_cast),
     **dict.fromkeys(_CLOCK_WORDS, _clock),
-    "FIRST": _navigation,
-    "LAST": _navigation,
-    "PREV": _navigation,
-    "NEXT": _navigation,
-    "CLASSIFIER": _classifier,
-    "MATCH_NUMBER": _match_number,
+    "FIRST": _call_of(_navigation),
+    "LAST": _call_of(_navigation),
+    "PREV": _call_of(_navigation),
+    "NEXT": _call_of(_navigation),
+    "CLASSIFIER": _call_of(_classifier),
+    "MATCH_NUMBER": _call_of(_match_number),
     "RUNNING": _running,
     "FINAL": _running,
     "EXISTS": _exists,
@@ -382,7 +371,7 @@ def _in_list(cursor: Cursor, left: Expression, token: Token, negated: bool) -> E
     cursor.advance()
     opening = cursor.expect("(", "after IN")
     _refuse_subquery(cursor)
-    options = parse_expressions(cursor)
+    options = cursor.separated(parse_expression)
     _close(cursor, opening)
     return syntax.InList(left, options, negated, at=token.at)
 
@@ -431,12 +420,8 @@ def _refuse_subquery(cursor: Cursor) -> None:
 
 
 def _close(cursor: Cursor, opening: Token) -> None:
-    token = cursor.token
-    if token.key != ")":
-        if token.kind == END:
-            raise cursor.error("this '(' is not closed", opening.at)
-        raise cursor.error(f"expected ')' or an operator, found {describe(token)}")
-    cursor.advance()
+    if not cursor.closes(opening):
+        raise cursor.error(f"expected ')' or an operator, found {describe(cursor.token)}")
 
 
 _NEGATABLE = {"BETWEEN": _between, "IN": _in_list, "LIKE": _like, "ILIKE": _like}
@@ -538,7 +523,7 @@ def _overlay(cursor: Cursor, at: int) -> Expression:
 
 
 def _more(cursor: Cursor) -> tuple[Expression, ...]:
-    return parse_expressions(cursor) if cursor.accept(",") else ()
+    return cursor.separated(parse_expression) if cursor.accept(",") else ()
 
 
 _KEYWORD_CALLS: dict[str, Callable[[Cursor, int], Expression]] = {

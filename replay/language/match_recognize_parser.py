@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any
 
 from replay.language import syntax
 from replay.language.bound import RowsPerMatch, Semantics, SkipMode
@@ -14,56 +13,25 @@ from replay.language.expression_parser import parse_expression
 from replay.language.row_pattern_parser import parse_row_pattern
 from replay.language.tokens import END, NAME, QUOTED
 
-Item = TypeVar("Item")
-
-
-@dataclass(slots=True)
-class _Clauses:
-    """What was read so far."""
-
-    partition_by: tuple[syntax.Column, ...] = ()
-    order_by: tuple[syntax.Column, ...] = ()
-    measures: tuple[syntax.Measure, ...] = ()
-    rows: syntax.Rows | None = None
-    skip: syntax.Skip | None = None
-    pattern: syntax.RowPattern | None = None
-    strategy: syntax.Strategy | None = None
-    within: syntax.Expression | None = None
-    timeouts: syntax.Timeouts | None = None
-    subsets: tuple[syntax.Subset, ...] = ()
-    defines: tuple[syntax.Define, ...] = ()
-    given: list[str] = field(default_factory=list)
-
 
 def parse_match_recognize(cursor: Cursor) -> syntax.MatchRecognize:
     """Parse ``( … )``, the parentheses included."""
     opening = cursor.expect("(", "after MATCH_RECOGNIZE")
-    clauses = _Clauses()
+    values: dict[str, Any] = {}
+    given: list[str] = []
     while not cursor.accept(")"):
-        _parse_clause(cursor, clauses, opening.at)
-    if not clauses.order_by:
+        _parse_clause(cursor, values, given, opening.at)
+    if "order_by" not in values:
         raise cursor.error(
             "MATCH_RECOGNIZE needs ORDER BY with the stream's time column", opening.at
         )
-    if clauses.pattern is None:
+    if "pattern" not in values:
         raise cursor.error("MATCH_RECOGNIZE needs PATTERN ( … )", opening.at)
-    return syntax.MatchRecognize(
-        partition_by=clauses.partition_by,
-        order_by=clauses.order_by,
-        measures=clauses.measures,
-        skip=clauses.skip,
-        pattern=clauses.pattern,
-        within=clauses.within,
-        defines=clauses.defines,
-        rows=clauses.rows,
-        strategy=clauses.strategy,
-        timeouts=clauses.timeouts,
-        subsets=clauses.subsets,
-        at=opening.at,
-    )
+    return syntax.MatchRecognize(**values, at=opening.at)
 
 
-def _parse_clause(cursor: Cursor, clauses: _Clauses, opening: int) -> None:
+def _parse_clause(cursor: Cursor, values: dict[str, Any], given: list[str], opening: int) -> None:
+    """Parse the next clause into the field of its name."""
     token = cursor.token
     name = _NAMES.get(token.key)
     if name is None:
@@ -71,42 +39,41 @@ def _parse_clause(cursor: Cursor, clauses: _Clauses, opening: int) -> None:
             raise cursor.error("the '(' of MATCH_RECOGNIZE is not closed", opening)
         if token.key in ("INITIAL", "SEEK") and cursor.peek().key == "PATTERN":
             raise cursor.error(f"{token.key} is for windows, not for MATCH_RECOGNIZE; leave it out")
-        raise cursor.error(f"expected {_expected(clauses)}, found {describe(token)}")
-    if name in clauses.given:
+        raise cursor.error(f"expected {_expected(given)}, found {describe(token)}")
+    if name in given:
         raise cursor.error(f"{name} is given twice")
-    for later in clauses.given:
+    for later in given:
         if later in _ANYWHERE or name in _ANYWHERE:
             continue
         if _PLACES[later] > _PLACES[name]:
             raise cursor.error(f"{name} stands before {later} in MATCH_RECOGNIZE")
     cursor.advance()
-    _CLAUSES[name](cursor, clauses)
-    clauses.given.append(name)
+    field, parse = _CLAUSES[name]
+    values[field] = parse(cursor)
+    given.append(name)
 
 
-def _expected(clauses: _Clauses) -> str:
-    last = clauses.given[-1] if clauses.given else ""
+def _expected(given: list[str]) -> str:
+    last = given[-1] if given else ""
     if last == "DEFINE":
         return "',' before the next condition, or ')' to close MATCH_RECOGNIZE"
-    if clauses.pattern is not None:
+    if "PATTERN" in given:
         return "')' to close MATCH_RECOGNIZE, or a clause such as WITHIN or DEFINE"
     separator = "',' or " if last in ("PARTITION BY", "ORDER BY", "MEASURES") else ""
     return f"{separator}a clause such as PATTERN"
 
 
-def _partition_by(cursor: Cursor, clauses: _Clauses) -> None:
+def _partition_by(cursor: Cursor) -> tuple[syntax.Column, ...]:
     cursor.expect("BY", "after PARTITION")
-    clauses.partition_by = tuple(
-        _separated(cursor, lambda cursor: _plain_column(cursor, "a column to partition by"))
-    )
+    return cursor.separated(lambda cursor: _plain_column(cursor, "a column to partition by"))
 
 
-def _order_by(cursor: Cursor, clauses: _Clauses) -> None:
+def _order_by(cursor: Cursor) -> tuple[syntax.Column, ...]:
     cursor.expect("BY", "after ORDER")
     names = [_ordered_column(cursor, "the stream's time column")]
     while cursor.accept(","):
         names.append(_ordered_column(cursor, "a column to order by"))
-    clauses.order_by = tuple(names)
+    return tuple(names)
 
 
 def _ordered_column(cursor: Cursor, what: str) -> syntax.Column:
@@ -136,8 +103,8 @@ def _plain_column(cursor: Cursor, what: str) -> syntax.Column:
     return column
 
 
-def _measures(cursor: Cursor, clauses: _Clauses) -> None:
-    clauses.measures = tuple(_separated(cursor, _measure))
+def _measures(cursor: Cursor) -> tuple[syntax.Measure, ...]:
+    return cursor.separated(_measure)
 
 
 def _measure(cursor: Cursor) -> syntax.Measure:
@@ -151,7 +118,7 @@ def _measure(cursor: Cursor) -> syntax.Measure:
     return syntax.Measure(expression, cursor.identifier("a name after AS"), at=at)
 
 
-def _rows_per_match(cursor: Cursor, clauses: _Clauses) -> None:
+def _rows_per_match(cursor: Cursor) -> syntax.Rows:
     first = cursor.tokens[cursor.index - 1]
     words = ("ROW", "PER", "MATCH") if first.key == "ONE" else ("ROWS", "PER", "MATCH")
     for key in words:
@@ -165,7 +132,7 @@ def _rows_per_match(cursor: Cursor, clauses: _Clauses) -> None:
                 break
         else:
             _refuse_half_an_option(cursor)
-    clauses.rows = syntax.Rows(kind, at=first.at)
+    return syntax.Rows(kind, at=first.at)
 
 
 _EMPTY_MATCHES: dict[RowsPerMatch, tuple[str, ...]] = {
@@ -184,14 +151,13 @@ def _refuse_half_an_option(cursor: Cursor) -> None:
             )
 
 
-def _after_match(cursor: Cursor, clauses: _Clauses) -> None:
+def _after_match(cursor: Cursor) -> syntax.Skip:
     at = cursor.tokens[cursor.index - 1].at
     cursor.expect("MATCH", "after AFTER")
     cursor.expect("SKIP", "after AFTER MATCH")
     for mode in (SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW):
         if cursor.accept(*mode.value.split()):
-            clauses.skip = syntax.Skip(mode, at=at)
-            return
+            return syntax.Skip(mode, at=at)
     if not cursor.accept("TO"):
         raise cursor.error(
             "expected PAST LAST ROW, TO NEXT ROW, TO FIRST symbol or TO LAST symbol, found "
@@ -201,7 +167,7 @@ def _after_match(cursor: Cursor, clauses: _Clauses) -> None:
     # A symbol may be called FIRST or LAST.
     if cursor.token.key in ("FIRST", "LAST") and not _ends_skip(cursor):
         mode = SkipMode.TO_FIRST if cursor.advance().key == "FIRST" else SkipMode.TO_LAST
-    clauses.skip = syntax.Skip(mode, cursor.identifier("a symbol to skip to"), at=at)
+    return syntax.Skip(mode, cursor.identifier("a symbol to skip to"), at=at)
 
 
 def _ends_skip(cursor: Cursor) -> bool:
@@ -212,30 +178,25 @@ def _ends_skip(cursor: Cursor) -> bool:
     return following.key == "PATTERN" and cursor.peek(2).key == "("
 
 
-def _pattern(cursor: Cursor, clauses: _Clauses) -> None:
-    clauses.pattern = parse_row_pattern(cursor)
-
-
-def _semantics(cursor: Cursor, clauses: _Clauses) -> None:
+def _semantics(cursor: Cursor) -> syntax.Strategy:
     at = cursor.tokens[cursor.index - 1].at
     for kind in Semantics:
         if kind is not Semantics.SQL and cursor.accept(*kind.value.split()):
-            clauses.strategy = syntax.Strategy(kind, at=at)
-            return
+            return syntax.Strategy(kind, at=at)
     raise cursor.error(
         "expected CONTIGUOUS, SKIP TILL NEXT or SKIP TILL ANY after SEMANTICS, found "
         f"{describe(cursor.token)}"
     )
 
 
-def _timeouts(cursor: Cursor, clauses: _Clauses) -> None:
+def _timeouts(cursor: Cursor) -> syntax.Timeouts:
     at = cursor.tokens[cursor.index - 1].at
     cursor.expect("TIMEOUTS", "after WITH")
-    clauses.timeouts = syntax.Timeouts(at=at)
+    return syntax.Timeouts(at=at)
 
 
-def _subset(cursor: Cursor, clauses: _Clauses) -> None:
-    clauses.subsets = tuple(_separated(cursor, _union))
+def _subset(cursor: Cursor) -> tuple[syntax.Subset, ...]:
+    return cursor.separated(_union)
 
 
 def _union(cursor: Cursor) -> syntax.Subset:
@@ -243,23 +204,24 @@ def _union(cursor: Cursor) -> syntax.Subset:
     name = cursor.identifier("a name for the subset")
     cursor.expect("=", f"and symbols in parentheses after SUBSET {name.name}")
     cursor.expect("(", "before the symbols of the subset")
-    members = _separated(cursor, lambda cursor: cursor.identifier("a symbol of PATTERN"))
+    members = cursor.separated(lambda cursor: cursor.identifier("a symbol of PATTERN"))
     if cursor.token.key != ")":
         raise cursor.error(
             f"expected ',' or ')' after a symbol of the subset, found {describe(cursor.token)}"
         )
     cursor.advance()
-    return syntax.Subset(name, tuple(members), at=at)
+    return syntax.Subset(name, members, at=at)
 
 
-def _within(cursor: Cursor, clauses: _Clauses) -> None:
-    clauses.within = parse_expression(cursor)
+def _within(cursor: Cursor) -> syntax.Expression:
+    within = parse_expression(cursor)
     if cursor.token.key not in _NAMES:  # none of which is a unit, as a look at each would tell
         refuse_unknown_unit(cursor, if_near=True)
+    return within
 
 
-def _define(cursor: Cursor, clauses: _Clauses) -> None:
-    clauses.defines = tuple(_separated(cursor, _condition))
+def _define(cursor: Cursor) -> tuple[syntax.Define, ...]:
+    return cursor.separated(_condition)
 
 
 def _condition(cursor: Cursor) -> syntax.Define:
@@ -269,26 +231,21 @@ def _condition(cursor: Cursor) -> syntax.Define:
     return syntax.Define(symbol, parse_expression(cursor), at=at)
 
 
-def _separated(cursor: Cursor, parse: Callable[[Cursor], Item]) -> list[Item]:
-    items = [parse(cursor)]
-    while cursor.accept(","):
-        items.append(parse(cursor))
-    return items
-
-
-_CLAUSES: dict[str, Callable[[Cursor, _Clauses], None]] = {
-    "PARTITION BY": _partition_by,
-    "ORDER BY": _order_by,
-    "MEASURES": _measures,
-    "ROWS PER MATCH": _rows_per_match,
-    "AFTER MATCH": _after_match,
-    "PATTERN": _pattern,
-    "SEMANTICS": _semantics,
-    "WITHIN": _within,
-    "WITH TIMEOUTS": _timeouts,
-    "SUBSET": _subset,
-    "DEFINE": _define,
+_CLAUSES: dict[str, tuple[str, Callable[[Cursor], object]]] = {
+    "PARTITION BY": ("partition_by", _partition_by),
+    "ORDER BY": ("order_by", _order_by),
+    "MEASURES": ("measures", _measures),
+    "ROWS PER MATCH": ("rows", _rows_per_match),
+    "AFTER MATCH": ("skip", _after_match),
+    "PATTERN": ("pattern", parse_row_pattern),
+    "SEMANTICS": ("strategy", _semantics),
+    "WITHIN": ("within", _within),
+    "WITH TIMEOUTS": ("timeouts", _timeouts),
+    "SUBSET": ("subsets", _subset),
+    "DEFINE": ("defines", _define),
 }
+"""In SQL's order: the field of each clause, and how what follows its first word is parsed."""
+
 _NAMES = {name.split()[0]: name for name in _CLAUSES if name != "ROWS PER MATCH"}
 _NAMES |= {"ONE": "ROWS PER MATCH", "ALL": "ROWS PER MATCH"}
 

@@ -32,7 +32,7 @@ from replay.language.syntax import (
     Subquery,
     WindowCall,
 )
-from replay.language.tokens import END, NAME, QUOTED
+from replay.language.tokens import END, NAME, QUOTED, Token
 
 
 def parse_query(text: str) -> Query:
@@ -136,7 +136,7 @@ def _named_queries(cursor: Cursor) -> None:
         cursor.expect("AS", f"and a query in parentheses after {name.name}")
         opening = cursor.expect("(", f"and a query after {name.name} AS")
         cursor.queries.define(name.name, lambda: _parse_select(cursor))
-        _close(cursor, opening.at, "the query")
+        _close(cursor, opening, "the query")
         if not cursor.accept(","):
             return
 
@@ -179,47 +179,34 @@ def _pattern_source(cursor: Cursor, source: Reference) -> StreamName | Subquery:
 # Clauses
 
 
-Item = TypeVar("Item")
-
-
-@dataclass(slots=True)
-class _Clauses:
-    """What was read so far."""
-
-    after: str
-    """What the clauses stand after, for errors."""
-    where: Expression | None = None
-    group_by: tuple[Expression, ...] = ()
-    having: Expression | None = None
-    order_by: tuple[syntax.OrderItem, ...] = ()
-    limit: Expression | None = None
-    offset: Expression | None = None
-    given: list[str] = field(default_factory=list)
-
-
 def _select_list(cursor: Cursor) -> tuple[bool, tuple[syntax.SelectItem, ...]]:
     """Parse what stands between SELECT and FROM; the first value tells whether it is DISTINCT."""
     if cursor.at("DISTINCT", "ON", "("):
         raise cursor.not_supported("SELECT DISTINCT ON (…)")
     distinct = accept_distinct(cursor, (",", "FROM", ".", "AS"))
-    return distinct, _separated(cursor, _select_item)
+    return distinct, cursor.separated(_select_item)
 
 
 def _parse_clauses(cursor: Cursor, after: str) -> dict[str, Any]:
-    """Return the clauses that are there, as both kinds of query take them."""
-    clauses = _Clauses(after)
+    """Return the clauses that are there, by their fields in both kinds of query.
+
+    What they stand ``after`` is for errors.
+    """
+    values: dict[str, Any] = {}
+    given: list[str] = []
     while cursor.token.key in _CLAUSES:
-        _parse_clause(cursor, clauses)
-    names = ("where", "group_by", "having", "order_by", "limit", "offset")
-    return {name: getattr(clauses, name) for name in names}
-
-
-def _separated(cursor: Cursor, parse: Callable[[Cursor], Item]) -> tuple[Item, ...]:
-    """Parse one or more with commas between them."""
-    items = [parse(cursor)]
-    while cursor.accept(","):
-        items.append(parse(cursor))
-    return tuple(items)
+        name, field, parse = _CLAUSES[cursor.token.key]
+        if name in given:
+            raise cursor.error(f"{name} is given twice")
+        if {name, *given} >= {"LIMIT", "FETCH"}:
+            raise cursor.error("LIMIT and FETCH say the same; write one of them")
+        for later in given:
+            if _RANKS[later] > _RANKS[name]:
+                raise cursor.error(f"{name} stands before {later} after {after}")
+        cursor.advance()
+        values[field] = parse(cursor)
+        given.append(name)
+    return values
 
 
 def _select_item(cursor: Cursor) -> syntax.SelectItem:
@@ -237,27 +224,9 @@ def _select_item(cursor: Cursor) -> syntax.SelectItem:
     return syntax.SelectItem(expression, alias, at=token.at)
 
 
-def _parse_clause(cursor: Cursor, clauses: _Clauses) -> None:
-    name, parse = _CLAUSES[cursor.token.key]
-    if name in clauses.given:
-        raise cursor.error(f"{name} is given twice")
-    if {name, *clauses.given} >= {"LIMIT", "FETCH"}:
-        raise cursor.error("LIMIT and FETCH say the same; write one of them")
-    for later in clauses.given:
-        if _RANKS[later] > _RANKS[name]:
-            raise cursor.error(f"{name} stands before {later} after {clauses.after}")
-    cursor.advance()
-    parse(cursor, clauses)
-    clauses.given.append(name)
-
-
-def _where(cursor: Cursor, clauses: _Clauses) -> None:
-    clauses.where = parse_expression(cursor)
-
-
-def _group_by(cursor: Cursor, clauses: _Clauses) -> None:
+def _group_by(cursor: Cursor) -> tuple[Expression, ...]:
     cursor.expect("BY", "after GROUP")
-    clauses.group_by = _separated(cursor, _grouping)
+    return cursor.separated(_grouping)
 
 
 def _grouping(cursor: Cursor) -> Expression:
@@ -271,13 +240,9 @@ def _grouping(cursor: Cursor) -> Expression:
     return parse_expression(cursor)
 
 
-def _having(cursor: Cursor, clauses: _Clauses) -> None:
-    clauses.having = parse_expression(cursor)
-
-
-def _order_by(cursor: Cursor, clauses: _Clauses) -> None:
+def _order_by(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
     cursor.expect("BY", "after ORDER")
-    clauses.order_by = _separated(cursor, _order_item)
+    return cursor.separated(_order_item)
 
 
 def _order_item(cursor: Cursor) -> syntax.OrderItem:
@@ -292,40 +257,41 @@ def _order_item(cursor: Cursor) -> syntax.OrderItem:
     return syntax.OrderItem(expression, descending, nulls_first, at=at)
 
 
-def _limit(cursor: Cursor, clauses: _Clauses) -> None:
-    if not cursor.accept("ALL"):
-        clauses.limit = parse_expression(cursor)
+def _limit(cursor: Cursor) -> Expression | None:
+    return None if cursor.accept("ALL") else parse_expression(cursor)
 
 
-def _offset(cursor: Cursor, clauses: _Clauses) -> None:
-    clauses.offset = parse_expression(cursor)
+def _offset(cursor: Cursor) -> Expression:
+    offset = parse_expression(cursor)
     if not cursor.accept("ROWS"):
         cursor.accept("ROW")
+    return offset
 
 
-def _fetch(cursor: Cursor, clauses: _Clauses) -> None:
+def _fetch(cursor: Cursor) -> Expression:
     if not cursor.accept("NEXT"):
         cursor.expect("FIRST", "after FETCH, as in FETCH FIRST 10 ROWS ONLY")
     token = cursor.token
     is_one = token.key in ("ROW", "ROWS")
-    clauses.limit = syntax.Number(1, at=token.at) if is_one else parse_expression(cursor)
+    limit = syntax.Number(1, at=token.at) if is_one else parse_expression(cursor)
     if not cursor.accept("ROW"):
         cursor.expect("ROWS", "as in FETCH FIRST 10 ROWS ONLY")
     if cursor.token.key == "WITH":
         raise cursor.not_supported("FETCH … WITH TIES")
     cursor.expect("ONLY", "as in FETCH FIRST 10 ROWS ONLY")
+    return limit
 
 
-_CLAUSES: dict[str, tuple[str, Callable[[Cursor, _Clauses], None]]] = {
-    "WHERE": ("WHERE", _where),
-    "GROUP": ("GROUP BY", _group_by),
-    "HAVING": ("HAVING", _having),
-    "ORDER": ("ORDER BY", _order_by),
-    "LIMIT": ("LIMIT", _limit),
-    "OFFSET": ("OFFSET", _offset),
-    "FETCH": ("FETCH", _fetch),
+_CLAUSES: dict[str, tuple[str, str, Callable[[Cursor], object]]] = {
+    "WHERE": ("WHERE", "where", parse_expression),
+    "GROUP": ("GROUP BY", "group_by", _group_by),
+    "HAVING": ("HAVING", "having", parse_expression),
+    "ORDER": ("ORDER BY", "order_by", _order_by),
+    "LIMIT": ("LIMIT", "limit", _limit),
+    "OFFSET": ("OFFSET", "offset", _offset),
+    "FETCH": ("FETCH", "limit", _fetch),
 }
-"""By its first word: how a clause is called, and how the rest of it is parsed."""
+"""By its first word: how a clause is called, its field, and how the rest of it is parsed."""
 
 _RANKS = {
     "WHERE": 0,
@@ -439,16 +405,14 @@ def _subquery(cursor: Cursor) -> Subquery:
     with cursor.queries.subquery():
         _check_size(cursor, opening.at)
         query = _parse_select(cursor)
-    _close(cursor, opening.at, "the subquery")
+    _close(cursor, opening, "the subquery")
     return Subquery(query, at=opening.at)
 
 
-def _close(cursor: Cursor, opening: int, what: str) -> None:
+def _close(cursor: Cursor, opening: Token, what: str) -> None:
     """Step over the ``)`` after ``what``."""
-    if cursor.accept(")"):
+    if cursor.closes(opening):
         return
-    if cursor.token.kind == END:
-        raise cursor.error("this '(' is not closed", opening)
     if cursor.token.key in _NOT_YET:
         raise cursor.not_supported(cursor.token.key)
     raise cursor.error(f"expected ')' after {what}, found {describe(cursor.token)}")
@@ -484,7 +448,7 @@ def _window_table(cursor: Cursor) -> WindowCall:
             f"{did_you_mean(cursor.token.key, WINDOW_ARGUMENTS)}"
         )
     call = _window_call(cursor)
-    _close(cursor, opening.at, f"{call.function}(…)")
+    _close(cursor, opening, f"{call.function}(…)")
     return call
 
 
@@ -498,7 +462,7 @@ def _window_call(cursor: Cursor) -> WindowCall:
     arguments = _Arguments(function.key)
     while cursor.accept(","):
         _argument(cursor, arguments)
-    _close(cursor, opening.at, f"the arguments of {function.key}")
+    _close(cursor, opening, f"the arguments of {function.key}")
     for name in WINDOW_ARGUMENTS[function.key]:
         if name not in arguments.named:
             raise cursor.error(f"{_form(function.key)}; the {name.lower()} is missing", function.at)
@@ -542,8 +506,8 @@ def _partition_by(cursor: Cursor) -> tuple[Identifier, ...]:
     what = "a column to partition by"
     if cursor.token.key == "(":
         opening = cursor.advance()
-        names = _separated(cursor, lambda inside: inside.identifier(what))
-        _close(cursor, opening.at, "the columns of PARTITION BY")
+        names = cursor.separated(lambda inside: inside.identifier(what))
+        _close(cursor, opening, "the columns of PARTITION BY")
         return names
     columns = [cursor.identifier(what)]
     # Arguments are constants, so a plain name is one more column.
@@ -587,7 +551,7 @@ def _descriptor(cursor: Cursor, arguments: _Arguments) -> None:
     if arguments.time is not None:
         raise cursor.error("DESCRIPTOR is given twice", at)
     arguments.time = cursor.identifier("the time column")
-    _close(cursor, opening.at, "the time column, the only one of DESCRIPTOR")
+    _close(cursor, opening, "the time column, the only one of DESCRIPTOR")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -627,10 +591,10 @@ def _spans(cursor: Cursor) -> tuple[Span, ...]:
     if cursor.token.key != "(":
         return (_span(cursor),)
     opening = cursor.advance()
-    spans = _separated(cursor, _span)
+    spans = cursor.separated(_span)
     if len(spans) > 2:
         raise cursor.error("WITHIN takes a span for both sides, or one for each", opening.at)
-    _close(cursor, opening.at, "the spans of WITHIN")
+    _close(cursor, opening, "the spans of WITHIN")
     return spans
 
 

@@ -6,7 +6,7 @@ from replay.language import syntax
 from replay.language.bound import EdgeKind
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.syntax import RowPattern
-from replay.language.tokens import END, NAME, NUMBER, QUOTED, Token
+from replay.language.tokens import NAME, NUMBER, QUOTED, Token
 
 _QUANTIFIERS = ("*", "+", "?", "{")
 _EDGES = {edge.value: edge for edge in EdgeKind}
@@ -99,22 +99,16 @@ def _negated(cursor: Cursor) -> RowPattern:
 def _permutation(cursor: Cursor) -> RowPattern:
     token = cursor.advance()
     opening = cursor.advance()
-    elements = [_branches(cursor)]
-    while cursor.accept(","):
-        elements.append(_branches(cursor))
-    if not cursor.accept(")"):
-        if cursor.token.kind == END:
-            raise cursor.error("this '(' is not closed", opening.at)
+    elements = cursor.separated(_branches)
+    if not cursor.closes(opening):
         raise cursor.error(f"expected ',' or ')' in PERMUTE, found {describe(cursor.token)}")
-    return syntax.Permutation(tuple(elements), at=token.at)
+    return syntax.Permutation(elements, at=token.at)
 
 
 def _excluded(cursor: Cursor) -> RowPattern:
     opening = cursor.advance()
     body = _branches(cursor)
-    if not cursor.accept("-}"):
-        if cursor.token.kind == END:
-            raise cursor.error("this '{-' is not closed", opening.at)
+    if not cursor.closes(opening, "-}"):
         raise cursor.error(
             f"expected a symbol, '|' or '-}}' in the exclusion, found {describe(cursor.token)}"
         )
@@ -171,10 +165,8 @@ def _count(cursor: Cursor) -> int:
 
 
 def _close(cursor: Cursor, opening: Token) -> None:
-    if cursor.accept(")"):
+    if cursor.closes(opening):
         return
-    if cursor.token.kind == END:
-        raise cursor.error("this '(' is not closed", opening.at)
     if cursor.token.key == ",":
         raise cursor.error("the parts of a pattern are separated by spaces, not by commas")
     raise cursor.error(

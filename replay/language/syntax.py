@@ -417,13 +417,13 @@ class Subset(Node):
 class MatchRecognize(Node):
     """``MATCH_RECOGNIZE ( … )``; a clause that is not there is None or empty."""
 
-    partition_by: tuple[Column, ...]
     order_by: tuple[Column, ...]
-    measures: tuple[Measure, ...]
-    skip: Skip | None
     pattern: RowPattern
-    within: Expression | None
-    defines: tuple[Define, ...]
+    partition_by: tuple[Column, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    skip: Skip | None = None
+    within: Expression | None = None
+    defines: tuple[Define, ...] = ()
     rows: Rows | None = None
     strategy: Strategy | None = None
     timeouts: Timeouts | None = None

@@ -158,11 +158,11 @@ _strategies = [semantics for semantics in Semantics if semantics is not Semantic
 
 match_recognizes = st.builds(
     syntax.MatchRecognize,
-    st.lists(columns, max_size=2).map(tuple),
     st.lists(columns, min_size=1, max_size=2).map(tuple),
+    row_patterns,
+    st.lists(columns, max_size=2).map(tuple),
     st.lists(st.builds(syntax.Measure, expressions, identifiers), max_size=2).map(tuple),
     st.none() | _skips,
-    row_patterns,
     st.none() | constants,
     st.lists(st.builds(syntax.Define, identifiers, expressions), max_size=2).map(tuple),
     st.none() | st.builds(syntax.Rows, st.sampled_from(RowsPerMatch)),
