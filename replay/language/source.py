@@ -9,7 +9,7 @@ from replay.errors import BindError, NotSupportedError, UnknownNameError
 from replay.expressions.literals import from_parameter
 from replay.language.bound import Literal
 from replay.language.printer import to_sql
-from replay.language.syntax import Identifier, Node, Parameter
+from replay.language.syntax import Expression, Identifier, Node, Parameter
 from replay.language.tokens import PlaceArguments, place
 
 _SHOWN_LENGTH = 40
@@ -76,7 +76,7 @@ def resolve(identifier: Identifier, names: Iterable[str]) -> str | None:
     return similar[0] if len(similar) == 1 else None
 
 
-def shown(node: Node) -> str:
+def shown(node: Expression) -> str:
     """Return the text of a node for a message, cut if it is long."""
     text = to_sql(node)
     return text if len(text) <= _SHOWN_LENGTH else f"{text[: _SHOWN_LENGTH - 1]}…"

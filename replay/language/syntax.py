@@ -13,7 +13,7 @@ from replay.language.bound import EdgeKind, JoinKind, RowsPerMatch, Semantics, S
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A piece of a query; ``printer.to_sql`` gives its text."""
+    """A piece of a query."""
 
     at: int = field(default=0, compare=False, repr=False, kw_only=True)
 

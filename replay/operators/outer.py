@@ -23,7 +23,6 @@ from replay.language.bound import (
     Outer,
     SortKey,
     attributes,
-    rewritten,
     walk,
 )
 from replay.operators.grouping import aggregate_groups, encode_strings, group_rows, string_ranks
@@ -82,7 +81,7 @@ def counts_only(outer: Outer | None) -> bool:
         return False
     return all(
         not attributes(expression) and all(map(_is_row_count, _aggregates(expression)))
-        for expression in _expressions(outer)
+        for expression in _of_groups(outer)
     )
 
 
@@ -97,7 +96,7 @@ def answer_count(outer: Outer, count: int, faults: Faults) -> pa.Table:
         _check_large(outer, count)
         outer = replace(outer, order_by=(), distinct=False)  # there is one row
     table = pa.table({"count": pa.array([count], data_type)})
-    counts = {part for whole in _expressions(outer) for part in _aggregates(whole)}
+    counts = {part for whole in _of_groups(outer) for part in _aggregates(whole)}
     column = Attribute("count", DataType.INTEGER)
     return apply_outer(table, _over(outer, dict.fromkeys(counts, column)), faults)
 
@@ -168,7 +167,7 @@ def _grouped(
     groups = group_rows([rows.values(key) for key in keys], table.num_rows)
     first_rows = pa.array(groups.first_rows)
     columns: dict[Expression, Any] = {key: rows.column(key).take(first_rows) for key in keys}
-    for part in dict.fromkeys(p for whole in _expressions(outer) for p in _aggregates(whole)):
+    for part in dict.fromkeys(p for whole in _of_groups(outer) for p in _aggregates(whole)):
         argument = None if part.argument is None else rows.values(part.argument)
         columns[part] = to_arrow(aggregate_groups(part, argument, groups, faults), part.type)
     names = _fresh_names(table.column_names, len(columns))
@@ -194,24 +193,13 @@ def _fresh_names(taken: list[str], count: int) -> list[str]:
 
 def _over(outer: Outer, replaced: Mapping[Expression, Attribute]) -> Outer:
     """Return what is left of the query to be done with one row per group."""
-    return Outer(
-        items=tuple((name, rewritten(part, replaced.get)) for name, part in outer.items),
-        where=None if outer.having is None else rewritten(outer.having, replaced.get),
-        order_by=tuple(
-            SortKey(rewritten(key.expression, replaced.get), key.descending, key.nulls_first)
-            for key in outer.order_by
-        ),
-        distinct=outer.distinct,
-        limit=outer.limit,
-        offset=outer.offset,
-    )
+    over = outer.rewritten(replaced.get)
+    return replace(over, where=over.having, group_by=None, having=None)
 
 
-def _expressions(outer: Outer) -> list[Expression]:
+def _of_groups(outer: Outer) -> list[Expression]:
     """Return the expressions over groups."""
-    having = [] if outer.having is None else [outer.having]
-    selected = [expression for _, expression in outer.items]
-    return [*selected, *having, *(key.expression for key in outer.order_by)]
+    return replace(outer, where=None, group_by=None).expressions
 
 
 def _aggregates(expression: Expression) -> list[Aggregate]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from replay.errors import BindError, UnknownNameError
-from replay.language import bind, parse_query, to_sql
+from replay.language import bind, parse_query
 from replay.language.bound import (
     CURRENT,
     Alternate,
@@ -26,6 +26,7 @@ from replay.language.bound import (
     Symbol,
     attributes,
 )
+from tests.query_printer import to_sql
 
 T = DataType
 SCHEMA = pa.schema(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.language import parse_query, to_sql
+from replay.language import parse_query
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
     WINDOW_END,
@@ -17,6 +17,7 @@ from replay.language.bound import (
     attributes,
     walk,
 )
+from tests.query_printer import to_sql
 from tests.unit.language.catalogs import SCHEMA, bound_query
 
 COLUMNS = frozenset(SCHEMA.names)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 
-from replay.language import parse_query, syntax, to_sql
+from replay.language import parse_query, syntax
 from replay.language.cursor import Cursor
 from replay.language.expression_parser import parse_expression
 from replay.language.row_pattern_parser import parse_row_pattern
 from replay.language.syntax import Identifier
+from tests.query_printer import to_sql
 from tests.unit.language.syntax_strategies import (
     creations,
     expressions,

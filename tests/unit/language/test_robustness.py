@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.errors import QueryError
-from replay.language import bind, bind_query, parse_query, to_sql
+from replay.language import bind, bind_query, parse_query
 from replay.language.bound import Attribute, Call, Literal, walk
+from tests.query_printer import to_sql
 from tests.unit.language.syntax_strategies import creations, pattern_queries, queries
 
 _WORDS = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replay.errors import BindError, NotSupportedError
-from replay.language import parse_query, to_sql
+from replay.language import parse_query
 from replay.language.bound import (
     Attribute,
     BoundCreate,
@@ -17,6 +17,7 @@ from replay.language.bound import (
     TimeWindows,
 )
 from replay.language.syntax import streams_of
+from tests.query_printer import to_sql
 from tests.unit.language.catalogs import bound_query, bound_select
 
 T = DataType
