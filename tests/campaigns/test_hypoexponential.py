@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from costmodel.thesis.hypoexponential import N_STAGES_MAX, cdf, sf
+from costmodel.thesis.hypoexponential import N_STAGES_MAX, cdf
 from scripts.make_hypoexponential_reference import Reference
 
 N_SETS = int(os.environ.get("HYPOEXPONENTIAL_SETS", "10000"))
@@ -57,12 +57,10 @@ def test_ten_thousand_random_sets_of_rates_agree_with_mpmath():
     for number in range(N_SETS):
         rates = draw_rates(rng)
         x = draw_time(rng, rates)
-        expected = Reference(mpmath.mp, rates).values(x)
-        for function in (cdf, sf):
-            value, exact = function(x, rates), expected[function.__name__]
-            assert 0.0 <= value <= 1.0, (number, function.__name__, x, rates)
-            if exact >= LEAST:
-                n_compared += 1
-                assert abs(value - exact) <= ACCURACY * exact, (number, function.__name__, x, rates)
+        value, exact = cdf(x, rates), Reference(mpmath.mp, rates).values(x)["cdf"]
+        assert 0.0 <= value <= 1.0, (number, x, rates)
+        if exact >= LEAST:
+            n_compared += 1
+            assert abs(value - exact) <= ACCURACY * exact, (number, x, rates)
     sys.stdout.write(f"{N_SETS} sets of rates, {n_compared} values compared\n")
-    assert n_compared > N_SETS
+    assert n_compared > N_SETS / 2
