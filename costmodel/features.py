@@ -63,9 +63,6 @@ class PlanFeatures:
     does."""
     cuts_rows: bool = False
     """Whether of the blocks read only rows in intervals are matched."""
-    left_out_steps: float = 1.0
-    """Steps the matcher takes for an event of the blocks that the coarse pattern map leaves out
-    (`costmodel.matching`)."""
     in_order: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Whether entries of each lookup stand in the order of the stream, as those of one key do,
     shape (L,); of shape (0,), none do."""

@@ -149,12 +149,10 @@ def lookups_used(features: PlanFeatures, selected: BoolArray) -> BoolArray:
 def estimate_full(features: PlanFeatures, parameters: CostParameters) -> Estimate:
     """Return the estimate of a full replay: all blocks in one stretch, no entry.
 
-    Where the coarse pattern map proves that no match can lie, searches may be open all the same:
-    one symbol is missing there, and others wait for it.
+    Where the coarse pattern map leaves blocks out, the matcher takes one step for each event.
     """
     left_out = max(features.n_events - features.remaining_events, 0.0)
-    steps = float(features.segment_events @ features.steps)
-    steps += left_out * features.left_out_steps
+    steps = float(features.segment_events @ features.steps) + left_out
     cost = (
         parameters.block_s * features.n_blocks
         + float(event_cost(features, parameters, np.zeros(1))[0]) * features.n_events

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from replay.planning.block_ranges import all_blocks, no_blocks, ranges_of
-from replay.planning.plan import Condition
+from replay.planning.extremes import TimeBounds, may_contain
+from replay.planning.named_plans import all_conditions
+from replay.planning.plan import Condition, IndexLookup
 from replay.planning.requirements import Requirements
-from replay.planning.statistics import BoolArray, IntArray, Leaves
+from replay.planning.statistics import (
+    AttributeBounds,
+    BoolArray,
+    IntArray,
+    Leaves,
+    StreamStatistics,
+)
 
 LEVEL_WIDTH: Final = 32
 """Buckets put together to one of the level above: the tree's fan-out."""
@@ -22,23 +30,64 @@ LEVEL_BLOCKS: Final = 8192
 _INT64_MAX: Final = 2**63 - 1
 
 
-def position_masks(
-    n_positions: int, admitted: Mapping[Condition, BoolArray]
-) -> tuple[BoolArray | None, ...]:
-    """Return for each position which buckets may hold it; None where all may.
+@dataclass(frozen=True, slots=True)
+class CoarseMap:
+    """What the coarse pattern map says."""
 
-    Parameters
-    ----------
-    n_positions
-        Positions of the pattern.
-    admitted
-        Buckets that may hold an event of each condition; those of one position are intersected.
-    """
-    masks: list[BoolArray | None] = [None] * n_positions
-    for condition, found in admitted.items():
-        mask = masks[condition.position]
-        masks[condition.position] = found if mask is None else mask & found
-    return tuple(masks)
+    stretches: IntArray
+    """Blocks outside which no match can lie, shape (n, 2)."""
+    admitted: dict[Condition, BoolArray]
+    """Blocks that may hold an event in a condition's range."""
+    bounds: dict[str, AttributeBounds | TimeBounds]
+    """Least and greatest values of each attribute the pattern bounds, by block."""
+
+
+def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> CoarseMap:
+    """Match the pattern over the tree's leaves."""
+    if required.is_impossible or required.rows_min > statistics.n_events:
+        return CoarseMap(no_blocks(), {}, {})
+    leaves = statistics.leaves
+    conditions = all_conditions(required)
+    bounds: dict[str, AttributeBounds | TimeBounds] = {}
+    for name in dict.fromkeys(condition.attribute for condition in conditions):
+        is_time = name == required.time
+        bounds[name] = (
+            TimeBounds(leaves.t_min, leaves.t_max) if is_time else statistics.bounds(name)
+        )
+    by_lookup: dict[IndexLookup, BoolArray] = {}
+    masks: list[BoolArray | None] = [None] * len(required.positions)
+    for condition in conditions:
+        if condition.lookup not in by_lookup:
+            admits = may_contain(condition.ranges, bounds[condition.attribute])
+            by_lookup[condition.lookup] = admits
+        mask, admits = masks[condition.position], by_lookup[condition.lookup]
+        masks[condition.position] = admits if mask is None else mask & admits
+    stretches = surviving_buckets(required, masks, leaves)
+    stretches = cut_to_ends(stretches, required, leaves)
+    return CoarseMap(stretches, {c: by_lookup[c.lookup] for c in conditions}, bounds)
+
+
+def cut_to_ends(stretches: IntArray, required: Requirements, leaves: Leaves) -> IntArray:
+    """Return what is left of stretches where matches must begin or end with the stream."""
+    low, high = 0, len(leaves.t_min)
+    within, rows = required.within, required.row_window
+    if required.at_start:
+        if within is not None:
+            until = min(int(leaves.t_min[0]) + within, np.iinfo(np.int64).max)
+            high = min(high, int(np.searchsorted(leaves.t_min, until, side="right")))
+        if rows is not None:
+            high = min(high, int(np.searchsorted(leaves.base[:-1], rows, side="left")))
+    if required.at_end:
+        if within is not None:
+            since = max(int(leaves.t_max[-1]) - within, np.iinfo(np.int64).min)
+            low = max(low, int(np.searchsorted(leaves.t_max, since, side="left")))
+        if rows is not None:
+            first = max(int(leaves.base[-1]) - rows, 0)
+            low = max(low, int(np.searchsorted(leaves.base, first, side="right")) - 1)
+    if low == 0 and high == len(leaves.t_min):
+        return stretches
+    cut = np.clip(stretches, low, max(low, high))
+    return cut[cut[:, 0] < cut[:, 1]]
 
 
 def coarsest_level(n_blocks: int) -> int:
@@ -55,33 +104,14 @@ def coarsest_level(n_blocks: int) -> int:
 
 
 def surviving_buckets(
-    required: Requirements,
-    masks: Sequence[BoolArray | None],
-    buckets: Leaves,
-    *,
-    within: int | None,
+    required: Requirements, masks: Sequence[BoolArray | None], buckets: Leaves
 ) -> IntArray:
-    """Return the buckets outside which no match can have a row.
+    """Return the buckets outside which no match can have a row, as half-open ranges, shape (k, 2).
 
     Inclusive: the rows of every match lie in one of the ranges, from its first to its last. Many
     buckets are put together to coarse ones first, of which one may hold what any of its own may;
-    only under those that survive they are looked at one by one.
-
-    Parameters
-    ----------
-    shape
-        The rewritten pattern.
-    masks
-        For each position which buckets may hold it, from `position_masks`.
-    buckets
-        Counts and times of the n buckets of one tree level, in stream order.
-    within
-        Greatest time between first and last row of a match; None: no bound.
-
-    Returns
-    -------
-    ndarray of int64, shape (k, 2)
-        Half-open ranges of buckets, ascending, disjoint, non-adjacent.
+    only under those that survive they are looked at one by one. ``masks`` says for each position
+    which buckets may hold it, None: all.
 
     Notes
     -----
@@ -95,7 +125,7 @@ def surviving_buckets(
     if not required.positions:
         return all_blocks(n)
     every = _Buckets(buckets.count, buckets.base[:-1], buckets.t_min, buckets.t_max)
-    return ranges_of(_survivors(required, masks, every, within))
+    return ranges_of(_survivors(required, masks, every))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +153,29 @@ class _Buckets:
 
 
 def _survivors(
-    required: Requirements, masks: Sequence[BoolArray | None], buckets: _Buckets, within: int | None
+    required: Requirements, masks: Sequence[BoolArray | None], buckets: _Buckets
 ) -> BoolArray:
     """Return which buckets survive: first by the level above, if it is worth it."""
     n = len(buckets)
     if n <= LEVEL_BLOCKS:
-        return _sweep(required, masks, buckets, within)
+        return _sweep(required, masks, buckets)
     first = np.arange(0, n, LEVEL_WIDTH)
     coarse_masks = [None if m is None else np.logical_or.reduceat(m, first) for m in masks]
-    survivors = _survivors(required, coarse_masks, buckets.coarser(), within)
+    survivors = _survivors(required, coarse_masks, buckets.coarser())
     at = np.flatnonzero(np.repeat(survivors, LEVEL_WIDTH)[:n])
     if 2 * len(at) > n:
-        return _sweep(required, masks, buckets, within)
+        return _sweep(required, masks, buckets)
     # A match lies in neighbouring buckets that survive, so leaving out the others between them
     # keeps it; what seems to follow each other now is only ever more.
     found = np.zeros(n, dtype=np.bool_)
     if len(at):
         finer = [None if m is None else m[at] for m in masks]
-        found[at] = _sweep(required, finer, buckets.take(at), within)
+        found[at] = _sweep(required, finer, buckets.take(at))
     return found
 
 
 def _sweep(
-    required: Requirements, masks: Sequence[BoolArray | None], buckets: _Buckets, within: int | None
+    required: Requirements, masks: Sequence[BoolArray | None], buckets: _Buckets
 ) -> BoolArray:
     """Return which of at least one bucket survive, each looked at by itself."""
     n = len(buckets)
@@ -157,7 +187,7 @@ def _sweep(
     for earliest, _ in reach[1:]:
         end = np.append(np.minimum.accumulate(earliest[::-1])[::-1], n)[end]
     starts = np.flatnonzero(end < n)
-    limit = _last_in_window(required, buckets, within, starts)
+    limit = _last_in_window(required, buckets, starts)
     is_reached = end[starts] <= limit
     starts, limit = starts[is_reached], limit[is_reached]
     if len(starts) == 0:
@@ -168,7 +198,7 @@ def _sweep(
         latest = reach[-1][1]
         ends = latest[starts] if len(reach) == 1 else np.maximum.accumulate(latest)[limit]
         last = np.maximum(np.minimum(limit, ends), end)
-    first = starts if not required.leading_gap else _first_in_window(required, buckets, within, end)
+    first = starts if not required.leading_gap else _first_in_window(required, buckets, end)
     steps = np.bincount(np.minimum(first, starts), minlength=n + 1)
     steps = steps - np.bincount(last + 1, minlength=n + 1)
     return np.asarray(np.cumsum(steps[:-1]) > 0)
@@ -196,13 +226,11 @@ def _reach(masks: Sequence[BoolArray | None], count: IntArray) -> tuple[IntArray
     return earliest[:-1], latest[:-1]
 
 
-def _last_in_window(
-    required: Requirements, buckets: _Buckets, within: int | None, starts: IntArray
-) -> IntArray:
+def _last_in_window(required: Requirements, buckets: _Buckets, starts: IntArray) -> IntArray:
     """Return the last bucket that a match starting in each of some buckets can have rows in."""
     limit = np.full(len(starts), len(buckets) - 1)
-    if within is not None:
-        latest = saturating_add(buckets.t_max[starts], within)
+    if required.within is not None:
+        latest = saturating_add(buckets.t_max[starts], required.within)
         limit = np.searchsorted(buckets.t_min, latest, side="right") - 1
     if required.row_window is not None:
         rows = max(required.row_window, 1)  # at most ``ROWS_MAX``, so that no sum overflows
@@ -212,13 +240,11 @@ def _last_in_window(
     return limit
 
 
-def _first_in_window(
-    required: Requirements, buckets: _Buckets, within: int | None, end: IntArray
-) -> IntArray:
+def _first_in_window(required: Requirements, buckets: _Buckets, end: IntArray) -> IntArray:
     """Return the first bucket that a match ending at or after bucket ``end`` can have rows in."""
     first = np.zeros(len(end), dtype=np.int64)
-    if within is not None:
-        earliest = saturating_add(buckets.t_min[end], -within)
+    if required.within is not None:
+        earliest = saturating_add(buckets.t_min[end], -required.within)
         first = np.searchsorted(buckets.t_max, earliest, side="left")
     if required.row_window is not None:
         row = np.maximum(buckets.first_seq[end] - (max(required.row_window, 1) - 1), 0)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from costmodel.arrays import FloatArray
 from costmodel.features import PlanFeatures, whole_stream
-from replay.planning.anchor_pruning import cut_to_ends
-from replay.planning.block_ranges import count_blocks, mask_of, no_blocks
+from replay.planning.block_ranges import count_blocks, mask_of
 from replay.planning.block_selectivity import BlockShares, Spread, is_even
-from replay.planning.coarse_map import position_masks, surviving_buckets
+from replay.planning.coarse_map import CoarseMap
 from replay.planning.composite_lookup import is_said, said_once
-from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.intervals import BRIDGE_BLOCKS
 from replay.planning.named_plans import (
     all_conditions,
@@ -25,7 +23,7 @@ from replay.planning.named_plans import (
 from replay.planning.plan import Condition, IndexLookup, LookupOption, Selectivity
 from replay.planning.rate_strata import Pool, to_strata, window_rates
 from replay.planning.requirements import Requirements
-from replay.planning.statistics import AttributeBounds, BoolArray, IntArray, StreamStatistics
+from replay.planning.statistics import IntArray, StreamStatistics
 
 FROM_FENCES = "index fences"
 FROM_TREE = "even between the tree's minima and maxima"
@@ -33,43 +31,6 @@ FROM_TREE = "even between the tree's minima and maxima"
 RIM_MAX: Final = 0.5
 """Part of a lookup's entries that may lie in row groups at its rim for the tree to tell how many of
 these are in the range; above, the fences are looked at once more, key by key."""
-
-
-@dataclass(frozen=True, slots=True)
-class CoarseMap:
-    """What the coarse pattern map says."""
-
-    stretches: IntArray
-    """Blocks outside which no match can lie, shape (n, 2)."""
-    admitted: dict[Condition, BoolArray]
-    """Blocks that may hold an event in a condition's range."""
-    bounds: dict[str, AttributeBounds | TimeBounds]
-    """Least and greatest values of each attribute the pattern bounds, by block."""
-
-
-def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> CoarseMap:
-    """Match the pattern over the tree's leaves."""
-    if required.is_impossible or required.rows_min > statistics.n_events:
-        return CoarseMap(no_blocks(), {}, {})
-    leaves = statistics.leaves
-    conditions = all_conditions(required)
-    bounds: dict[str, AttributeBounds | TimeBounds] = {}
-    for name in dict.fromkeys(condition.attribute for condition in conditions):
-        is_time = name == required.time
-        bounds[name] = (
-            TimeBounds(leaves.t_min, leaves.t_max) if is_time else statistics.bounds(name)
-        )
-    admitted: dict[Condition, BoolArray] = {}
-    by_lookup: dict[IndexLookup, BoolArray] = {}
-    for condition in conditions:
-        if condition.lookup not in by_lookup:
-            mask = may_contain(condition.ranges, bounds[condition.attribute])
-            by_lookup[condition.lookup] = mask
-        admitted[condition] = by_lookup[condition.lookup]
-    masks = position_masks(len(required.positions), admitted)
-    stretches = surviving_buckets(required, masks, leaves, within=required.within)
-    stretches = cut_to_ends(stretches, required, leaves)
-    return CoarseMap(stretches, admitted, bounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +58,8 @@ def gather(
 ) -> CostInputs:
     """Gather what the cost model needs to estimate lookups of a query's conditions.
 
-    Parameters
-    ----------
-    coarse
-        The coarse pattern map, with at least one stretch.
-    named
-        Conditions of a plan asked for by name; None: those worth looking up.
+    The coarse pattern map has at least one stretch; ``named`` are the conditions of a plan asked
+    for by name, None: those worth looking up.
     """
     singles = all_conditions(required)
     worth = index_conditions(required, statistics.indexed, statistics.composites)
@@ -154,7 +111,7 @@ def _features(
     number = {lookup: at for at, lookup in enumerate(lookups)}
     block_at = required.block_at
     independent = said_once(singles, [c for c in asked if c.together])
-    features = PlanFeatures(
+    return PlanFeatures(
         n_events=statistics.n_events,
         n_blocks=statistics.n_blocks,
         n_columns=len(required.columns),
@@ -178,10 +135,6 @@ def _features(
         beside_blocks=_beside_blocks(required, statistics),
         cuts_rows=not required.agreeing and required.rows_beside == (0, 0),
     )
-    if strata.left_out:
-        left_out_steps = strata.left_out_steps(features, independent, block_at)
-        features = replace(features, left_out_steps=left_out_steps)
-    return features
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,18 +203,10 @@ def _expected(
 ) -> float:
     """Return how many events to expect in a range.
 
-    Parameters
-    ----------
-    fences
-        The least and the most events, if there is an index: they differ by row groups at the rim.
-    told
-        What the tree tells.
-    tree
-        What it tells of single attributes.
-    known
-        Events expected in ranges of single attributes. A combination is often rarer than a row
-        group is long, so that fences bound it widely; then what is expected of the attributes
-        apart, were they independent, says where in between.
+    ``fences`` are the least and the most events, if there is an index, which differ by row groups
+    at the rim; ``told`` is the tree's number, and ``known`` are the events expected in ranges of
+    single attributes. A combination is often rarer than a row group is long, so that fences bound
+    it widely; then the attributes apart, were they independent, say where in between.
     """
     if fences is None:
         return told
@@ -302,11 +247,6 @@ class _Strata:
     even: dict[IndexLookup, bool | None]
     """For each range whether its events lie everywhere in what remains, as summaries of blocks
     show; None where they show nothing."""
-    left_out: dict[IndexLookup, float]
-    """For each range the share of the events inside it where the coarse pattern map leaves blocks
-    out; none where it leaves out none."""
-    left_out_window: float
-    """Events a window holds there."""
 
     @classmethod
     def of(
@@ -319,27 +259,17 @@ class _Strata:
     ) -> _Strata:
         """Spread the entries of lookups over the blocks, and group these to strata.
 
-        Parameters
-        ----------
-        further
-            Conditions besides those of the coarse map: of gaps, and of several attributes.
-        between
-            Least and most events in each range that has an index.
+        ``further`` are conditions besides those of the coarse map: of gaps, and of several
+        attributes; ``between`` the least and most events in each range that has an index.
         """
         leaves = statistics.leaves
         pool = Pool.of(mask_of(coarse.stretches, statistics.n_blocks), leaves.count)
-        windows = window_rates(leaves, required.within, required.row_window)
-        window = pool.mean(windows)
+        window = pool.mean(window_rates(leaves, required.within, required.row_window))
         density: dict[IndexLookup, FloatArray] = {}
         expected: dict[IndexLookup, float] = {}
         even: dict[IndexLookup, bool | None] = {}
         count = leaves.count.astype(np.float64)
         one_event = 1.0 / count
-        outside = count.copy()
-        outside[pool.blocks] = 0.0
-        outside /= max(float(outside.sum()), 1.0)
-        leaves_out = bool(outside.any())
-        left_out: dict[IndexLookup, float] = {}
         conditions = (*coarse.admitted, *further)
         names = dict.fromkeys(name for condition in conditions for name, _ in condition.parts)
         tree = BlockShares(
@@ -363,8 +293,6 @@ class _Strata:
                 shares *= n / max(float(shares @ count), 1e-9)
                 inside = pool.mean(shares)
             density[c.lookup] = np.minimum(inside, 1.0)
-            if leaves_out:
-                left_out[c.lookup] = float(shares @ outside)
         rows = np.array(list(density.values())).reshape(len(density), len(pool.events))
         labels = to_strata(rows, window, pool.events)
         stratum = pool.spread(labels, statistics.n_blocks)
@@ -381,8 +309,6 @@ class _Strata:
             {wanted: means[:, i] for i, wanted in enumerate(density)},
             expected,
             even,
-            left_out,
-            float(windows @ outside) if np.isfinite(windows).all() else np.inf,
         )
 
     def columns(self, wanted: Sequence[IndexLookup]) -> FloatArray:
@@ -398,21 +324,6 @@ class _Strata:
         for condition in conditions:
             product[:, block_at[condition.position]] *= self.density[condition.lookup]
         return product
-
-    def left_out_steps(
-        self, features: PlanFeatures, conditions: Sequence[Condition], block_at: dict[int, int]
-    ) -> float:
-        """Return the matcher's steps per event where the coarse pattern map leaves blocks out."""
-        together = np.ones((1, len(features.block_lengths)))
-        for condition in conditions:
-            together[0, block_at[condition.position]] *= self.left_out[condition.lookup]
-        there = replace(
-            features,
-            segment_events=np.array([features.n_events - features.remaining_events]),
-            window_events=np.array([self.left_out_window]),
-            block_density=np.minimum(together, 1.0),
-        )
-        return float(there.steps[0])
 
 
 def _mean_window(parts: FloatArray, window: FloatArray) -> FloatArray:

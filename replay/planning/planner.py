@@ -15,14 +15,8 @@ from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full
 from replay.errors import PlanError
 from replay.planning.block_ranges import all_blocks, no_blocks
-from replay.planning.coarse_map import coarsest_level
-from replay.planning.cost_inputs import (
-    CoarseMap,
-    CostInputs,
-    draw_coarse_map,
-    gather,
-    weigh_full,
-)
+from replay.planning.coarse_map import CoarseMap, coarsest_level, draw_coarse_map
+from replay.planning.cost_inputs import CostInputs, gather, weigh_full
 from replay.planning.named_plans import KINDS, PREFIX, check_request, requested_conditions
 from replay.planning.plan import Condition, Plan, PlanKind, plan_name
 from replay.planning.requirements import Requirements

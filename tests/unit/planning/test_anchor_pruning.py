@@ -20,7 +20,7 @@ from replay.language.bound import (
     Symbol,
 )
 from replay.patterns.requirements import requirements
-from replay.planning.anchor_pruning import cut_to_ends
+from replay.planning.coarse_map import cut_to_ends
 from tests.unit.planning.streams import SmallLeaves, query_of
 
 A, B = Symbol(0), Symbol(1)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from costmodel.matching import AWAKE_STEPS, BEGIN_STEPS
 from replay.language.bound import Call, DataType, Literal, Semantics, SkipMode, Symbol
 from replay.patterns.requirements import requirements
-from replay.planning.cost_inputs import CostInputs, draw_coarse_map, gather
+from replay.planning.coarse_map import draw_coarse_map
+from replay.planning.cost_inputs import CostInputs, gather
 from replay.planning.statistics import IntArray
 from tests.unit.planning.streams import (
     SmallStatistics,
@@ -112,19 +112,6 @@ def test_blocks_that_the_tree_rules_out_are_no_part_of_any_stratum():
     assert found.features.segment_events.sum() == 150
     told = found.features.segment_events @ found.features.density[:, 0]
     assert told == pytest.approx(100, rel=0.1)
-
-
-def test_searches_wait_where_the_tree_rules_matches_out_for_lack_of_the_next_symbol():
-    made = [{"t": i, "a": int(i % 4 == 0), "b": int(i >= 900), "k": 0} for i in range(1000)]
-    query = query_of(seq(A, star(C), B), [compare("=", n, 1) for n in "ab"] + [None], within=20)
-    features = gathered(query, SmallStatistics(made, 10, ["a", "b"])).features
-    assert features.remaining_events <= 130
-    # Each event there lies within 20 behind an A, and every fourth is one itself; no B comes.
-    begun = BEGIN_STEPS / 4
-    assert features.left_out_steps == pytest.approx(1 + AWAKE_STEPS + begun, rel=0.05)
-    nothing_left_out = query_of(seq(A, star(C), A), [compare("=", "a", 1), None, None], within=20)
-    found = gathered(nothing_left_out, SmallStatistics(made, 10, ["a"]))
-    assert found.features.left_out_steps == 1.0
 
 
 def test_range_without_an_index_is_told_by_the_tree():

@@ -19,10 +19,9 @@ from replay.language.bound import Alternate, BoundPatternQuery, Repeat, Symbol
 from replay.patterns.plan import plan_pattern
 from replay.patterns.requirements import requirements
 from replay.planning.block_ranges import all_blocks, bridge, mask_of, ranges_of
-from replay.planning.coarse_map import position_masks, surviving_buckets
-from replay.planning.extremes import may_contain
+from replay.planning.coarse_map import draw_coarse_map
 from replay.planning.intervals import replay_stretches
-from replay.planning.named_plans import all_conditions, gap_conditions, index_conditions
+from replay.planning.named_plans import gap_conditions, index_conditions
 from replay.planning.plan import Plan, PlanKind
 from tests.oracles.intervals import covered_blocks, deciding_rows, matches
 from tests.unit.planning.streams import (
@@ -349,12 +348,7 @@ def cases(draw: st.DrawFn, of: st.SearchStrategy[BoundPatternQuery]):
     if any(c.place >= 0 for c in kept):
         plan = replace(plan, conditions=kept)
     if draw(st.booleans()):
-        admitted = {
-            c: may_contain(c.ranges, statistics.bounds(c.attribute))
-            for c in all_conditions(plan.required)
-        }
-        masks = position_masks(len(plan.required.positions), admitted)
-        left = surviving_buckets(plan.required, masks, statistics.leaves, within=query.within)
+        left = draw_coarse_map(plan.required, statistics).stretches
         plan = replace(plan, stretches=left)
     return query, statistics, plan
 
