@@ -35,19 +35,9 @@ class Coverage:
 def estimate_coverage(features: PlanFeatures, selected: BoolArray) -> Coverage:
     """Estimate the coverage of each plan's replay intervals, segment by segment.
 
-    Occurrences are taken as independent and evenly spread over the events of a segment.
-
-    Parameters
-    ----------
-    features
-        The query and the stream.
-    selected
-        Conditions each plan uses, shape (n_plans, n_conditions). A row that selects nothing covers
-        all that remains.
-
-    Returns
-    -------
-    Coverage
+    ``selected`` says which conditions each plan uses, shape (n_plans, n_conditions); a row that
+    selects nothing covers all that remains. Occurrences are taken as independent and evenly spread
+    over the events of a segment.
 
     Notes
     -----

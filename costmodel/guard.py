@@ -27,18 +27,8 @@ def is_bearable(
 ) -> bool:
     """Return whether a lookup may be carried out, if it may turn out to leave all that is left.
 
-    Parameters
-    ----------
-    spent_s
-        Seconds spent on lookups so far.
-    lookup_s
-        Seconds that the lookup takes at most.
-    now_s
-        Seconds to replay what is left now.
-    full_cost
-        Seconds of the full replay.
-    share
-        Of what may be spent (`bearable`).
+    All in seconds: spent on lookups so far, what the lookup takes at most, to replay what is left
+    now, to replay everything; ``share`` is that of what may be spent (`bearable`).
 
     Examples
     --------

@@ -57,16 +57,8 @@ def lookup_cost(
 ) -> FloatArray:
     """Return the seconds of lookups asked in full, without intervals, of the shape given.
 
-    Parameters
-    ----------
-    n_entries
-        Entries each reads.
-    in_order
-        Whether they stand in the order of the stream, as those of one key do, of the same shape.
-    parameters
-        Weights.
-    keyed
-        Whether entries have keys that have to agree.
+    ``in_order`` says whose entries stand in the order of the stream, as those of one key do;
+    ``keyed`` whether entries have keys that have to agree.
     """
     n = np.maximum(n_entries, 1.0)
     times = KEYED_ENTRIES if keyed else 1.0
@@ -78,15 +70,7 @@ def lookup_cost(
 
 
 def within_cost(n_entries: float, parameters: CostParameters, *, keyed: bool) -> float:
-    """Return the seconds of one lookup of which next to nothing is left by row filters.
-
-    Parameters
-    ----------
-    n_entries
-        Entries decoded to find that out.
-    parameters, keyed
-        As in `lookup_cost`.
-    """
+    """Return the seconds of one lookup of which next to nothing is left by row filters."""
     entry_s = parameters.entry_s * (KEYED_ENTRIES if keyed else 1.0)
     return LOOKUP_JUMPS * parameters.seek_s + WITHIN_SHARE * entry_s * n_entries
 

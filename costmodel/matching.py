@@ -36,7 +36,7 @@ def match_steps(
     closes_early: bool,
     n_keys: float,
 ) -> FloatArray:
-    """Return the matcher's steps per event in each segment, shape (n_segments,).
+    """Return the matcher's steps per event in each segment, at least 1, shape (n_segments,).
 
     One step for the event itself. Where a window bounds matches, further steps:
 
@@ -47,21 +47,10 @@ def match_steps(
       occurrence of the block before it that is tried: at the first gap the one the search begins
       with, at further ones those that come before the next block is found.
 
-    Parameters
-    ----------
-    block_density, window_events, segment_events, closes_early, n_keys
-        As in `costmodel.features.PlanFeatures`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_segments,)
-        At least 1.
-
-    Notes
-    -----
-    Occurrences are independent, as in `costmodel.coverage`; looking back from an event, the waits
-    for the blocks in reverse order add up as they do looking forward. With ``closes_early`` no
-    search begins within a match, which is as long as the blocks are waited for.
+    Parameters are fields of `costmodel.features.PlanFeatures`. Occurrences are independent, as in
+    `costmodel.coverage`; looking back from an event, the waits for the blocks in reverse order add
+    up as they do looking forward. With ``closes_early`` no search begins within a match, which is
+    as long as the blocks are waited for.
     """
     if block_density.shape[1] < 2:
         return np.ones(len(block_density))

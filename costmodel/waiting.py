@@ -49,15 +49,5 @@ POINTS, WEIGHTS = _contour()
 
 
 def invert(transform: ComplexArray) -> FloatArray:
-    """Return the function at 1 whose Laplace transform has these values at `POINTS`.
-
-    Parameters
-    ----------
-    transform
-        Shape (..., 8).
-
-    Returns
-    -------
-    ndarray of float64, shape (...)
-    """
+    """Return the function at 1 whose Laplace transform has these values at `POINTS`, last axis."""
     return np.asarray((transform @ WEIGHTS).real)

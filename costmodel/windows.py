@@ -101,14 +101,9 @@ def nodes_per_slice(features: WindowFeatures) -> float:
 
 
 def merges(leaves: float, fan_out: int, n_levels: int) -> float:
-    """Return how many entries of the tree are merged for a stretch of so many leaves.
+    """Return how many entries of the tree are merged for a stretch of so many whole leaves.
 
-    Parameters
-    ----------
-    leaves
-        Leaves that lie wholly in the stretch; may be a mean, below 1.
-    fan_out, n_levels
-        Of the tree.
+    ``leaves`` may be a mean, below 1.
 
     Notes
     -----
@@ -127,21 +122,10 @@ def merges(leaves: float, fan_out: int, n_levels: int) -> float:
 def break_even_slide(
     features_at: Callable[[float], WindowFeatures], longest: float, parameters: CostParameters
 ) -> float | None:
-    """Return the slide from which on the tree is expected to be cheaper than a replay.
+    """Return the slide, at least 1, from which on the tree is expected to be cheaper than a replay.
 
-    Parameters
-    ----------
-    features_at
-        The query with another slide.
-    longest
-        Slide that is looked at first; the tree's cost falls as slides grow.
-    parameters
-        Weights.
-
-    Returns
-    -------
-    float or None
-        At least 1; None if the tree is not cheaper even at the longest slide.
+    ``features_at`` tells the query with another slide. None if the tree is not cheaper even at the
+    longest slide: its cost falls as slides grow.
     """
 
     def wins(slide: float) -> bool:
@@ -165,17 +149,9 @@ def with_slide(
 ) -> WindowFeatures:
     """Return what is expected of the same query with another slide over evenly spaced events.
 
-    Parameters
-    ----------
-    features
-        The query as it is.
-    slide, size
-        Of the windows, in the unit of ``length``.
-    length
-        From the first event to the last.
-    divides
-        Whether the slide shall be taken to divide the size; else each window has borders of its
-        own (thesis 3.3.3).
+    ``slide`` and ``size`` of the windows have the unit of ``length``, from the first event to the
+    last. Unless the slide shall be taken to divide the size, each window has borders of its own
+    (thesis 3.3.3).
     """
     n_windows = (length + size) / slide
     n_borders = max(n_windows * (1.0 if divides else 2.0), 1.0)

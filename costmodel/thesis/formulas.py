@@ -36,16 +36,9 @@ def thesis_coverage(
 ) -> PrintedCoverage:
     """Estimate coverage by the printed formulas.
 
-    Parameters
-    ----------
-    density
-        Share of events at which each *selected* basic block occurs, in pattern order, shape (k,).
-    window
-        Events of the window; time is counted in events, as (A2) takes them as evenly spaced.
-    n_events
-        Events of the stream.
-    starts, ends
-        Whether the first (last) selected symbol is the pattern's first (last).
+    ``density`` is the share of events at which each *selected* basic block occurs, in pattern
+    order; ``window`` counts events, as (A2) takes them as evenly spaced; ``starts`` and ``ends``
+    say whether the first (last) selected symbol is the pattern's first (last).
 
     Raises
     ------
@@ -94,14 +87,8 @@ def printed_replay(slide: float, rate: float) -> float:
 def printed_index(slide: float, rate: float, *, per_leaf: int, fan_out: int, height: int) -> float:
     """Return the merges of the tree for one slide: thesis 3.3.2, C_index, its level clamped.
 
-    Parameters
-    ----------
-    slide
-        In units of time.
-    rate
-        Events per unit of time.
-    per_leaf, fan_out, height
-        Of the TAB+-tree: B, D and h of Table 3.1.
+    ``slide`` is in units of time, ``rate`` in events per unit; the rest are B, D and h of Table
+    3.1.
 
     Examples
     --------

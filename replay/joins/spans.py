@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chronicle.layout import Leaves
 from replay.language.bound import JoinRelation, JoinWindow
 from replay.planning.block_ranges import mask_of, ranges_of
 from replay.planning.coarse_map import saturating_add
-from replay.planning.statistics import IntArray, Leaves
+from replay.planning.statistics import IntArray
 
 END_OF_TIME = (1 << 62) - 1
 """No event is later, and none is before its negative."""

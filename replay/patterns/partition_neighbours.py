@@ -40,8 +40,8 @@ from replay.planning.ascending import count_on
 from replay.planning.block_ranges import count_events, mask_of, ranges_of
 from replay.planning.key_join import in_order_of_keys
 from replay.planning.plan import Plan
-from replay.planning.replay_costs import ReplayCosts
 from replay.planning.statistics import BoolArray, IntArray
+from replay.planning.steps import ReplayCosts
 
 PAGE_S: Final = 20e-6
 """Seconds to find and open one column of a block that lies by itself."""

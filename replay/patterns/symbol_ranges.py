@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chronicle.layout import AttributeBounds
 from chronicle.tree.derived_attributes import Delta
 from replay.expressions.deltas import INT64_MAGNITUDE, Magnitudes
 from replay.expressions.ranges import Ranges, all_of, implied_ranges
@@ -29,7 +30,7 @@ from replay.language.bound import (
     walk,
 )
 from replay.language.bound import DataType as T
-from replay.planning.statistics import AttributeBounds, StreamStatistics
+from replay.planning.statistics import StreamStatistics
 
 
 def symbol_ranges(

@@ -30,18 +30,10 @@ RANKED_MAX: Final = 32
 
 
 def lower_bounds(values: IntArray, wanted: IntArray) -> IntArray:
-    """Return for each of ``wanted`` how many of ``values`` are smaller.
+    """Return for each of ``wanted`` how many of ``values`` are smaller, both ascending int64.
 
-    Parameters
-    ----------
-    values, wanted
-        int64 arrays, ascending.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_wanted,)
-        As ``numpy.searchsorted(values, wanted)`` gives it. Values between two wanted ones cost
-        the logarithm of their number.
+    As ``numpy.searchsorted(values, wanted)``; values between two wanted ones cost the logarithm of
+    their number.
     """
     is_short = max(len(values), len(wanted)) < SWEEP_VALUES_MIN
     if is_short or len(wanted) < SWEEP_WANTED_MIN:
@@ -53,15 +45,7 @@ def lower_bounds(values: IntArray, wanted: IntArray) -> IntArray:
 
 
 def row_lower_bounds(rows: IntArray, wanted: IntArray) -> IntArray:
-    """Return for each of ``wanted`` how many of ``rows`` are smaller, as `lower_bounds` does.
-
-    Parameters
-    ----------
-    rows
-        int64 array, ascending, no number twice: where both are dense a bit map of them tells.
-    wanted
-        int64 array, ascending.
-    """
+    """Return the same of ``rows``, no two equal: where both are dense a bit map tells."""
     if len(wanted) < SWEEP_VALUES_MIN or len(rows) == 0:
         return lower_bounds(rows, wanted)
     n_words = ((int(rows[-1]) - int(rows[0])) >> 6) + 2

@@ -33,15 +33,7 @@ def mask_of(ranges: IntArray, n_blocks: int) -> BoolArray:
 
 
 def bridge(ranges: IntArray, n_blocks_max: int) -> IntArray:
-    """Unite ranges with at most ``n_blocks_max`` blocks between them.
-
-    Parameters
-    ----------
-    ranges
-        Ascending and disjoint, shape (n, 2).
-    n_blocks_max
-        Blocks that are still cheaper to read than to skip.
-    """
+    """Unite ascending disjoint ranges with at most ``n_blocks_max`` blocks between them."""
     if len(ranges) < 2:
         return ranges
     apart = ranges[1:, 0] - ranges[:-1, 1] > n_blocks_max

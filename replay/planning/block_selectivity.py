@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from chronicle.layout import AttributeBounds
 from costmodel.arrays import FloatArray
 from indexing.key_range import KeyRange, KeyRanges
 from replay.planning.extremes import ATTRIBUTES_KEPT, TimeBounds, may_contain
 from replay.planning.plan import IndexLookup
-from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
+from replay.planning.statistics import BoolArray, IntArray
 
 RANGES_MEASURED_MAX: Final = 16
 """Ranges of one condition that are laid over the extremes one by one; longer lists are taken to
@@ -70,24 +71,11 @@ class Spread:
         return self.numbers is not None and len(ranges.ranges) <= RANGES_MEASURED_MAX
 
     def shares(self, ranges: KeyRanges, admitted: BoolArray, count: IntArray) -> FloatArray:
-        """Return what share of each block's events may lie in the ranges.
+        """Return what share of each block's events may lie in the ranges, 0 where it admits none.
 
-        Where that cannot be measured, values lie anywhere.
-
-        Parameters
-        ----------
-        ranges
-            Of the attribute's own type.
-        admitted
-            Blocks that may hold a value inside the ranges, shape (n,).
-        count
-            Events of each block, shape (n,), all positive.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            From 0, where the block admits none, to 1. A block of which nothing is known is given
-            the mean of the others.
+        ``admitted`` says which blocks may hold a value inside the ranges, ``count`` how many events
+        each has. Where it cannot be measured, values lie anywhere; a block of which nothing is
+        known is given the mean of the others.
         """
         bounds = self.bounds
         if self.numbers is not None and self.measures(ranges):
@@ -143,15 +131,9 @@ class BlockShares:
 def is_even(shares: FloatArray, told: float, expected: float) -> bool | None:
     """Return whether a range's events lie everywhere, about as many in each block; None: unknown.
 
-    Parameters
-    ----------
-    shares
-        Share of the events of each block, or run of blocks, that lies in the range, as measured.
-    told
-        Events these are.
-    expected
-        Events there are about, as is known besides: where the two differ widely, shares show
-        nothing.
+    ``shares`` are those of each block's events, or of each run of blocks, as measured, ``told`` the
+    events these are; where about ``expected`` are known to be there, and that differs widely,
+    shares show nothing.
 
     Examples
     --------
@@ -271,14 +253,9 @@ class _Shape:
         return cls(nothing, nothing, np.empty(0, dtype=np.int64), none, none, none)
 
     def heap(self, part: FloatArray, start: FloatArray, even: FloatArray) -> None:
-        """Put what lies in a hump in place of what would lie flat.
+        """Put what lies in a hump in place of what would lie flat, in ``part``.
 
-        Parameters
-        ----------
-        part
-            Part of the values that lies in a range if they lie flat, shape (n,); changed.
-        start, even
-            Where the range begins, and half its length: the part of even values.
+        ``start`` is where the range begins, ``even`` half its length: the part of even values.
         """
         at = self.humped
         if not len(at):

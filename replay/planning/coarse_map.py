@@ -8,18 +8,13 @@ from typing import Final
 
 import numpy as np
 
+from chronicle.layout import AttributeBounds, Leaves
 from replay.planning.block_ranges import all_blocks, no_blocks, ranges_of
 from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.named_plans import all_conditions
 from replay.planning.plan import Condition, IndexLookup
 from replay.planning.requirements import Requirements
-from replay.planning.statistics import (
-    AttributeBounds,
-    BoolArray,
-    IntArray,
-    Leaves,
-    StreamStatistics,
-)
+from replay.planning.statistics import BoolArray, IntArray, StreamStatistics
 
 LEVEL_WIDTH: Final = 32
 """Buckets put together to one of the level above: the tree's fan-out."""

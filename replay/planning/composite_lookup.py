@@ -19,16 +19,8 @@ def composed_conditions(
 ) -> tuple[Condition, ...]:
     """Return the conditions at a place that composite indexes can look up, best first.
 
-    Best is what says most attributes; of these, what has fewest columns, then by name. Pure.
-
-    Parameters
-    ----------
-    place
-        Any condition there: where it is, and of which symbol.
-    ranges
-        Ranges of single attributes that the events there lie in.
-    composites
-        Indexes there are.
+    Best is what says most attributes; of these, what has fewest columns, then by name. ``place`` is
+    any condition there, ``ranges`` are those of single attributes that the events there lie in.
     """
     found = []
     for name, columns in composites.items():
@@ -47,17 +39,10 @@ def composed_conditions(
 def worth_weighing(
     composed: Sequence[Condition], singles: Sequence[Condition]
 ) -> tuple[Condition, ...]:
-    """Return which lookups at one place are worth a thought. Pure.
+    """Return which lookups at one place are worth a thought.
 
-    A composite index decodes no more entries than one over any attribute it is asked for, and
-    leaves no more events; so what it says is not asked of others besides.
-
-    Parameters
-    ----------
-    composed
-        From `composed_conditions`, best first.
-    singles
-        Conditions of single attributes with an index.
+    A composite index (``composed``, best first) decodes no more entries than one over any attribute
+    it is asked for, and leaves no more events; so what it says is not asked of others besides.
     """
     chosen: list[Condition] = []
     indexed = {condition.lookup for condition in singles}
@@ -84,13 +69,8 @@ def said_once(
 ) -> tuple[Condition, ...]:
     """Return conditions that say of each attribute at each place what is known, and say it once.
 
-    Parameters
-    ----------
-    conditions
-        Of single attributes.
-    composed
-        Of several attributes each, best first at each place: how many events satisfy one is known
-        better than by what its attributes are alone.
+    Those of several attributes (``composed``, best first at each place) go before single ones: how
+    many events satisfy one is known better than by what its attributes are alone.
     """
     chosen: list[Condition] = []
     said: set[tuple[int, IndexLookup]] = set()

@@ -23,13 +23,7 @@ VERSION: Final = 2
 def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
     """Return the plan as JSON values; ``docs/explain.schema.json`` has the keys, which are stable.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    actual
-        What happened, as ``replay.result.Actual.to_dict`` has it; null in the result unless the
-        query has been run.
+    ``actual`` is what happened, as ``replay.result.Actual.to_dict`` has it; null unless it was run.
     """
     return {
         "version": VERSION,

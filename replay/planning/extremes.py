@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chronicle.layout import AttributeBounds
 from indexing.key_range import KeyRange, KeyRanges
-from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
+from replay.planning.statistics import BoolArray, IntArray
 
 RANGES_EXACT_MAX: Final = 16
 """Ranges of one condition that are tested one by one; longer lists by one binary search."""
@@ -31,20 +32,10 @@ class TimeBounds:
 
 
 def may_contain(ranges: KeyRanges, bounds: AttributeBounds | TimeBounds) -> BoolArray:
-    """Return which buckets may hold a value inside the ranges.
+    """Return which of n buckets may hold a value inside the ranges, of the attribute's own type.
 
-    Parameters
-    ----------
-    ranges
-        Of the attribute's own type.
-    bounds
-        Least and greatest value of n buckets. Told from others by identity: what is made of them
-        for comparing is kept.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True also where nothing is known of the bucket.
+    True also where nothing is known of the bucket. Bounds are told from others by identity: what is
+    made of them for comparing is kept.
     """
     if isinstance(bounds, TimeBounds):
         return _meets(ranges.ranges, bounds.minimum, bounds.maximum)

@@ -43,19 +43,10 @@ class BlockHits:
 def by_place(
     conditions: Sequence[Condition], occurrences: Mapping[Slot, Occurrences], ranges: IntArray
 ) -> dict[int, Occurrences]:
-    """Return the occurrences of each place looked up, its attributes intersected.
+    """Return the occurrences of each ``Condition.place`` looked up, its attributes intersected.
 
-    Parameters
-    ----------
-    conditions, occurrences
-        What was looked up, and what was found, by ``Condition.slot``.
-    ranges
-        Half-open ranges of ``seq``, shape (n, 2), ascending and disjoint.
-
-    Returns
-    -------
-    dict
-        By ``Condition.place``; only events inside the ranges.
+    Only events inside ``ranges``: half-open ranges of ``seq``, shape (n, 2), ascending and
+    disjoint.
     """
     found: dict[int, Occurrences] = {}
     clipped: dict[int, Occurrences] = {}
@@ -94,15 +85,9 @@ def join_block(
 ) -> BlockHits:
     """Join a basic block's chosen positions on their distance in ``seq`` (C3), rarest first.
 
-    Parameters
-    ----------
-    block
-        Half-open range of positions, at least one of which is in ``found``.
-    found
-        Occurrences by position, from `by_place`.
-    n_events, n_positions
-        Of the stream and of the whole pattern: every position before and behind the block needs a
-        row of its own.
+    One position at least of the block, a half-open range of them, is in ``found``, by position.
+    ``n_events`` and ``n_positions`` are those of the stream and of the whole pattern: every
+    position before and behind the block needs a row of its own.
     """
     first, stop = block
     chosen = [position for position in range(first, stop) if position in found]
@@ -145,17 +130,8 @@ def _places(of: Occurrences, start: IntArray, n_behind: int) -> IntArray | slice
 def run_ends(members: IntArray, wanted: IntArray) -> IntArray:
     """Return for each row the first row at or behind it that is not a member.
 
-    Parameters
-    ----------
-    members
-        Row numbers, ascending, unique: the rows that may fill a gap.
-    wanted
-        Row numbers, ascending.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_wanted,)
-        Ascending. All rows from ``wanted[i]`` up to, not including, the ``i``-th are members.
+    ``members`` are the rows that may fill a gap, ascending and unique; ``wanted`` ascends, and so
+    does the result: all rows from ``wanted[i]`` up to, not including, the ``i``-th are members.
     """
     if len(members) == 0:
         return wanted

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from chronicle.layout import Leaves
 from replay.planning.ascending import lower_bounds, row_lower_bounds
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
 from replay.planning.coarse_map import saturating_add
@@ -18,8 +19,7 @@ from replay.planning.key_spans import KeySpans, unite_by_key
 from replay.planning.plan import Occurrences, Plan, Slot
 from replay.planning.requirements import Requirements
 from replay.planning.row_spans import RowSpans
-from replay.planning.row_times import earliest_times, latest_times
-from replay.planning.statistics import BoolArray, IntArray, Leaves, Timeline
+from replay.planning.statistics import BoolArray, IntArray, Timeline
 
 BRIDGE_BLOCKS: Final = 2
 """Blocks between two stretches that are read rather than skipped: a jump costs about two blocks."""
@@ -50,26 +50,12 @@ def replay_stretches(
     *,
     bridge_blocks: int = BRIDGE_BLOCKS,
 ) -> Stretches:
-    """Compute the blocks to be replayed from the results of a plan's index lookups.
+    """Compute the blocks to be replayed, in one of which every match lies, from what lookups found.
 
-    Pure. Linear in the occurrences, in a few passes over arrays; candidates are never materialised.
-
-    Parameters
-    ----------
-    plan
-        Chosen plan. Without conditions on a position its own stretches are the answer.
-    occurrences
-        For each condition of the plan, by its ``slot``, the events in its ranges. More than those
-        inside ``plan.stretches`` may be given. If all carry keys, those of a candidate are equal.
-    statistics
-        What the plan was made for.
-    bridge_blocks
-        Stretches with at most so many blocks between them are read through.
-
-    Returns
-    -------
-    Stretches
-        Every match of the query lies within one of the ranges.
+    Linear in the occurrences, in a few passes over arrays; candidates are never materialised.
+    ``occurrences`` are the events in the ranges of each condition, by its ``slot``, outside
+    ``plan.stretches`` too; if all carry keys, those of a candidate are equal. Stretches with at
+    most ``bridge_blocks`` blocks between them are read through.
 
     Notes
     -----
@@ -78,7 +64,7 @@ def replay_stretches(
     the earliest and the latest reachable end count (``A Z* B`` on A B Z B); inside the first and
     the last basic block ``seq`` fixes the end exactly; ties have a time gap of 0, but only in
     the blocks that have them. Further than the thesis: candidates agree on the key
-    (`agreement.link_by_key`), and gaps hold what their part of the pattern allows (`_link`).
+    (`key_join.link_by_key`), and gaps hold what their part of the pattern allows (`_link`).
     """
     leaves = statistics.leaves
     if all(condition.fills_gap for condition in plan.conditions) or len(plan.stretches) == 0:
@@ -136,6 +122,50 @@ def sweep(
         As of `replay_stretches`.
     """
     return _sweep(hits, fills, _Reach.of(required, statistics))
+
+
+def earliest_times(seq: IntArray, t: IntArray, n_behind: int, leaves: Leaves) -> IntArray:
+    """Return lower bounds of the times of the rows ``n_behind`` rows behind known ones, ascending.
+
+    ``seq`` and ``t`` are the rows and their times, both ascending; all rows behind them exist.
+    Neighbours in a block are at least its ``gap_min`` apart, counted from the known row in the same
+    block, else from the block's first row, whose time the tree has.
+
+    Notes
+    -----
+    Thesis 3.4.4 takes one least gap for the whole stream. With that of each block, a burst
+    somewhere in the stream shortens nothing anywhere else.
+    """
+    if n_behind == 0 or len(seq) == 0:
+        return t
+    block, first, gap = _blocks_of_rows(seq + n_behind, leaves)
+    bound = leaves.t_min[block] + (seq + n_behind - first) * gap
+    near = seq >= first
+    bound[near] = np.maximum(bound[near], t[near] + n_behind * gap[near])
+    return bound
+
+
+def latest_times(seq: IntArray, t: IntArray, n_before: int, leaves: Leaves) -> IntArray:
+    """Return upper bounds of the times of the rows ``n_before`` rows before known ones.
+
+    The mirror image of `earliest_times`; ascending.
+    """
+    if n_before == 0 or len(seq) == 0:
+        return t
+    block, _, gap = _blocks_of_rows(seq - n_before, leaves)
+    last = leaves.base[block + 1] - 1
+    bound = leaves.t_max[block] - (last - (seq - n_before)) * gap
+    near = seq <= last
+    bound[near] = np.minimum(bound[near], t[near] - n_before * gap[near])
+    return bound
+
+
+def _blocks_of_rows(rows: IntArray, leaves: Leaves) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the block of each row, its first row, and the least gap inside it."""
+    block = lower_bounds(leaves.base, rows + 1) - 1
+    # What is not known is -1. Products may leave int64, but sums are times of the block: exact.
+    gap = np.maximum(leaves.gap_min[block], 0)
+    return block, leaves.base[block], gap
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,21 +33,10 @@ def link_by_key(
 ) -> tuple[IntArray, IntArray, IntArray] | None:
     """Return the starts that have an end of their own key, with the earliest and latest such end.
 
-    Parameters
-    ----------
-    hits
-        Two or more basic blocks in order, with the numbers of their keys, from 0, dense.
-    n_events
-        Of the stream.
-    in_time
-        For each start how many hits of the last block the window in time reaches; None: all.
-
-    Returns
-    -------
-    tuple or None
-        Starts (positions in the first block's hits, in no order) and for each its earliest and
-        latest end (positions in the last block's hits). None if there are so many keys and events
-        that one integer cannot hold both.
+    ``hits`` are two or more basic blocks in order, with the numbers of their keys, from 0, dense;
+    ``in_time`` tells for each start how many hits of the last block the window in time reaches,
+    None: all. Starts and ends are positions in the hits of the first and last block, starts in no
+    order. None if there are so many keys and events that one integer cannot hold both.
 
     Notes
     -----

@@ -28,12 +28,8 @@ class KeySpans:
     def contain(self, key: IntArray, at: IntArray) -> BoolArray:
         """Return which events lie in a span of their key.
 
-        Parameters
-        ----------
-        key
-            Number of each event's key, below zero for one that has no span.
-        at
-            Time or ``seq`` of each event, ascending.
+        ``key`` is the number of each event's key, below zero for one that has no span; ``at`` its
+        time or ``seq``, ascending.
         """
         from replay.planning.kernels import find_in_spans
 
@@ -46,18 +42,10 @@ class KeySpans:
 def unite_by_key(
     key: IntArray, example: IntArray, low: IntArray, high: IntArray, *, by_time: bool
 ) -> KeySpans:
-    """Unite the spans of each key that overlap.
+    """Unite the spans of each key that overlap; their ends are included, those of one key ascend.
 
-    Parameters
-    ----------
-    key
-        Number of each span's key, from 0, at most a few times as large as there are events.
-    example
-        ``seq`` of an event that has the key.
-    low, high
-        Both ends included; those of one key ascend.
-    by_time
-        Whether they are times, not ``seq``.
+    ``key`` is the number of each span's key, from 0, at most a few times as large as there are
+    events; ``example`` the ``seq`` of an event that has it; ``by_time`` tells times from ``seq``.
     """
     order = in_order_of_keys(key, np.arange(len(key)), 1 + int(key.max(initial=-1)))
     key, low, high = key[order], low[order], high[order]

@@ -43,10 +43,6 @@ def choose_plan(
 
     Parameters
     ----------
-    required
-        What every answer to the query contains.
-    statistics
-        The snapshot it will run on.
     requested
         ``auto``, ``full``, ``tree``, ``all`` (every index that can be asked) or
         ``indexes=A.price,C`` (these; a bare symbol means all its indexed attributes).

@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from chronicle.layout import Leaves
 from costmodel.arrays import FloatArray
-from replay.planning.statistics import BoolArray, IntArray, Leaves
+from replay.planning.statistics import BoolArray, IntArray
 
 STRATA_MAX: Final = 16
 """Strata of a stream. Each costs as much as a stream of its own when plans are estimated."""
@@ -92,14 +93,8 @@ class Pool:
 def to_strata(densities: FloatArray, window_events: FloatArray, events: FloatArray) -> IntArray:
     """Return the stratum of each run of blocks, from 0; even data is one stratum.
 
-    Parameters
-    ----------
-    densities
-        Share of each run's events that satisfy each of k conditions, shape (k, n).
-    window_events
-        Events a window holds around each run, shape (n,).
-    events
-        Events of each run, shape (n,).
+    ``densities`` are the shares of each run's events that satisfy each of k conditions, shape (k,
+    n); ``window_events`` the events a window holds around each run.
 
     Notes
     -----

@@ -95,26 +95,9 @@ def rows_of_neighbours(
 ) -> RowFilter | None:
     """Return as windows the rows at which a lookup's events stand beside those found before.
 
-    Of each place by the shortest list of its basic block.
-
-    Parameters
-    ----------
-    plan
-        The plan carried out.
-    given
-        What was found of conditions, by place and attribute.
-    places
-        Of the lookup.
-    n_entries
-        Expected of it.
-    n_events
-        Of the stream.
-
-    Returns
-    -------
-    RowFilter or None
-        None where nothing else of the block of a place was looked up, where what was found stands
-        at the very places, so that its times are known, and where rows are too many to be worth it.
+    Of each place by the shortest list of its basic block. None where nothing else of the block of a
+    place was looked up, where what was found stands at the very places, so that its times are
+    known, and where rows are too many to be worth it. ``n_entries`` are expected of the lookup.
     """
     required = plan.required
     nearest: list[tuple[int, IntArray]] = []
@@ -156,22 +139,8 @@ def expected_hits(
 ) -> float:
     """Return how many occurrences the rarest basic block asked for has, if chance joins them.
 
-    Parameters
-    ----------
-    given
-        What was found of conditions, by place and attribute.
-    plan
-        The plan carried out.
-    n_events
-        Events of the stream.
-    met
-        Basic blocks of which events were looked for beside others. Chance says nothing of those;
-        the shortest list holds all that they have in common.
-
-    Returns
-    -------
-    float
-        Infinite if no basic block was asked for.
+    Infinite if no basic block was asked for. Of blocks in ``met`` events were looked for beside
+    others: chance says nothing of those; the shortest list holds all that they have in common.
     """
     # Attributes of one place that were met with each other have one list.
     lists = {(p, id(g)): (p, g) for (p, _), g in given.items()}.values()
@@ -200,16 +169,9 @@ def may_narrow(
 ) -> bool:
     """Return whether a lookup of so many entries is worth finding windows for.
 
-    Parameters
-    ----------
-    n_candidates
-        Events of the rarest basic block looked up so far.
-    n_given
-        Events found so far that were not left out, of all lookups.
-    n_entries
-        Expected of the lookup.
-    times_covered
-        How often the windows of that many candidates would cover the stream, were they even in it.
+    ``n_candidates`` are the events of the rarest basic block looked up so far, ``n_given`` all
+    events found so far that were not left out; ``times_covered`` says how often the windows of that
+    many candidates would cover the stream, were they even in it.
     """
     if times_covered > SATURATED:
         return False
@@ -225,20 +187,11 @@ def narrow(
 ) -> Narrowed:
     """Compute what results of lookups leave of each other, and of the stream for further ones.
 
-    Pure.
+    The plan's conditions are those asked so far, one at least at a position. ``anchors`` are events
+    whose rows and times are known, in lists ascending by both: between them lies what the
+    intervals' times say of rows, nearer than the tree's blocks tell it.
 
-    Parameters
-    ----------
-    plan, occurrences, statistics
-        As of `intervals.replay_stretches`; the plan's conditions are those asked so far, one at
-        least at a position.
-    anchors
-        Events whose rows and times are known, in lists ascending by both: between them lies what
-        the intervals' times say of rows, nearer than the tree's blocks tell it.
-
-    Notes
-    -----
-    A match lies within the replay interval of its candidate, whatever further conditions it
+    Why: a match lies within the replay interval of its candidate, whatever further conditions it
     satisfies. So an event outside all intervals is in no match, and leaving it out takes no
     candidate away that a match could have: windows may be found again after every lookup.
     """

@@ -36,21 +36,10 @@ class RowSpans:
     ) -> tuple[IntArray, IntArray, IntArray]:
         """Return the rows of some stretches that lie in an interval, as runs.
 
-        Parameters
-        ----------
-        starts, n_rows, first_seqs
-            First row, number of rows and first ``seq`` of each stretch, in order of the stream.
-        times
-            Time of each row, ascending; of shape (0,) where no bound is one of time.
-
-        Returns
-        -------
-        starts, n_rows, first_seqs
-            The same of the runs: disjoint, each of one row at least and within one stretch.
-
-        Notes
-        -----
-        Linear in the intervals between the first row and the last, whatever lies between them.
+        Stretches, and the runs as well, are told by first row, number of rows and first ``seq``, in
+        order of the stream; runs are disjoint, each of one row at least and within one stretch.
+        ``times`` of the rows ascend, of shape (0,) where no bound is one of time. Linear in the
+        intervals between the first row and the last, whatever lies between them.
         """
         from replay.planning.kernels import cut_to_intervals
 

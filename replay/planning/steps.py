@@ -13,13 +13,13 @@ from costmodel.features import PlanFeatures
 from costmodel.guard import in_words, is_bearable
 from costmodel.lookups import COVER_MAX, ENTRIES_MIN, interval_cost, lookup_cost, within_cost
 from costmodel.parameters import CostParameters
+from costmodel.plan_cost import estimate_full, replay_cost
 from indexing.config import FENCE_ENTRIES
 from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
 from replay.planning.intervals import Stretches
 from replay.planning.lookup_state import LookupSource, LookupState
 from replay.planning.plan import Condition, Left, LookupOption, Plan, PlanKind, Step
-from replay.planning.replay_costs import ReplayCosts
-from replay.planning.statistics import Timeline
+from replay.planning.statistics import IntArray, Timeline
 
 EXPLORE_SHARE: Final = 0.4
 """Share of what is left to replay that a lookup may take which is not expected to save anything,
@@ -45,6 +45,29 @@ class CarriedOut:
     stretches: Stretches
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayCosts:
+    """What replaying takes by the cost model, whose matcher's steps are worked out once."""
+
+    block_s: float
+    event_s: float
+    seek_s: float
+    full_s: float
+    """Of everything."""
+
+    @classmethod
+    def of(cls, features: PlanFeatures, weights: CostParameters) -> ReplayCosts:
+        """Return the costs by what the cost model is told, and its weights."""
+        event_s = replay_cost(0.0, 1.0, 0.0, features, weights)
+        full_s = estimate_full(features, weights).cost
+        return cls(weights.block_s, event_s, weights.seek_s, full_s)
+
+    def cost(self, blocks: IntArray, base: IntArray) -> float:
+        """Return the seconds to replay some blocks (`replay_cost`)."""
+        per_event = self.event_s * count_events(blocks, base)
+        return self.block_s * count_blocks(blocks) + per_event + self.seek_s * len(blocks)
+
+
 def carry_out(
     plan: Plan,
     statistics: Timeline,
@@ -55,24 +78,9 @@ def carry_out(
 ) -> CarriedOut:
     """Ask the lookups of a plan, and compute what is to be replayed.
 
-    Parameters
-    ----------
-    plan
-        Chosen plan. One asked for by name is carried out to the letter; ``auto`` takes steps.
-    statistics
-        What it was made for.
-    source
-        Answers the lookups.
-    clock
-        Tells the seconds that steps take.
-    seconds_max
-        After so many seconds no further step is taken.
-
-    Returns
-    -------
-    CarriedOut
-        Every match of the query lies within one of the stretches, whatever was left out: fewer
-        conditions only prune less.
+    A plan asked for by name is carried out to the letter; ``auto`` takes steps, which the clock
+    times; after ``seconds_max`` no further one. Every match lies within one of the stretches,
+    whatever was left out: fewer conditions only prune less.
 
     Notes
     -----
@@ -193,26 +201,29 @@ class _Stepping:
         options = [option for option in self._plan.options if self._may_ask(option)]
         if not options:
             return None
+        if not self._asked or not self._state.is_found:
+            judged = self._expected(options)
+            if judged is not None and self._is_safe(judged):
+                return judged
         if not self._asked:
-            if self._planned:
-                first = self._planned[0]
-                after_s = self._plan.estimated.cost - self._plan.estimated.index_cost
-                judged = self._judged(first, after_s, "with those that are expected to follow it")
-                if self._is_safe(judged):
-                    return judged
             return self._explored(options)
-        if not self._state.is_found:
-            ahead = [option for option in self._planned if option in options]
-            if ahead and self._sweep_s() > self._lookup_s(ahead[0]):
-                after_s = self._plan.estimated.cost - self._plan.estimated.index_cost
-                judged = self._judged(ahead[0], after_s, "as expected from the start")
-                if self._is_safe(judged):
-                    return judged
         self._look()
         if not len(self._state.found().blocks):
             return None
-        judged_best = self._best(options)
-        return judged_best or self._explored(options)
+        return self._best(options) or self._explored(options)
+
+    def _expected(self, options: Sequence[LookupOption]) -> _Judged | None:
+        """Return the next of the lookups that were expected to be worth it from the start.
+
+        Behind the first, only where computing what is left takes longer than asking it.
+        """
+        ahead = [option for option in self._planned if option in options]
+        if not ahead or (self._asked and self._sweep_s() <= self._lookup_s(ahead[0])):
+            return None
+        after_s = self._plan.estimated.cost - self._plan.estimated.index_cost
+        first_why = "with those that are expected to follow it"
+        why = "as expected from the start" if self._asked else first_why
+        return self._judged(ahead[0], after_s, why)
 
     def _may_ask(self, option: LookupOption) -> bool:
         """Return whether a lookup was not asked yet and could leave anything out."""
@@ -225,29 +236,13 @@ class _Stepping:
         )
 
     def _best(self, options: Sequence[LookupOption]) -> _Judged | None:
-        """Return the step that saves most, by itself or with others behind it; None: none does.
-
-        Others are those of all options, or of one basic block, rarest first.
-        """
-        on_rows = sorted((o for o in options if not o.fills_gap), key=lambda o: o.expected)
+        """Return the step that saves most; None: none saves more than it takes."""
         best, least_s = None, self.now_s
-        for among in (None, *range(len(self._plan.required.blocks))):
-            cost_s, densities, first = 0.0, dict[int, float](), None
-            for option in on_rows:
-                here = self._densities(option)
-                if among is not None and among not in here:
-                    continue
-                first = first or option
-                cost_s += self._cost(option)
-                for block, density in here.items():
-                    densities[block] = densities.get(block, 1.0) * density
-                after_s = self._after(densities)
-                if cost_s + after_s < least_s:
-                    best, least_s = _Judged(first, self._cost(first), after_s, ""), cost_s + after_s
         for option in options:
-            cost_s, after_s = self._cost(option), self._after(self._densities(option))
-            if cost_s + after_s < least_s:
-                best, least_s = _Judged(option, cost_s, after_s, ""), cost_s + after_s
+            after_s = self._after(self._densities(option))
+            judged = self._judged(option, after_s, "")
+            if judged.cost_s + after_s < least_s:
+                best, least_s = judged, judged.cost_s + after_s
         return best if best is None or self._is_safe(best) else None
 
     def _explored(self, options: Sequence[LookupOption]) -> _Judged | None:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from chronicle.layout import AttributeBounds
 from chronicle.time import TIME_LIMIT
 from indexing.key_range import KeyRanges
 from replay.expressions.atoms import TO_DOUBLE, constant, is_missing, term
@@ -16,7 +17,7 @@ from replay.expressions.ranges import implied_ranges
 from replay.language.bound import Attribute, Call, Expression, Literal, attributes
 from replay.language.bound import DataType as T
 from replay.planning.extremes import may_contain
-from replay.planning.statistics import AttributeBounds, BoolArray, IntArray
+from replay.planning.statistics import BoolArray, IntArray
 
 NONE_PASS: Final = 0
 ALL_PASS: Final = 1

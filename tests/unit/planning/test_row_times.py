@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.planning.row_times import earliest_times, latest_times
+from replay.planning.intervals import earliest_times, latest_times
 from tests.unit.planning.streams import SmallStatistics
 
 
