@@ -42,8 +42,9 @@ from chronicle.maintenance.finding import Finding, Severity
 from chronicle.maintenance.repair import RepairReport, repair_store, repair_stream
 from chronicle.maintenance.vacuum import VacuumReport, vacuum
 from chronicle.settings import StreamSettings
-from chronicle.snapshot import AttributeBounds, DataFile, Leaves, Snapshot
+from chronicle.snapshot import DataFile, Snapshot
 from chronicle.store import Store, create_store, ensure_store, open_store
+from chronicle.tree.summary import AttributeBounds, Leaves
 from chronicle.tree.tab_tree import Aggregate
 from chronicle.verbs import Stream
 from chronicle.version import __version__

@@ -21,7 +21,15 @@ from chronicle.tree.by_key import ByKey, KeySummaries
 from chronicle.tree.derived_attributes import Delta, parse_derived
 from chronicle.tree.file_tree import FileTree
 from chronicle.tree.summarise import summarise, summarise_times
-from chronicle.tree.summary import AttributeSummary, Ints, Kind, TimeSummary, kind_of
+from chronicle.tree.summary import (
+    AttributeBounds,
+    AttributeSummary,
+    Ints,
+    Kind,
+    Leaves,
+    TimeSummary,
+    kind_of,
+)
 from chronicle.tree.tab_tree import Aggregate, TabTree, TreeLevel, to_aggregate
 from chronicle.tree.tree_file import extremes_to_arrow
 
@@ -41,59 +49,6 @@ class DataFile:
     t_max: int
     has_tree: bool
     """Whether its TAB+-tree entries are stored; without them it is always read in full."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaves:
-    """All n blocks of a snapshot in stream order."""
-
-    count: Ints
-    """Events per block, shape (n,)."""
-
-    base: Ints
-    """Sequence number of each block's first event, and of the stream's end, shape (n + 1,)."""
-
-    t_min: Ints
-    t_max: Ints
-
-    gap_min: Ints
-    """Smallest time between neighbouring events within the block; -1 below two events."""
-
-    gap_max: Ints
-    """Largest time between neighbouring events within the block; -1 below two events."""
-
-    file: npt.NDArray[np.int32]
-    """Position in ``Snapshot.files`` of the data file that holds the block."""
-
-    row_group: npt.NDArray[np.int32]
-    """Position of the block in its data file."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AttributeBounds:
-    """Least and greatest value of one attribute in each of n blocks, and how values lie between.
-
-    Equal only to itself, so that what follows from it can be kept.
-    """
-
-    minimum: pa.Array
-    """int64 (integers, booleans, timestamps in us, dates in days), float64 or string; null where
-    there is no value or nothing is known."""
-
-    maximum: pa.Array
-
-    n_values: Ints
-    """Values neither null nor NaN, shape (n,); where not known, the block's number of events."""
-
-    known: npt.NDArray[np.bool_]
-    """False where the block has no tree entry, the attribute has no order, or values of a derived
-    one depend on events of other files; shape (n,)."""
-
-    mean: npt.NDArray[np.float64]
-    """Of the values, shape (n,); NaN where it is not known, as of what cannot be added."""
-
-    variance: npt.NDArray[np.float64]
-    """Mean squared difference from ``mean``, shape (n,); NaN where that is."""
 
 
 def to_data_file(tree: FileTree) -> DataFile:

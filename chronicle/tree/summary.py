@@ -400,3 +400,56 @@ def _take(column: Any, entries: Ints) -> Any:
 
 def _stops(starts: Ints, n: int) -> Ints:
     return np.append(starts[1:], n)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """All n blocks of a snapshot in stream order."""
+
+    count: Ints
+    """Events per block, shape (n,)."""
+
+    base: Ints
+    """Sequence number of each block's first event, and of the stream's end, shape (n + 1,)."""
+
+    t_min: Ints
+    t_max: Ints
+
+    gap_min: Ints
+    """Smallest time between neighbouring events within the block; -1 below two events."""
+
+    gap_max: Ints
+    """Largest time between neighbouring events within the block; -1 below two events."""
+
+    file: npt.NDArray[np.int32]
+    """Position in ``Snapshot.files`` of the data file that holds the block."""
+
+    row_group: npt.NDArray[np.int32]
+    """Position of the block in its data file."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttributeBounds:
+    """Least and greatest value of one attribute in each of n blocks, and how values lie between.
+
+    Equal only to itself, so that what follows from it can be kept.
+    """
+
+    minimum: pa.Array
+    """int64 (integers, booleans, timestamps in us, dates in days), float64 or string; null where
+    there is no value or nothing is known."""
+
+    maximum: pa.Array
+
+    n_values: Ints
+    """Values neither null nor NaN, shape (n,); where not known, the block's number of events."""
+
+    known: npt.NDArray[np.bool_]
+    """False where the block has no tree entry, the attribute has no order, or values of a derived
+    one depend on events of other files; shape (n,)."""
+
+    mean: npt.NDArray[np.float64]
+    """Of the values, shape (n,); NaN where it is not known, as of what cannot be added."""
+
+    variance: npt.NDArray[np.float64]
+    """Mean squared difference from ``mean``, shape (n,); NaN where that is."""

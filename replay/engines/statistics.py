@@ -10,7 +10,7 @@ import numpy as np
 
 from chronicle import Snapshot
 from chronicle.errors import StorageError
-from chronicle.snapshot import AttributeBounds, Leaves
+from chronicle.tree.summary import AttributeBounds, Leaves
 from costmodel.parameters import CostParameters
 from indexing import IndexSet, KeyRanges, open_indexes
 from indexing.composite import parse_composite

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronicle.layout import Leaves
+from chronicle.tree.summary import Leaves
 from replay.language.bound import JoinRelation, JoinWindow
 from replay.planning.block_ranges import mask_of, ranges_of
 from replay.planning.coarse_map import saturating_add

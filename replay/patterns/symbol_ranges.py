@@ -10,8 +10,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chronicle.layout import AttributeBounds
 from chronicle.tree.derived_attributes import Delta
+from chronicle.tree.summary import AttributeBounds
 from replay.expressions.deltas import INT64_MAGNITUDE, Magnitudes
 from replay.expressions.ranges import Ranges, all_of, implied_ranges
 from replay.language.bound import (

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from chronicle.layout import AttributeBounds
+from chronicle.tree.summary import AttributeBounds
 from costmodel.arrays import FloatArray
 from indexing.key_range import KeyRange, KeyRanges
 from replay.planning.extremes import ATTRIBUTES_KEPT, TimeBounds, may_contain

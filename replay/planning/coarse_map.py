@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from chronicle.layout import AttributeBounds, Leaves
+from chronicle.tree.summary import AttributeBounds, Leaves
 from replay.planning.block_ranges import all_blocks, no_blocks, ranges_of
 from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.named_plans import all_conditions

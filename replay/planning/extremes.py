@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chronicle.layout import AttributeBounds
+from chronicle.tree.summary import AttributeBounds
 from indexing.key_range import KeyRange, KeyRanges
 from replay.planning.statistics import BoolArray, IntArray
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from chronicle.layout import Leaves
+from chronicle.tree.summary import Leaves
 from replay.planning.ascending import lower_bounds, row_lower_bounds
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
 from replay.planning.coarse_map import saturating_add

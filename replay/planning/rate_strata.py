@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from chronicle.layout import Leaves
+from chronicle.tree.summary import Leaves
 from costmodel.arrays import FloatArray
 from replay.planning.statistics import BoolArray, IntArray
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from chronicle.layout import AttributeBounds, Leaves
+from chronicle.tree.summary import AttributeBounds, Leaves
 from costmodel.parameters import CostParameters
 from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from chronicle.layout import AttributeBounds
 from chronicle.time import TIME_LIMIT
+from chronicle.tree.summary import AttributeBounds
 from indexing.key_range import KeyRanges
 from replay.expressions.atoms import TO_DOUBLE, constant, is_missing, term
 from replay.expressions.ranges import implied_ranges

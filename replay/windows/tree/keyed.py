@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle import Snapshot
-from chronicle.snapshot import AttributeBounds
 from chronicle.time import to_int64
 from chronicle.tree.by_key import KeySummaries, parse_by_key
-from chronicle.tree.summary import Ints
+from chronicle.tree.summary import AttributeBounds, Ints
 from chronicle.tree.tree_file import extremes_to_arrow
 from replay.expressions.columns import Columns
 from replay.expressions.evaluate import truths
