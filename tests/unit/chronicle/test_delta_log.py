@@ -257,6 +257,10 @@ def test_empty_commit_is_refused_each_time_until_it_is_restored(tmp_path: Path) 
     assert followed.refresh()
     assert same(followed, path)
     assert len(FollowedTable(path).state.files) == 1
+    _add(path, "b.parquet", read_version=None)
+    commit_path(path, 1).write_bytes(b"")  # in the middle
+    with pytest.raises(StorageError, match="is empty"):
+        FollowedTable(path)
 
 
 def test_statistics_are_at_hand(tmp_path: Path) -> None:

@@ -195,6 +195,15 @@ def test_aggregate_merges_logarithmically_many_entries(tmp_path: Path):
     assert snapshot.aggregate(0, 4096, "x").n_entries == 1
 
 
+def test_event_at_the_stop_is_outside_even_as_last_of_its_block(tmp_path: Path):
+    snapshot = _tick_stream(tmp_path, 40, block_events=4).snapshot()
+    assert snapshot.aggregate(0, 3, "x").sum == 0 + 1 + 2
+    assert snapshot.aggregate(4, 7, "x").sum == 4 + 5 + 6
+    assert snapshot.aggregate(3, 4, "x").n_events == 1
+    assert snapshot.aggregate(7, 7, "x").n_events == 0
+    assert snapshot.aggregate(9, 2, "x").n_events == 0
+
+
 def test_file_inside_one_tie_comes_before_the_file_that_starts_with_it(tmp_path: Path):
     # In any other order time would go backwards:   gen 0  5.....9
     #                                               gen 1  5
