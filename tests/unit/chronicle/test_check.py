@@ -233,10 +233,6 @@ def test_missing_tree_entries_cost_time_and_are_a_warning(stream: Stream):
     assert _broken(stream) == [("warning", check_events.TREE, f"ticks/tree/{name}")]
 
 
-def _flip_head(path: Path) -> None:
-    flip(path, 40)
-
-
 def _flip_attribute(path: Path) -> None:
     flip(path, open_columns(path, kind="tree").columns["x__max"].start + 3)
 
@@ -247,15 +243,6 @@ def _flip_footer(path: Path) -> None:
 
 def _age(path: Path) -> None:
     pq.write_table(pa.table({"level": [0], "count": [1]}), path)
-
-
-@pytest.mark.parametrize("damage", [Path.unlink, _flip_head, _flip_attribute, _flip_footer, _age])
-def test_a_tree_file_that_is_damaged_missing_or_outdated_is_found(
-    stream: Stream, damage: Callable[[Path], None]
-):
-    name = names_of(stream)[1]
-    damage(stream.path / "tree" / name)
-    assert _broken(stream) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
 
 
 def test_tree_entries_of_other_times_are_found(stream: Stream):
@@ -270,17 +257,6 @@ def test_only_a_deep_check_compares_every_summary(stream: Stream):
     write_tree(stream.path, name, other, np.arange(16), [4] * 4, stream.settings)
     assert _broken(stream) == []
     assert _broken(stream, deep=True) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
-
-
-def test_a_damaged_tree_file_of_an_older_version_is_found(stream: Stream):
-    name = names_of(stream)[0]
-    version = delta_log.load_table(stream.path / "events").version
-    delta_log.commit_changes(
-        stream.path / "events", remove=[name], read_version=version, metadata={}
-    )
-    assert _broken(stream) == []
-    flip(stream.path / "tree" / name, 40)
-    assert _broken(stream) == [("fault", check.OLD_TREE, f"ticks/tree/{name}")]
 
 
 def test_a_lost_newest_commit_of_the_events_is_said_plainly(stream: Stream):
@@ -301,18 +277,6 @@ def test_a_file_no_table_knows_is_a_warning(stream: Stream, table: str):
     name = names_of(stream)[0]
     shutil.copy(stream.path / table / name, stream.path / table / f"9-{name}")
     assert _broken(stream) == [("warning", check.LEFTOVERS, f"ticks/{table}/9-{name}")]
-
-
-def test_folders_of_killed_operations_are_a_warning_and_those_at_work_are_not(stream: Stream):
-    root = stream.path.parent
-    dead, alive = f".ingest-{1:032x}", f".ingest-{2:032x}"
-    for name in (dead, alive):
-        (root / name).mkdir()
-        (root / name / "lock").touch()
-    with (root / alive / "lock").open("r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        found = [f for f in check_store(root) if f.severity is not Severity.OK]
-    assert [(f.severity, f.invariant, f.file) for f in found] == [("warning", check.STAGING, dead)]
 
 
 def test_checks_of_derived_data_are_handed_what_the_events_say(stream: Stream):
@@ -349,10 +313,6 @@ def test_a_quarantine_without_a_log_is_a_fault_if_a_commit_of_the_events_names_i
 NOTHING_DONE = RepairReport((), 0, (), ())
 
 
-def _not_ok(stream: Stream) -> list[Finding]:
-    return [f for f in check_stream(stream.path, deep=True) if f.severity is not Severity.OK]
-
-
 def _contents(folder: Path) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
@@ -363,8 +323,8 @@ def test_a_whole_stream_is_left_as_it_is(stream: Stream):
     assert _contents(stream.path) == before
 
 
-@pytest.mark.parametrize("damage", [flip, _age, Path.unlink])
-def test_a_tree_file_damaged_outdated_or_missing_is_written_anew(
+@pytest.mark.parametrize("damage", [flip, _flip_attribute, _flip_footer, _age, Path.unlink])
+def test_a_tree_file_damaged_outdated_or_missing_is_found_and_written_anew(
     stream: Stream, damage: Callable[[Path], None]
 ):
     name = names_of(stream)[1]
@@ -372,10 +332,11 @@ def test_a_tree_file_damaged_outdated_or_missing_is_written_anew(
     expected = path.read_bytes()
     events = _contents(stream.path / "events")
     damage(path)
+    assert _broken(stream) == [("fault", check_events.TREE, f"ticks/tree/{name}")]
     report = repair_stream(stream.path)
     assert report == RepairReport((f"ticks/tree/{name}",), 1, (), ())
     assert path.read_bytes() == expected
-    assert _not_ok(stream) == []
+    assert _broken(stream, deep=True) == []
     assert _contents(stream.path / "events") == events
     assert repair_stream(stream.path) == NOTHING_DONE
 
@@ -393,14 +354,14 @@ def test_an_open_stream_sees_what_was_repaired(stream: Stream):
 def test_a_missing_tree_table_is_put_anew(stream: Stream):
     shutil.rmtree(stream.path / "tree")
     assert repair_stream(stream.path) == RepairReport(("ticks/tree",), 3, (), ())
-    assert _not_ok(stream) == []
+    assert _broken(stream, deep=True) == []
 
 
 def test_missing_tree_entries_are_completed(stream: Stream):
     names = names_of(stream)[1:]
     delta_log.commit_changes(stream.path / "tree", remove=names, read_version=None, metadata={})
     assert repair_stream(stream.path) == RepairReport((), 2, (), ())
-    assert _not_ok(stream) == []
+    assert _broken(stream, deep=True) == []
 
 
 @pytest.mark.parametrize("damage", ["empty", "missing"])
@@ -420,7 +381,7 @@ def test_a_tree_table_whose_log_is_damaged_is_put_anew(stream: Stream, damage: s
     assert report == RepairReport(("ticks/tree",), 3, (), ())
     assert opened.snapshot().faults == ()
     assert all(file.has_tree for file in opened.snapshot().files)
-    assert _not_ok(stream) == []
+    assert _broken(stream, deep=True) == []
     assert sorted(p.name for p in stream.path.iterdir()) == ["events", "tree"]
 
 
@@ -450,7 +411,7 @@ def test_files_no_table_knows_are_removed_once_they_are_old(stream: Stream):
     assert repair_stream(stream.path) == RepairReport((), 0, (f"ticks/events/{old}",), ())
     left = repair_stream(stream.path, leftover_age=timedelta(0))
     assert left == RepairReport((), 0, (f"ticks/events/{new}",), ())
-    assert _not_ok(stream) == []
+    assert _broken(stream, deep=True) == []
 
 
 @pytest.mark.parametrize("damage", ["lost", "garbled"])
@@ -470,7 +431,9 @@ def test_nothing_is_removed_or_written_while_the_log_of_the_events_is_broken(
     assert _contents(stream.path) == before
 
 
-def test_folders_of_killed_operations_are_removed_and_those_at_work_stay(stream: Stream):
+def test_folders_of_killed_operations_are_warned_of_and_removed_and_those_at_work_stay(
+    stream: Stream,
+):
     root = stream.path.parent
     dead, alive = f".ingest-{1:032x}", f".ingest-{2:032x}"
     for name in (dead, alive):
@@ -478,22 +441,26 @@ def test_folders_of_killed_operations_are_removed_and_those_at_work_stay(stream:
         (root / name / "lock").touch()
     with (root / alive / "lock").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        found = [f for f in check_store(root) if f.severity is not Severity.OK]
         done = repair_store(root)
+    assert [(f.severity, f.invariant, f.file) for f in found] == [("warning", check.STAGING, dead)]
     assert done == {"ticks": RepairReport((), 0, (dead,), ())}
     assert (root / alive).exists()
     repair_store(root)
     assert {f.severity for f in check_store(root)} == {Severity.OK}
 
 
-def test_a_damaged_tree_file_of_an_older_version_is_taken_out(stream: Stream):
+def test_a_damaged_tree_file_of_an_older_version_is_found_and_taken_out(stream: Stream):
     name = names_of(stream)[0]
     version = delta_log.load_table(stream.path / "events").version
     delta_log.commit_changes(
         stream.path / "events", remove=[name], read_version=version, metadata={}
     )
+    assert _broken(stream) == []
     flip(stream.path / "tree" / name)
+    assert _broken(stream) == [("fault", check.OLD_TREE, f"ticks/tree/{name}")]
     assert repair_stream(stream.path) == RepairReport((f"ticks/tree/{name}",), 0, (), ())
-    assert _not_ok(stream) == []
+    assert _broken(stream, deep=True) == []
     old = open_store(stream.path.parent).stream("ticks").snapshot(version)
     assert old.aggregate(0, 30, "x").sum == sum(range(30))
 
