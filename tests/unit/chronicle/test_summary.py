@@ -109,6 +109,7 @@ def test_gaps_across_block_borders_belong_to_the_merged_entry():
     assert entries.gap_max.tolist() == [4, 3]
     single = summarise_times(np.array([0, 1, 9]), [1, 1, 1])
     assert single.gap_min.tolist() == [-1, -1, -1]
+    assert single.merge(np.arange(3)).gap_max.tolist() == [-1, -1, -1]
     merged = single.merge(np.zeros(1, np.int64))
     assert (merged.gap_min[0], merged.gap_max[0]) == (1, 8)
 
