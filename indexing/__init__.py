@@ -15,8 +15,7 @@ from indexing.lifecycle import (
     list_indexes,
 )
 from indexing.lookup import Lookup
-from indexing.stream_writer import writer_for
-from indexing.writer import RunWriter
+from indexing.writer import RunWriter, writer_for
 
 __all__ = [
     "CompactionReport",

@@ -1,8 +1,13 @@
-"""What an index can be on: a column, a derived attribute, or several columns together."""
+"""What an index can be on: a column, a derived attribute, or several columns; and its keys.
+
+The value of a derived attribute may not be known from a data file alone: such events are candidates
+of every range.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -13,11 +18,13 @@ from chronicle.tree.derived_attributes import (
     columns_for,
     extend,
     find_derived,
+    open_key,
     parse_derived,
 )
 from indexing.composite import Composite, parse_composite, to_composite_column
 from indexing.config import COMPOSITE_PARTS_MAX
 from indexing.errors import IndexingError
+from indexing.key_range import Bounds, Key, KeyRange, KeyRanges, to_bounds
 from indexing.keys import KeyKind, Keys, key_kind, to_keys
 
 
@@ -32,10 +39,7 @@ def names_attribute(columns: Collection[str], derived: Collection[str], name: st
 def find_composite(schema: pa.Schema, attribute: str) -> Composite | None:
     """Return the columns a name joins; None if it is the name of one attribute.
 
-    Raises
-    ------
-    IndexingError
-        If it joins what cannot be indexed together.
+    Raises `IndexingError` if it joins what cannot be indexed together.
     """
     parts = composite_parts(schema.names, attribute)
     if parts is None:
@@ -79,12 +83,7 @@ def _column_with(columns: Collection[str], attribute: str, part: str) -> str | N
 def indexed_field(schema: pa.Schema, attribute: str) -> pa.Field:
     """Return name and type of an attribute to index; several columns together are a string.
 
-    Raises
-    ------
-    IndexingError
-        If there is none of that name, or it joins what cannot be indexed together.
-    SchemaError
-        If it is an attribute that cannot be derived from these columns.
+    Raises `IndexingError` or `SchemaError` where nothing of that name can be indexed.
     """
     if find_composite(schema, attribute) is not None:
         return pa.field(attribute, KeyKind.STRING.arrow_type)
@@ -100,14 +99,7 @@ def indexed_field(schema: pa.Schema, attribute: str) -> pa.Field:
 def columns_to_index(schema: pa.Schema, attributes: Iterable[str], key: str | None) -> list[str]:
     """Return the columns that the keys of attributes are made from, each once.
 
-    Parameters
-    ----------
-    schema
-        Columns of the stream.
-    attributes
-        What is indexed.
-    key
-        Name of the key column, if the stream has one.
+    ``key`` is the name of the key column, if the stream has one.
     """
     columns: dict[str, None] = {}
     for attribute in attributes:
@@ -123,16 +115,9 @@ def is_told_by_neighbours(schema: pa.Schema, attribute: str) -> bool:
 
 
 def with_derived(events: pa.Table, attributes: Iterable[str], key: str | None) -> pa.Table:
-    """Return the events of one data file with what is derived among attributes. Pure.
+    """Return all events of one data file, in stream order, with what is derived among attributes.
 
-    Parameters
-    ----------
-    events
-        All events of the file, in stream order.
-    attributes
-        What is indexed; those that are there already stay as they are.
-    key
-        Name of the key column, if the stream has one.
+    Pure. Attributes that are there already stay as they are.
     """
     derived = [name for name in attributes if is_told_by_neighbours(events.schema, name)]
     return extend(events, derived, key)
@@ -141,15 +126,42 @@ def with_derived(events: pa.Table, attributes: Iterable[str], key: str | None) -
 def keys_of(events: pa.Table, attribute: str) -> Keys:
     """Return the usable keys of an attribute, in the order of events. Pure.
 
-    Parameters
-    ----------
-    events
-        Events with the columns of ``columns_to_index``, and what is derived.
-    attribute
-        What is indexed.
+    ``events`` has the columns of ``columns_to_index``, and what is derived.
     """
     composite = parse_composite(events.column_names, attribute)
     column = (
         events.column(attribute) if composite is None else to_composite_column(events, composite)
     )
     return to_keys(column, attribute)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpace:
+    """The keys of one index, and which of them says that the value is not known."""
+
+    kind: KeyKind
+    open_key: Key | None
+    """Greater than any value that is known; None for columns, which tell all their values."""
+
+    @classmethod
+    def of(cls, schema: pa.Schema, attribute: str) -> KeySpace:
+        """Return the keys of an attribute of a stream of ``schema``."""
+        data_type = indexed_field(schema, attribute).type
+        is_derived = find_derived(schema, attribute) is not None
+        return cls(key_kind(data_type, attribute), open_key(data_type) if is_derived else None)
+
+    def candidates(self, ranges: KeyRanges) -> Bounds:
+        """Return the keys of all events that can have a value in ``ranges``."""
+        bounds = to_bounds(ranges, self.kind)
+        if self.open_key is None or ranges.is_empty():
+            return bounds
+        unknown = KeyRanges((KeyRange(self.open_key, self.open_key),))
+        return to_bounds(ranges.union(unknown), self.kind)
+
+    def certain(self, ranges: KeyRanges) -> Bounds:
+        """Return the keys of events that have a value in ``ranges`` for certain."""
+        bounds = to_bounds(ranges, self.kind)
+        if self.open_key is None:
+            return bounds
+        known = KeyRange(high=self.open_key, high_closed=False)
+        return to_bounds(ranges.intersect(KeyRanges((known,))), self.kind)

@@ -14,12 +14,7 @@ V = TypeVar("V")
 class BoundedCache(Generic[K, V]):
     """Keeps values up to a total weight and drops those unused for longest.
 
-    Parameters
-    ----------
-    weight_max
-        Total weight to keep; a single value above it is handed out and not kept.
-    weigh
-        Weight of a value, in the unit of ``weight_max``.
+    A single value heavier than ``weight_max`` is handed out and not kept.
     """
 
     def __init__(self, weight_max: int, weigh: Callable[[V], int]) -> None:
@@ -34,14 +29,11 @@ class BoundedCache(Generic[K, V]):
 
         Two threads may make the same value at once; one of the two is kept.
         """
-        with self._lock:
-            found = self._values.get(key)
-            if found is not None:
-                self._values.move_to_end(key)
-                return found[0]
-        value = make()
-        self.put(key, value)
-        return value
+        found = self.find(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found
 
     def find(self, key: K) -> V | None:
         """Return the value kept under ``key``, or None."""

@@ -102,9 +102,7 @@ class _RunChecker:
 
     def _check_head(self, run: Run, attribute: str, file: LiveFile) -> None:
         kind = key_kind(indexed_field(self.events.schema, attribute).type, attribute)
-        if run.head.attribute != attribute or run.kind is not kind:
-            found = f"it holds {run.kind.value} keys of '{run.head.attribute}'"
-            raise CorruptRunError(str(run.path), found)
+        run.check_keys(attribute, kind)
         if run.size_bytes != file.size_bytes:
             found = f"it has {run.size_bytes} bytes, the log says {file.size_bytes}"
             raise CorruptRunError(str(run.path), found)

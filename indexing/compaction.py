@@ -100,29 +100,25 @@ def choose_run_merges(
     fan_in: int = RUN_FAN_IN,
     width: int = RUN_MERGE_WIDTH,
 ) -> RunChoice:
-    """Return which runs to merge into one, and which are of no use.
+    """Return which runs of one index, all whole, to merge into one, and which are of no use. Pure.
 
-    Pure. A run of n entries of live files is of tier k = floor(log(n) / log(fan_in)). While a tier
-    holds ``fan_in`` runs, those next to each other in the stream are merged, into a run of a
-    higher tier; what is merged again by that is written once. A run of whose entries more than
-    half are dead is written anew without them. Runs without a live file serve older versions and
-    are left to ``vacuum``.
+    A run of n entries of live files is of tier k = floor(log(n) / log(fan_in)). While a tier holds
+    ``fan_in`` runs, those next to each other in the stream are merged, into a run of a higher tier;
+    what is merged again by that is written once. A run of whose entries more than half are dead is
+    written anew without them. Runs without a live file serve older versions and are left to
+    ``vacuum``.
 
     Parameters
     ----------
-    runs
-        Whole runs of one index.
     live
         Names of the live data files, in stream order.
     budget
         Most entries to write; None for any number. A merge that costs more is left out.
     full
         Whether to merge all of them, whatever their sizes.
-    fan_in
-        Runs of one tier that are merged, at least 2.
     width
-        Most runs that are read at once, at least ``fan_in``. Where more should become one, it
-        takes another round.
+        Most runs that are read at once, at least ``fan_in``. Where more should become one, it takes
+        another round.
 
     Notes
     -----
@@ -230,17 +226,14 @@ def merge_indexes(
     keyed: bool = False,
     fence_entries: int = FENCE_ENTRIES,
 ) -> list[DerivedChange]:
-    """Carry out what ``choose_run_merges`` says for each index; commit nothing.
+    """Carry out what ``choose_run_merges`` says for each index; return the changes, commit nothing.
 
     Runs that prove to be damaged are taken out: no lookup can use them, and their data files are
-    lacking a run from then on, so that the next ingest writes one.
+    lacking a run from then on, so that the next ingest writes one. If anything fails, nothing is
+    left behind.
 
     Parameters
     ----------
-    stream_dir
-        Folder of the stream.
-    attributes
-        Whose runs to merge.
     live
         Names of the live data files, in stream order.
     budget
@@ -249,13 +242,6 @@ def merge_indexes(
         Whether to merge the runs of each index into one.
     keyed
         Whether the stream has a key column, see ``list_runs``.
-    fence_entries
-        Most entries of a group.
-
-    Returns
-    -------
-    list of DerivedChange
-        One for each index that changes. If anything fails, nothing is left behind.
     """
     changes: list[DerivedChange] = []
     try:

@@ -23,9 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle.schema import SEPARATOR, composite_parts
-from indexing.bounds import Bounds, to_bounds
 from indexing.config import COMPOSITE_PARTS_MAX, COMPOSITE_POINTS_MAX, COMPOSITE_RANGES_MAX
-from indexing.key_range import KeyRange, KeyRanges
+from indexing.key_range import Bounds, KeyRange, KeyRanges, to_bounds
 from indexing.keys import KeyKind, key_kind, to_keys
 
 _NONE = "\x00"
@@ -51,13 +50,8 @@ class Composite:
 def parse_composite(columns: Collection[str], attribute: str) -> Composite | None:
     """Return the composite attribute a text names; None if it names none. Pure.
 
-    Parameters
-    ----------
-    columns
-        Names of the stream's columns. One of the very name comes first; one that holds a ``+``
-        is no part.
-    attribute
-        Names of two to four columns, none twice, joined by ``+``.
+    It names two to four columns, none twice, joined by ``+``. A column of the very name comes
+    first; one that holds a ``+`` is no part.
     """
     parts = composite_parts(columns, attribute)
     if parts is None or len(set(parts)) < len(parts) or len(parts) > COMPOSITE_PARTS_MAX:
@@ -66,22 +60,9 @@ def parse_composite(columns: Collection[str], attribute: str) -> Composite | Non
 
 
 def to_composite_column(events: pa.Table, composite: Composite) -> pa.DictionaryArray:
-    """Return the keys of a composite attribute, null where its first part is null or NaN. Pure.
+    """Return one key per row, null where its first part is null or NaN. Pure.
 
-    Parameters
-    ----------
-    events
-        Table that has the columns of the parts, in any order.
-
-    Returns
-    -------
-    DictionaryArray of int32 and string
-        One key per row; keys that are equal share their code.
-
-    Raises
-    ------
-    IndexingError
-        If a part has no order that an index could use.
+    Equal keys share their code. Raises `IndexingError` if a part has no order an index could use.
     """
     coded = [_Coded.of(events.column(part), part) for part in composite.parts]
     codes = coded[0].codes
@@ -101,8 +82,9 @@ def composite_ranges(
 ) -> tuple[KeyRanges, int] | None:
     """Return the keys of a composite attribute whose parts lie in some ranges. Pure.
 
-    The parts that are used come first: those that are bounded to few keys, and the next one if it
-    is bounded. What is said of later parts plays no role.
+    Ranges admit exactly the keys whose used parts lie in theirs; beside them is said how many parts
+    are used. These come first: those that are bounded to few keys, and the next one if it is
+    bounded. What is said of later parts plays no role. None if the first part is not bounded.
 
     Parameters
     ----------
@@ -110,17 +92,6 @@ def composite_ranges(
         How the keys of each part are held.
     parts
         What bounds each part; None, or every key, is not bounded. A bound admits no null.
-
-    Returns
-    -------
-    (KeyRanges, int) or None
-        Ranges of strings that admit exactly the keys whose used parts lie in theirs, and how many
-        parts are used, at least 1; None if the first part is not bounded.
-
-    Raises
-    ------
-    IndexingError
-        If a bound cannot be compared with the keys of its part.
     """
     bounded = []
     for kind, ranges in zip(kinds, parts, strict=True):

@@ -13,18 +13,11 @@ from indexing.run_format import CoveredFile
 def choose_runs(
     covers: Sequence[tuple[CoveredFile, ...]], live: Mapping[str, int]
 ) -> list[list[str]]:
-    """Return for each run the live files whose entries are taken from it.
+    """Return for each run the live files whose entries are taken from it. Pure.
 
-    Pure. Every live file is taken from at most one run; runs that cover more live files come
-    first, so few runs are asked. A file whose number of events differs from what the run says is
-    not taken from it.
-
-    Parameters
-    ----------
-    covers
-        What each run covers.
-    live
-        Number of events of each live data file.
+    Every live file is taken from at most one run; runs that cover more live files come first, so
+    few runs are asked. A file whose number of events (``live``, by name) differs from what the run
+    says is not taken from it.
     """
     usable = [[c.name for c in cover if live.get(c.name) == c.n_events] for cover in covers]
     taken: set[str] = set()
@@ -37,32 +30,21 @@ def choose_runs(
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Where the positions of a run lie in the stream, as stretches that move as one.
-
-    Attributes
-    ----------
-    ends
-        int64 array, ascending: segment 0 holds the positions below ``ends[0]``, and so on.
-    shifts
-        int64 array: sequence number less position.
-    live
-        bool array: whether entries of the segment are taken from the run.
-    """
+    """Where the positions of a run lie in the stream, as stretches that move as one."""
 
     ends: np.ndarray
+    """int64, ascending: segment 0 holds the positions below ``ends[0]``, and so on."""
     shifts: np.ndarray
+    """int64: sequence number less position."""
     live: np.ndarray
+    """Whether entries of the segment are taken from the run."""
 
     @classmethod
     def of(cls, cover: Sequence[CoveredFile], first_seq: Mapping[str, int]) -> Segments:
         """Return the segments of a run.
 
-        Parameters
-        ----------
-        cover
-            What the run covers.
-        first_seq
-            Sequence number of the first event of each file that is taken from the run.
+        ``first_seq`` has the sequence number of the first event of each file that is taken from the
+        run.
         """
         rows: list[tuple[int, int, bool]] = []
         start = 0
@@ -113,18 +95,9 @@ class Segments:
 
 
 def overlapping(spans: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Return which spans share a number with one of the ranges. Pure.
+    """Return which spans share a number with one of the ranges, as a bool array. Pure.
 
-    Parameters
-    ----------
-    spans
-        Half-open, none empty, in any order; shape (n, 2).
-    ranges
-        Half-open, none empty, ascending and disjoint; shape (m, 2).
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
+    Both are half-open and have shape (n, 2), none is empty; ranges are ascending and disjoint.
     """
     if not len(ranges):
         return np.zeros(len(spans), dtype=np.bool_)

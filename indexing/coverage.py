@@ -1,4 +1,4 @@
-"""Which runs of an index are whole, and which data files they leave without one."""
+"""Which runs of an index are whole, which data files lack one, and which runs none needs."""
 
 from __future__ import annotations
 
@@ -49,29 +49,18 @@ def list_runs(
     keyed: bool = False,
     deep: bool = False,
 ) -> RunListing:
-    """Open the runs of an index that may cover files of ``live``.
+    """Open the runs of an index that may cover files of ``live``, whose test of membership is fast.
 
     Runs of one data file that is not among them stay unopened and are left out: they serve older
-    versions, and after many rewrites there are many of them.
+    versions, and after many rewrites there are many of them. Without an index table there are none.
 
     Parameters
     ----------
-    stream_dir
-        Folder of the stream.
-    attribute
-        Whose runs; without an index table there are none.
-    live
-        Names of data files; test of membership must be fast.
     keyed
         Whether entries are to carry the value of the stream's key column: runs without it then
         count as damaged.
     deep
         Whether to read all entries for their checksums: a footer tells nothing of them.
-
-    Raises
-    ------
-    StorageError
-        If the log of the index table cannot be read.
     """
     folder = stream_dir / index_table(attribute)
     whole: dict[str, Run] = {}
@@ -100,7 +89,27 @@ def _open(path: Path, attribute: str, kind: KeyKind, *, keyed: bool) -> Run:
     run = open_run(path)
     if keyed and run.object_kind is None:
         raise CorruptRunError(str(path), "it lacks the values of the key column")
-    if run.head.attribute != attribute or run.kind is not kind:
-        found = f"it holds {run.kind.value} keys of '{run.head.attribute}'"
-        raise CorruptRunError(str(path), found)
+    run.check_keys(attribute, kind)
     return run
+
+
+def expired_runs(stream_dir: Path, attribute: str, kept: Collection[str]) -> tuple[str, ...]:
+    """Return the runs of an index that cover none of the data files in ``kept``, sorted.
+
+    A merged run that cannot be read is not among them: nobody knows what it covers, and ``repair``
+    replaces it.
+    """
+    folder = stream_dir / index_table(attribute)
+    if not delta_log.table_exists(folder):
+        return ()
+    names = sorted(file.name for file in delta_log.live_files(folder))
+    return tuple(name for name in names if not _covers_any(folder / name, kept))
+
+
+def _covers_any(run: Path, kept: Collection[str]) -> bool:
+    if is_of_one_file(run.name):
+        return run.name in kept
+    try:
+        return any(covered.name in kept for covered in open_run(run).cover)
+    except CorruptRunError:
+        return True

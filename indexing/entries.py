@@ -1,4 +1,4 @@
-"""Entries of a run in order, and where its groups are cut."""
+"""Entries of a run in order, cut into groups, their values coded by the words of each group."""
 
 from __future__ import annotations
 
@@ -9,38 +9,120 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indexing.group_words import (
-    GroupWords,
-    code_by_group,
-    code_keys,
-    find_words,
-    number_keys,
-)
 from indexing.keys import Keys, to_comparable
+from indexing.objects import code_objects
 
+_DENSE_MAX = 1 << 16
 _RADIX_RANGE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
-    """Entries of a run: groups ascend in key, and each lies in order of ``seq``.
+class GroupWords:
+    """Values of n entries that lie in groups.
 
-    Attributes
-    ----------
-    keys
-        The words of each group ascend.
-    t
-        int64 array: times in the stream's unit.
-    position
-        int64 array: row of the event, counted over the files the run covers.
-    objects
-        Values of the key column, if the stream has one.
+    Group g has the entries ``cuts[g]:cuts[g + 1]`` and the words ``word_cuts[g]:word_cuts[g + 1]``.
     """
 
+    codes: np.ndarray
+    """uint16: places among the words of the group; of objects one more, since 0 stands for null."""
+    words: pa.Array
+    """The different values of each group, one group after the other: int64, double or string."""
+    word_cuts: np.ndarray
+    cuts: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Memory it takes."""
+        return int(self.codes.nbytes + self.words.nbytes + 2 * self.cuts.nbytes)
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first and the last word of each group, as NumPy compares them."""
+        first, last = self.word_cuts[:-1], self.word_cuts[1:] - 1
+        low, high = (to_comparable(self.words.take(pa.array(at))) for at in (first, last))
+        return low, high
+
+    def values(self) -> pa.Array:
+        """Return the values of entries that have one each, as keys do."""
+        return self.words.take(pa.array(spread(self.codes, self.word_cuts, self.cuts)))
+
+
+def spread(codes: np.ndarray, word_cuts: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Return the places among all words of entries whose codes count within their group."""
+    places: np.ndarray = codes + np.repeat(word_cuts[:-1] - word_cuts[0], np.diff(cuts))
+    return places
+
+
+def number_keys(changes: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return the number of each entry's key, counted from the least, as an int64 array.
+
+    ``order`` says which entry comes at each place in order of keys, ``changes`` at which of these
+    places, ascending, the key differs from the one before.
+    """
+    starts = np.zeros(len(order), np.int64)
+    starts[changes] = 1
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(starts)
+    return numbers
+
+
+def find_words(changes: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places, in order of keys, that hold the words of groups, and the cuts of words.
+
+    ``changes`` are as in ``number_keys``; entries behind the last cut are left out.
+    """
+    places = np.union1d(changes[changes < cuts[-1]], cuts[:-1])
+    return places, np.searchsorted(places, cuts)
+
+
+def code_keys(
+    numbers: np.ndarray, words: pa.Array, word_cuts: np.ndarray, cuts: np.ndarray
+) -> GroupWords:
+    """Return keys, whose numbers follow each other in each group, as codes of its words."""
+    least = np.minimum.reduceat(numbers, cuts[:-1]) if len(numbers) else cuts[:-1]
+    codes = (numbers - np.repeat(least, np.diff(cuts))).astype(np.uint16)
+    return GroupWords(codes, words, word_cuts, cuts)
+
+
+def code_by_group(objects: pa.Array, cuts: np.ndarray) -> GroupWords:
+    """Return objects of entries in groups, nulls among them, as codes of each group's own words."""
+    if pa.types.is_dictionary(objects.type):
+        nulls = objects.indices.is_null().to_numpy(zero_copy_only=False)
+        places = objects.indices.fill_null(0).to_numpy()
+        encoded = code_objects(places, nulls, [objects.dictionary], is_unique=True)
+    else:
+        encoded = objects.dictionary_encode()
+    none = len(encoded.dictionary)
+    places = encoded.indices.fill_null(none).to_numpy(zero_copy_only=False)
+    codes = np.empty(len(places), np.uint16)
+    used, n_words = [np.empty(0, np.int64)], [0]
+    code_of = np.zeros(none + 1, np.uint16)
+    for first, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        here = places[first:end]
+        if none < _DENSE_MAX:
+            words = np.flatnonzero(np.bincount(here, minlength=none + 1))
+        else:
+            words = np.unique(here)
+        words = words[words < none]
+        code_of[words] = np.arange(1, len(words) + 1)
+        codes[first:end] = code_of[here]
+        used.append(words)
+        n_words.append(len(words))
+    dictionary = encoded.dictionary.take(pa.array(np.concatenate(used)))
+    return GroupWords(codes, dictionary, np.cumsum(n_words), cuts)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Entries of a run: groups ascend in key, and each lies in order of ``seq``."""
+
     keys: GroupWords
+    """The words of each group ascend."""
     t: np.ndarray
+    """int64: times in the stream's unit."""
     position: np.ndarray
+    """int64: row of the event, counted over the files the run covers."""
     objects: GroupWords | None = None
+    """Values of the key column, if the stream has one."""
 
 
 def sort_entries(
@@ -48,16 +130,7 @@ def sort_entries(
 ) -> Entries:
     """Return the entries of one data file as a run holds them.
 
-    Parameters
-    ----------
-    keys
-        Usable keys and their rows.
-    time
-        int64 array, time of every row of the file.
-    fence_entries
-        Most entries of a group.
-    objects
-        Value of the key column for every row of the file, if the stream has one.
+    ``time`` (int64) and ``objects`` are of every row of the file, ``keys`` of the usable ones.
     """
     sortable = _ranks(keys.values)
     # NumPy sorts 16-bit numbers by radix if told to be stable, six times as fast as wider ones.
@@ -82,27 +155,12 @@ def sort_entries(
 def choose_cuts(
     changes: np.ndarray, n: int, *, fence_entries: int, start: int = 0, open_end: bool = False
 ) -> np.ndarray:
-    """Return where ``n`` entries sorted by key are cut into groups.
+    """Return where ``n`` entries sorted by key are cut into groups, from ``start`` on.
 
-    A group ends where the key last changes in the second half of its room, so that a frequent
-    key owns whole groups; where it does not change there the group is filled.
-
-    Parameters
-    ----------
-    changes
-        int64 array, ascending: places whose key differs from that of the place before.
-    fence_entries
-        Most entries of a group.
-    start
-        Where the first group starts.
-    open_end
-        Whether more entries will follow: the last group is then left uncut, since where it ends
-        is not known.
-
-    Returns
-    -------
-    ndarray of int64
-        Starts with ``start``; ends with ``n`` unless ``open_end``.
+    A group ends where the key last changes in the second half of its room, so that a frequent key
+    owns whole groups; where it does not change there the group is filled. The cuts end with ``n``
+    unless ``open_end``: more entries will follow then, so the end of the last group is not known.
+    ``changes`` are the places, ascending, whose key differs from that of the place before.
     """
     cuts = [start]
     while cuts[-1] + fence_entries < n:

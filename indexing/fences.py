@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from indexing.bounds import Bounds
+from indexing.key_range import Bounds
 from indexing.keys import KeyKind
 
 LIKELY_REPEATED = 0.5
@@ -19,31 +19,21 @@ LIKELY_REPEATED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The groups of a run that hold keys of some ranges.
-
-    Attributes
-    ----------
-    groups
-        int64 array, ascending.
-    rim
-        bool array: whether the group may hold keys outside the ranges too.
-    """
+    """The groups of a run that hold keys of some ranges."""
 
     groups: np.ndarray
+    """int64, ascending."""
     rim: np.ndarray
+    """Whether the group may hold keys outside the ranges too."""
 
 
 @dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class Fences:
     """Groups of a run in the order of their keys.
 
-    Attributes
-    ----------
-    low, high
-        int64, float64 or object (str) arrays: no key of the group is smaller, none greater.
-        Both ascend. They are keys of the group, except that long strings are cut.
-    count
-        int64 array: entries per group, none empty.
+    No key of a group is smaller than ``low`` or greater than ``high`` (int64, float64 or object
+    arrays of str), which both ascend. They are keys of the group, except that long strings are cut.
+    ``count`` has the entries of each group, none empty.
     """
 
     low: np.ndarray
@@ -106,17 +96,14 @@ class Fences:
     def count_between(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most entries there are in the ranges."""
         if len(bounds) != 1:
-            return self.count_entries(self.select(bounds))
+            selection = self.select(bounds)
+            counts = self.count[selection.groups]
+            most = int(counts.sum())
+            return most - int(counts[selection.rim].sum()), most
         first, end, first_whole, end_whole = self._touched(bounds)
         before = self._listed[2]
         whole = before[min(end, end_whole)] - before[max(first, first_whole)]
         return max(0, whole), max(0, before[end] - before[first])
-
-    def count_entries(self, selection: Selection) -> tuple[int, int]:
-        """Return the least and the most entries the selected groups hold in their ranges."""
-        counts = self.count[selection.groups]
-        most = int(counts.sum())
-        return most - int(counts[selection.rim].sum()), most
 
     def _rims(self, bounds: Bounds) -> list[int]:
         """Return the groups that may hold keys inside the ranges and others outside."""

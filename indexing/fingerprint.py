@@ -40,15 +40,7 @@ class EntryFingerprint:
 
 
 def fingerprint_entries(read: GroupEntries, ends: np.ndarray) -> EntryFingerprint:
-    """Return the fingerprint of some entries of a run.
-
-    Parameters
-    ----------
-    read
-        The entries; positions lie in the files the run covers.
-    ends
-        int64 array: where each covered file ends, in positions of the run.
-    """
+    """Return the fingerprint of some entries of a run; covered files end at positions ``ends``."""
     keys = _bits(read.numbers) if read.words is None else _hash_words(read.words)[read.numbers]
     file = np.searchsorted(ends, read.position, side="right")
     starts = np.concatenate(([0], ends[:-1])).astype(np.int64)
@@ -63,13 +55,7 @@ def fingerprint_entries(read: GroupEntries, ends: np.ndarray) -> EntryFingerprin
 def fingerprint_file(
     events: CheckedEvents, name: str, attribute: str, *, with_objects: bool
 ) -> tuple[int, int]:
-    """Return number and fingerprint of the entries that the events of one data file give.
-
-    Raises
-    ------
-    CorruptBlockError
-        If the file cannot be read.
-    """
+    """Return number and fingerprint of the entries that the events of one data file give."""
     time, key = events.settings.time, events.settings.key
     columns = columns_to_index(events.schema, [attribute], key)
     wanted = dict.fromkeys((*columns, time, *([key] if with_objects and key else [])))

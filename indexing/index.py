@@ -12,6 +12,7 @@ import numpy as np
 from chronicle.errors import ExhaustedError, StorageError, UnreadFileError, sentences_on
 from chronicle.log import delta_log
 from chronicle.snapshot import Snapshot
+from indexing.attributes import KeySpace
 from indexing.cache import BoundedCache
 from indexing.config import ANSWER_CACHE_BYTES, INDEX_SETS_KEPT, RUN_CACHE_BYTES
 from indexing.cover import Segments, choose_runs, overlapping
@@ -22,7 +23,6 @@ from indexing.keys import KeyKind
 from indexing.lookup import Lookup, PlacedRun, look_up, look_up_within
 from indexing.masked_lookup import MaskedEntries, RowMask
 from indexing.objects import object_kind
-from indexing.open_events import KeySpace
 from indexing.run import Run, open_run
 from indexing.tables import INDEX_FOLDER, index_folders, indexed_attributes, is_of_one_file
 from indexing.tail import TailFile, clear_memtables
@@ -468,8 +468,5 @@ def _cached_run(path: Path, attribute: str, kind: KeyKind) -> Run:
     except OSError as error:
         raise CorruptRunError.of(path, error) from error
     run = _runs.get((str(path), stat.st_size, stat.st_mtime_ns), lambda: open_run(path))
-    if run.head.attribute != attribute or run.kind is not kind:
-        raise CorruptRunError(
-            str(path), f"it holds {run.kind.value} keys of '{run.head.attribute}'"
-        )
+    run.check_keys(attribute, kind)
     return run

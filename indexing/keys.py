@@ -41,27 +41,18 @@ _NUMPY_TYPES: dict[KeyKind, type] = {
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The usable keys of a column.
-
-    Attributes
-    ----------
-    values
-        Array of ``int64``, ``double`` or ``string``, no nulls, no NaN, in the column's order.
-    rows
-        int64 array of the same length: the row each key comes from, ascending.
-    """
+    """The usable keys of a column."""
 
     values: pa.Array
+    """Of ``int64``, ``double`` or ``string``, no nulls, no NaN, in the column's order."""
     rows: np.ndarray
+    """int64: the row each key comes from, ascending."""
 
 
 def key_kind(data_type: pa.DataType, attribute: str) -> KeyKind:
     """Return how keys of a column of ``data_type`` are held.
 
-    Raises
-    ------
-    IndexingError
-        If the type has no order that an index could use.
+    Raises `IndexingError` if the type has no order that an index could use.
     """
     types = pa.types
     if types.is_dictionary(data_type):
@@ -89,21 +80,9 @@ def key_kind(data_type: pa.DataType, attribute: str) -> KeyKind:
 
 
 def to_keys(column: pa.Array | pa.ChunkedArray, attribute: str) -> Keys:
-    """Return the usable keys of a column, in its order.
-
-    Parameters
-    ----------
-    column
-        Values of one attribute, of a type :func:`key_kind` accepts.
-    attribute
-        Name of the column, for messages.
-    """
+    """Return the usable keys of a column, in its order; ``attribute`` names it in messages."""
     kind = key_kind(column.type, attribute)
-    if isinstance(column, pa.ChunkedArray):
-        column = decoded(column).combine_chunks()
-    column = decoded(column)
-    if isinstance(column, pa.ChunkedArray):  # an older Arrow keeps the chunks of an empty column
-        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    column = to_plain(column)
     rows = np.arange(len(column), dtype=np.int64)
     if column.null_count:
         rows = rows[column.is_valid().to_numpy(zero_copy_only=False)]
@@ -126,10 +105,14 @@ def to_comparable(keys: pa.Array) -> np.ndarray:
     return values
 
 
-def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return the values themselves where a column is dictionary-encoded."""
+def to_plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values of a column in one array, without a dictionary."""
     if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
+        column = column.cast(column.type.value_type)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # an older Arrow keeps the chunks of an empty column
+        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
     return column
 
 

@@ -18,14 +18,12 @@ from chronicle.derived import DerivedFile
 from chronicle.disk import writing
 from indexing.config import FENCE_ENTRIES, MERGE_GROUPS
 from indexing.cover import Segments, choose_runs
-from indexing.entries import choose_cuts
+from indexing.entries import choose_cuts, code_by_group, code_keys, find_words, number_keys
 from indexing.errors import IndexingError
-from indexing.group_words import code_by_group, code_keys, find_words, number_keys
 from indexing.keys import KeyKind
 from indexing.objects import join_objects
 from indexing.run import GroupEntries, Run, open_run
-from indexing.run_file import RunFileWriter
-from indexing.run_format import CoveredFile, RunHead, TimeScale
+from indexing.run_format import CoveredFile, RunFileWriter, RunHead, TimeScale
 from indexing.tables import index_table
 
 _ALL_BUT_SIGN = np.int64((1 << 63) - 1)
@@ -33,27 +31,16 @@ _ALL_BUT_SIGN = np.int64((1 << 63) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Entries in any order.
-
-    Attributes
-    ----------
-    kind
-        How their keys are held.
-    rank
-        int64 array: sorts as the keys do. Integers themselves; the bits of doubles, those of
-        negative ones but the sign turned over; places of strings in ``words``.
-    words
-        The strings, ascending, none twice; None for other keys.
-    position, t
-        int64 arrays: row over the files of the merged run, and time.
-    objects
-        Their objects, if the merged run holds any.
-    """
+    """Entries in any order."""
 
     kind: KeyKind
     rank: np.ndarray
+    """int64: sorts as the keys do. Integers themselves; the bits of doubles, those of negative ones
+    but the sign turned over; places of strings in ``words``."""
     words: pa.StringArray | None
+    """The strings, ascending, none twice; None for other keys."""
     position: np.ndarray
+    """int64: row over the files of the merged run."""
     t: np.ndarray
     objects: pa.Array | None
 
@@ -213,13 +200,7 @@ class _RunStream:
                 self.ready = part if len(live) == len(part) else part.take(live)
 
     def _count(self, position: np.ndarray) -> None:
-        """Check that the files covered have the entries they should: the merged run says so too.
-
-        Raises
-        ------
-        ValueError
-            If they have others.
-        """
+        """Check that the files covered have the entries they should: the merged run says so too."""
         of_file = np.searchsorted(self._ends, position, side="right")
         self._left -= np.bincount(of_file, minlength=len(self._left))
         if (self._left < 0).any() or (not self.has_more and self._left.any()):
@@ -345,10 +326,7 @@ def _merge(streams: Sequence[_RunStream], writer: _GroupWriter) -> None:
 class _GroupWriter:
     """Cuts merged entries into groups, as a run built at once would be cut.
 
-    Attributes
-    ----------
-    pending
-        Entries taken and not yet written, in order of (key, position).
+    ``pending`` are the entries taken and not yet written, in order of (key, position).
     """
 
     def __init__(self, path: Path, head: RunHead, fence_entries: int) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
 
 from chronicle.arguments import check_name, check_names, check_type
+from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedChange, DerivedFile
 from chronicle.errors import StorageError
 from chronicle.jobs import Runner, run_locally
@@ -17,14 +23,16 @@ from chronicle.log.stream_metadata import add_metadata, drop_metadata
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, watched
 from chronicle.stream_folder import own_folders
+from chronicle.time import to_int64
+from chronicle.tree.blocks import BlockReader
 from chronicle.tree.derived_attributes import find_derived
 from chronicle.write.commit import OPERATION, commit_tidy, make_tables
 from chronicle.write.evolve import add_derived
-from indexing.attributes import find_composite, names_attribute
+from indexing.attributes import columns_to_index, find_composite, names_attribute
+from indexing.compaction import merge_indexes
 from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
 from indexing.errors import UnknownIndexError
 from indexing.index import open_indexes
-from indexing.index_jobs import MergeTask, RunTask, merge_index, read_change, read_files, write_runs
 from indexing.tables import (
     DROPPED_PREFIX,
     INDEX_FOLDER,
@@ -200,19 +208,12 @@ def _write_runs(
     tasks = []
     for name in sorted({name for files in lacking.values() for name in files}):
         wanted = [a for a in attributes if name in lacking[index_table(a)]]
-        task = RunTask.of(
-            stream.path,
-            name,
-            wanted,
-            time=stream.settings.time,
-            key=stream.settings.key,
-            schema=stream.schema,
-        )
-        tasks.append(task.to_json())
+        tasks.append(_run_task(stream, name, wanted))
     written: dict[str, list[DerivedFile]] = {table: [] for table in lacking}
     for start in range(0, len(tasks), FILES_PER_COMMIT):
         chunk = tasks[start : start + FILES_PER_COMMIT]
-        files = [file for text in runner(write_runs, chunk) for file in read_files(text)]
+        texts = runner(write_runs, chunk)
+        files = [DerivedFile(**fields) for text in texts for fields in json.loads(text)]
         for table in written:
             fresh = [file for file in files if file.table == table]
             _commit(stream, DerivedChange(table, tuple(fresh), ()))
@@ -342,16 +343,76 @@ def compact_index(
     chosen = list(before) if attribute is None else [attribute]
     live = tuple(file.name for file in snapshot.files)
     keyed = stream.settings.key is not None
-    tasks = [MergeTask(str(stream.path), name, live, full, keyed).to_json() for name in chosen]
-    changes = [read_change(text) for text in runner(merge_index, tasks)]
-    commit_tidy(stream, [change for change in changes if change is not None])
+    shared = {"stream_dir": str(stream.path), "live": live, "full": full, "keyed": keyed}
+    tasks = [json.dumps({"attribute": name, **shared}) for name in chosen]
+    changes = [_read_changes(text) for text in runner(merge_index, tasks)]
+    commit_tidy(stream, [change for one in changes for change in one])
     after = {described.attribute: described for described in list_indexes(stream.snapshot())}
     return [
         CompactionReport(
             name,
             n_runs_before=before[name].n_runs,
             n_runs_after=after[name].n_runs,
-            n_entries=0 if change is None else sum(file.n_rows for file in change.added),
+            n_entries=sum(file.n_rows for change in of_index for file in change.added),
         )
-        for name, change in zip(chosen, changes, strict=True)
+        for name, of_index in zip(chosen, changes, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------------------------------------
+# Jobs of runners, from JSON text to JSON text
+
+
+def _run_task(stream: Stream, data_file: str, attributes: Sequence[str]) -> str:
+    """Return the task of `write_runs`: a data file and the attributes it lacks runs of."""
+    schema = base64.b64encode(stream.schema.serialize().to_pybytes()).decode("ascii")
+    return json.dumps(
+        {
+            "stream_dir": str(stream.path),
+            "data_file": data_file,
+            "attributes": attributes,
+            "time": stream.settings.time,
+            "key": stream.settings.key,
+            "schema": schema,
+        }
+    )
+
+
+def write_runs(text: str) -> str:
+    """Write the runs of a data file; return the fields of their `DerivedFile`."""
+    task = json.loads(text)
+    stream_dir, data_file = Path(task["stream_dir"]), task["data_file"]
+    attributes, time, key = tuple(task["attributes"]), task["time"], task["key"]
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(task["schema"])))
+    reader = BlockReader(stream_dir / EVENTS_TABLE, schema)
+    counts = reader.block_counts(data_file)
+    needed = (*columns_to_index(schema, attributes, key), time, *([] if key is None else [key]))
+    events = reader.read(data_file, range(len(counts)), list(dict.fromkeys(needed)))
+    times = to_int64(events.column(time), name=time)
+    files = RunWriter(attributes, time, key=key).write(stream_dir, data_file, events, times, counts)
+    return json.dumps([asdict(file) for file in files])
+
+
+def merge_index(text: str) -> str:
+    """Merge the runs of an index; return the changes for `_read_changes`."""
+    task = json.loads(text)
+    changes = merge_indexes(
+        Path(task["stream_dir"]),
+        [task["attribute"]],
+        task["live"],
+        full=task["full"],
+        keyed=task["keyed"],
+    )
+    return json.dumps([asdict(change) for change in changes])
+
+
+def _read_changes(text: str) -> list[DerivedChange]:
+    """Read back what `merge_index` gave: one change, or none."""
+    return [
+        DerivedChange(
+            fields["table"],
+            tuple(DerivedFile(**file) for file in fields["added"]),
+            tuple(fields["removed"]),
+        )
+        for fields in json.loads(text)
     ]

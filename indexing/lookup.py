@@ -10,10 +10,10 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from indexing.bounds import Bounds
 from indexing.config import SCATTER_SPAN_MAX
 from indexing.cover import Segments
 from indexing.fences import Selection
+from indexing.key_range import Bounds
 from indexing.keys import KeyKind
 from indexing.masked_lookup import MaskedEntries, RowMask, no_entries
 from indexing.objects import join_objects, to_codes
@@ -51,16 +51,11 @@ class Lookup:
 
 @dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class PlacedRun:
-    """A run as one snapshot sees it.
-
-    Attributes
-    ----------
-    segments
-        Where its positions lie in the stream, and which entries are taken from it.
-    """
+    """A run as one snapshot sees it."""
 
     run: Run
     segments: Segments
+    """Where its positions lie in the stream, and which entries are taken from it."""
     n_dead: int = 0
 
     @cached_property
@@ -85,17 +80,7 @@ class PlacedRun:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one part of an index added to an answer.
-
-    Attributes
-    ----------
-    n
-        Entries added, in order of ``seq``.
-    n_entries_read, n_bytes_read
-        As in `Lookup`.
-    objects
-        Of the entries added, if there are any and objects were asked for.
-    """
+    """What one part of an index added to an answer, in order of ``seq``."""
 
     n: int
     n_entries_read: int
@@ -197,19 +182,9 @@ class RunReading:
 
 
 def look_up(readings: Sequence[Reading], object_kind: KeyKind | None) -> Lookup:
-    """Read all parts of an answer; raises what reading them raises.
+    """Read all parts of an answer, no event of which is in two; raises what reading them raises.
 
-    Parameters
-    ----------
-    readings
-        What is to be read. No event is in two of them.
-    object_kind
-        How objects are held; None if they are not asked for.
-
-    Returns
-    -------
-    Lookup
-        Its arrays cannot be written to and lie in one piece of memory.
+    The arrays returned cannot be written to and lie in one piece of memory.
     """
     room = Room(sum(reading.n_most for reading in readings))
     taken = [reading.read(room, with_objects=object_kind is not None) for reading in readings]
@@ -236,22 +211,7 @@ def look_up_within(
     *,
     with_times: bool,
 ) -> MaskedEntries:
-    """Read of all parts of an answer what a mask of rows leaves; raises what reading them raises.
-
-    Parameters
-    ----------
-    readings, object_kind
-        As in :func:`look_up`.
-    rows
-        Of the stream.
-    with_times
-        Whether times are asked for.
-
-    Returns
-    -------
-    MaskedEntries
-        In order of ``seq``.
-    """
+    """Read of all parts of an answer what a mask of rows leaves, in order of ``seq``."""
     with_objects = object_kind is not None
     parts = [
         reading.read_within(rows, with_times=with_times, with_objects=with_objects)
@@ -301,8 +261,6 @@ def order(
         int64 arrays of equal length, at least one.
     cuts
         int64 array: ``seq`` ascends in each piece ``cuts[i]:cuts[i + 1]``.
-    objects
-        Of the entries, if they have any.
     into
         Two arrays like ``seq`` and ``t`` that share no memory with them.
 

@@ -8,16 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from indexing.errors import IndexingError
-from indexing.keys import KeyKind, as_int64, decoded, key_kind
+from indexing.keys import KeyKind, as_int64, key_kind, to_plain
 
 
 def object_kind(data_type: pa.DataType, column: str) -> KeyKind:
     """Return how the values of a key column are held: as integers or strings.
 
-    Raises
-    ------
-    IndexingError
-        If the type tells no objects apart.
+    Raises `IndexingError` if the type tells no objects apart.
     """
     kind = key_kind(data_type, column)
     if kind is KeyKind.DOUBLE:
@@ -31,23 +28,15 @@ def object_kind(data_type: pa.DataType, column: str) -> KeyKind:
 def to_objects(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
     """Return the values of a key column as ``int64`` or ``string``, nulls included."""
     kind = object_kind(column.type, name)
-    if isinstance(column, pa.ChunkedArray):
-        column = decoded(column).combine_chunks()
-    column = decoded(column)
-    if isinstance(column, pa.ChunkedArray):  # an older Arrow keeps the chunks of an empty column
-        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
-    return as_int64(column) if kind is KeyKind.INTEGER else column.cast(pa.string())
+    values = to_plain(column)
+    return as_int64(values) if kind is KeyKind.INTEGER else values.cast(pa.string())
 
 
 def join_objects(parts: Sequence[pa.Array], *, is_unique: bool = True) -> pa.Array:
     """Return the objects of all parts, at least one, with one dictionary if they have any.
 
-    Parameters
-    ----------
-    parts
-        Objects, of one type but that strings may have a dictionary or none.
-    is_unique
-        Whether no string may come twice in the dictionary.
+    Parts are of one type but that strings may have a dictionary or none. With ``is_unique`` no
+    string comes twice in the dictionary.
     """
     if len(parts) == 1 or not any(pa.types.is_dictionary(part.type) for part in parts):
         return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
@@ -69,16 +58,9 @@ def code_objects(
 ) -> pa.DictionaryArray:
     """Return strings as a dictionary array.
 
-    Parameters
-    ----------
-    codes
-        int64 array: places in ``words``, all of its arrays one after the other.
-    nulls
-        bool array: whose codes mean nothing.
-    words
-        The strings, some perhaps more than once.
-    is_unique
-        Whether no string may come twice in the dictionary.
+    ``codes`` (int64, without meaning where ``nulls``) are places in the arrays of ``words`` one
+    after the other, which may hold a string more than once; with ``is_unique`` the dictionary does
+    not.
     """
     dictionary = pa.concat_arrays([pa.array([], pa.string()), *words])
     if is_unique:

@@ -10,23 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from chronicle.tree.column_file import ColumnFile, open_columns, stretches_of
-from indexing.bounds import Bounds
 from indexing.config import MERGE_GROUPS
 from indexing.cover import Segments
-from indexing.entries import Entries
+from indexing.entries import Entries, spread
 from indexing.errors import CorruptRunError
 from indexing.fences import Fences, Selection
-from indexing.group_words import spread
+from indexing.key_range import Bounds
 from indexing.keys import KeyKind, to_comparable
 from indexing.masked_lookup import MaskedEntries, RowMask
 from indexing.objects import code_objects
-from indexing.run_format import FILE_KIND, GROUP_ENTRIES_MAX, CoveredFile, RunHead
+from indexing.run_format import FILE_KIND, GROUP_ENTRIES_MAX, NUMBERS, CoveredFile, RunHead
 from indexing.scratch import Room, Scratch
 
 # What is read and decoded at once never outlives the lookup, so the next may overwrite it.
@@ -37,28 +36,11 @@ _MEMORY = Path("memory")  # of runs that have no file
 _UNSIGNED = (1 << 64) - 1
 _NONE_ADMITTED = np.empty(0, np.bool_)
 _NO_STRINGS = pa.nulls(0, pa.string())  # PyArrow's array() would load pandas
-_NUMBERS = {KeyKind.INTEGER: "i8", KeyKind.DOUBLE: "f8"}
-
-
-class Columns(Protocol):
-    """Where the columns of a run are read from."""
-
-    def read(
-        self,
-        *wanted: tuple[str, int, int],
-        borrow: Callable[[int], np.ndarray] | None = None,
-    ) -> list[np.ndarray]:
-        """Return rows of columns, see `ColumnFile.read`."""
-        ...
-
-    def read_strings(self, name: str, start: int, stop: int) -> pa.StringArray:
-        """Return strings of a column, see `ColumnFile.read_strings`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class _MemoryColumns:
-    """Columns in memory."""
+    """Columns in memory, read as those of a `ColumnFile` are."""
 
     numbers: Mapping[str, np.ndarray]
     strings: Mapping[str, pa.StringArray]
@@ -76,54 +58,33 @@ class _MemoryColumns:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Entries of a run with keys in some ranges, without their keys.
-
-    Attributes
-    ----------
-    position, t
-        int64 arrays.
-    cuts
-        int64 array: positions ascend in each piece ``cuts[i]:cuts[i + 1]``.
-    n_entries_read, n_bytes_read
-        What it took to find them.
-    is_placed
-        Whether position and t lie where the room given is free; else they are overwritten when
-        the thread reads the next run.
-    objects
-        Their objects, if asked for: int64 or dictionary array.
-    """
+    """Entries of a run with keys in some ranges, without their keys."""
 
     position: np.ndarray
     t: np.ndarray
     cuts: np.ndarray
+    """Positions ascend in each piece ``cuts[i]:cuts[i + 1]``."""
     n_entries_read: int
     n_bytes_read: int
     is_placed: bool
+    """Whether position and t lie where the room given is free; else they are overwritten when the
+    thread reads the next run."""
     objects: pa.Array | None = None
+    """Their objects, if asked for: int64 or dictionary array."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEntries:
-    """Entries of some groups, one group after the other.
-
-    Attributes
-    ----------
-    numbers
-        int64 or float64 array: keys; of strings, codes.
-    words
-        The strings codes stand for, in no order, some perhaps twice; None for other keys.
-    t, position
-        int64 arrays.
-    objects
-        Their objects if the run has any: int64 or dictionary array, which may hold a string
-        more than once.
-    """
+    """Entries of some groups, one group after the other."""
 
     numbers: np.ndarray
+    """int64 or float64: keys; of strings, codes."""
     words: pa.StringArray | None
+    """The strings codes stand for, in no order, some perhaps twice; None for other keys."""
     t: np.ndarray
     position: np.ndarray
     objects: pa.Array | None
+    """If the run has any: int64 or dictionary array, which may hold a string more than once."""
 
     @property
     def keys(self) -> np.ndarray:
@@ -135,24 +96,18 @@ class GroupEntries:
 class Run:
     """A run of which groups can be read. Thread-safe.
 
-    Attributes
-    ----------
-    fences
-        Key range and count of its groups.
-    cuts
-        int64 array: group g has the entries ``cuts[g]:cuts[g + 1]``.
-    key_cuts, object_cuts
-        int64 arrays: which words of keys and, if it holds any, of objects each group has.
-    path
-        Its file, if it has one.
+    What reads it raises `CorruptRunError` if the file is gone, damaged, or says what no run can.
     """
 
     head: RunHead
     fences: Fences
     cuts: np.ndarray
+    """Group g has the entries ``cuts[g]:cuts[g + 1]``."""
     key_cuts: np.ndarray
+    """Which words of keys each group has, likewise."""
     object_cuts: np.ndarray | None
-    columns: Columns = field(repr=False)
+    """Which words of objects, if it holds any."""
+    columns: ColumnFile | _MemoryColumns = field(repr=False)
     path: Path = _MEMORY
     size_bytes: int = 0
 
@@ -196,6 +151,12 @@ class Run:
         """Data files whose entries the run holds."""
         return self.head.cover
 
+    def check_keys(self, attribute: str, kind: KeyKind) -> None:
+        """Raise `CorruptRunError` unless its keys are of an attribute, and held as those are."""
+        if self.head.attribute != attribute or self.kind is not kind:
+            found = f"it holds {self.kind.value} keys of '{self.head.attribute}'"
+            raise CorruptRunError(str(self.path), found)
+
     @property
     def memory_bytes(self) -> int:
         """Estimate of what the opened run holds in memory, its columns left out."""
@@ -213,22 +174,10 @@ class Run:
         room: Room,
         with_objects: bool = False,
     ) -> Found:
-        """Return the entries of the selected groups with keys in ``bounds``.
+        """Return the entries of the selected groups, at least one, with keys in ``bounds``.
 
-        Parameters
-        ----------
-        selection
-            Groups, at least one.
-        shift
-            Is added to every position.
-        room
-            Has place for all entries of the groups; what may be final is written to where it is
-            free, and is not yet kept.
-
-        Raises
-        ------
-        CorruptRunError
-            If the file is gone, damaged, or says what no run can.
+        ``shift`` is added to every position. ``room`` has place for all entries of the groups; what
+        may be final is written to where it is free, and is not yet kept.
         """
         groups, rim = selection.groups, selection.rim
         fences, first, last = self.fences, groups[0], groups[-1]
@@ -262,19 +211,8 @@ class Run:
     ) -> MaskedEntries:
         """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
 
-        Times, keys and objects are read of groups alone that have rows of interest.
-
-        Parameters
-        ----------
-        selection
-            Groups, at least one.
-        segments
-            Where the run's positions lie in the stream.
-
-        Raises
-        ------
-        CorruptRunError
-            As ``find``.
+        Times, keys and objects are read of groups alone that have rows of interest. ``segments``
+        say where the run's positions lie in the stream.
         """
         with self.stated():
             every = _Part.of(self, selection.groups)
@@ -310,13 +248,7 @@ class Run:
         return MaskedEntries(seq, t, cuts, some.n_entries, n_bytes, objects)
 
     def read(self, groups: np.ndarray) -> GroupEntries:
-        """Return the entries of ``groups`` (ascending) with their keys.
-
-        Raises
-        ------
-        CorruptRunError
-            As ``find``.
-        """
+        """Return the entries of ``groups`` (ascending) with their keys."""
         with self.stated():
             every = _Part.of(self, groups)
             rows, steps = _read(self, (every, "position"), (every, "t"))
@@ -330,13 +262,7 @@ class Run:
         return GroupEntries(numbers, words, t, position, objects)
 
     def check(self) -> None:
-        """Read all entries, some groups at a time.
-
-        Raises
-        ------
-        CorruptRunError
-            As ``find``.
-        """
+        """Read all entries, some groups at a time."""
         for first in range(0, len(self.fences), MERGE_GROUPS):
             self.read(np.arange(first, min(len(self.fences), first + MERGE_GROUPS)))
 
@@ -411,12 +337,8 @@ def _place(
 ) -> np.ndarray:
     """Write rows plus ``shift`` to ``position`` (int64), and return where groups are cut there.
 
-    Of groups at the rim only admitted entries are kept, if ``kept`` says which they are.
-
-    Raises
-    ------
-    ValueError
-        If they do not ascend in each group, or are not rows of the files covered.
+    Of groups at the rim only admitted entries are kept, if ``kept`` says which they are. Raises
+    `ValueError` if rows do not ascend in each group, or are not those of the files covered.
     """
     limits = False, np.uint64(max(0, run.head.n_events - 1))
     return _decode(part, rows, kept, limits, (1, shift), position)
@@ -431,10 +353,7 @@ def _time(
 ) -> None:
     """Write the times that steps stand for to ``t`` (int64).
 
-    Raises
-    ------
-    ValueError
-        If they fall in a group, or are not on the run's scale.
+    Raises `ValueError` if they fall in a group, or are not on the run's scale.
     """
     scale = run.head.scale
     limits = True, np.uint64(scale.steps_max)
@@ -468,14 +387,9 @@ def _spread_kept(part: _Part, rim: np.ndarray, admitted: np.ndarray) -> np.ndarr
 
 
 def _admit(run: Run, part: _Part, codes: np.ndarray, bounds: Bounds) -> np.ndarray:
-    """Return which entries have keys in ``bounds``.
+    """Return which entries have keys in ``bounds``; `ValueError` if a key is not one of its group.
 
     Whether a key is admitted is decided once for all entries of a group that have it.
-
-    Raises
-    ------
-    ValueError
-        If an entry has a key that its group does not have.
     """
     from indexing.kernels import admit
 
@@ -491,10 +405,7 @@ def _admit(run: Run, part: _Part, codes: np.ndarray, bounds: Bounds) -> np.ndarr
 def _read_keys(run: Run, part: _Part) -> tuple[np.ndarray, pa.StringArray | None]:
     """Return the keys of all entries: numbers, or codes and the strings they stand for.
 
-    Raises
-    ------
-    ValueError
-        If keys lie outside their group's fence, or those of a group do not ascend.
+    Raises `ValueError` if keys lie outside their group's fence, or those of a group do not ascend.
     """
     [codes] = _read(run, (part, "key"))
     words, word_cuts = _read_words(run, part, "key_word", run.kind, run.key_cuts)
@@ -513,12 +424,8 @@ def _read_keys(run: Run, part: _Part) -> tuple[np.ndarray, pa.StringArray | None
 def _read_objects(run: Run, part: _Part, *, is_unique: bool = True) -> pa.Array:
     """Return the objects of all entries; of strings a dictionary array.
 
-    The dictionary may hold a string more than once if ``is_unique`` is not set.
-
-    Raises
-    ------
-    ValueError
-        If an entry has an object that its group does not have.
+    The dictionary may hold a string more than once if ``is_unique`` is not set. Raises `ValueError`
+    if an entry has an object that its group does not have.
     """
     kind = run.object_kind
     assert kind is not None, "asked of runs with objects only"
@@ -557,10 +464,7 @@ def _read_words(
 def open_run(path: Path) -> Run:
     """Return the run in a file, its head and fences checked, no entry read.
 
-    Raises
-    ------
-    CorruptRunError
-        If the file is missing, is no run, or is damaged.
+    Raises `CorruptRunError` if the file is missing, is no run, or is damaged.
     """
     try:
         file = open_columns(path, kind=FILE_KIND, subject=path.name)
@@ -576,17 +480,11 @@ def open_run(path: Path) -> Run:
 def _read_groups(
     file: ColumnFile, head: RunHead
 ) -> tuple[Fences, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Read what a run says of its groups, and check that its columns have such lengths.
-
-    Raises
-    ------
-    ValueError
-        If they have others, or fences do not ascend.
-    """
+    """Read what a run says of its groups; check lengths of its columns and that fences ascend."""
     n = file.n_rows("count", "u4")
     is_string = head.kind is KeyKind.STRING
     n_keys = [
-        file.n_strings(name) if is_string else file.n_rows(name, _NUMBERS[head.kind])
+        file.n_strings(name) if is_string else file.n_rows(name, NUMBERS[head.kind])
         for name in ("low", "high", "key_word")
     ]
     n_of = {name: file.n_rows(name, t) for name, t in head.entry_columns().items()}

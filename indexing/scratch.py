@@ -34,15 +34,10 @@ class Scratch(threading.local):
 
 
 class Room:
-    """Memory for the entries of one answer, which its parts fill one after the other.
+    """Memory for the entries of one answer, ``n_most`` of them, which its parts fill in turn.
 
-    One piece for all of them: what is touched only once costs most, and large pieces least, as
-    the system gives them out in large pages.
-
-    Parameters
-    ----------
-    n_most
-        Entries there is room for. What is never filled takes no memory.
+    One piece for all of them: what is touched only once costs most, and large pieces least, as the
+    system gives them out in large pages. What is never filled takes no memory.
     """
 
     def __init__(self, n_most: int) -> None:

@@ -55,13 +55,8 @@ def indexed_attributes(
 ) -> tuple[str, ...]:
     """Return what has an index table, or had one that was lost, sorted; lists one folder.
 
-    Parameters
-    ----------
-    stream_dir
-        Folder of the stream.
-    columns, derived
-        Names of the stream's columns and of its derived attributes. What is called otherwise, or
-        joins other columns, is left out.
+    What is called otherwise than a column or a derived attribute, or joins other columns, is left
+    out.
     """
     folder = f"{stream_dir}/{INDEX_FOLDER}"
     named = index_folders(stream_dir, columns, derived)

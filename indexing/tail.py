@@ -16,11 +16,11 @@ from indexing.attributes import (
     keys_of,
     with_derived,
 )
-from indexing.bounds import Bounds
 from indexing.cache import BoundedCache
 from indexing.config import FENCE_ENTRIES, MEMTABLE_CACHE_BYTES, MEMTABLE_EVENTS, SCAN_EVENTS
 from indexing.cover import Segments
 from indexing.entries import sort_entries
+from indexing.key_range import Bounds
 from indexing.keys import KeyKind, Keys
 from indexing.lookup import PlacedRun, Reading, Taken
 from indexing.masked_lookup import MaskedEntries, RowMask
@@ -61,20 +61,6 @@ class TailFile:
         """Return what is to be read of the file for ``bounds``; builds a memtable it needs."""
         return self._memtable().seek(bounds) if self._is_small() else _Scan(self, bounds)
 
-    def scan(self, bounds: Bounds, room: Room, *, with_objects: bool) -> Taken:
-        """Add the file's events with keys in ``bounds`` to ``room``, from its blocks."""
-        n_before, n_entries, n_bytes = len(room), 0, 0
-        objects = []
-        for part in self._scan(with_objects=with_objects):
-            rows = part.keys.rows[bounds.contains(part.keys.values)]
-            room.put(part.first_seq + rows, part.t[rows])
-            n_entries += len(part.t)
-            n_bytes += part.size_bytes
-            if part.objects is not None:
-                objects.append(to_codes(part.objects.take(pa.array(rows))))
-        found = join_objects(objects) if objects else None
-        return Taken(len(room) - n_before, n_entries, n_bytes, found)
-
     def count(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most events of the file with keys in ``bounds``."""
         if not self._is_small():
@@ -97,14 +83,14 @@ class TailFile:
         return int(self.snapshot.leaves.base[block])
 
     def _build(self) -> Run:
-        [part] = self._scan(with_objects=self.object_kind is not None)
+        [part] = self.scan(with_objects=self.object_kind is not None)
         entries = sort_entries(part.keys, part.t, fence_entries=FENCE_ENTRIES, objects=part.objects)
         cover = CoveredFile(self.file.name, self.file.n_events, len(entries.t))
         scale = TimeScale.of(part.t)
         head = RunHead(self.attribute, self.kind, self.object_kind, scale, (cover,))
         return Run.in_memory(head, entries)
 
-    def _scan(self, *, with_objects: bool) -> Iterator[_Scanned]:
+    def scan(self, *, with_objects: bool) -> Iterator[_Scanned]:
         """Yield some blocks at a time; all at once where values depend on those before."""
         first, n_blocks = self.snapshot.file_blocks(self.file.name)
         base = self.snapshot.leaves.base
@@ -144,13 +130,23 @@ class _Scan:
         return self.file.file.n_events
 
     def read(self, room: Room, *, with_objects: bool = False) -> Taken:
-        """Add the file's events with keys in ``bounds``."""
-        return self.file.scan(self.bounds, room, with_objects=with_objects)
+        """Add the file's events with keys in ``bounds``, from its blocks."""
+        n_before, n_entries, n_bytes = len(room), 0, 0
+        objects = []
+        for part in self.file.scan(with_objects=with_objects):
+            rows = part.keys.rows[self.bounds.contains(part.keys.values)]
+            room.put(part.first_seq + rows, part.t[rows])
+            n_entries += len(part.t)
+            n_bytes += part.size_bytes
+            if part.objects is not None:
+                objects.append(to_codes(part.objects.take(pa.array(rows))))
+        found = join_objects(objects) if objects else None
+        return Taken(len(room) - n_before, n_entries, n_bytes, found)
 
     def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> MaskedEntries:
         """Return the file's events with keys in ``bounds`` that a mask of rows leaves."""
         room = Room(self.n_most)
-        taken = self.file.scan(self.bounds, room, with_objects=with_objects)
+        taken = self.read(room, with_objects=with_objects)
         seq, t = room.filled()
         cuts = np.array([0, len(seq)])
         times = t if with_times else None

@@ -52,7 +52,7 @@ def quarantine(
     keep_heavy_libraries_out()
     from chronicle.ingest.put_back import put_back
     from chronicle.write.quarantine import count_reasons, quarantined, to_mend
-    from indexing.stream_writer import writer_for
+    from indexing.writer import writer_for
 
     opened = stream_of(store, stream)
     if mended is not None:

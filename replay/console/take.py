@@ -175,7 +175,7 @@ def append(
     from chronicle.ingest.local import AppendOptions, append_files
     from chronicle.store import open_or_create
     from indexing.lifecycle import create_index
-    from indexing.stream_writer import writer_for
+    from indexing.writer import writer_for
 
     indexed = names(index)
     options = AppendOptions(
@@ -234,7 +234,7 @@ def adopt(
     from chronicle.store import open_or_create
     from chronicle.write.adopt import adopt as run
     from indexing.lifecycle import create_index
-    from indexing.stream_writer import writer_for
+    from indexing.writer import writer_for
 
     indexed = names(index)
     with open_or_create(store) as opened:

@@ -59,7 +59,7 @@ def compact(
     """
     from chronicle.maintenance.compaction import compact_events
     from indexing.lifecycle import compact_index
-    from indexing.stream_writer import writer_for
+    from indexing.writer import writer_for
 
     opened = stream_of(store, stream)
     with runner(spark) as lent:
@@ -94,7 +94,7 @@ def vacuum(
     """
     from chronicle.config import VACUUM_RETENTION
     from chronicle.maintenance.vacuum import vacuum as run
-    from indexing.stream_writer import writer_for
+    from indexing.writer import writer_for
 
     retention = duration(retain, hint="--retain")
     opened = stream_of(store, stream)
@@ -166,7 +166,7 @@ def delete(
     Example: chronicle delete crimes --store data --from 2011-01-01 --to 2011-02-01T12:00
     """
     from chronicle.write.lifecycle import delete_range, plan_deletion
-    from indexing.stream_writer import writer_for
+    from indexing.writer import writer_for
 
     if start is None and stop is None:
         raise typer.BadParameter("give --from, --to or both; 'chronicle drop' removes a stream")
@@ -265,7 +265,7 @@ def repair(
     from chronicle.maintenance.repair import put_aside_torn, remove_stale_hints, repair_stream
     from chronicle.stream_folder import check_unclaimed, is_stream_name, with_unlogged
     from indexing.check import check_runs
-    from indexing.stream_writer import writer_for
+    from indexing.writer import writer_for
 
     opened = store_of(store)
     n_left = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chronicle import adopt, ensure_store
 from indexing.lifecycle import create_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from tests.crash_points import dying_at
 
 KILLED = 9

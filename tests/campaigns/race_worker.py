@@ -29,7 +29,7 @@ from chronicle.maintenance.vacuum import vacuum
 from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
 from indexing.check import check_runs
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from replay import query
 
 STREAM, ASIDE = "s", "aside"

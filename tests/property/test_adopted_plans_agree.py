@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import replay
 from chronicle import adopt, create_store
 from indexing.lifecycle import create_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from replay.errors import PlanError
 from replay.language import bind, parse_query
 from tests.oracles.matcher import match_rows

@@ -32,7 +32,7 @@ from indexing import KeyRange, KeyRanges
 from indexing.check import check_runs
 from indexing.index import clear_caches, open_indexes
 from indexing.lifecycle import compact_index, create_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 
 Value = int | float | None
 Row = dict[str, Any]

@@ -36,7 +36,7 @@ from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.write.block_writer import write_tree
 from indexing.check import check_runs
 from indexing.lifecycle import compact_index, create_index, drop_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 
 WRITER = partial(writer_for, least_events=0)
 INDEX = partial(create_index, attributes=["a"], least_events=0)

@@ -23,7 +23,7 @@ from chronicle.write.append import append
 from chronicle.write.lifecycle import delete_range
 from indexing.check import check_runs
 from indexing.lifecycle import create_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from replay import query
 from tests.crash_points import dying_at
 from tests.unit.chronicle.stream_cases import TICKS, at, seen_times

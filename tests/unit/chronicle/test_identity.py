@@ -20,7 +20,7 @@ from chronicle.write.commit import Change, commit_change
 from chronicle.write.evolve import add_column
 from chronicle.write.lifecycle import delete_range, drop_stream, rename_stream
 from indexing.lifecycle import create_index, drop_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from replay import query
 from replay.query import batches
 from tests.helpers import write_table

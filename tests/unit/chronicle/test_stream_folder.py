@@ -28,7 +28,7 @@ from chronicle.write.materialise import materialise
 from indexing import RunWriter
 from indexing.check import check_runs
 from indexing.lifecycle import create_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from tests.crash_points import dying_at
 from tests.store_model import rows_of
 from tests.unit.chronicle.stream_cases import TICKS, KilledError, at

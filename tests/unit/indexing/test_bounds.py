@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from indexing.bounds import to_bounds
 from indexing.errors import IndexingError
-from indexing.key_range import KeyRange, KeyRanges
+from indexing.key_range import KeyRange, KeyRanges, to_bounds
 from indexing.keys import KeyKind
 from tests.oracles.index import admits
 

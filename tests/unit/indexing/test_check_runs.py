@@ -19,10 +19,10 @@ from chronicle.maintenance.repair import repair_stream
 from chronicle.store import Stream
 from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
 from indexing.check import COVER, COVERED, ENTRIES, WHOLE, check_runs
-from indexing.group_words import GroupWords
+from indexing.entries import GroupWords
 from indexing.kway_merge import merge_runs
 from indexing.run import open_run
-from indexing.run_file import RunFileWriter
+from indexing.run_format import RunFileWriter
 from tests.helpers import commit_table
 
 SCHEMA = pa.schema(

@@ -26,7 +26,7 @@ from indexing.index import Index, clear_caches, open_indexes
 from indexing.keys import KeyKind, key_kind
 from indexing.lifecycle import create_index, drop_index, list_indexes
 from indexing.run import open_run
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.typed_events import rows
 

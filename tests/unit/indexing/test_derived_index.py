@@ -19,8 +19,7 @@ from indexing.check import ENTRIES, check_runs
 from indexing.errors import UnknownIndexError
 from indexing.index import Index, clear_caches, open_indexes
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
-from indexing.stream_writer import writer_for
-from indexing.writer import RunWriter
+from indexing.writer import RunWriter, writer_for
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("speed", pa.float64())])
 NAME = "delta(speed)"

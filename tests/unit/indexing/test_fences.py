@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing.bounds import to_bounds
 from indexing.fences import Fences, expect_entries
-from indexing.key_range import KeyRange, KeyRanges
+from indexing.key_range import KeyRange, KeyRanges, to_bounds
 from indexing.keys import KeyKind
 
 

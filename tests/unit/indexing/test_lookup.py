@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexing.bounds import to_bounds
 from indexing.cover import Segments
 from indexing.entries import sort_entries
-from indexing.key_range import KeyRange, KeyRanges
+from indexing.key_range import KeyRange, KeyRanges, to_bounds
 from indexing.keys import KeyKind, to_keys
 from indexing.lookup import PlacedRun, ascend, look_up, order
 from indexing.run import Run

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import indexing
 from indexing import masked_lookup
+from indexing.attributes import KeySpace
 from indexing.cover import Segments
 from indexing.index import RunTable
 from indexing.key_range import KeyRange, KeyRanges
@@ -158,7 +159,7 @@ def test_entries_of_files_taken_from_another_run_are_left_out(tmp_path: Path) ->
     segments = Segments(
         np.array([10, 20, 30]), np.array([10, 0, -20]), np.array([True, False, True])
     )
-    bounds = indexing.open_events.KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
+    bounds = KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
     mask = RowMask.of(30, spans=(np.array([0, 13]), np.array([4, 30])))
     found = run.find_within(
         run.fences.select(bounds), bounds, segments, mask, with_times=True, with_objects=False
@@ -174,7 +175,7 @@ def test_entries_of_files_that_changed_places_come_in_order_of_the_stream(tmp_pa
     tables = write_runs(tmp_path, pieces, ("x",), fence_entries=4)
     run = indexing.run.open_run(tmp_path / "index" / "x" / tables["x"].names[0])
     segments = Segments(np.array([10, 20]), np.array([10, -10]), np.array([True, True]))
-    bounds = indexing.open_events.KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
+    bounds = KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
     mask = RowMask.of(20, spans=(np.array([4]), np.array([14])))
     reading = PlacedRun(run, segments).seek(bounds)
     kept = reading.read_within(mask, with_times=True, with_objects=False)

@@ -15,16 +15,14 @@ from hypothesis import strategies as st
 
 from chronicle.tree import column_file
 from chronicle.tree.column_file import open_columns
-from indexing.bounds import to_bounds
 from indexing.config import FENCE_KEY_CHARS
 from indexing.entries import sort_entries
 from indexing.errors import CorruptRunError
 from indexing.fences import Selection
-from indexing.key_range import KeyRange, KeyRanges
+from indexing.key_range import KeyRange, KeyRanges, to_bounds
 from indexing.keys import KeyKind, key_kind, to_keys
 from indexing.run import Run, open_run
-from indexing.run_file import cut_above, cut_below, write_entries
-from indexing.run_format import CoveredFile, RunHead, TimeScale
+from indexing.run_format import CoveredFile, RunHead, TimeScale, cut_above, cut_below, write_entries
 from indexing.scratch import Room
 
 

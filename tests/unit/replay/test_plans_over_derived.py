@@ -10,7 +10,7 @@ import pytest
 import replay
 from chronicle import StreamSettings, create_store
 from indexing.lifecycle import create_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from replay.errors import PlanError
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("x", pa.float64()), ("n", pa.int64())])

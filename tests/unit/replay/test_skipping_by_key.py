@@ -15,7 +15,7 @@ from costmodel import CostParameters
 from indexing import KeyRanges, RunWriter
 from indexing.index import Index
 from indexing.lifecycle import create_index
-from indexing.stream_writer import writer_for
+from indexing.writer import writer_for
 from replay.engines.statistics import SnapshotStatistics, clear_statistics, statistics_of
 from replay.patterns import partition_neighbours
 
