@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.time import to_int64
-from indexing.index import IndexSet, RunTable
+from indexing.index import Index, IndexSet, RunTable
 from indexing.writer import RunWriter
 
 
@@ -67,6 +67,13 @@ class SnapshotDouble:
         return 8 * len(blocks) * len(columns)
 
 
+def flip_byte(path: Path, at: int) -> None:
+    """Damage a byte of a file; below 0 it is counted from the end."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0xFF
+    path.write_bytes(content)
+
+
 def write_runs(
     stream_dir: Path,
     pieces: list[Piece],
@@ -86,6 +93,21 @@ def write_runs(
 def index_set(snapshot: SnapshotDouble, tables: dict[str, RunTable]) -> IndexSet:
     """Return the indexes over a double."""
     return IndexSet(snapshot, tables)  # type: ignore[arg-type]
+
+
+def index_over(
+    folder: Path,
+    pieces: list[Piece],
+    *,
+    n_runs: int | None = None,
+    fence_entries: int = 4,
+    key: str | None = None,
+) -> Index:
+    """Return the index on ``x`` of pieces, of which the first ``n_runs``, or all, have a run."""
+    tables = {"x": RunTable(0, ())}
+    if pieces[:n_runs]:
+        tables = write_runs(folder, pieces[:n_runs], ("x",), fence_entries=fence_entries, key=key)
+    return index_set(SnapshotDouble(folder, pieces, key=key), tables).index("x")
 
 
 def cut_into_pieces(events: pa.Table, file_events: list[int], block_events: int) -> list[Piece]:

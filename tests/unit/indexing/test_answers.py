@@ -17,7 +17,13 @@ from indexing.cache import BoundedCache
 from indexing.index import _ANSWER_BYTES, RunTable, _answer_bytes, _answers
 from indexing.key_range import KeyRange, KeyRanges
 from tests.oracles.index import matching_rows
-from tests.unit.indexing.doubles import SnapshotDouble, cut_into_pieces, index_set, write_runs
+from tests.unit.indexing.doubles import (
+    SnapshotDouble,
+    cut_into_pieces,
+    index_over,
+    index_set,
+    write_runs,
+)
 from tests.unit.indexing.index_strategies import ranges_for, streams
 
 VALUES = [(i * 31) % 17 for i in range(300)]
@@ -39,8 +45,7 @@ def test_kept_answer_equals_the_fresh_one(
     pieces = cut_into_pieces(table, [file_events], 5)
     ranges = data.draw(ranges_for(table["x"].combine_chunks()))
     with TemporaryDirectory() as folder:
-        tables = write_runs(Path(folder), pieces[:1], ("x",))
-        index = index_set(SnapshotDouble(Path(folder), pieces), tables).index("x")
+        index = index_over(Path(folder), pieces, n_runs=1)
         fresh = index.lookup(ranges)
         kept = index.lookup(ranges)
         indexing.clear_caches()
@@ -55,8 +60,7 @@ def test_kept_answer_equals_the_fresh_one(
 
 def test_answer_weighs_what_its_memory_takes(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [100], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces)
     found = index.lookup(KeyRanges.everything())
     memory = found.seq.base
     assert memory is not None
@@ -67,8 +71,7 @@ def test_answer_weighs_what_its_memory_takes(tmp_path: Path) -> None:
 
 def test_answer_cannot_be_written_to(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces)
     for _ in range(2):
         found = index.lookup(below(3))
         for array in (found.seq, found.t):
@@ -78,8 +81,7 @@ def test_answer_cannot_be_written_to(tmp_path: Path) -> None:
 
 def test_answers_outlive_lookups_that_follow(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [100], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces)
     found = [index.lookup(below(high)) for high in range(17)]
     for high in range(17):
         assert found[high].seq.tolist() == matching_rows(VALUES, [KeyRange(None, high)])
@@ -88,15 +90,13 @@ def test_answers_outlive_lookups_that_follow(tmp_path: Path) -> None:
 
 def test_run_found_damaged_later_changes_no_answer(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [100], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    indexes = index_set(SnapshotDouble(tmp_path, pieces), tables)
-    index = indexes.index("x")
+    index = index_over(tmp_path, pieces)
     kept = index.lookup(below(3))
     for piece in pieces:
         path = tmp_path / "index" / "x" / piece.name
         path.write_bytes(path.read_bytes()[:40])
     assert index.lookup(below(8)).seq.tolist() == matching_rows(VALUES, [KeyRange(None, 8)])
-    assert len(indexes.faults) == 2
+    assert len(index.faults) == 2
     assert index.lookup(below(3)).seq.tolist() == kept.seq.tolist()
     indexing.clear_caches()
     assert index.lookup(below(3)).seq.tolist() == kept.seq.tolist()
@@ -108,8 +108,7 @@ def test_kept_answers_stay_within_their_bound(
     small = BoundedCache(12_000, _answers._weigh)
     monkeypatch.setattr("indexing.index._answers", small)
     pieces = cut_into_pieces(events(), [], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces)
     for high in [*range(17), *range(17)]:
         assert index.lookup(below(high)).seq.tolist() == matching_rows(
             VALUES, [KeyRange(None, high)]
@@ -131,8 +130,7 @@ def test_indexes_of_other_snapshots_keep_their_own_answers(tmp_path: Path) -> No
 
 def test_threads_get_right_answers_while_caches_are_cleared(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [100], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces)
     expected = [matching_rows(VALUES, [KeyRange(None, high)]) for high in range(17)]
     answers: list[bool] = []
 
@@ -205,9 +203,7 @@ def test_lookup_within_ranges_reads_no_run_and_no_file_outside(tmp_path: Path) -
 
 def test_run_found_damaged_within_ranges_changes_no_answer(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [100, 100], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    indexes = index_set(SnapshotDouble(tmp_path, pieces), tables)
-    index = indexes.index("x")
+    index = index_over(tmp_path, pieces)
     within = np.array([[0, 5], [210, 220]], dtype=np.int64)
     expected = index.lookup(below(3), within=within)
     path = tmp_path / "index" / "x" / pieces[0].name
@@ -215,7 +211,7 @@ def test_run_found_damaged_within_ranges_changes_no_answer(tmp_path: Path) -> No
     indexing.clear_caches()
     # A snapshot that opened its runs before meets the damage at the first lookup.
     assert index.lookup(below(3), within=within).seq.tolist() == expected.seq.tolist()
-    assert len(indexes.faults) == 1
+    assert len(index.faults) == 1
     last = np.array([[200, 201]], dtype=np.int64)
     assert set(index.lookup(below(3), within=last).seq.tolist()) == {
         seq for seq in matching_rows(VALUES, [KeyRange(None, 3)]) if seq >= 200
@@ -224,8 +220,7 @@ def test_run_found_damaged_within_ranges_changes_no_answer(tmp_path: Path) -> No
 
 def test_answer_within_ranges_is_not_taken_for_that_of_other_runs(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [100, 100], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces)
     first, second = (np.array([[seq, seq + 1]], dtype=np.int64) for seq in (0, 100))
     expected = matching_rows(VALUES, [KeyRange(None, 3)])
     found = index.lookup(below(3), within=first).seq.tolist()
@@ -239,8 +234,7 @@ def test_answer_within_ranges_is_not_taken_for_that_of_other_runs(tmp_path: Path
 
 def test_answers_can_be_forgotten_alone(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [100], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces)
     first = index.lookup(below(3))
     assert index.lookup(below(3)).n_bytes_read == 0
     indexing.clear_answers()

@@ -24,6 +24,7 @@ from indexing.kway_merge import merge_runs
 from indexing.run import open_run
 from indexing.run_format import RunFileWriter
 from tests.helpers import commit_table
+from tests.unit.indexing.doubles import flip_byte
 
 SCHEMA = pa.schema(
     [("t", pa.int64()), ("price", pa.float64()), ("venue", pa.string()), ("n", pa.int32())]
@@ -75,10 +76,20 @@ def _names(stream: Stream) -> list[str]:
     return [file.name for file in stream.snapshot().files]
 
 
-def _flip(path: Path, at: int) -> None:
-    content = bytearray(path.read_bytes())
-    content[at] ^= 0xFF
-    path.write_bytes(content)
+def _list_run(stream: Stream, name: str, size_bytes: int, n_rows: int) -> None:
+    """Have the log of the index on n say that a run is of this size."""
+    found = delta_log.new_files([(name, size_bytes, n_rows)])
+    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+
+
+def _write_other(stream: Stream, table: pa.Table) -> str:
+    """Write the run of n of the first data file from other events; return its name."""
+    name = _names(stream)[0]
+    writer = RunWriter(("n",), "t", key=stream.settings.key, fence_entries=8)
+    times = table["t"].combine_chunks()
+    [written] = writer.write(stream.path, name, table, times, [table.num_rows])
+    _list_run(stream, name, written.size_bytes, written.n_rows)
+    return name
 
 
 def _found(stream: Stream, attribute: str, r: KeyRange) -> list[int]:
@@ -120,7 +131,7 @@ def test_a_flipped_byte_of_a_run_is_found_and_repaired(stream: Stream, at: int):
     name = _names(stream)[1]
     path = stream.path / "index/price" / name
     expected = _found(stream, "price", KeyRange(2, 8))
-    _flip(path, at)
+    flip_byte(path, at)
     assert _broken(stream) == [("fault", WHOLE, f"ticks/index/price/{name}")]
     assert _found(stream, "price", KeyRange(2, 8)) == expected
     report = repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs])
@@ -142,8 +153,7 @@ def test_a_missing_run_is_found_and_repaired(stream: Stream):
 def test_a_run_of_another_size_than_the_log_says_is_found(stream: Stream):
     name = _names(stream)[0]
     size = (stream.path / "index/n" / name).stat().st_size
-    found = delta_log.new_files([(name, size + 1, 50)])
-    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    _list_run(stream, name, size + 1, 50)
     assert _broken(stream) == [("fault", WHOLE, f"ticks/index/n/{name}")]
 
 
@@ -154,14 +164,8 @@ def test_a_run_of_another_attribute_is_found(stream: Stream):
 
 
 def test_a_run_of_other_events_is_found_by_a_deep_check_alone(stream: Stream):
-    name = _names(stream)[0]
-    table = _events(0, 50)
-    other = table.set_column(3, "n", pa.array([(i * 5) % 16 for i in range(50)], pa.int32()))
-    counts = [16, 16, 16, 2]
-    writer = RunWriter(("n",), "t", key=stream.settings.key, fence_entries=8)
-    [written] = writer.write(stream.path, name, other, other["t"].combine_chunks(), counts)
-    found = delta_log.new_files([(name, written.size_bytes, written.n_rows)])
-    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    other = pa.array([(i * 5) % 16 for i in range(50)], pa.int32())
+    name = _write_other(stream, _events(0, 50).set_column(3, "n", other))
     assert _broken(stream) == []
     assert _broken(stream, deep=True) == [("fault", ENTRIES, f"ticks/index/n/{name}")]
     repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs], deep=True)
@@ -170,24 +174,12 @@ def test_a_run_of_other_events_is_found_by_a_deep_check_alone(stream: Stream):
 
 def test_entries_that_carry_other_objects_are_found(tmp_path: Path):
     stream = _make(tmp_path, [_events(0, 50)], key="venue")
-    [name] = _names(stream)
-    table = _events(0, 50)
-    other = table.set_column(2, "venue", pa.array(["v1"] * 50))
-    writer = RunWriter(("n",), "t", key="venue", fence_entries=8)
-    times = other["t"].combine_chunks()
-    [written] = writer.write(stream.path, name, other, times, [16, 16, 16, 2])
-    found = delta_log.new_files([(name, written.size_bytes, written.n_rows)])
-    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    name = _write_other(stream, _events(0, 50).set_column(2, "venue", pa.array(["v1"] * 50)))
     assert _broken(stream, deep=True) == [("fault", ENTRIES, f"ticks/index/n/{name}")]
 
 
 def test_a_run_that_covers_another_number_of_events_is_found(stream: Stream):
-    name = _names(stream)[0]
-    short = _events(0, 40)
-    writer = RunWriter(("n",), "t", key=stream.settings.key)
-    [written] = writer.write(stream.path, name, short, short["t"].combine_chunks(), [16, 16, 8])
-    found = delta_log.new_files([(name, written.size_bytes, written.n_rows)])
-    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    name = _write_other(stream, _events(0, 40))
     assert _broken(stream) == [("fault", COVER, f"ticks/index/n/{name}")]
 
 
@@ -218,8 +210,7 @@ def test_fences_and_order_that_a_run_does_not_keep_are_found(
         writer.append(keys, np.array([0, 1]), np.array(rows), None)
         writer._low[-1], writer._high[-1] = low, high
     writer.finish()
-    found = delta_log.new_files([(name, path.stat().st_size, 4)])
-    delta_log.commit_changes(stream.path / "index/n", add=found, read_version=None, metadata={})
+    _list_run(stream, name, path.stat().st_size, 4)
     assert _broken(stream) == [("fault", WHOLE, f"ticks/index/n/{name}")]
     assert any(what in f.what for f in check_stream(stream.path, derived_checks=[check_runs]))
 

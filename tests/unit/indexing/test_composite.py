@@ -18,7 +18,6 @@ from indexing.composite import (
     to_composite_column,
 )
 from indexing.config import COMPOSITE_POINTS_MAX, COMPOSITE_RANGES_MAX
-from indexing.errors import IndexingError
 from indexing.key_range import KeyRange, KeyRanges
 from indexing.keys import KeyKind, key_kind
 from tests.oracles.index import admits, to_key
@@ -173,27 +172,6 @@ def test_key_is_spelled_as_the_format_says() -> None:
     assert key_of(-0.0, 0.0) == "\x01" + "\x00" * 9 + "\x01" + "\x01" + "\x00" * 9
 
 
-def test_first_part_alone_admits_rows_without_the_second() -> None:
-    found = composite_ranges([INTEGER, STRING], [points(35), None])
-    assert found is not None
-    assert found[1] == 1
-    (only,) = found[0].ranges
-    assert admits(only, key_of(35, ""))
-    assert admits(only, key_of(35, "\U0010ffff"))
-    table = pa.table({"a": [35, 34, 36], "b": pa.array([None, None, None], pa.string())})
-    assert [admits(only, key) for key in keys_of(table)] == [True, False, False]
-
-
-def test_range_of_the_second_part_admits_no_row_without_it() -> None:
-    table = pa.table({"a": [1, 1, 1], "b": [None, math.nan, -math.inf]})
-    for part in (KeyRange(None, 5.0), KeyRange(-math.inf, None)):
-        found = composite_ranges([INTEGER, DOUBLE], [points(1), KeyRanges((part,))])
-        assert found is not None
-        assert found[1] == 2
-        (only,) = found[0].ranges
-        assert [admits(only, key) for key in keys_of(table)] == [False, False, True]
-
-
 def test_range_without_end_of_the_second_part_ends_with_the_first() -> None:
     table = pa.table({"a": [1, 1, 1, 2, 2], "b": [None, "a", "\U0010ffff", None, "b"]})
     found = composite_ranges([INTEGER, STRING], [points(1), KeyRanges((KeyRange("a", None),))])
@@ -251,11 +229,6 @@ def test_more_ranges_than_a_lookup_is_worth_leave_the_last_part_unused() -> None
     alone = composite_ranges([INTEGER, STRING], [points(1), points(*map(str, range(2 * n + 1)))])
     assert alone is not None
     assert alone[1] == 2  # as many as an index on the part itself is asked
-
-
-def test_bound_of_another_type_than_its_part_is_refused() -> None:
-    with pytest.raises(IndexingError, match="number"):
-        composite_ranges([STRING, INTEGER], [points(1), None])
 
 
 @pytest.mark.parametrize(

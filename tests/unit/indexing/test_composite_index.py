@@ -8,19 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import indexing.tail
 from chronicle import StreamSettings, create_store, open_store
 from chronicle.errors import SchemaError
 from chronicle.maintenance.check import check_stream
 from chronicle.maintenance.finding import Severity
-from chronicle.maintenance.repair import repair_stream
 from chronicle.schema import composite_parts
 from chronicle.store import Stream
 from chronicle.write.evolve import add_column
 from chronicle.write.lifecycle import rename_stream
 from indexing import IndexingError, KeyRange, KeyRanges, RunWriter, UnknownIndexError
 from indexing.attributes import indexed_field
-from indexing.check import COVERED, ENTRIES, check_runs
+from indexing.check import check_runs
 from indexing.composite import composite_ranges, parse_composite
 from indexing.index import Index, clear_caches, open_indexes
 from indexing.keys import KeyKind, key_kind
@@ -100,25 +98,6 @@ def test_lookup_finds_the_events_all_of_whose_columns_are_in_range(
     assert index_of(stream).estimate_count(ROBBERY_IN_35)[1] >= 2
 
 
-def test_large_tail_file_is_scanned_some_blocks_at_a_time(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=100)
-    monkeypatch.setattr(indexing.tail, "MEMTABLE_EVENTS", 0)
-    monkeypatch.setattr(indexing.tail, "SCAN_EVENTS", 2)
-    assert found(stream) == [0, 5]
-    assert found(stream, IN_35) == [0, 1, 3, 5, 6]
-
-
-def test_objects_come_with_what_is_found(stream: Stream) -> None:
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=0)
-    lookup = index_of(stream).lookup(IN_35, with_objects=True)
-    assert lookup.objects is not None
-    assert lookup.objects.to_pylist() == ["p", "q", "q", "q", "p"]
-
-
 def test_older_version_answers_from_the_same_runs(stream: Stream) -> None:
     stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
@@ -138,38 +117,6 @@ def test_version_without_one_of_its_columns_has_no_such_index(stream: Stream) ->
     # No event has a lane, so none has a key; the runs say so.
     [described] = [d for d in list_indexes(stream.snapshot()) if d.attribute == "lane+kind"]
     assert (described.n_runs, described.n_entries, described.n_tail_events) == (1, 0, 0)
-
-
-def test_repair_and_check_know_it(stream: Stream) -> None:
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=0)
-    [run] = (stream.path / "index" / NAME).glob("*.parquet")
-    content = bytearray(run.read_bytes())
-    content[len(content) // 3] ^= 0x40
-    run.write_bytes(content)
-    clear_caches()
-    assert found(stream) == [0, 5]
-    assert faults_of(stream)
-    repair_stream(stream, derived=writer_for(stream, least_events=0), derived_checks=[check_runs])
-    clear_caches()
-    assert faults_of(stream) == []
-    assert found(stream) == [0, 5]
-
-
-def test_check_compares_its_entries_with_the_events(stream: Stream) -> None:
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=0)
-    [file] = stream.snapshot().files
-    beats = [{8: 9, 9: 8}.get(beat, beat) for beat in EVENTS.column("beat").to_pylist()]
-    other = EVENTS.set_column(3, "beat", pa.array(beats, pa.int32()))
-    writer = RunWriter((NAME,), "t", key="k")
-    (stream.path / "other").mkdir()
-    [wrong] = writer.write(stream.path / "other", file.name, other, other["t"], [2, 2, 2, 2])
-    (stream.path / "other" / wrong.table / wrong.name).replace(
-        stream.path / "index" / NAME / file.name
-    )
-    clear_caches()
-    assert ENTRIES in faults_of(stream)
 
 
 @pytest.mark.parametrize("name", ["kind", "kind+beat"])
@@ -260,13 +207,6 @@ def test_no_column_can_be_added_that_would_take_its_name(stream: Stream) -> None
     add_column(stream, "lane", "int64")
     assert parse_composite(stream.schema.names, "beat+lane") is None
     assert composite_parts(stream.schema.names, "beat+lane") is None
-
-
-def test_file_without_a_run_is_told(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexing.check.TAIL_FILE_EVENTS", 1)
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=100)
-    assert faults_of(stream) == [COVERED]
 
 
 def test_its_runs_hold_strings(stream: Stream) -> None:

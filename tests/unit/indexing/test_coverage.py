@@ -17,6 +17,7 @@ from indexing.coverage import list_runs
 from indexing.lifecycle import compact_index, create_index
 from indexing.tables import is_of_one_file, merged_run_name
 from tests.helpers import commit_table
+from tests.unit.indexing.doubles import flip_byte
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64()), ("y", pa.string())])
 WRITER = RunWriter(("x", "y"), "t")
@@ -47,12 +48,6 @@ def data_files(stream: Stream) -> dict[str, int]:
 
 def listed(stream: Stream, attribute: str) -> set[str]:
     return {file.name for file in live_files(stream.path / "index" / attribute)}
-
-
-def flip_last_byte(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[-20] ^= 0xFF
-    path.write_bytes(content)
 
 
 def assert_answers(stream: Stream, n: int, *, tail: int = 0) -> None:
@@ -110,7 +105,7 @@ def test_a_missing_run_is_written_again_under_its_name(stream: Stream) -> None:
 
 def test_a_damaged_run_is_written_anew_and_listed_once(stream: Stream) -> None:
     name = min(data_files(stream))
-    flip_last_byte(stream.path / "index" / "x" / name)
+    flip_byte(stream.path / "index" / "x" / name, -20)
     files = data_files(stream)
     assert WRITER.damaged(stream.path, files) == {"index/x": {name}, "index/y": set()}
     assert_answers(stream, 25, tail=10)
@@ -124,7 +119,7 @@ def test_a_damaged_run_is_written_anew_and_listed_once(stream: Stream) -> None:
 def test_a_damaged_merged_run_leaves_its_table_for_runs_of_its_files(stream: Stream) -> None:
     compact_index(stream, full=True)
     [merged] = listed(stream, "x")
-    flip_last_byte(stream.path / "index" / "x" / merged)
+    flip_byte(stream.path / "index" / "x" / merged, -20)
     clear_caches()
     assert_answers(stream, 25, tail=25)
     assert complete_derived(stream, WRITER) == 3
@@ -136,7 +131,7 @@ def test_a_crash_between_writing_and_committing_a_run_anew_leaves_a_whole_one(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = min(data_files(stream))
-    flip_last_byte(stream.path / "index" / "x" / name)
+    flip_byte(stream.path / "index" / "x" / name, -20)
 
     def die(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
@@ -183,9 +178,7 @@ def test_creating_an_index_again_replaces_runs_damaged_inside(stream: Stream, me
     if merged:
         compact_index(stream, full=True)
     damaged = stream.path / "index" / "x" / min(listed(stream, "x"))
-    content = bytearray(damaged.read_bytes())
-    content[8] ^= 0xFF  # of the first column: its head is whole
-    damaged.write_bytes(content)
+    flip_byte(damaged, 8)  # of the first column: its head is whole
     clear_caches()
     [report] = create_index(stream, ["x"], least_events=1)
     assert (report.existed, report.n_files) == (True, 3 if merged else 1)

@@ -94,14 +94,6 @@ def test_estimate_counts_open_events_as_possible_only(stream: Stream):
     assert index_of(stream).estimate_count(KeyRanges(())) == (0, 0)
 
 
-def test_objects_come_with_what_is_found(stream: Stream):
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=0)
-    lookup = index_of(stream).lookup(BELOW_ZERO, with_objects=True)
-    assert lookup.objects is not None
-    assert lookup.objects.to_pylist() == ["a", "b", "b", "a"]
-
-
 def test_late_event_corrects_the_one_after_it_in_its_object(stream: Stream):
     stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexing.errors import IndexingError, UnknownIndexError
+from indexing.errors import UnknownIndexError
 from indexing.index import RunTable
 from indexing.key_range import KeyRange, KeyRanges
 from tests.oracles.index import matching_rows
@@ -20,6 +19,7 @@ from tests.unit.indexing.doubles import (
     Piece,
     SnapshotDouble,
     cut_into_pieces,
+    index_over,
     index_set,
     write_runs,
 )
@@ -71,8 +71,7 @@ def test_estimate_is_exact_to_two_row_groups_per_run_and_range(
     events, pieces, ranges, _, fence_entries = case
     long = pa.types.is_string(events["x"].type)  # a fence cuts strings of over 256 characters
     with TemporaryDirectory() as folder:
-        tables = write_runs(Path(folder), pieces, ("x",), fence_entries=fence_entries)
-        index = index_set(SnapshotDouble(Path(folder), pieces), tables).index("x")
+        index = index_over(Path(folder), pieces, fence_entries=fence_entries)
         least, most = index.estimate_count(ranges)
     if not long:
         assert most - least <= 2 * fence_entries * len(pieces) * len(ranges.ranges)
@@ -105,20 +104,11 @@ def test_frequent_key_owns_whole_row_groups(tmp_path: Path) -> None:
     # second half, it is cut. So 376 of 400 twos lie in groups of their own.
     events = integers(([1] * 2 + [2] * 20 + [3] * 3) * 20)
     pieces = cut_into_pieces(events, [], 10)
-    tables = write_runs(tmp_path, pieces, ("x",), fence_entries=32)
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces, fence_entries=32)
     assert index.estimate_count(only(EQUAL)) == (376, 408)
     found = index.lookup(only(EQUAL))
     assert len(found.seq) == 400
     assert found.n_entries_read == 408
-
-
-def test_events_with_equal_keys_and_times_keep_stream_order(tmp_path: Path) -> None:
-    pieces = cut_into_pieces(integers([5] * 50, t=[7] * 50), [20], 6)
-    tables = write_runs(tmp_path, pieces, ("x",), fence_entries=8)
-    found = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x").lookup(only(5))
-    assert found.seq.tolist() == list(range(50))
-    assert found.t.tolist() == [7] * 50
 
 
 def test_entries_of_files_not_live_are_skipped(tmp_path: Path) -> None:
@@ -128,16 +118,6 @@ def test_entries_of_files_not_live_are_skipped(tmp_path: Path) -> None:
     index = index_set(snapshot, tables).index("x")
     assert index.lookup(KeyRanges.everything()).seq.tolist() == list(range(20))
     assert index.n_entries == 20
-
-
-def test_file_covered_by_two_runs_is_taken_once(tmp_path: Path) -> None:
-    pieces = cut_into_pieces(integers([i % 3 for i in range(30)]), [], 4)
-    write_runs(tmp_path, pieces, ("x",))
-    run = tmp_path / "index" / "x" / pieces[0].name
-    run.with_name("again.parquet").write_bytes(run.read_bytes())
-    tables = {"x": RunTable(0, (pieces[0].name, "again.parquet"))}
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
-    assert index.lookup(KeyRanges.everything()).seq.tolist() == list(range(30))
 
 
 def test_run_of_a_file_with_more_events_is_not_used(tmp_path: Path) -> None:
@@ -247,41 +227,13 @@ def test_memtable_is_read_once(tmp_path: Path) -> None:
     assert snapshot.n_blocks_read == 4
 
 
-def test_time_column_can_be_indexed(tmp_path: Path) -> None:
-    pieces = cut_into_pieces(integers([0] * 20), [10], 5)
-    tables = write_runs(tmp_path, pieces[:1], ("t",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("t")
-    found = index.lookup(KeyRanges.of([KeyRange(8, 12, high_closed=False)]))
-    assert found.seq.tolist() == found.t.tolist() == [8, 9, 10, 11]
-
-
 def test_attribute_without_a_key_has_an_empty_run_and_no_tail(tmp_path: Path) -> None:
     events = pa.table({"t": [1, 2], "x": pa.array([None, float("nan")], pa.float64())})
     pieces = cut_into_pieces(events, [], 5)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces)
     assert index.lookup(KeyRanges.everything()).seq.tolist() == []
     assert index.estimate_count(KeyRanges.everything()) == (0, 0)
     assert (index.n_runs, index.n_entries, index.n_tail_events) == (1, 0, 0)
-
-
-def test_everything_and_nothing(tmp_path: Path) -> None:
-    pieces = cut_into_pieces(integers([3, 1, 2]), [], 5)
-    index = index_set(SnapshotDouble(tmp_path, pieces), write_runs(tmp_path, pieces, ("x",))).index(
-        "x"
-    )
-    assert index.lookup(KeyRanges.everything()).seq.tolist() == [0, 1, 2]
-    assert index.lookup(KeyRanges(())).seq.tolist() == []
-    assert index.estimate_count(KeyRanges.everything()) == (3, 3)
-
-
-def test_bound_of_another_type_is_refused(tmp_path: Path) -> None:
-    pieces = cut_into_pieces(integers([3, 1, 2]), [], 5)
-    index = index_set(SnapshotDouble(tmp_path, pieces), write_runs(tmp_path, pieces, ("x",))).index(
-        "x"
-    )
-    with pytest.raises(IndexingError, match="'a' is a string"):
-        index.lookup(KeyRanges.of([KeyRange("a", "b")]))
 
 
 def test_unknown_index_names_the_nearest(tmp_path: Path) -> None:
@@ -290,24 +242,3 @@ def test_unknown_index_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownIndexError, match="did you mean 'x'") as caught:
         indexes.index("X")
     assert (caught.value.name, caught.value.candidates) == ("X", ("x",))
-
-
-def test_many_threads_get_the_same_answer(tmp_path: Path) -> None:
-    values = [(i * 7919) % 1000 for i in range(5_000)]
-    pieces = cut_into_pieces(integers(values), [1_000, 1_000], 100)
-    tables = write_runs(tmp_path, pieces[:2], ("x",), fence_entries=50)
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
-    expected = matching_rows(values, [KeyRange(100, 300)])
-    answers: list[bool] = []
-
-    def ask() -> None:
-        for _ in range(10):
-            found = index.lookup(KeyRanges.of([KeyRange(100, 300)]))
-            answers.append(found.seq.tolist() == expected)
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [True] * 40

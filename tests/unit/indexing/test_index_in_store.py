@@ -129,23 +129,6 @@ def test_damaged_index_log_makes_all_events_tail_and_is_named(stream: Stream) ->
     assert_answers(stream, events(50))
 
 
-def test_objects_come_from_runs_and_tail_of_a_keyed_stream(tmp_path: Path) -> None:
-    settings = StreamSettings(time="at", block_events=16, file_events=100, key="venue")
-    table = events(150)
-    store = create_store(tmp_path / "store")
-    stream = store.create_stream("ticks", table.schema, settings)
-    for first, derived in ((0, RunWriter(("price",), "at", key="venue")), (100, None)):
-        commit_table(stream, table.slice(first, 100), derived=derived)
-    index = open_indexes(stream.snapshot()).index("price")
-    assert (index.n_runs, index.n_tail_events) == (1, 50)
-    r = KeyRange(10, 30)
-    found = index.lookup(KeyRanges.of([r]), with_objects=True)
-    expected = matching_rows(table["price"].to_pylist(), [r])
-    assert found.seq.tolist() == expected
-    assert found.objects is not None
-    assert found.objects.to_pylist() == [table["venue"][row].as_py() for row in expected]
-
-
 def test_stream_without_an_index_has_none(tmp_path: Path) -> None:
     store = create_store(tmp_path / "store")
     schema = pa.schema([("t", pa.int64()), ("x", pa.int64())])

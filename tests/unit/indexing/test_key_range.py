@@ -75,14 +75,6 @@ def test_ranges_of_a_union_ascend_and_leave_a_key_between_them(ranges: list[KeyR
             assert not right.low_closed
 
 
-@given(st.lists(RANGES, max_size=4), st.randoms())
-def test_union_does_not_depend_on_order(ranges: list[KeyRange], random: object) -> None:
-    shuffled = list(ranges)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert members(KeyRanges.of(shuffled)) == members(KeyRanges.of(ranges))
-    assert KeyRanges.of(KeyRanges.of(ranges).ranges) == KeyRanges.of(ranges)
-
-
 @given(st.lists(RANGES, max_size=3), st.lists(RANGES, max_size=3))
 def test_sets_of_ranges_intersect_and_unite_as_sets_do(
     a: list[KeyRange], b: list[KeyRange]

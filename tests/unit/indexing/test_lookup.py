@@ -60,31 +60,6 @@ def test_pieces_ascend_if_all_of_them_in_a_row_do(numbers: list[list[int]]) -> N
     assert ascend(np.array(flat, dtype=np.int64), cuts) == (flat == sorted(set(flat)))
 
 
-def test_a_hundred_thousand_entries_are_scattered_into_order() -> None:
-    numbers = np.arange(100_000, dtype=np.int64) * 3 + 7
-    seq, t, _ = ordered([numbers[i::5] for i in (3, 1, 0, 4, 2)])
-    assert np.array_equal(seq, numbers)
-    assert np.array_equal(t, numbers // 3)
-
-
-@pytest.mark.parametrize("last", [62, 63, 64, 127, 128])
-def test_last_number_may_be_at_either_side_of_a_border_of_words(last: int) -> None:
-    pieces = [np.array([1, last]), np.array([0, last - 1])]
-    assert ordered(pieces)[0] == [0, 1, last - 1, last]
-
-
-def test_room_holds_what_was_put_there_in_one_piece_of_memory() -> None:
-    room = Room(10)
-    room.put(np.array([3, 4, 5]), np.array([30, 40, 50]))
-    seq, t = room.free(4)
-    seq[:], t[:] = [6, 7, -1, -1], [60, 70, -1, -1]
-    room.keep(2)
-    room.put(np.array([8]), np.array([80]))
-    found = room.filled()
-    assert [column.tolist() for column in found] == [[3, 4, 5, 6, 7, 8], [30, 40, 50, 60, 70, 80]]
-    assert found[0].base is found[1].base
-
-
 @pytest.mark.parametrize(("n", "n_held"), [(4, 4), (5, 10), (10, 10), (0, 0)])
 def test_room_much_too_large_is_not_held_on_to(n: int, n_held: int) -> None:
     room = Room(10)

@@ -19,10 +19,12 @@ from indexing.index import RunTable
 from indexing.key_range import KeyRange, KeyRanges
 from indexing.lookup import PlacedRun, look_up_within
 from indexing.masked_lookup import RowMask
+from indexing.run import open_run
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.doubles import (
     SnapshotDouble,
     cut_into_pieces,
+    index_over,
     index_set,
     write_runs,
 )
@@ -113,8 +115,7 @@ def only(key: int) -> KeyRanges:
 def test_only_groups_that_have_a_row_are_read_on(tmp_path: Path) -> None:
     """5,000 entries of key 1 in groups of 100: 3000 and 3010 are in one or two."""
     pieces = cut_into_pieces(events(10_000), [], 100)
-    tables = write_runs(tmp_path, pieces, ("x",), fence_entries=100)
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces, fence_entries=100)
     rows = [np.array([3000, 3001, 3010, 3011])]
     found = index.lookup_within(only(1), RowMask.of(10_000, rows=rows))
     assert found.seq.tolist() == [3001, 3011]
@@ -138,9 +139,7 @@ def test_runs_and_files_without_a_row_are_not_read(tmp_path: Path) -> None:
 
 def test_damaged_run_changes_no_answer_within_rows(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(300), [100, 100], 10)
-    tables = write_runs(tmp_path, pieces, ("x",))
-    indexes = index_set(SnapshotDouble(tmp_path, pieces), tables)
-    index = indexes.index("x")
+    index = index_over(tmp_path, pieces)
     assert index.n_runs == 3
     path = tmp_path / "index" / "x" / pieces[1].name
     path.write_bytes(path.read_bytes()[:40])
@@ -148,14 +147,14 @@ def test_damaged_run_changes_no_answer_within_rows(tmp_path: Path) -> None:
     spans = np.array([90]), np.array([110])
     found = index.lookup_within(only(1), RowMask.of(300, spans=spans))
     assert found.seq.tolist() == list(range(91, 110, 2))
-    assert len(indexes.faults) == 1
+    assert len(index.faults) == 1
 
 
 def test_entries_of_files_taken_from_another_run_are_left_out(tmp_path: Path) -> None:
     """Of three files in one run the second is dead, and the third comes before the first."""
     pieces = cut_into_pieces(events(30), [], 10)
     tables = write_runs(tmp_path, pieces, ("x",), fence_entries=4)
-    run = indexing.run.open_run(tmp_path / "index" / "x" / tables["x"].names[0])
+    run = open_run(tmp_path / "index" / "x" / tables["x"].names[0])
     segments = Segments(
         np.array([10, 20, 30]), np.array([10, 0, -20]), np.array([True, False, True])
     )
@@ -173,7 +172,7 @@ def test_entries_of_files_that_changed_places_come_in_order_of_the_stream(tmp_pa
     """Of two files in one run the second comes before the first: no two entries need ascend."""
     pieces = cut_into_pieces(events(20), [], 10)
     tables = write_runs(tmp_path, pieces, ("x",), fence_entries=4)
-    run = indexing.run.open_run(tmp_path / "index" / "x" / tables["x"].names[0])
+    run = open_run(tmp_path / "index" / "x" / tables["x"].names[0])
     segments = Segments(np.array([10, 20]), np.array([10, -10]), np.array([True, True]))
     bounds = KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
     mask = RowMask.of(20, spans=(np.array([4]), np.array([14])))
@@ -191,8 +190,7 @@ def test_keys_are_compared_in_every_group_that_a_range_cuts(tmp_path: Path) -> N
     """Keys 6 to 29 of 40 in groups of four: the groups of 6 and of 29 are cut, at their middles."""
     events_by_key = pa.table({"t": np.arange(40), "x": np.arange(40)})
     pieces = cut_into_pieces(events_by_key, [], 10)
-    tables = write_runs(tmp_path, pieces, ("x",), fence_entries=4)
-    index = index_set(SnapshotDouble(tmp_path, pieces), tables).index("x")
+    index = index_over(tmp_path, pieces, fence_entries=4)
     spans = np.array([0]), np.array([40])
     found = index.lookup_within(KeyRanges.of([KeyRange(6, 29)]), RowMask.of(40, spans=spans))
     assert found.seq.tolist() == list(range(6, 30))

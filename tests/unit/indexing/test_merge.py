@@ -12,19 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexing.errors import CorruptRunError, IndexingError
-from indexing.index import RunTable
 from indexing.kway_merge import merge_runs
 from indexing.run import open_run
 from indexing.run_format import CoveredFile
-from tests.oracles.index import matching_rows
 from tests.unit.indexing.doubles import (
     Piece,
-    SnapshotDouble,
     cut_into_pieces,
-    index_set,
+    flip_byte,
     write_runs,
 )
-from tests.unit.indexing.index_strategies import ranges_for, streams
+from tests.unit.indexing.index_strategies import streams
 
 
 def run_content(path: Path) -> list[list[object]]:
@@ -72,29 +69,6 @@ def test_merged_run_equals_one_built_at_once(
             assert open_run(merged).fences.high.tolist() == open_run(expected).fences.high.tolist()
 
 
-@given(cut_streams(), st.data())
-@settings(deadline=None)
-def test_lookup_in_merged_and_remerged_runs_is_that_in_separate_ones(
-    case: tuple[list[Piece], int], data: st.DataObject
-) -> None:
-    pieces, fence_entries = case
-    names = [p.name for p in pieces]
-    events = pa.concat_tables([p.events for p in pieces])
-    ranges = data.draw(ranges_for(events["x"].combine_chunks()))
-    with TemporaryDirectory() as text:
-        folder = Path(text)
-        write_runs(folder, pieces, ("x",), fence_entries=fence_entries)
-        # Every second file first, so that the merged run's files are no neighbours.
-        for chosen, target in ((names[::2], "even.parquet"), (["even.parquet", *names], "all")):
-            merge_runs(folder, "x", chosen, live=names, target=target, fence_entries=fence_entries)
-        snapshot = SnapshotDouble(folder, pieces)
-        for listed in (["even.parquet", *names[1::2]], ["all"], ["all", "even.parquet", *names]):
-            indexes = index_set(snapshot, {"x": RunTable(0, tuple(listed))})
-            found = indexes.index("x").lookup(ranges)
-            assert found.seq.tolist() == matching_rows(events["x"].to_pylist(), ranges.ranges)
-            assert indexes.index("x").n_tail_events == 0
-
-
 def two_runs(folder: Path) -> list[str]:
     events = pa.table({"t": range(20), "x": [i % 7 for i in range(20)]})
     pieces = cut_into_pieces(events, [12], 5)
@@ -114,9 +88,7 @@ def test_merge_reports_the_file_it_wrote(tmp_path: Path) -> None:
 def test_damaged_input_stops_the_merge_and_leaves_nothing(tmp_path: Path) -> None:
     names = two_runs(tmp_path)
     path = tmp_path / "index" / "x" / names[1]
-    content = bytearray(path.read_bytes())
-    content[20] ^= 0xFF
-    path.write_bytes(content)
+    flip_byte(path, 20)
     with pytest.raises(CorruptRunError, match=names[1]):
         merge_runs(tmp_path, "x", names, live=names, target="m.parquet")
     assert sorted(p.name for p in path.parent.iterdir()) == sorted(names)

@@ -111,14 +111,16 @@ def test_merged_runs_carry_objects(
         clear_caches()
         folder = Path(text)
         write_runs(folder, pieces, ("x",), fence_entries=fence_entries, key="k")
+        # Every second file first, so that the merged run's files are no neighbours.
         for chosen, target in ((names[::2], "even"), (["even", *names], "all")):
             merge_runs(folder, "x", chosen, live=names, target=target, fence_entries=fence_entries)
         snapshot = SnapshotDouble(folder, pieces, key="k")
-        for listed in (["even", *names[1::2]], ["all"]):
+        for listed in (["even", *names[1::2]], ["all"], ["all", "even", *names]):
             indexes = index_set(snapshot, {"x": RunTable(0, tuple(listed))})
             found = indexes.index("x").lookup(ranges, with_objects=True)
             assert found.seq.tolist() == expected
             assert objects_of(found) == expected_objects(events, expected)
+            assert indexes.index("x").n_tail_events == 0
     assert snapshot.n_blocks_read == 0
 
 

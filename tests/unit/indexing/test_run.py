@@ -24,6 +24,7 @@ from indexing.keys import KeyKind, key_kind, to_keys
 from indexing.run import Run, open_run
 from indexing.run_format import CoveredFile, RunHead, TimeScale, cut_above, cut_below, write_entries
 from indexing.scratch import Room
+from tests.unit.indexing.doubles import flip_byte
 
 
 def write(path: Path, column: pa.Array, *, fence_entries: int = 4) -> Run:
@@ -135,9 +136,7 @@ def test_no_draft_stays_behind(tmp_path: Path) -> None:
 def test_damaged_column_is_found_when_it_is_read(tmp_path: Path, column: str) -> None:
     path = tmp_path / "run.parquet"
     write(path, pa.array([5, 3, None, 3, 9, 7]), fence_entries=8)
-    content = bytearray(path.read_bytes())
-    content[open_columns(path, kind="run").columns[column].start] ^= 0xFF
-    path.write_bytes(content)
+    flip_byte(path, open_columns(path, kind="run").columns[column].start)
     damaged = open_run(path)
     with pytest.raises(CorruptRunError, match="checksum"):
         damaged.read(np.array([0]))
@@ -200,20 +199,6 @@ def test_run_of_a_later_format_is_named_as_such(tmp_path: Path, monkeypatch: Any
     monkeypatch.undo()
     with pytest.raises(CorruptRunError, match="it is of format 2, this Chronicle reads 1"):
         open_run(path)
-
-
-def doubles_that_repeat(n: int) -> pa.Array:
-    return pa.array([float(i % 10) - 4.5 for i in range(n)])
-
-
-@pytest.mark.parametrize("low", [-4.5, -0.5, 3.5])
-def test_doubles_that_repeat_are_compared_at_the_rim(tmp_path: Path, low: float) -> None:
-    column = doubles_that_repeat(400)
-    run = write(tmp_path / "run.parquet", column, fence_entries=64)
-    bounds = to_bounds(KeyRanges.of([KeyRange(low, low + 1, high_closed=False)]), KeyKind.DOUBLE)
-    found = run.find(run.fences.select(bounds), bounds, shift=0, room=Room(400))
-    expected = [row for row, key in enumerate(column.to_pylist()) if key == low]
-    assert sorted(found.position.tolist()) == expected
 
 
 LONG = "x" * FENCE_KEY_CHARS

@@ -31,11 +31,6 @@ def test_a_table_is_made_for_each_attribute() -> None:
     assert RunWriter(("x", "s"), "t").tables(EVENTS.schema) == ("index/x", "index/s")
 
 
-def test_unknown_attribute_is_refused_before_anything_is_written() -> None:
-    with pytest.raises(IndexingError, match="no column 'y' to index"):
-        RunWriter(("y",), "t").tables(EVENTS.schema)
-
-
 def test_attribute_without_an_order_leaves_no_run_of_the_others(tmp_path: Path) -> None:
     with pytest.raises(IndexingError, match="cannot be indexed"):
         RunWriter(("x", "l"), "t").write(
@@ -48,8 +43,3 @@ def test_attribute_without_an_order_leaves_no_run_of_the_others(tmp_path: Path) 
 def test_attribute_that_cannot_name_a_folder_is_refused(name: str) -> None:
     with pytest.raises(IndexingError, match="cannot name an index folder"):
         RunWriter((name,), "t")
-
-
-def test_attribute_named_twice_is_refused() -> None:
-    with pytest.raises(IndexingError, match="twice"):
-        RunWriter(("x", "x"), "t")
