@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.harness import ROUNDS, Side, fail, interleave, print_comparison, write_results
+from benchmarks.harness import Side, fail, interleave, new_parser, print_comparison, write_results
 from chronicle.config import BLOCK_EVENTS
 from datasets.synthetic import SEED, SIGMAS, TIME, write_parquet
 
@@ -79,9 +78,8 @@ def check(events: pa.Table, files: Files) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.block_size", description=__doc__)
+    parser = new_parser("block_size", __doc__)
     parser.add_argument("--events", type=int, default=1 << 20)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--calls", type=int, default=3, help="calls per measurement")
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args(arguments)
@@ -108,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
                 timings,
                 baseline=name_of(CODEC, BLOCK_EVENTS),
             )
-            results.append({"what": what, "timings": [timing.to_dict() for timing in timings]})
+            results.append({"what": what, "timings": timings})
         sizes = {name: path.stat().st_size for name, path in files.items()}
     write_results(
         "block_size",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 import replay
-from benchmarks.harness import RESULTS, Side, Timing, fail, interleave, write_results
+from benchmarks.harness import RESULTS, Side, Timing, fail, interleave, new_parser, write_results
 from chronicle import Store, create_store
 from chronicle.settings import StreamSettings
 from datasets.synthetic import SEED
@@ -136,7 +135,7 @@ def check_same(store: Store, pattern: Pattern, answer: Path) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.flink_sql", description=__doc__)
+    parser = new_parser("flink_sql", __doc__, rounds=3)
     parser.add_argument(
         "--flink-python",
         type=Path,
@@ -144,7 +143,6 @@ def main(arguments: list[str] | None = None) -> None:
         help="Python of an environment with apache-flink",
     )
     parser.add_argument("--events", type=int, default=200_000)
-    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args(arguments)
     RESULTS.mkdir(exist_ok=True)
     with TemporaryDirectory(dir=RESULTS) as name:
@@ -167,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
                 f"{options.events / flink.median_s:12,.0f} rows/s, Chronicle (full replay) "
                 f"{options.events / ours.median_s:12,.0f} rows/s, {ratio:8.0f}x (goal {GOAL:.0f}x)"
             )
-            timings = [flink.to_dict(), ours.to_dict()]
+            timings = [flink, ours]
             outcomes.append({"pattern": pattern.name, "ratio": ratio, "timings": timings})
     print(
         "\nFlink reads CSV, and its own start is not counted; Chronicle reads its blocks. Flink "

@@ -14,6 +14,7 @@ from benchmarks.harness import (
     Side,
     Timing,
     interleave,
+    new_parser,
     print_comparison,
     speedup,
     write_results,
@@ -77,10 +78,9 @@ def measure_bulk(folder: Path, options: argparse.Namespace) -> list[Timing]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.flushing", description=__doc__)
+    parser = new_parser("flushing", __doc__, rounds=40)
     parser.add_argument("--events", type=int, default=100_000, help="of the stores appended to")
     parser.add_argument("--size", type=int, default=1_000, help="events of an append")
-    parser.add_argument("--rounds", type=int, default=40, help="appends into each")
     parser.add_argument("--bulk", type=int, default=1_000_000, help="events of a bulk load")
     parser.add_argument("--bulk-rounds", type=int, default=3, help="bulk loads of each")
     options = parser.parse_args(arguments)
@@ -101,8 +101,8 @@ def main(arguments: list[str] | None = None) -> None:
             "size": options.size,
             "n_bulk": options.bulk,
             "ratios": ratios,
-            "appends": [timing.to_dict() for timing in appends],
-            "bulk": [timing.to_dict() for timing in bulk],
+            "appends": appends,
+            "bulk": bulk,
         },
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -11,9 +10,9 @@ import pyarrow.parquet as pq
 import replay
 from benchmarks.harness import (
     RESULTS,
-    ROUNDS,
     Side,
     interleave,
+    new_parser,
     print_comparison,
     speedup,
     write_results,
@@ -34,10 +33,9 @@ def contiguous(n_symbols: int, seed: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.full_replay", description=__doc__)
+    parser = new_parser("full_replay", __doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--store", type=Path, help="default: one per size below benchmarks/results")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args(arguments)
 
@@ -86,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
             "replay_over_scan": fraction,
             "n_events": options.events,
             "queries": queries,
-            "timings": [timing.to_dict() for timing in timings],
+            "timings": timings,
         },
     )
 

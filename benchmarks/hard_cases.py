@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.stores import SYNTHETIC, bulk_stream
-from chronicle import Store, StreamSettings, ensure_store
+from benchmarks.stores import SYNTHETIC, kept_store, moments
+from chronicle import Store, StreamSettings
 from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate
 from indexing import drop_index
-
-CHUNK_EVENTS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +103,15 @@ def hard_cases(n_events: int) -> list[HardCase]:
 
 def index_dropped_store(path: Path, n_events: int) -> Store:
     """Return a store of synthetic events whose index on A5 has been dropped."""
-    store = ensure_store(path)
-    if SYNTHETIC not in store.stream_names():
-        stream = bulk_stream(
-            store,
-            SYNTHETIC,
-            SCHEMA,
-            StreamSettings(time=TIME),
-            generate(n_events),
-            index=tuple(SIGMAS),
-        )
-        drop_index(stream, "A5")
-    return store
+    return kept_store(
+        path,
+        SYNTHETIC,
+        SCHEMA,
+        StreamSettings(time=TIME),
+        generate(n_events),
+        index=tuple(SIGMAS),
+        then=lambda stream: drop_index(stream, "A5"),
+    )
 
 
 KEYED = "keyed"
@@ -141,17 +136,12 @@ def keyed_store(path: Path, n_events: int, *, seed: int = SEED) -> Store:
 
     def batches() -> Iterator[pa.RecordBatch]:
         random = np.random.default_rng([seed, 1])
-        for first in range(0, n_events, CHUNK_EVENTS):
-            n = min(CHUNK_EVENTS, n_events - first)
-            keys = random.integers(0, N_KEYS, n, dtype=np.int32)
-            times = np.arange(first, first + n, dtype=np.int64)
-            yield pa.record_batch([times, keys, random.random(n)], schema=schema)
+        for times in moments(n_events):
+            keys = random.integers(0, N_KEYS, len(times), dtype=np.int32)
+            yield pa.record_batch([times, keys, random.random(len(times))], schema=schema)
 
-    store = ensure_store(path)
-    if KEYED not in store.stream_names():
-        settings = StreamSettings(time="t", key="k")
-        bulk_stream(store, KEYED, schema, settings, batches(), index=("x",))
-    return store
+    settings = StreamSettings(time="t", key="k")
+    return kept_store(path, KEYED, schema, settings, batches(), index=("x",))
 
 
 STEPS = "steps"
@@ -180,22 +170,18 @@ def steps_store(path: Path, n_events: int, *, seed: int = SEED) -> Store:
     def batches() -> Iterator[pa.RecordBatch]:
         random = np.random.default_rng([seed, 2])
         value = 0.0
-        for first in range(0, n_events, CHUNK_EVENTS):
-            n = min(CHUNK_EVENTS, n_events - first)
-            half = CHANGE_SHARE / 2
+        half = CHANGE_SHARE / 2
+        for times in moments(n_events):
+            n, first = len(times), int(times[0])
             steps = random.choice([-1.0, 0.0, 1.0], n, p=[half, 1 - CHANGE_SHARE, half])
             for start in range(-first % EVENTS_PER_RAMP, n - 8, EVENTS_PER_RAMP):
                 steps[start : start + 8] = 1.0
             readings = value + np.cumsum(steps)
             value = float(readings[-1])
-            times = np.arange(first, first + n, dtype=np.int64)
             yield pa.record_batch([times, readings], schema=schema)
 
-    store = ensure_store(path)
-    if STEPS not in store.stream_names():
-        settings = StreamSettings(time="t", derived=("delta(x)",))
-        bulk_stream(store, STEPS, schema, settings, batches(), index=("delta(x)",))
-    return store
+    settings = StreamSettings(time="t", derived=("delta(x)",))
+    return kept_store(path, STEPS, schema, settings, batches(), index=("delta(x)",))
 
 
 DRIFT = "drift"
@@ -221,13 +207,9 @@ def drifting_store(path: Path, n_events: int, *, seed: int = SEED) -> Store:
 
     def batches() -> Iterator[pa.RecordBatch]:
         random = np.random.default_rng([seed, 3])
-        for first in range(0, n_events, CHUNK_EVENTS):
-            times = np.arange(first, min(first + CHUNK_EVENTS, n_events), dtype=np.int64)
+        for times in moments(n_events):
             level = np.where(times < n_events // 2, 0.0, -LEVEL)
             readings = [level + random.standard_normal(len(times)) for _ in names]
             yield pa.record_batch([times, *readings], schema=schema)
 
-    store = ensure_store(path)
-    if DRIFT not in store.stream_names():
-        bulk_stream(store, DRIFT, schema, StreamSettings(time="t"), batches(), index=names)
-    return store
+    return kept_store(path, DRIFT, schema, StreamSettings(time="t"), batches(), index=names)

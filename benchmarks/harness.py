@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -92,24 +94,10 @@ def interleave(
 ) -> list[Timing]:
     """Time the sides in turn, A B A B, so that a slow minute of the machine hits all of them.
 
-    Parameters
-    ----------
-    sides
-        What is compared.
-    rounds
-        How often each is measured.
-    calls
-        Calls per measurement, for what takes less than some milliseconds; times are per call.
-    before
-        Called before every measurement, outside its time, but for sides that keep caches.
-    warm_up
-        Whether each side is called once before the first round, unmeasured, so that caches and
-        compiled code are warm; False where the caller has done so.
-
-    Returns
-    -------
-    list of Timing
-        In the order of ``sides``.
+    Each is measured ``rounds`` times, with ``calls`` calls a measurement for what takes less than
+    some milliseconds; times are per call. ``before`` is called before every measurement, outside
+    its time, but for sides that keep caches. With ``warm_up`` each side is called once before the
+    first round, unmeasured, so that caches and compiled code are warm.
     """
     for side in sides if warm_up else ():
         side.run()
@@ -127,6 +115,22 @@ def interleave(
         Timing(side.name, tuple(t[0] for t in times), side.note, tuple(t[1] for t in times))
         for side, times in zip(sides, measured, strict=True)
     ]
+
+
+def new_parser(program: str, doc: str | None, *, rounds: int = ROUNDS) -> argparse.ArgumentParser:
+    """Return the parser of a program, which measures so many rounds by default."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{program}", description=doc)
+    parser.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
+    return parser
+
+
+def run_child(*arguments: str, given: str | None = None, cwd: Path | None = None) -> Any:
+    """Return the JSON that a process of its own prints, a Python with these arguments."""
+    done = subprocess.run(
+        [sys.executable, *arguments], check=True, capture_output=True, text=True, input=given,
+        cwd=cwd,
+    )  # fmt: skip
+    return json.loads(done.stdout)
 
 
 def speedup(timing: Timing, baseline: Timing) -> float:
@@ -174,10 +178,11 @@ def _processor() -> str:
 
 
 def write_results(name: str, results: dict[str, Any], *, folder: Path = RESULTS) -> None:
-    """Write the results as JSON below ``folder`` and say where."""
+    """Write the results, timings among them, as JSON below ``folder`` and say where."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.json"
-    file.write_text(json.dumps({"machine": machine(), **results}, indent=2) + "\n")
+    text = json.dumps({"machine": machine(), **results}, indent=2, default=Timing.to_dict)
+    file.write_text(text + "\n")
     print(f"\nwritten to {os.path.relpath(file)}")
 
 

@@ -15,7 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.harness import RESULTS, Side, fail, interleave, print_comparison, write_results
+from benchmarks.harness import (
+    RESULTS,
+    Side,
+    fail,
+    interleave,
+    new_parser,
+    print_comparison,
+    write_results,
+)
 from benchmarks.stores import SYNTHETIC, shifted
 from chronicle import create_store, open_store
 from chronicle.ingest import IngestOptions, ingest
@@ -156,7 +164,7 @@ def measure(work: Work, options: argparse.Namespace) -> dict[str, Any]:
             "n_events": n_events,
             "baseline": writer,
             "chronicle_over_plain": timings[1].median_s / timings[0].median_s,
-            "timings": [timing.to_dict() for timing in timings],
+            "timings": timings,
         }
         if options.source is None:
             late = interleave(late_sides(work, options.events, options.late), rounds=options.rounds)
@@ -166,18 +174,17 @@ def measure(work: Work, options: argparse.Namespace) -> dict[str, Any]:
                 baseline="in order",
             )
             found["late_over_in_order"] = late[1].median_s / late[0].median_s
-            found["late_timings"] = [timing.to_dict() for timing in late]
+            found["late_timings"] = late
     return found
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ingest", description=__doc__)
+    parser = new_parser("ingest", __doc__, rounds=3)
     parser.add_argument("--events", type=int, default=500_000)
     parser.add_argument("--source", type=Path, help="a Parquet file to ingest instead")
     parser.add_argument("--time", default=TIME, help="its time column")
     parser.add_argument("--index", default=",".join(INDEX), help="attributes, as A1,A5")
     parser.add_argument("--late", type=float, default=0.1, help="share of late events")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[*]")
     options = parser.parse_args(arguments)
     RESULTS.mkdir(exist_ok=True)

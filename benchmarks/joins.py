@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,24 +12,23 @@ import pyarrow as pa
 import replay
 from benchmarks.harness import (
     RESULTS,
-    ROUNDS,
     Side,
     Timing,
     fail,
     forget,
     interleave,
+    new_parser,
     print_comparison,
     speedup,
     write_results,
 )
-from benchmarks.stores import bulk_stream
-from chronicle import Store, StreamSettings, ensure_store
+from benchmarks.stores import duckdb_files, kept_store, moments
+from chronicle import Store, StreamSettings
 
 TRADES, QUOTES = "trades", "quotes"
 QUOTES_PER_TRADE = 10
 SYMBOLS = np.array(["AIG", "BAC", "IBM", "SPY"])
 SEED = 7
-BATCH_EVENTS = 1 << 19
 
 SIZE_MAX = 1_000
 LARGE = SIZE_MAX + 1
@@ -74,9 +71,9 @@ Digest = tuple[int, int, int, float]
 def quotes(n_events: int) -> Iterator[pa.RecordBatch]:
     """Generate a quote in every unit of time."""
     random = np.random.default_rng(SEED)
-    for first in range(0, n_events, BATCH_EVENTS):
-        n = min(BATCH_EVENTS, n_events - first)
-        times, symbols = np.arange(first, first + n), SYMBOLS[random.integers(4, size=n)]
+    for times in moments(n_events):
+        n = len(times)
+        symbols = SYMBOLS[random.integers(4, size=n)]
         # Whole numbers, so that their sums are exact whoever adds them.
         bids = random.integers(100, size=n).astype(np.float64)
         yield pa.record_batch([pa.array(times), pa.array(symbols), pa.array(bids)], schema=QUOTE)
@@ -87,28 +84,19 @@ def trades(n_events: int) -> Iterator[pa.RecordBatch]:
     random = np.random.default_rng(SEED + 1)
     n_large = max(n_events // TRADES_PER_LARGE, 1)
     large = np.linspace(0, n_events - 1, n_large + 2).astype(np.int64)[1:-1]
-    for first in range(0, n_events, BATCH_EVENTS):
-        n = min(BATCH_EVENTS, n_events - first)
-        times, symbols = np.arange(first, first + n), SYMBOLS[random.integers(4, size=n)]
-        sizes = random.integers(1, SIZE_MAX + 1, size=n)
-        sizes[large[(large >= first) & (large < first + n)] - first] = LARGE
+    for times in moments(n_events):
+        symbols = SYMBOLS[random.integers(4, size=len(times))]
+        sizes = random.integers(1, SIZE_MAX + 1, size=len(times))
+        sizes[np.isin(times, large)] = LARGE
         columns = [pa.array(times * QUOTES_PER_TRADE), pa.array(symbols), pa.array(sizes)]
         yield pa.record_batch(columns, schema=TRADE)
 
 
 def join_store(path: Path, n_quotes: int) -> Store:
     """Return a store of both streams, trades indexed by size; written on first use."""
-    store = ensure_store(path)
-    started = perf_counter()
-    made = {
-        TRADES: (TRADE, trades(n_quotes // QUOTES_PER_TRADE), ("size",)),
-        QUOTES: (QUOTE, quotes(n_quotes), ()),
-    }
-    for name, (schema, events, index) in made.items():
-        if name not in store.stream_names():
-            bulk_stream(store, name, schema, StreamSettings("t"), events, index=index)
-            print(f"wrote {name} in {perf_counter() - started:.1f} s")
-    return store
+    settings, events = StreamSettings("t"), trades(n_quotes // QUOTES_PER_TRADE)
+    kept_store(path, TRADES, TRADE, settings, events, index=("size",))
+    return kept_store(path, QUOTES, QUOTE, settings, quotes(n_quotes), index=())
 
 
 def digest(table: pa.Table) -> Digest:
@@ -129,7 +117,7 @@ def sides_of(store: Store, name: str, *, duckdb: bool) -> dict[str, Side]:
 
     sides = {plan: Side(plan, ours(plan)) for plan in ("full", "auto", "indexes=size")}
     if duckdb:
-        files = {stream: _files(store, stream) for stream in (TRADES, QUOTES)}
+        files = {name: duckdb_files(store.stream(name)) for name in (TRADES, QUOTES)}
 
         def theirs() -> Digest:
             import duckdb as library
@@ -140,13 +128,6 @@ def sides_of(store: Store, name: str, *, duckdb: bool) -> dict[str, Side]:
 
         sides["duckdb"] = Side("duckdb", theirs, "all cores, footers anew")
     return sides
-
-
-def _files(store: Store, stream: str) -> str:
-    """Return a stream's data files as DuckDB reads them."""
-    found = store.stream(stream)
-    paths = (f"'{found.path / 'events' / file.name}'" for file in found.snapshot().files)
-    return f"read_parquet([{', '.join(paths)}])"
 
 
 def compare(store: Store, name: str, *, rounds: int, duckdb: bool) -> dict[str, Any]:
@@ -172,15 +153,14 @@ def compare(store: Store, name: str, *, rounds: int, duckdb: bool) -> dict[str, 
         "blocks_read": result.actual.blocks_read,
         "blocks_of_quotes": n_blocks,
         "auto_over_full": speedup(by_name["auto"], by_name["full"]),
-        "timings": [timing.to_dict() for timing in timings],
+        "timings": timings,
     }
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.joins", description=__doc__)
+    parser = new_parser("joins", __doc__)
     parser.add_argument("--quotes", type=int, default=10_000_000)
     parser.add_argument("--stores", type=Path, default=RESULTS, help="folder of the store")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--no-duckdb", dest="duckdb", action="store_false")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)

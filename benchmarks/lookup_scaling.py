@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from benchmarks.harness import ROUNDS, Side, fail, interleave, print_comparison, write_results
+from benchmarks.harness import Side, fail, interleave, new_parser, print_comparison, write_results
+from benchmarks.stores import bulk_stream
 from chronicle import StreamSettings, create_store
 from chronicle.store import Stream
 from chronicle.time import to_int64
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import commit_files
 from indexing import (
     Index,
     IndexSet,
@@ -81,17 +79,8 @@ def make_stream(folder: Path, events: pa.Table, n_files: int) -> Stream:
     """Write the events as ``n_files`` data files with a run each; needs no Spark."""
     file_events = -(-events.num_rows // n_files)
     settings = StreamSettings(time=TIME, file_events=file_events)
-    stream = create_store(folder / "store").create_stream("events", events.schema, settings)
-    files = write_ordered(
-        events.to_batches(max_chunksize=file_events),
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=settings,
-        ordinal_prefix="000000-000000",
-        derived=RunWriter((ATTRIBUTE,), TIME),
-    )
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata={})
-    return stream
+    store, batches = create_store(folder / "store"), events.to_batches(max_chunksize=file_events)
+    return bulk_stream(store, "events", events.schema, settings, batches, index=(ATTRIBUTE,))
 
 
 def index_of(stream: Stream, n_runs: int) -> Index:
@@ -111,12 +100,9 @@ def index_of(stream: Stream, n_runs: int) -> Index:
 
 
 def check(index: Index, array: SortedArray, n_returned: int, seed: int) -> dict[str, Any]:
-    """End the benchmark unless answers agree and no row group out of range is read.
+    """Return entries and bytes read by the lookup that read most.
 
-    Returns
-    -------
-    dict
-        Entries and bytes read by the lookup that read most.
+    Ends the benchmark unless answers agree and no row group out of range is read.
     """
     most_entries, most_bytes = 0, 0
     for low, high in islice(array.ranges(n_returned, seed + 1), CHECKED):
@@ -173,13 +159,13 @@ def measure_lookups(stream: Stream, array: SortedArray, options: argparse.Namesp
             {
                 "n_returned": n_returned,
                 "read": read,
-                "timings": [timing.to_dict() for timing in timings],
+                "timings": timings,
             }
         )
     return results
 
 
-def measure_size(what: str, events: pa.Table, file_events: int) -> dict[str, Any]:
+def measure_size(events: pa.Table, file_events: int) -> dict[str, Any]:
     """Return bytes an entry before and after a merge of all runs, and how fast that is."""
     time = to_int64(events[TIME], name=TIME)
     writer = RunWriter((ATTRIBUTE,), TIME)
@@ -197,7 +183,7 @@ def measure_size(what: str, events: pa.Table, file_events: int) -> dict[str, Any
         merged = merge_runs(folder, ATTRIBUTE, names, live=names, target="merged.parquet")
         seconds = perf_counter() - started
     result: dict[str, Any] = {
-        "what": what,
+        "what": "uniform doubles",
         "n_entries": merged.n_rows,
         "n_runs": len(names),
         "bytes_per_entry": sum(file.size_bytes for file in files) / merged.n_rows,
@@ -205,43 +191,24 @@ def measure_size(what: str, events: pa.Table, file_events: int) -> dict[str, Any
         "merged_entries_per_s": merged.n_rows / seconds,
     }
     print(
-        f"{what}: {result['bytes_per_entry']:.2f} bytes an entry in {len(names)} runs, "
+        f"uniform doubles: {result['bytes_per_entry']:.2f} bytes an entry in {len(names)} runs, "
         f"{result['bytes_per_entry_merged']:.2f} in one ({merged.n_rows:,} entries, merged at "
         f"{result['merged_entries_per_s'] / 1e6:.1f} million a second)"
     )
     return result
 
 
-def read_events(path: Path, time: str, attribute: str) -> pa.Table:
-    """Return one attribute of a Parquet file and its times in microseconds."""
-    table = pq.read_table(path, columns=[time, attribute])
-    if pa.types.is_timestamp(table[time].type):
-        table = table.set_column(0, time, table[time].cast(pa.timestamp("us", "UTC")))
-    return table.rename_columns([TIME, ATTRIBUTE]).combine_chunks()
-
-
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.lookup_scaling", description=__doc__
-    )
+    parser = new_parser("lookup_scaling", __doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--files", type=int, default=max(RUNS), help="data files, a run each")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--calls", type=int, default=20, help="calls per measurement")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--parquet", type=Path, help="measure the size of an index on this file too"
-    )
-    parser.add_argument("--time", default="ts", help="its time column (%(default)s)")
-    parser.add_argument("--attribute", default="price", help="what to index (%(default)s)")
     parser.add_argument("--file-events", type=int, default=1 << 20, help="events of a level-0 run")
     options = parser.parse_args(arguments)
 
     events = make_events(options.events, options.seed)
-    sizes = [measure_size("uniform doubles", events, options.file_events)]
-    if options.parquet is not None:
-        given = read_events(options.parquet, options.time, options.attribute)
-        sizes.append(measure_size(options.attribute, given, options.file_events))
+    sizes = [measure_size(events, options.file_events)]
     clear_caches()
     with TemporaryDirectory() as directory:
         stream = make_stream(Path(directory), events, options.files)

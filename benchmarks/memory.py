@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import replay
-from benchmarks.harness import fail, write_results
+from benchmarks.harness import fail, run_child, write_results
 from benchmarks.stores import SYNTHETIC, bulk_store
 from chronicle import open_store
 from datasets.synthetic import SCHEMA, SIGMAS, generate
@@ -50,14 +49,6 @@ def ask(path: Path, plan: str, sql: str) -> None:
     )
 
 
-def ask_in_process(path: Path, plan: str, sql: str) -> dict[str, Any]:
-    """Return what a process of its own needed for a query."""
-    command = [sys.executable, "-m", "benchmarks.memory", "--ask", str(path), "--plan", plan]
-    output = subprocess.run(command, check=True, capture_output=True, text=True, input=sql).stdout
-    found: dict[str, Any] = json.loads(output)
-    return found
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000_000, help="of the longest stream")
@@ -79,7 +70,8 @@ def main(arguments: list[str] | None = None) -> None:
             bulk_store(path, generate(n_events), index=tuple(SIGMAS))
             answers = set()
             for plan in PLANS:
-                found = ask_in_process(path, plan, sql)
+                asked = ("--ask", str(path), "--plan", plan)
+                found = run_child("-m", "benchmarks.memory", *asked, given=sql)
                 answers.add(found["n_matches"])
                 taken = found["peak_mib"] - found["before_mib"]
                 stream_mib = n_events * row_bytes / MIB

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from statistics import median
@@ -28,36 +28,12 @@ from replay.patterns.plan import plan_pattern
 from replay.planning.block_ranges import count_blocks
 from replay.planning.intervals import replay_stretches
 from replay.planning.named_plans import PREFIX, index_conditions
-from replay.planning.plan import Condition, Occurrences, Plan, PlanKind, plan_name
+from replay.planning.plan import Condition, Plan, PlanKind, plan_name
 from replay.running.statement import parse, prepare
-
-IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a plan's replay intervals come to, whatever the engine then makes of them."""
-
-    blocks: int
-    """Blocks read, those between two stretches included that are not worth skipping."""
-    candidates: int
-    entries: int
-    alpha: float
-    """Share of the stream's events inside the intervals."""
 
 
 class Question:
-    """A query over a store, planned and looked into, but not run.
-
-    Parameters
-    ----------
-    store
-        Holds the query's stream.
-    sql
-        The query.
-    name
-        What it is called in the results.
-    """
+    """A query over a store, planned and looked into, but not run."""
 
     def __init__(self, store: Store, sql: str, name: str = "") -> None:
         self.store = store
@@ -111,11 +87,8 @@ class Question:
     def all_plans(self, *, by_lookup: bool = True) -> list[str]:
         """Return the names of all plans, ``tree`` first and without ``full``.
 
-        Parameters
-        ----------
-        by_lookup
-            Whether conditions that share a lookup are used together or not at all, as the planner
-            does; else every set of conditions is a plan, as in the thesis.
+        With ``by_lookup`` conditions that share a lookup are used together or not at all, as the
+        planner does; else every set of conditions is a plan, as in the thesis.
         """
         n = len(self.conditions)
         lookups = list(dict.fromkeys(condition.lookup for condition in self.conditions))
@@ -205,81 +178,17 @@ class Question:
         """Return what a plan is estimated at without a look at any event."""
         return self.plan(plan).estimated
 
-    def work(self, plan: str, *, with_alpha: bool = False) -> Work:
-        """Look up and intersect what a plan asks for; no event is read but, for alpha, times.
+    def actual_blocks(self, plan: str) -> int:
+        """Return the blocks that a plan's replay intervals come to, whatever the engine then does.
 
-        Parameters
-        ----------
-        plan
-            Its name.
-        with_alpha
-            Whether to count the events inside intervals, which takes a pass over all times; else
-            alpha counts the events of the blocks.
+        Blocks between two stretches that are not worth skipping count; no event is read.
         """
         planned = self.plan(plan)
         lookups = Lookups(planned, self.statistics)
         for lookup in dict.fromkeys(condition.lookup for condition in planned.conditions):
             lookups.read(lookup)
         occurrences = lookups.occurrences(planned.conditions)
-        found = replay_stretches(planned, occurrences, self.statistics)
-        n_events = max(self.statistics.n_events, 1)
-        alpha = found.n_events_covered / n_events
-        if with_alpha and planned.kind is PlanKind.INDEXES and len(planned.stretches):
-            alpha = self._covered(planned, occurrences) / n_events
-        return Work(count_blocks(found.blocks), found.n_candidates, lookups.n_entries_read, alpha)
-
-    def _covered(self, planned: Plan, occurrences: dict[Any, Occurrences]) -> int:
-        """Return the events inside the intervals: their blocks, if a block had one event."""
-        fine = EventStatistics(self.statistics, event_times(self.snapshot))
-        base = self.statistics.leaves.base
-        stretches = base[planned.stretches]
-        by_event = replace(planned, stretches=stretches, n_blocks=self.statistics.n_events)
-        found = replay_stretches(by_event, occurrences, fine, bridge_blocks=0)
-        return found.n_events_covered
-
-
-@dataclass(frozen=True, slots=True)
-class EventLeaves:
-    """The leaf level of a tree whose blocks hold one event each."""
-
-    count: IntArray
-    base: IntArray
-    t_min: IntArray
-    t_max: IntArray
-    gap_min: IntArray
-    """-1: a block of one event has no gap."""
-
-
-class EventStatistics:
-    """Statistics of a snapshot as if every event were a block; the rest is the snapshot's.
-
-    Intervals that end at rows not looked up come out a little shorter than from blocks, since the
-    times of these rows are then known and not bounded.
-    """
-
-    def __init__(self, statistics: SnapshotStatistics, times: IntArray) -> None:
-        self._statistics = statistics
-        n = len(times)
-        ones = np.ones(n, dtype=np.int64)
-        self.leaves = EventLeaves(ones, np.arange(n + 1), times, times, -ones)
-        self.n_blocks = n
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._statistics, name)
-
-
-_times: dict[str, IntArray] = {}
-
-
-def event_times(snapshot: Snapshot) -> IntArray:
-    """Return the times of all events; those of the last stream asked for are kept."""
-    key = f"{snapshot.stream_dir}@{snapshot.version}"
-    if key not in _times:
-        _times.clear()
-        time = snapshot.settings.time
-        column = snapshot.read_blocks(np.arange(snapshot.n_blocks), [time])[time]
-        _times[key] = column.combine_chunks().view(pa.int64()).to_numpy()
-    return _times[key]
+        return count_blocks(replay_stretches(planned, occurrences, self.statistics).blocks)
 
 
 def first_runs(question: Question, plans: Sequence[str]) -> dict[str, tuple[replay.Result, float]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import hard_cases
-from benchmarks.harness import WARM, fail, write_results
+from benchmarks.harness import WARM, fail, new_parser, write_results
 from benchmarks.planned import AGAIN, Question, first_runs, planning_time, race
 from benchmarks.question_sets import (
     add_set_options,
@@ -152,12 +152,9 @@ def goal_p2(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def plan_regret(question: Question, rounds: int, *, n_drawn: int | None) -> dict[str, Any]:
-    """Run all plans (or some drawn ones), time the fast ones again, compare ``auto`` with the best.
+    """Run all plans, or ``n_drawn`` beside ``tree`` and ``full``; compare ``auto`` with the best.
 
-    Parameters
-    ----------
-    n_drawn
-        Plans to draw besides ``tree`` and ``full``; None: all.
+    Those that were fast are timed again.
     """
     every = plans = question.all_plans() if question.chosen.features else ["tree"]
     if n_drawn is not None and len(plans) > n_drawn:
@@ -280,7 +277,7 @@ def special(name: str, options: argparse.Namespace) -> Outcome:
 
 
 def to_options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.plans", description=__doc__)
+    parser = new_parser("plans", __doc__, rounds=3)
     add_set_options(parser)
     parser.add_argument(
         "--extra-events", type=int, default=1_000_000, help="of the keyed, stepping, dropped ones"
@@ -293,7 +290,6 @@ def to_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--regret-queries", type=int, default=5, help="P3, for each m")
     parser.add_argument("--symbols", default="2,4,8,16,32", help="the values of m")
     parser.add_argument("--regret-symbols", default="2,4,6,8", help="P3, the values of m")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(PARTS), help="some of %(default)s")
     options = parser.parse_args(arguments)
     options.symbols = [int(word) for word in options.symbols.split(",")]

@@ -6,14 +6,13 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.stores import bulk_stream
-from chronicle import Store, StreamSettings, ensure_store
+from benchmarks.stores import check_size, kept_store
+from chronicle import Store, Stream, StreamSettings
 from datasets import crimes
 from indexing.lifecycle import compact_index
 
@@ -129,31 +128,26 @@ def keyed_ticks_source(data: Path, n_events: int | None = None) -> Source:
 def real_store(folder: Path, source: Source) -> Store:
     """Return a store that holds the source's events in a stream of its name.
 
-    Parameters
-    ----------
-    folder
-        Where stores are kept; each has one of its own, by name and size.
-    source
-        What to write if it is not there yet.
+    In ``folder`` each source has a store of its own, by name and size, written on first use.
     """
     size = "" if source.n_events is None else f"-{source.n_events}"
     path = folder / f"store-{source.kept_as or source.stream}-x{source.times}{size}"
-    store = ensure_store(path)
     table = source.table()
-    wanted = table.num_rows * source.times
-    if source.stream not in store.stream_names():
-        started = perf_counter()
-        settings = StreamSettings(time=crimes.TIME, key=source.key, derived=source.derived)
-        batches = repeated(table, source.times, source.period)
-        bulk_stream(store, source.stream, table.schema, settings, batches, index=source.index)
+
+    def merge(stream: Stream) -> None:
         if source.merged:
-            compact_index(store.stream(source.stream), full=True)
-        print(f"{source.stream}: wrote {wanted:,} events in {perf_counter() - started:.1f} s")
-    found = store.stream(source.stream).snapshot().n_events
-    if found != wanted:
-        raise SystemExit(
-            f"stream {source.stream} in {path} holds {found:,} events and not {wanted:,}; remove it"
-        )
+            compact_index(stream, full=True)
+
+    store = kept_store(
+        path,
+        source.stream,
+        table.schema,
+        StreamSettings(time=crimes.TIME, key=source.key, derived=source.derived),
+        repeated(table, source.times, source.period),
+        index=source.index,
+        then=merge,
+    )
+    check_size(store, source.stream, table.num_rows * source.times)
     return store
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +14,10 @@ import pyarrow as pa
 import replay
 from benchmarks.harness import (
     RESULTS,
-    ROUNDS,
     Side,
     Timing,
     interleave,
+    new_parser,
     print_comparison,
     write_results,
 )
@@ -117,7 +116,7 @@ def growth(pattern: Pattern, n_rows: int, rounds: int) -> dict[str, Any]:
         "pattern": pattern.name,
         "sql": pattern.to_sql(),
         "growth": ratio,
-        "timings": [half.to_dict(), whole.to_dict()],
+        "timings": [half, whole],
     }
 
 
@@ -144,9 +143,8 @@ def crimes(store: Store, rounds: int) -> list[Timing]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.row_patterns", description=__doc__)
+    parser = new_parser("row_patterns", __doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
     options = parser.parse_args(arguments)
     print(f"{options.events // 2:,} and {options.events:,} rows in memory, full replay")
@@ -158,7 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
             "goal": {"growth": GOAL_GROWTH, "crimes_s": GOAL_CRIMES_S},
             "n_events": options.events,
             "growth": grown,
-            "crimes": [timing.to_dict() for timing in timings],
+            "crimes": timings,
         },
     )
 

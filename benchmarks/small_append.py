@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -14,7 +12,15 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from benchmarks.harness import Side, fail, interleave, print_comparison, write_results
+from benchmarks.harness import (
+    Side,
+    fail,
+    interleave,
+    new_parser,
+    print_comparison,
+    run_child,
+    write_results,
+)
 from benchmarks.stores import SYNTHETIC, bulk_store, shifted
 from chronicle import Store, open_store
 from datasets.synthetic import TIME, generate
@@ -56,12 +62,11 @@ def check_end(target: Target, n_events: int) -> None:
 
 def cold(target: Target, n_events: int) -> dict[str, float]:
     """Append in a process of its own; return its seconds and those the append alone took."""
-    command = [sys.executable, "-m", "benchmarks.small_append", "--append-to"]
-    command += [str(target.store.path), "--size", str(n_events), "--end", str(target.end)]
+    options = ("--append-to", str(target.store.path), "--size", str(n_events))
     started = perf_counter()
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    append_s = run_child("-m", "benchmarks.small_append", *options, "--end", str(target.end))
     target.end += n_events
-    return {"process_s": perf_counter() - started, "append_s": json.loads(output)}
+    return {"process_s": perf_counter() - started, "append_s": append_s}
 
 
 def append_from_process(path: Path, size: int, end: int) -> None:
@@ -73,11 +78,10 @@ def append_from_process(path: Path, size: int, end: int) -> None:
 
 
 def to_arguments(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.small_append", description=__doc__)
+    parser = new_parser("small_append", __doc__, rounds=40)
     parser.add_argument("--events", type=int, default=1_000_000, help="of the large store")
     parser.add_argument("--small", type=int, default=100_000, help="events of the small store")
     parser.add_argument("--size", type=int, default=1_000, help="events of an append")
-    parser.add_argument("--rounds", type=int, default=40, help="appends into each")
     parser.add_argument("--late", type=int, default=0, help="events of an append that are late")
     parser.add_argument("--append-to", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--end", type=int, help=argparse.SUPPRESS)
@@ -139,7 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
             "n_late": options.late,
             "goal": {"seconds": 1.0, "large_over_small": 1.0},
             "large_over_small": large / small,
-            "timings": [timing.to_dict() for timing in timings],
+            "timings": timings,
             "cold": cold_s,
         },
     )

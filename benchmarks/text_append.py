@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import random
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.harness import Timing, fail, print_comparison, write_results
+from benchmarks.harness import Timing, fail, new_parser, print_comparison, run_child, write_results
 
 NAMES = ("Anna", "Bob, jr", 'O"Neil', "Zoë", "plain")
 SEED = 1
@@ -62,18 +59,16 @@ def write_files(folder: Path, n_events: int) -> dict[str, Path]:
 def append_once(tree: Path, source: Path, n_events: int) -> tuple[float, float]:
     """Append a file in a process of its own that imports ``tree``; return wall and CPU seconds."""
     with TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", CHILD, str(source), str(Path(folder) / "store")]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tree)
-    wall, cpu, found = json.loads(done.stdout)
+        store = str(Path(folder) / "store")
+        wall, cpu, found = run_child("-c", CHILD, str(source), store, cwd=tree)
     if found != n_events:
         fail(f"{source.name} became {found:,} events, not {n_events:,}")
     return wall, cpu
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.text_append", description=__doc__)
+    parser = new_parser("text_append", __doc__, rounds=3)
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", type=Path, help="another checkout to compare with")
     options = parser.parse_args(arguments)
     trees = {"now": Path.cwd()} | ({"before": options.before} if options.before else {})

@@ -6,7 +6,6 @@ import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +18,15 @@ from benchmarks.harness import (
     fail,
     forget,
     interleave,
+    new_parser,
     print_comparison,
     speedup,
     write_results,
 )
 from benchmarks.real_stores import TICKS_BY_SYMBOL, keyed_ticks_source, real_store
-from benchmarks.stores import bulk_stream
+from benchmarks.stores import duckdb_files, kept_store, moments
 from benchmarks.thesis.figures import new_figure, save
-from chronicle import Store, StreamSettings, ensure_store
+from chronicle import Store, StreamSettings
 from costmodel.thesis.formulas import printed_break_even
 
 WEEK_EVENTS = 60_480_000
@@ -37,7 +37,6 @@ WEEK = "week"
 TIME = "ts"
 FIRST_US = 1_704_067_200_000_000
 SEED = 1
-BATCH_EVENTS = 1 << 19
 
 SLIDES_S = (0.01, 0.1, 1, 5, 10, 20, 30, 60, 120, 300, 900, 3600, 6 * 3600, 86400)
 """Slides of thesis Fig. 3.8, from one event to the whole window; all divide the day."""
@@ -67,23 +66,17 @@ def week_events(n_events: int, n_doubles: int) -> Iterator[pa.RecordBatch]:
     """Generate random doubles in [0, 100), every ten milliseconds."""
     random = np.random.default_rng(SEED)
     schema = week_schema(n_doubles)
-    for first in range(0, n_events, BATCH_EVENTS):
-        n = min(BATCH_EVENTS, n_events - first)
-        times = FIRST_US + np.arange(first, first + n, dtype=np.int64) * STEP_US
-        columns = [pa.array(random.random(n) * 100.0) for _ in range(n_doubles)]
-        clock = pa.array(times).cast(schema.field(TIME).type)
+    for places in moments(n_events):
+        columns = [pa.array(random.random(len(places)) * 100.0) for _ in range(n_doubles)]
+        clock = pa.array(FIRST_US + places * STEP_US).cast(schema.field(TIME).type)
         yield pa.record_batch([clock, *columns], schema=schema)
 
 
 def week_store(folder: Path, n_events: int, n_doubles: int) -> Store:
     """Return a store of the week, written on first use."""
-    store = ensure_store(folder / f"store-week-{n_events}-{n_doubles}")
-    if WEEK not in store.stream_names():
-        started = perf_counter()
-        settings, events = StreamSettings(time=TIME), week_events(n_events, n_doubles)
-        bulk_stream(store, WEEK, week_schema(n_doubles), settings, events, index=())
-        print(f"wrote {n_events:,} events in {perf_counter() - started:.1f} s")
-    return store
+    path = folder / f"store-week-{n_events}-{n_doubles}"
+    events = week_events(n_events, n_doubles)
+    return kept_store(path, WEEK, week_schema(n_doubles), StreamSettings(TIME), events, index=())
 
 
 def hop_sql(slide_s: float) -> str:
@@ -96,15 +89,14 @@ def hop_sql(slide_s: float) -> str:
     )
 
 
-def duckdb_sql(files: Sequence[str], slide_s: float, last_us: int) -> str:
+def duckdb_sql(files: str, slide_s: float, last_us: int) -> str:
     """Return the same for DuckDB: aggregates of slices, summed by a sliding frame."""
     slide = round(slide_s * 1e6)
     per_window = SIZE_S * 1_000_000 // slide
     n_starts = (last_us - FIRST_US) // slide + 1
-    paths = ", ".join(f"'{path}'" for path in files)
     return (
         f"WITH slices AS (SELECT (epoch_us({TIME}) - {FIRST_US}) // {slide} AS k, COUNT(*) AS m, "
-        f"SUM(x1) AS x FROM read_parquet([{paths}]) GROUP BY k), "
+        f"SUM(x1) AS x FROM {files} GROUP BY k), "
         f"grid AS (SELECT range AS k FROM range(0, {n_starts + per_window - 1})) "
         "SELECT grid.k AS k, CAST(SUM(COALESCE(m, 0)) OVER w AS BIGINT) AS n, "
         "SUM(x) OVER w AS total, SUM(x) OVER w / SUM(m) OVER w AS mean "
@@ -154,7 +146,7 @@ def sides_of(store: Store, slide_s: float, *, duckdb: bool) -> dict[str, Side]:
     stream = store.stream(WEEK)
     snapshot = stream.snapshot()
     assert snapshot.t_max is not None
-    files = [str(stream.path / "events" / file.name) for file in snapshot.files]
+    files = duckdb_files(stream)
     last_us = snapshot.t_max
 
     def ours(plan: str) -> Callable[[], Digest]:
@@ -192,7 +184,7 @@ def compare(store: Store, slide_s: float, *, rounds: int, duckdb: bool) -> dict[
     return {
         "slide_s": slide_s,
         "n_windows": answers["replay"][0],
-        "timings": [timing.to_dict() for timing in timings],
+        "timings": timings,
         "tree_over_replay": speedup(by_name["tree"], by_name["replay"]),
         "auto_over_best": by_name["auto"].median_s / best,
         "chosen": explained["plan"],
@@ -299,7 +291,7 @@ def run_ticks(options: argparse.Namespace) -> dict[str, Any]:
         n_blocks = store.stream(TICKS_BY_SYMBOL).snapshot().n_blocks
         print(f"  the tree reads {blocks:,} of {n_blocks:,} blocks")
         results[name] = {
-            "timings": [timing.to_dict() for timing in timings],
+            "timings": timings,
             "tree_over_replay": speedup(timings[1], timings[0]),
             "blocks_read": blocks,
         }
@@ -347,11 +339,10 @@ def draw(results: Sequence[dict[str, Any]], folder: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.windows", description=__doc__)
+    parser = new_parser("windows", __doc__, rounds=3)
     parser.add_argument("--events", type=int, default=WEEK_EVENTS)
     parser.add_argument("--doubles", type=int, nargs="*", default=[1, 9])
     parser.add_argument("--slides", type=float, nargs="+", default=list(SLIDES_S))
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--stores", type=Path, default=RESULTS, help="folder of the stores")
     parser.add_argument("--data", type=Path, help="folder of the equity ticks; left out without")
     parser.add_argument("--no-duckdb", dest="duckdb", action="store_false")

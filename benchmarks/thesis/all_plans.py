@@ -17,25 +17,22 @@ SAME_SHARE = 0.05
 def run_all_plans(question: Question, rounds: int, *, by_lookup: bool) -> dict[str, Any]:
     """Estimate and run every plan, all answers compared, times as medians of interleaved rounds.
 
-    Returns
-    -------
-    dict
-        ``plans``: for each its estimated cost and blocks, actual blocks and time, in order of
-        estimated cost; and how the planner's choice stands among them.
+    ``plans`` has for each its estimated cost and blocks, actual blocks and time, in order of
+    estimated cost; beside it is said how the planner's choice stands among them.
     """
     plans = question.all_plans(by_lookup=by_lookup)
     runs = first_runs(question, [*plans, AUTO])
     timed = race(question, [FULL, *plans, AUTO], rounds)
     rows = []
     for plan in plans:
-        estimated, work = question.estimate(plan), question.work(plan)
+        estimated, blocks = question.estimate(plan), question.actual_blocks(plan)
         rows.append(
             {
                 "plan": plan,
                 "cost_s": estimated.cost,
                 "estimated_blocks": estimated.blocks,
-                "actual_blocks": work.blocks,
-                "error": relative_error(estimated.blocks, work.blocks),
+                "actual_blocks": blocks,
+                "error": relative_error(estimated.blocks, blocks),
                 "seconds": timed[plan].median_s,
                 "switched": runs[plan][0].stats["actual"].get("switched"),
             }

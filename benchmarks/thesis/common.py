@@ -10,9 +10,12 @@ from statistics import mean
 from time import perf_counter
 from typing import Any
 
+from benchmarks import harness
 from benchmarks.harness import RESULTS, WARM, quantiles, write_results
 from benchmarks.planned import Question, first_runs, race, relative_error
+from benchmarks.stores import synthetic_store
 from benchmarks.thesis import figures
+from chronicle import Store
 from costmodel.thesis.selection import Strategy
 
 REPLAY, FULL, AUTO = "Replay", "full", "auto"
@@ -78,8 +81,7 @@ def pick(question: Question, rules: Sequence[Rule] = RULES) -> dict[str, Picked]
 
 def new_parser(module: str, doc: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options all experiments have."""
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.thesis.{module}", description=doc)
-    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    parser = harness.new_parser(f"thesis.{module}", doc, rounds=3)
     parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where results are written")
     parser.add_argument("--no-figures", action="store_true", help="needs no matplotlib")
@@ -90,6 +92,11 @@ def add_synthetic(parser: argparse.ArgumentParser, *, queries: int) -> None:
     """Add the options of experiments over the synthetic stream."""
     parser.add_argument("--events", type=int, default=1_000_000, help="default: %(default)s")
     parser.add_argument("--queries", type=int, default=queries, help="default: %(default)s")
+
+
+def open_synthetic(options: argparse.Namespace) -> Store:
+    """Return the synthetic store of the size that the options of `add_synthetic` say."""
+    return synthetic_store(options.stores / f"store-synthetic-{options.events}", options.events)
 
 
 def report(name: str, options: argparse.Namespace, results: dict[str, Any]) -> None:
@@ -107,12 +114,7 @@ def figure_folder(options: argparse.Namespace) -> Path:
 def run_strategies(question: Question, rounds: int, group: str) -> dict[str, Any]:
     """Run what every strategy picks, compare the answers, time the distinct plans in turn.
 
-    Returns
-    -------
-    dict
-        ``group``, ``name``, ``replay_s``, ``auto_s``, ``auto_plan``, and by strategy ``plans``,
-        ``seconds``, ``selection_s``, ``examined``, blocks ``estimated`` and ``actual``; and the
-        blocks that the thesis' ``printed`` formulas estimate for Optimal's plan.
+    ``printed`` are the blocks that the thesis' printed formulas estimate for Optimal's plan.
     """
     picked = pick(question)
     plans = list(dict.fromkeys([*(choice.plan for choice in picked.values()), AUTO]))
@@ -140,7 +142,7 @@ def run_strategies(question: Question, rounds: int, group: str) -> dict[str, Any
 def actual_blocks(question: Question, picked: dict[str, Picked]) -> dict[str, int]:
     """Return the blocks that the intervals of each strategy's plan touch."""
     of_plan = {choice.plan for choice in picked.values()}
-    blocks = {plan: question.work(plan).blocks for plan in sorted(of_plan)}
+    blocks = {plan: question.actual_blocks(plan) for plan in sorted(of_plan)}
     return {name: blocks[choice.plan] for name, choice in picked.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from benchmarks import query_sets
+from benchmarks import question_sets
 from benchmarks.harness import WARM, quantiles
 from benchmarks.planned import Question
 from benchmarks.real_stores import crimes_source, real_store
@@ -26,8 +26,8 @@ def open_questions(options: argparse.Namespace) -> dict[str, Question]:
     """Return both variants over the crimes, by name."""
     store = real_store(options.stores, crimes_source(options.times, options.real_events))
     return {
-        "Q1 (area)": Question(store, query_sets.crimes_by_area(), "variant 1, area"),
-        "Q2 (box)": Question(store, query_sets.crimes_by_box(), "variant 2, box"),
+        "Q1 (area)": Question(store, question_sets.crimes_by_area(), "variant 1, area"),
+        "Q2 (box)": Question(store, question_sets.crimes_by_box(), "variant 2, box"),
     }
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from benchmarks import query_sets
+from benchmarks import question_sets
 from benchmarks.harness import WARM, quantiles
 from benchmarks.planned import Question, relative_error
 from benchmarks.real_stores import aircraft_source, real_store
@@ -27,7 +27,7 @@ def open_question(options: argparse.Namespace) -> Question:
         raise SystemExit("give --data DIR, the folder with the flights; they cannot be shipped")
     source = aircraft_source(options.data, options.times, options.real_events)
     store = real_store(options.stores, source)
-    return Question(store, query_sets.landing_of_one(), "landing")
+    return Question(store, question_sets.landing_of_one(), "landing")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

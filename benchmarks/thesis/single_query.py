@@ -7,10 +7,16 @@ from typing import Any
 
 from benchmarks.harness import WARM, quantiles
 from benchmarks.planned import Question
-from benchmarks.stores import SYNTHETIC, synthetic_store
+from benchmarks.stores import SYNTHETIC
 from benchmarks.thesis import figures
 from benchmarks.thesis.all_plans import draw_plans, run_all_plans
-from benchmarks.thesis.common import add_synthetic, figure_folder, new_parser, report
+from benchmarks.thesis.common import (
+    add_synthetic,
+    figure_folder,
+    new_parser,
+    open_synthetic,
+    report,
+)
 from datasets.thesis_queries import PAST_LAST_ROW, draw_queries
 
 NAME = "thesis_single_query"
@@ -41,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--symbols", type=int, default=8, help="m; 2**m plans are run")
     parser.add_argument("--query", type=int, default=0, help="which of the drawn queries")
     options = parser.parse_args(arguments)
-    store = synthetic_store(options.stores / f"store-synthetic-{options.events}", options.events)
+    store = open_synthetic(options)
     query = draw_queries(options.query + 1, options.symbols)[options.query]
     name = f"m={options.symbols} #{options.query}"
     question = Question(store, query.to_sql(SYNTHETIC, skip=PAST_LAST_ROW), name)

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.planned import Question
-from benchmarks.stores import SYNTHETIC, synthetic_store
+from benchmarks.stores import SYNTHETIC
 from benchmarks.thesis.common import (
     add_synthetic,
     draw_errors,
     draw_speedups,
     grouped,
     new_parser,
+    open_synthetic,
     print_errors,
     print_speedups,
     report,
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
     add_synthetic(parser, queries=10)
     parser.add_argument("--symbols", type=int, default=8, help="m; default: %(default)s")
     options = parser.parse_args(arguments)
-    store = synthetic_store(options.stores / f"store-synthetic-{options.events}", options.events)
+    store = open_synthetic(options)
     rows = []
     for attribute in SIGMAS:
         for k, query in enumerate(questions_of(attribute, options.queries, options.symbols)):

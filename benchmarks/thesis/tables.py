@@ -19,7 +19,6 @@ from chronicle import config
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "experiments.md"
 FIGURES = "figures"
 
-Row = tuple[str, str, str]
 Results = dict[str, Any]
 
 MISSING = "-"

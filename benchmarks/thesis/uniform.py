@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.planned import Question
-from benchmarks.stores import SYNTHETIC, synthetic_store
+from benchmarks.stores import SYNTHETIC
 from benchmarks.thesis import figures
 from benchmarks.thesis.common import (
     PRINTED,
@@ -18,6 +18,7 @@ from benchmarks.thesis.common import (
     figure_folder,
     grouped,
     new_parser,
+    open_synthetic,
     print_errors,
     print_speedups,
     report,
@@ -73,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     add_synthetic(parser, queries=10)
     parser.add_argument("--symbols", default="2,4,8,16,32", help="the values of m")
     options = parser.parse_args(arguments)
-    store = synthetic_store(options.stores / f"store-synthetic-{options.events}", options.events)
+    store = open_synthetic(options)
     rows = []
     for m in (int(word) for word in options.symbols.split(",")):
         for k, query in enumerate(draw_queries(options.queries, m)):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import calibrate_twice, hard_cases, joins, plans, query_sets, windows
+from benchmarks import calibrate_twice, hard_cases, joins, plans, question_sets, windows
 from benchmarks.planned import Question
 from benchmarks.real_stores import aircraft_source, flights_source, real_store, ticks_source
 from benchmarks.thesis import (
@@ -113,13 +113,13 @@ def test_weights_measured_twice_are_held_against_each_other(stores: Path, tmp_pa
 def test_drawn_questions_run_and_are_the_same_each_time(stores: Path, data: Path) -> None:
     for source in (flights_source(data), ticks_source(data)):
         store = real_store(stores, source)
-        drawn_from = query_sets.DRAWN_FROM[source.stream]
-        first = query_sets.drawn(store, drawn_from, 3, 2)
-        assert first == query_sets.drawn(store, drawn_from, 3, 2)
+        drawn_from = question_sets.DRAWN_FROM[source.stream]
+        first = question_sets.drawn(store, drawn_from, 3, 2)
+        assert first == question_sets.drawn(store, drawn_from, 3, 2)
         for sql in first:
             question = Question(store, sql, "drawn")
             assert question.run("auto").table.equals(question.run("full").table)
-    one = Question(real_store(stores, aircraft_source(data)), query_sets.landing_of_one())
+    one = Question(real_store(stores, aircraft_source(data)), question_sets.landing_of_one())
     assert len(one.run("full")) == 4
 
 
