@@ -163,9 +163,18 @@ def test_a_run_of_another_attribute_is_found(stream: Stream):
     assert _broken(stream) == [("fault", WHOLE, f"ticks/index/price/{name}")]
 
 
-def test_a_run_of_other_events_is_found_by_a_deep_check_alone(stream: Stream):
-    other = pa.array([(i * 5) % 16 for i in range(50)], pa.int32())
-    name = _write_other(stream, _events(0, 50).set_column(3, "n", other))
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("n", [(i * 5) % 16 for i in range(50)]), ("t", [i // 2 for i in range(50)])],
+    ids=["values", "times"],
+)
+def test_a_run_of_other_events_is_found_by_a_deep_check_alone(
+    stream: Stream, column: str, values: list[int]
+):
+    field = SCHEMA.field(column)
+    other = pa.array(values, field.type)
+    at = SCHEMA.get_field_index(column)
+    name = _write_other(stream, _events(0, 50).set_column(at, field, other))
     assert _broken(stream) == []
     assert _broken(stream, deep=True) == [("fault", ENTRIES, f"ticks/index/n/{name}")]
     repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs], deep=True)

@@ -37,6 +37,20 @@ def test_groups_end_where_the_key_last_changes_in_their_second_half(
     assert choose_cuts(changes, len(keys), fence_entries=4).tolist() == cuts
 
 
+@given(st.text("abc"), st.integers(0, 30), st.integers(2, 5))
+def test_cuts_before_an_open_end_stay_when_more_entries_come(
+    text: str, n_first: int, fence_entries: int
+) -> None:
+    keys = "".join(sorted(text))
+    changes = np.array([i for i in range(1, len(keys)) if keys[i] != keys[i - 1]], dtype=np.int64)
+    whole = choose_cuts(changes, len(keys), fence_entries=fence_entries)
+    n_first = min(n_first, len(keys))
+    first = choose_cuts(
+        changes[changes < n_first], n_first, fence_entries=fence_entries, open_end=True
+    )
+    assert whole[: len(first)].tolist() == first.tolist()
+
+
 @given(streams(), st.integers(2, 9))
 def test_entries_are_sorted_by_key_then_place_and_groups_by_place(
     events: pa.Table, fence_entries: int
