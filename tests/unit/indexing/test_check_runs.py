@@ -247,7 +247,7 @@ def test_a_merged_run_passes_and_its_lost_data_files_are_said_plainly(stream: St
 
 
 def test_a_large_file_without_a_run_is_a_warning(stream: Stream, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("indexing.check.TAIL_FILE_EVENTS", 21)
+    monkeypatch.setattr("indexing.check.TAIL_FILE_EVENTS", 50)
     # Files of 50, 50 and 20 events: the last one is small enough to be answered from memory.
     names = _names(stream)
     for name in names[1:]:
