@@ -98,23 +98,3 @@ def test_numbers_that_no_join_has_are_refused(sql: str, change: Any) -> None:
     change(operator_of(state))
     with pytest.raises(QueryError, match="does not hold the state"):
         online(sql).restore(pack(state))
-
-
-@pytest.mark.parametrize("sql", [WINDOWED, ASOF])
-def test_a_state_taken_apart_and_packed_again_goes_on(sql: str) -> None:
-    whole, resumed = online(sql), online(sql)
-    resumed.restore(pack(state_of(sql)))
-    answers = []
-    for query, begin in ((whole, 0), (resumed, 9)):
-        answer = [
-            *(
-                query.push(events(range(at, at + 9)), stream=s)
-                for at in range(begin, 27, 9)
-                for s in "lr"
-            ),
-            query.finish(),
-        ]
-        answers.append(pa.concat_tables(answer).to_pylist())
-    first = online(sql)
-    before = pa.concat_tables([first.push(events(range(9)), stream=s) for s in "lr"]).to_pylist()
-    assert answers[0] == before + answers[1]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import Store, StreamSettings, create_store, open_store
+from chronicle import Store, create_store, open_store
 from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.write.block_writer import write_ordered
 from replay.engines import source as source_module
@@ -51,17 +51,6 @@ def test_query_sees_what_another_handle_committed(tmp_path: Path) -> None:
     small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=(20,))
     fill_stream(open_store(tmp_path / "store"), "s", small, index=("a",))
     assert len(replay.query(reader, SQL)) == 6
-
-
-@pytest.mark.parametrize("first", ["A.s AS s", "A.x AS x, B.s AS s", "A.t AS t"])
-def test_small_replay_reads_measures_with_the_rest(tmp_path: Path, first: str) -> None:
-    store = create_store(tmp_path / "store")
-    small = SmallStream(rows(0, 80), block_events=4, file_events=16, fan_out=2, cuts=())
-    fill_stream(store, "s", small, index=("a",))
-    sql = SQL.replace("A.t AS a, B.t AS b", first)
-    table = replay.query({"s": small.table}, sql).table
-    assert replay.query(store, sql, plan="all").table.equals(table)
-    assert replay.query(store, sql + " LIMIT 3", plan="all").table.equals(table.slice(0, 3))
 
 
 def test_batches_are_the_answer_piece_by_piece(tmp_path: Path) -> None:
@@ -184,12 +173,6 @@ def test_result_shows_itself(tmp_path: Path) -> None:
     assert "<td>1</td>" in result._repr_html_()
     assert result.to_pandas()["a"].tolist() == [1, 8, 15]
     assert "plan" in str(replay.explain(store, SQL))
-
-
-def test_settings_of_the_fixture_are_what_the_stream_keeps(tmp_path: Path) -> None:
-    store = create_store(tmp_path / "store")
-    stream = fill_stream(store, "s", SmallStream(rows(0, 20), 4, 16, 2, ()))
-    assert stream.settings == StreamSettings(time="t", block_events=4, file_events=16, fan_out=2)
 
 
 def test_zeros_of_both_signs_are_parameters_of_their_own():

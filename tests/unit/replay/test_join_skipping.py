@@ -196,20 +196,3 @@ def test_indexes_reach_through_filters_and_projections(store: Store, kind: str, 
         expected.append({"at": trade["t"], "t": before[-1]["t"], "bid": before[-1]["bid"]})
     assert result.table.to_pylist() == expected
     assert result.actual.blocks_read < 0.05 * result.actual.blocks_total
-
-
-@pytest.mark.parametrize("within", ["10", "9 ROWS", "12 SLIDE 7"])
-@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
-def test_windows_over_a_subquery_are_over_its_events(store: Store, kind: str, within: str) -> None:
-    trades = "(SELECT t AS at, sym, size FROM trades WHERE size > 880)"
-    select = f"SELECT a.at, a.size, b.t, bid FROM {trades} AS a {kind}"
-    on = f"WITHIN {within} ON a.sym = b.sym"
-    found = replay.query(store, f"{select} (SELECT * FROM quotes WHERE bid > 40) AS b {on}").table
-    tables = {
-        "trades": replay.query(store, "SELECT * FROM trades").table,
-        "some": replay.query(store, "SELECT * FROM quotes WHERE bid > 40").table,
-    }
-    in_memory = select.replace(trades, f"{trades[:-1]} ORDER BY t)")
-    expected = replay.query(tables, f"{in_memory} (SELECT * FROM some ORDER BY t) AS b {on}").table
-    assert expected.num_rows
-    assert found.to_pylist() == expected.to_pylist()

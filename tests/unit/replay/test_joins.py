@@ -107,14 +107,6 @@ def test_a_constant_condition_of_an_asof_join_is_taken_or_leaves_nothing() -> No
         assert left == [(1.0, None), (2.0, None), (3.0, None), (4.0, None), (5.0, None)]
 
 
-def test_a_side_without_rows() -> None:
-    none = A.slice(0, 0)
-    assert rows("SELECT a.v FROM a JOIN c WITHIN 5 SECONDS", c=none) == []
-    assert rows("SELECT a.v FROM c JOIN a WITHIN 5 SECONDS", c=none) == []
-    found = rows("SELECT a.v, c.v AS w FROM a ASOF LEFT JOIN c ON a.t >= c.t", c=none)
-    assert found == [(v, None) for v in (1.0, 2.0, 3.0, 4.0, 5.0)]
-
-
 def test_a_subquery_that_lacks_a_time_is_refused() -> None:
     gaps = pa.table({"t": pa.array([at(0), None], pa.timestamp("us")), "v": [1.0, 2.0]})
     with pytest.raises(SchemaError, match="null"):

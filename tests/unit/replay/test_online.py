@@ -126,13 +126,6 @@ def test_limit_that_is_reached_with_the_match_a_skip_fails_for_is_no_error() -> 
     assert again.finish().num_rows == 0
 
 
-def test_snapshot_of_another_query_is_refused() -> None:
-    with pytest.raises(QueryError, match="another query"):
-        query(tail="LIMIT 3").restore(query().snapshot())
-    with pytest.raises(QueryError, match="no snapshot"):
-        query().restore(b"something else")
-
-
 def places_in(node: Any) -> list[tuple[Any, Any]]:
     """Return all (container, key) of a state."""
     found: list[tuple[Any, Any]] = []

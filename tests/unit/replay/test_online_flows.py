@@ -72,36 +72,26 @@ QUERIES = (
 
 @pytest.mark.parametrize("sql", QUERIES)
 @pytest.mark.parametrize("each", [1, 7, N_EVENTS])
-def test_pieces_of_a_stream_give_the_answer_over_history(sql: str, each: int) -> None:
+@pytest.mark.parametrize("moves", [False, True], ids=["", "restored"])
+def test_pieces_of_a_stream_give_the_answer_over_history(sql: str, each: int, moves: bool) -> None:
     table = events()
-    expected = replay.query({"s": table}, with_time(sql)).table
+    result = replay.query({"s": table}, with_time(sql))
     operator = replay.online(sql, SCHEMA, time="t")
 
-    pieces = [operator.push(table.slice(at, each)) for at in range(0, N_EVENTS, each)]
+    pieces = []
+    for at in range(0, N_EVENTS, each):
+        if moves:
+            state = operator.snapshot()
+            operator = replay.online(sql, SCHEMA, time="t")
+            operator.restore(state)
+        pieces.append(operator.push(table.slice(at, each)))
     found = pa.concat_tables([*pieces, operator.finish()])
 
     assert found.schema == operator.schema
-    assert found.to_pylist() == expected.to_pylist()
+    assert found.to_pylist() == result.table.to_pylist()
+    assert operator.n_faults == result.actual.faults
     if each == 1 and "GROUP BY window_start" in sql and "MAX(n)" not in sql:
         assert sum(piece.num_rows for piece in pieces) > 0.7 * found.num_rows
-
-
-@pytest.mark.parametrize("sql", QUERIES)
-@pytest.mark.parametrize("each", [1, 7])
-def test_a_snapshot_goes_on_where_it_was_taken(sql: str, each: int) -> None:
-    table = events(seed=2)
-    whole, moved = (replay.online(sql, SCHEMA, time="t") for _ in range(2))
-
-    for at in range(0, N_EVENTS, each):
-        state = moved.snapshot()
-        moved = replay.online(sql, SCHEMA, time="t")
-        moved.restore(state)
-        piece = table.slice(at, each)
-        assert moved.push(piece).to_pylist() == whole.push(piece).to_pylist()
-        assert (moved.is_done, moved.n_faults) == (whole.is_done, whole.n_faults)
-    assert moved.finish().to_pylist() == whole.finish().to_pylist()
-    with pytest.raises(QueryError, match="is finished"):
-        moved.push(table)
 
 
 def test_a_snapshot_remembers_the_end_and_the_last_time() -> None:

@@ -133,11 +133,6 @@ def test_equality_with_a_pinned_symbol_uses_its_range(store: Store) -> None:
     assert blocks_read(store, sql, "indexes=A.a,B.a") <= 43
 
 
-def test_pattern_of_bounded_length_needs_no_window(store: Store) -> None:
-    sql = recognize("A Z{2} B", "A AS a = 77, B AS B.a = 78")
-    assert 2 <= blocks_read(store, sql, "indexes=A.a") <= 4
-
-
 def test_partitioned_query_skips_by_time(store: Store) -> None:
     sql = RARE.replace("ORDER BY t", "PARTITION BY k ORDER BY t")
     assert 0 < blocks_read(store, sql, "indexes=A.a") <= 6
@@ -179,12 +174,6 @@ def test_equal_ranges_are_looked_up_once(store: Store) -> None:
     once = replay.query(store, recognize("A", "A AS a = 77"), plan="indexes=A.a")
     three = replay.query(store, sql, plan="indexes=A.a")
     assert three.actual.entries_read == once.actual.entries_read
-
-
-def test_limit_gives_the_first_matches(store: Store) -> None:
-    for plan in ("full", "all", "auto"):
-        result = replay.query(store, RARE + " LIMIT 1", plan=plan)
-        assert result.table.to_pylist() == [{"t": 410, "no": 1}]
 
 
 @pytest.mark.parametrize(

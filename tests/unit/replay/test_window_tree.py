@@ -14,8 +14,7 @@ import replay
 from chronicle import Store, StreamSettings, create_store
 from replay.errors import PlanError
 from replay.language.bound import TimeWindows
-from replay.windows.tree.axis import WindowSeries, series_of
-from replay.windows.tree.entries import ranges_between
+from replay.windows.tree.axis import series_of
 from tests.json_schema import violations
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())
@@ -197,12 +196,6 @@ def test_borders_are_those_of_the_windows_there_are(store: Store) -> None:
     assert series.n_borders(0, 31) == 3 + 3  # begin: 10, 20, 30; end: 5, 15, 25
 
 
-def test_a_series_without_windows_has_no_borders() -> None:
-    series = WindowSeries(0, 0, lambda begin, end: (np.zeros(0, np.int64), np.zeros(0, np.int64)))
-    assert series.borders(None, 100).tolist() == []
-    assert series.n_borders(0, 100) == 0
-
-
 @pytest.mark.parametrize(
     ("far", "size"),
     [
@@ -242,40 +235,8 @@ def test_windows_without_number_between_two_events_come_piece_by_piece(
     assert told["windows"]["count"] == 2 * far + size
 
 
-def test_ranges_end_at_borders_and_at_blocks_that_are_not_taken() -> None:
-    whole = np.array([True, True, True, False, False, True])
-    found = ranges_between(whole, 10, np.array([10, 12, 14]))
-    assert found.tolist() == [[10, 12], [12, 13], [15, 16]]
-    assert ranges_between(np.zeros(0, np.bool_), 3, np.array([3])).tolist() == []
-
-
 def test_counting_a_constant_is_counting_rows(store: Store) -> None:
     assert blocks_read(store, hop(10_000, 5000, of="COUNT(1) AS c, COUNT('a') AS d")) == 0
-
-
-def test_a_key_without_events_in_some_windows_has_them_empty(store: Store) -> None:
-    # Of k = 'a', only the events at 0 and 39996 pass; the windows between are its own, and empty.
-    sql = (
-        "SELECT window_start, k, COUNT(*) AS c, MIN(x) AS low FROM TABLE(TUMBLE(TABLE s, "
-        "DESCRIPTOR(t), 10000)) WHERE k = 'a' AND (x < 0.1 OR x > 1999.7) "
-        "GROUP BY window_start, window_end, k"
-    )
-    rows = replay.query(store, sql, plan="tree").table.to_pylist()
-    assert [(row["window_start"], row["c"], row["low"]) for row in rows] == [
-        (0, 1, 0.0), (10_000, 0, None), (20_000, 0, None), (30_000, 1, 1999.8),
-    ]  # fmt: skip
-    assert rows == replay.query(store, sql, plan="replay").table.to_pylist()
-
-
-@pytest.mark.parametrize("function", ["SUM", "AVG", "MIN", "MAX", "COUNT"])
-def test_an_aggregate_of_whole_numbers_as_doubles_is_no_aggregate_of_whole_numbers(
-    store: Store, function: str
-) -> None:
-    sql = hop(10_000, 5000, of=f"{function}(CAST(n AS DOUBLE)) AS a")
-    replayed = replay.query(store, sql, plan="replay").table
-    assert replay.query(store, sql).table.equals(replayed)
-    with pytest.raises(PlanError, match="is of an expression"):
-        replay.query(store, sql, plan="tree")
 
 
 def test_a_stream_read_more_than_once_is_said_to_be_replayed_as_a_whole(store: Store) -> None:

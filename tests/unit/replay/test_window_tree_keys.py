@@ -11,7 +11,6 @@ import pytest
 
 import replay
 from chronicle import Store, StreamSettings, create_store
-from replay.windows.where import ALL_PASS, MUST_READ, NONE_PASS, of_all_keys
 from tests.json_schema import violations
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())
@@ -94,12 +93,6 @@ def test_blocks_are_read_where_the_range_ends_within_one_keys_values(store: Stor
     assert told(store, by_key("x > 12"))[1]["must_read"] == 0
     narrow = "SELECT k, COUNT(*) AS c FROM s WHERE x + 0 > 12 GROUP BY k"
     assert told(store, narrow)[1]["must_read"] == N_BLOCKS
-
-
-def test_keys_without_events_in_a_block_say_nothing_of_it() -> None:
-    by_key = np.array([[ALL_PASS, NONE_PASS, ALL_PASS], [MUST_READ, ALL_PASS, NONE_PASS]], np.int8)
-    rows = np.array([[3, 3, 0], [0, 0, 2]])
-    assert of_all_keys(by_key, rows).tolist() == [ALL_PASS, NONE_PASS, NONE_PASS]
 
 
 def test_a_block_that_is_cut_is_read_and_its_events_filtered(store: Store) -> None:

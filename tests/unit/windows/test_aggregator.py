@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,19 +13,16 @@ from chronicle.errors import SchemaError
 from replay.errors import QueryError
 from replay.language.bound import (
     Call,
-    CumulateWindows,
     Literal,
     RowWindows,
     SessionWindows,
     TimeWindows,
     WholeRange,
-    Windows,
 )
 from replay.operators.packing import pack, unpack
 from replay.windows import entries, forming
 from replay.windows.aggregator import WindowAggregator
 from tests.window_cases import (
-    BOOL,
     COUNT,
     DOUBLE,
     N,
@@ -53,13 +49,6 @@ def stream(*events: tuple[Any, ...]) -> pa.Table:
     )
 
 
-def told(windows: Windows, *events: tuple[Any, ...], **more: Any) -> list[tuple[Any, ...]]:
-    """Return start, end, keys, count and sum."""
-    rows, error = run(aggregation(windows, COUNT, agg("sum"), **more), stream(*events))
-    assert not error
-    return rows
-
-
 def step_by_step(what: Any, *events: tuple[Any, ...]) -> list[list[tuple[Any, ...]]]:
     """Return what each event tells when it is pushed alone, and then the end."""
     aggregator = WindowAggregator(what, stream().schema, eager=True)
@@ -71,131 +60,10 @@ def step_by_step(what: Any, *events: tuple[Any, ...]) -> list[list[tuple[Any, ..
     return found
 
 
-POSITIVE = Call(">", (X, Literal(0.0, DOUBLE)), BOOL)
-
-
-# ---------------------------------------------------------------------------------------------
-# What is in a window
-
-
-def test_an_event_on_a_border_is_in_the_later_window() -> None:
-    #  |0 . . . . |5 . . . . |10      events at 0, 5 (twice), 9
-    rows = told(TimeWindows(5, 5), (0, 1.0), (5, 2.0), (5, 4.0), (9, 8.0))
-
-    assert rows == [(0, 5, 1, 1.0), (5, 10, 3, 14.0)]
-
-
-def test_empty_windows_between_events_are_rows() -> None:
-    rows = told(TimeWindows(5, 5), (0, 1.0), (17, 2.0))
-
-    assert rows == [(0, 5, 1, 1.0), (5, 10, 0, None), (10, 15, 0, None), (15, 20, 1, 2.0)]
-
-
-def test_where_moves_neither_origin_nor_span() -> None:
-    rows = told(TimeWindows(5, 5), (1, -1.0), (7, 2.0), (12, -1.0), where=POSITIVE)
-
-    assert rows == [(1, 6, 0, None), (6, 11, 1, 2.0), (11, 16, 0, None)]
-
-
-def test_a_key_has_the_windows_from_its_first_to_its_last_event() -> None:
-    rows = told(
-        TimeWindows(5, 5), (0, 1.0, "b"), (6, 1.0, "a"), (11, 1.0, "b"), (16, 1.0, "a"), keys=(S,)
-    )
-
-    assert rows == [
-        (0, 5, "b", 1, 1.0),
-        (5, 10, "a", 1, 1.0),
-        (5, 10, "b", 0, None),
-        (10, 15, "a", 0, None),
-        (10, 15, "b", 1, 1.0),
-        (15, 20, "a", 1, 1.0),
-    ]
-
-
-def test_cumulated_windows_grow_step_by_step() -> None:
-    rows = told(CumulateWindows(5, 10, 0), (1, 1.0), (7, 2.0), (13, 4.0))
-
-    assert rows == [(0, 5, 1, 1.0), (0, 10, 2, 3.0), (10, 15, 1, 4.0), (10, 20, 1, 4.0)]
-
-
-def test_a_gap_as_long_as_stated_begins_a_session() -> None:
-    #  0 2 .. 5       gap 3: 2 to 5 is a gap of exactly 3
-    rows = told(SessionWindows(3), (0, 1.0), (2, 1.0), (5, 1.0))
-
-    assert rows == [(0, 5, 2, 2.0), (5, 8, 1, 1.0)]
-
-
-def test_sessions_are_formed_before_where() -> None:
-    rows = told(SessionWindows(3), (0, 1.0), (2, -1.0), (4, 1.0), (9, -1.0), where=POSITIVE)
-
-    assert rows == [(0, 7, 2, 2.0)]
-
-
-def test_rows_are_counted_before_where() -> None:
-    events = [(t, x) for t, x in enumerate([1.0, -1.0, -1.0, -1.0, 1.0])]
-    rows = told(RowWindows(2, 1), *events, where=POSITIVE)
-
-    assert rows == [(0, 1, 1, 1.0), (1, 2, 0, None), (2, 3, 0, None), (3, 4, 1, 1.0)]
-
-
-def test_windows_of_rows_that_are_not_full_are_no_rows() -> None:
-    events = [(t, 1.0) for t in range(5)]
-
-    assert told(RowWindows(2, 2), *events) == [(0, 1, 2, 2.0), (2, 3, 2, 2.0)]
-
-
-def test_without_windows_there_is_one_row_also_of_no_event() -> None:
-    assert told(WholeRange()) == [(0, None)]
-    assert told(WholeRange(), keys=(S,)) == []
-    assert told(WholeRange(), (1, 1.0), (2, 2.0)) == [(2, 3.0)]
-
-
-def test_no_event_has_no_window() -> None:
-    assert told(TimeWindows(5, 5)) == []
-    assert told(RowWindows(1, 1)) == []
-    assert told(SessionWindows(1)) == []
-
-
 def test_a_span_tells_windows_of_events_that_are_not_pushed() -> None:
     rows, _ = run(aggregation(TimeWindows(5, 5), COUNT), stream((7, 1.0)), span=(1, 13))
 
     assert rows == [(1, 6, 0), (6, 11, 1), (11, 16, 0)]
-
-
-def test_keys_come_in_order_then_nan_then_null() -> None:
-    events = [(1, None), (1, 2.0), (1, float("nan")), (1, -1.0), (1, -0.0), (1, 0.0)]
-    rows, _ = run(aggregation(TimeWindows(5, 5), COUNT, keys=(X,)), stream(*events))
-
-    keys = [row[2] for row in rows]
-    assert keys[:3] == [-1.0, 0.0, 2.0]
-    assert np.isnan(keys[3])
-    assert keys[4] is None
-    assert [row[3] for row in rows] == [1, 2, 1, 1, 1]
-
-
-def test_first_and_last_respect_nulls() -> None:
-    what = aggregation(TimeWindows(5, 5), agg("first"), agg("last"))
-    rows, _ = run(what, stream((0, None), (1, 1.0), (4, 2.0), (12, None)))
-
-    assert rows == [(0, 5, None, 2.0), (5, 10, None, None), (10, 15, None, None)]
-
-
-def test_percentiles_lie_between_values_in_proportion() -> None:
-    what = aggregation(
-        TimeWindows(9, 9), *(agg("percentile", X, fraction=p) for p in (0.0, 0.5, 0.9, 1.0))
-    )
-    rows, _ = run(what, stream((0, 4.0), (1, 1.0), (2, None), (3, 2.0), (4, float("nan"))))
-
-    # 1, 2, 4: place 0.9 * 2 = 1.8 is 0.8 of the way from 2 to 4.
-    assert rows == [(0, 9, 1.0, 2.0, pytest.approx(3.6), 4.0)]
-
-
-def test_distinct_values_of_overlapping_windows() -> None:
-    what = aggregation(TimeWindows(4, 2, 0), agg("count", S, distinct=True))
-    rows, _ = run(what, stream((0, 1, "a"), (1, 1, "b"), (3, 1, "a"), (4, 1), (5, 1, "c")))
-
-    #  -2..2: a b    0..4: a b a    2..6: a NULL c    4..8: NULL c
-    assert rows == [(-2, 2, 2), (0, 4, 2), (2, 6, 2), (4, 8, 1)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -246,15 +114,6 @@ def test_a_window_of_rows_is_told_with_its_last_row() -> None:
 # Errors, faults and memory
 
 
-def test_rows_before_a_sum_that_does_not_fit_are_told() -> None:
-    table = pa.table({"t": [0, 5, 6], "i": [7, 2**63 - 1, 1]})
-
-    rows, error = run(aggregation(TimeWindows(5, 5), agg("sum", N)), table)
-
-    assert rows == [(0, 5, 7)]
-    assert "a0 of the window [5, 10)" in error
-
-
 def test_faults_of_rows_are_counted() -> None:
     ratio = Call("/", (Literal(1.0, DOUBLE), X), DOUBLE)
     aggregator = WindowAggregator(aggregation(WholeRange(), agg("sum", ratio)), stream().schema)
@@ -270,17 +129,6 @@ def test_a_missing_time_is_an_error() -> None:
 
     with pytest.raises(SchemaError, match="null"):
         list(aggregator.push(stream((None, 1.0))))
-
-
-def test_different_values_are_added_once_a_window() -> None:
-    # t:  0    1    2  |  5    6    7  |  10: windows of 5; 2.0 is in two of the first.
-    rows = [(0, 2.0), (1, 1.0), (2, 2.0), (5, None), (6, -0.0), (7, 0.0), (10, 5.0)]
-    parts = [agg(f, X, distinct=True) for f in ("sum", "avg", "var_pop", "count")]
-
-    got, error = run(aggregation(TimeWindows(5, 5), *parts), stream(*rows))
-
-    assert error == ""
-    assert [row[2:] for row in got] == [(3.0, 1.5, 0.25, 2), (0.0, 0.0, 0.0, 1), (5.0, 5.0, 0.0, 1)]
 
 
 @given(seeds)

@@ -65,27 +65,6 @@ def test_panes_are_cut_at_every_border_and_nowhere_else(random: Random) -> None:
     assert cut == borders
 
 
-def test_hop_by_hand() -> None:
-    #  events      3 ........ 40        size 25, slide 10, from the first event on
-    #  windows  -17..8, -7..18, 3..28, 13..38, 23..48, 33..58
-    grid = grid_of(TimeWindows(25, 10), 3)
-
-    starts, ends = grid.bounds(*grid.overlapping(3, 40))
-
-    assert starts.tolist() == [-17, -7, 3, 13, 23, 33]
-    assert ends.tolist() == [8, 18, 28, 38, 48, 58]
-
-
-def test_cumulate_by_hand() -> None:
-    #  events     13 ...... 21          steps of 5 up to 10, from 0 on
-    grid = grid_of(CumulateWindows(5, 10, 0), 13)
-
-    starts, ends = grid.bounds(*grid.overlapping(13, 21))
-
-    assert starts.tolist() == [10, 10, 20, 20]
-    assert ends.tolist() == [15, 20, 25, 30]
-
-
 def test_an_origin_far_away_moves_no_border() -> None:
     near, far = (grid_of(TimeWindows(10, 10, origin), 1234567) for origin in (7, 7 - 10**18))
 

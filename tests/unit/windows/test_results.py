@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from replay.errors import QueryError
-from replay.language.bound import Call, Outer, TimeWindows, WholeRange, WindowAggregation
+from replay.language.bound import Call, TimeWindows, WholeRange
 from replay.windows.results import (
     answer_schema,
     summarised_attribute,
@@ -22,7 +22,6 @@ from tests.window_cases import (
     INT,
     INTERVAL,
     SPREADS,
-    STRING,
     K,
     N,
     S,
@@ -48,38 +47,6 @@ def values_of(function: str, *windows: list[Any], column: str = "x", to: Any = N
     schema = pa.schema([("t", pa.int64()), (column, kind)])
     table = pa.concat_tables(to_tables(what, schema, borders, [], lengths, {column: summary}))
     return table.column("a0").to_pylist()
-
-
-def same(got: list[Any], expected: list[Any]) -> bool:
-    return all(
-        a == b or (a is not None and b is not None and a != a and b != b)
-        for a, b in zip(got, expected, strict=True)
-    )
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        ("count", [2, 0, 2, 2, 2]),
-        ("sum", [3.0, None, NAN, INF, NAN]),
-        ("avg", [1.5, None, NAN, INF, NAN]),
-        ("min", [1.0, None, 5.0, 1.0, -INF]),
-        ("max", [2.0, None, 5.0, INF, INF]),
-        ("var_pop", [0.25, None, NAN, NAN, NAN]),
-        ("var_samp", [0.5, None, NAN, NAN, NAN]),
-        ("stddev_pop", [0.5, None, NAN, NAN, NAN]),
-        ("stddev_samp", [math.sqrt(0.5), None, NAN, NAN, NAN]),
-    ],
-)
-def test_missing_and_infinite_values(function: str, expected: list[Any]) -> None:
-    windows = [1.0, None, 2.0], [None, None], [NAN, 5.0], [INF, 1.0], [INF, -INF]
-
-    assert same(values_of(function, *windows), expected)
-
-
-def test_a_sample_of_one_value_has_no_variance() -> None:
-    assert values_of("var_samp", [3.0], [3.0, None], [NAN]) == [None, None, None]
-    assert same(values_of("var_pop", [3.0], [NAN]), [0.0, NAN])
 
 
 def test_equal_values_have_a_variance_of_zero() -> None:
@@ -112,13 +79,6 @@ def test_means_of_intervals_drop_fractions_towards_zero() -> None:
 
     assert [mean.microseconds + mean.days * 86_400_000_000 + mean.seconds * 10**6
             for mean in means] == [3, -3, -4]  # fmt: skip
-
-
-def test_texts_are_ordered_by_code_point() -> None:
-    windows = ["b", "Z", "ß", None], [None], ["", "a"]
-
-    assert values_of("min", *windows, column="s", to=STRING) == ["Z", None, ""]
-    assert values_of("max", *windows, column="s", to=STRING) == ["ß", None, "a"]
 
 
 def test_a_sum_of_integers_that_does_not_fit_is_told_with_its_window() -> None:
@@ -182,11 +142,3 @@ def test_the_attribute_behind_an_aggregate() -> None:
     parts = [agg("sum"), agg("var_pop", wide), agg("sum", narrow), COUNT]
 
     assert [summarised_attribute(part) for part in parts] == ["x", "i", None, None]
-
-
-def test_window_aggregation_of_no_window_is_an_empty_table() -> None:
-    what = WindowAggregation(TimeWindows(1, 1), "t", None, (), (), (COUNT,), ("n",), Outer(()))
-    none = np.zeros(0, np.int64)
-
-    (table,) = to_tables(what, EVENTS, (none, none), [], none, {})
-    assert table.num_rows == 0

@@ -1,0 +1,132 @@
+"""Joins as operators: when rows are certain, what is kept meanwhile, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from chronicle.errors import SchemaError
+from replay.errors import NotSupportedError, QueryError
+from replay.joins.stream_join import KEPT_ROWS_MIN, AsofJoin, StreamJoin, WindowJoin
+from replay.language.bound import JoinKind, JoinWindow
+from replay.language.join_conditions import split_conditions
+from tests.join_cases import SCHEMA, Row, call, column, join_of, row, to_table
+
+NARROW = JoinWindow(1)
+
+
+def join(*windows: JoinWindow, kind: JoinKind = JoinKind.INNER, **more: Any) -> WindowJoin:
+    left, right = windows
+    made = join_of(kind, windows=(left, right), **more)
+    names = [name for name, _ in made.columns]
+    return WindowJoin(made, split_conditions(made), SCHEMA, SCHEMA, names)
+
+
+def asof(*, within: JoinWindow | None = None, **more: Any) -> AsofJoin:
+    made = join_of(JoinKind.ASOF, windows=(None, within), **more)
+    names = [name for name, _ in made.columns]
+    return AsofJoin(made, split_conditions(made), SCHEMA, SCHEMA, names)
+
+
+def taken(operator: StreamJoin, *, ended: bool = False) -> list[tuple[Any, Any]]:
+    """Pairs of the x of both sides, in the order of the answer."""
+    found = pa.concat_tables([operator.schema.empty_table(), *operator.certain(ended, ended)])
+    return [(one["l.x"], one["r.x"]) for one in found.to_pylist()]
+
+
+def numbered(*times: int) -> list[Row]:
+    """Rows whose x is their place, from 0."""
+    return [row(t, x=float(i)) for i, t in enumerate(times)]
+
+
+def test_thesis_figure_2_5_at_the_instant_the_text_explains() -> None:
+    # E1: 7 at t+1, 5 at t+3; E2: 6 at t+4. The window of E1 active at t+4 holds 7 and 5.
+    at_most = call("<=", column("l.x"), column("r.x"))
+    last_two = JoinWindow(2, in_rows=True)
+    operator = join(last_two, last_two, condition=at_most)
+    operator.push(0, to_table([row(1, x=7.0), row(3, x=5.0)]))
+    operator.push(1, to_table([row(4, x=6.0)]))
+    assert taken(operator, ended=True) == [(5.0, 6.0)]
+
+
+def test_a_left_row_comes_alone_once_its_fate_is_certain() -> None:
+    operator = join(JoinWindow(5), NARROW, kind=JoinKind.LEFT)
+    operator.push(0, to_table(numbered(10, 11, 30)))
+    operator.push(1, to_table(numbered(9, 14)))
+    assert taken(operator) == []  # a right row of 14 may still come to the left rows of 10 and 11
+    operator.push(1, to_table([row(16, x=2.0)]))
+    # All is known until 15, when the window over the left is (10, 15]; left 10 has right 14.
+    assert taken(operator) == []
+    operator.push(1, to_table([row(40, x=3.0)]))
+    assert taken(operator) == [(0.0, 1.0), (1.0, 1.0)]
+    assert taken(operator, ended=True) == [(2.0, None)]
+
+
+def test_rows_out_of_every_window_are_forgotten() -> None:
+    operator = join(JoinWindow(8), JoinWindow(8), equal=("k",))
+    for first in range(0, 200_000, 1000):
+        times = range(first, first + 1000)
+        for place in (0, 1):  # every key but a few is new
+            operator.push(place, to_table([row(t, k=t) for t in times]))
+            assert sum(table.num_rows for table in operator.certain(False, False)) <= 1000
+            assert operator.n_kept <= 2 * KEPT_ROWS_MIN + 4000
+            assert len(operator._keys) <= 10 * (KEPT_ROWS_MIN + 4000)
+
+
+def test_rows_that_go_back_in_time_are_refused() -> None:
+    operator = join(NARROW, NARROW)
+    operator.push(1, to_table([row(5)]))
+    with pytest.raises(SchemaError, match="right side of the join goes back in time"):
+        operator.push(1, to_table([row(4)]))
+
+
+@pytest.mark.parametrize(
+    "window", [JoinWindow(0), JoinWindow(3, 4), JoinWindow(3, 0), JoinWindow((1 << 61) + 1)]
+)
+def test_a_window_that_cannot_be_is_refused(window: JoinWindow) -> None:
+    with pytest.raises(QueryError, match="cannot be"):
+        join(window, NARROW)
+
+
+def test_an_asof_row_is_certain_once_the_right_is_past_it() -> None:
+    operator = asof()
+    operator.push(0, to_table(numbered(5)))
+    operator.push(1, to_table(numbered(2, 5)))
+    assert taken(operator) == []  # another right row of 5 may come
+    operator.push(1, to_table([row(6, x=2.0)]))
+    assert taken(operator) == [(0.0, 1.0)]
+
+
+def test_only_the_latest_row_of_each_key_is_kept_while_the_left_is_silent() -> None:
+    operator = asof(equal=("k",))
+    operator.push(0, to_table([row(1_000_000)]))
+    for first in range(0, 100_000, 1000):
+        operator.push(1, to_table([row(t, k=t % 7) for t in range(first, first + 1000)]))
+        assert taken(operator) == []
+        assert operator.n_kept <= KEPT_ROWS_MIN + 1100
+
+
+def test_with_a_window_keys_of_an_asof_join_long_gone_are_forgotten() -> None:
+    operator = asof(equal=("k",), within=JoinWindow(10))
+    for first in range(0, 100_000, 1000):
+        rows = to_table([row(t, k=t) for t in range(first, first + 1000)])
+        operator.push(0, rows)
+        operator.push(1, rows)
+        assert len(taken(operator)) <= 1000
+        assert operator.n_kept <= KEPT_ROWS_MIN + 2100
+        assert len(operator._keys) <= 6 * (KEPT_ROWS_MIN + 2100)
+
+
+@pytest.mark.parametrize("within", [JoinWindow(4, 2), JoinWindow(4, in_rows=True)])
+def test_windows_of_an_asof_join_that_slide_or_count_rows_are_not_supported(
+    within: JoinWindow,
+) -> None:
+    with pytest.raises(NotSupportedError, match="without ROWS and SLIDE"):
+        asof(within=within)
+
+
+def test_further_conditions_of_an_asof_join_are_not_supported() -> None:
+    with pytest.raises(NotSupportedError, match="put other conditions into WHERE"):
+        asof(condition=call("<", column("l.x"), column("r.x")))
