@@ -49,7 +49,7 @@ class Limits:
     ) -> Limits:
         """Return limits as the entry points of queries take them.
 
-        A ValueError says that a time or an amount of memory is not positive, or a number of rows is
+        Raises a ValueError if a time or an amount of memory is not positive, or a number of rows is
         negative.
         """
         seconds = timeout.total_seconds() if isinstance(timeout, dt.timedelta) else timeout

@@ -168,8 +168,8 @@ def _window_lines(plan: WindowPlan) -> list[str]:
         f"windows   {_kind(plan.windows)}{count}",
     ]
     if plan.break_even is not None:
-        unit = _unit(plan.windows, plan.in_timestamps)
-        lines.append(f"break-even at a slide of about {_rounded(plan.break_even, unit)}")
+        unit, per = _unit(plan)
+        lines.append(f"break-even at a slide of about {plan.break_even / per:,.3g}{unit}")
     where = _blocks_by_where(plan)
     if where is not None:
         lines.append(
@@ -228,11 +228,8 @@ def _kind(windows: Windows) -> str:
     return "all events"
 
 
-def _unit(windows: Windows, in_timestamps: bool) -> str:
-    if isinstance(windows, RowWindows):
-        return " rows"
-    return " seconds" if in_timestamps else ""
-
-
-def _rounded(slide: float, unit: str) -> str:
-    return f"{slide / 1e6 if unit == ' seconds' else slide:,.3g}{unit}"
+def _unit(plan: WindowPlan) -> tuple[str, float]:
+    """Return what a slide is told in, and how many of the time column's units that is."""
+    if isinstance(plan.windows, RowWindows):
+        return " rows", 1
+    return (" seconds", 1e6) if plan.in_timestamps else ("", 1)

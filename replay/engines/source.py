@@ -77,9 +77,9 @@ class EventSource(Protocol):
 class TableSource:
     """A table in memory, cut into blocks; sorted by time first if it is not.
 
-    Of ``table`` only ``columns``, those the query reads, are looked at. Rows of equal ``time`` keep
-    the order they have, but for the columns of ``order_by``; without a time column all rows keep
-    it. ``name`` is what the table is called in messages.
+    ``columns`` are those the query reads; others may be of any type. Rows of equal ``time`` keep
+    the order they have unless ``order_by`` orders them; without a time column all rows keep theirs.
+    ``name`` is what the table is called in messages.
     """
 
     def __init__(

@@ -82,11 +82,11 @@ def _read(path: Path) -> Any:
 def parse_weights(content: Any, here: Mapping[str, Any]) -> CostParameters:
     """Return the weights a calibration file holds. Pure.
 
-    Pure. ``here`` are facts of this machine: where they differ from those of the machine the
-    weights were measured on, ``source`` says so, and the weights count all the same.
+    ``here`` are facts of this machine: where they differ from those of the machine the weights were
+    measured on, ``source`` says so, and the weights count all the same.
 
-    A ValueError says that it is no calibration, one of a later format, or that a weight is missing
-    or absurd.
+    Raises a ValueError for what is no calibration, for one of a later format, and for a weight that
+    is missing or absurd.
     """
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError("it is no calibration of Chronicle's")
@@ -127,7 +127,7 @@ def _source(content: Mapping[str, Any], here: Mapping[str, Any]) -> str:
 def check_storable(store: Path) -> None:
     """Check that a calibration file can be written, before measuring takes its time.
 
-    A StorageError says that no file can be made there.
+    Raises a StorageError if no file can be made there.
     """
     probe = _draft(store)
     try:

@@ -62,9 +62,9 @@ def find_asof_stretches(
 
     ``seekers`` are times, ascending, and numbers of the keys of the events, by ``numbers``; -1 for
     one that seeks nothing. ``blocks`` may hold an event that counts, and ascend. After
-    ``n_blocks_max`` it is given up; None: never.
+    ``n_blocks_max`` the search is given up; None: never.
 
-    Returned are stretches of blocks, shape (n, 2), or None if it was given up, and the number of
+    The result is stretches of blocks, shape (n, 2), or None if it was given up; and the number of
     blocks looked at. All events that count between a seeker and what it seeks are in the stretches.
     """
     times, codes = (column[seekers[1] >= 0] for column in seekers)

@@ -48,8 +48,6 @@ class KeyNumbers:
     def number(self, table: pa.Table, names: Sequence[str]) -> IntArray:
         """Return the number of each row's key; `NONE` where a value is NULL or NaN.
 
-        Numbers are dense from 0. -0.0 is like 0.0.
-
         Numbers are dense from 0. -0.0 is like 0.0. ``names`` are the columns of ``table``, rows of
         either side, that make the key: as many and in the order as of the other side.
         """

@@ -77,7 +77,7 @@ class JoinPlan:
     def name(self) -> str:
         """The plan as ``--plan`` takes it: ``full``, ``tree`` or ``indexes=a.x``."""
         asked = [side.plan for side in self._asked if side.plan.kind is not PlanKind.FULL]
-        indexes = [name for plan in asked for name in _indexes(plan)]
+        indexes = [condition.name for plan in asked for condition in plan.conditions]
         if indexes:
             return PREFIX + ",".join(dict.fromkeys(indexes))
         return str((PlanKind.TREE if asked else PlanKind.FULL).value)
@@ -88,10 +88,6 @@ class JoinPlan:
         for what, side in zip(("left", "right"), self.sides, strict=True):
             if side is not None and (self.drives == what or (self.prunes and not self.drives)):
                 yield side
-
-
-def _indexes(plan: Plan) -> list[str]:
-    return [condition.name for condition in plan.conditions]
 
 
 def choose_join_plan(
@@ -105,8 +101,8 @@ def choose_join_plan(
 
     ``statistics`` are those of each side's snapshot, None for a side that is no stream of a store.
     ``requested`` is ``auto``, ``full``, ``tree``, ``all``, or ``indexes=x,…`` with columns of the
-    join of one side, which then drives. A named plan that cannot answer the join is refused;
-    ``auto`` and ``full`` always can.
+    join of one side, which then drives. Raises a PlanError for a named plan that cannot answer the
+    join; ``auto`` and ``full`` always can.
     """
     check_request(requested)
     wanted = _requests(join, requested)
@@ -224,7 +220,7 @@ def ways_to_read(
     full = [_full_cost(side, known) for side, known in zip(sides, statistics, strict=True)]
     yield JoinPlan(*sides, None, False, "", cost=sum(full))
     finds = [side is not None and side.plan.kind is not PlanKind.FULL for side in sides]
-    if any(finds) and not _counts_rows(join):
+    if any(finds) and not Reaches.of(join, left_drives=True).count_rows:
         found = [_found_cost(side, known) for side, known in zip(sides, statistics, strict=True)]
         yield JoinPlan(
             *sides, None, True, "reading what each side's conditions leave", cost=sum(found)
@@ -261,10 +257,6 @@ def _found_cost(side: SidePlan | None, statistics: StreamStatistics | None) -> f
         return _full_cost(side, statistics)
     estimated = side.plan.estimated
     return estimated.cost + statistics.parameters.join_s * estimated.alpha * statistics.n_events
-
-
-def _counts_rows(join: JoinRelation) -> bool:
-    return Reaches.of(join, left_drives=True).count_rows
 
 
 def can_drive(join: JoinRelation, side: str) -> bool:
@@ -319,10 +311,5 @@ def _why_full(
 
 def _rivals(ways: list[JoinPlan], chosen: JoinPlan) -> tuple[JoinRival, ...]:
     others = sorted((way for way in ways if way is not chosen), key=lambda way: way.cost)
-    return tuple(JoinRival(_way_name(way), way.cost) for way in others)
-
-
-def _way_name(way: JoinPlan) -> str:
-    if way.drives:
-        return f"{way.name}, {way.drives} drives"
-    return way.name
+    names = [f"{way.name}, {way.drives} drives" if way.drives else way.name for way in others]
+    return tuple(JoinRival(name, way.cost) for name, way in zip(names, others, strict=True))

@@ -121,7 +121,7 @@ class KeptRows:
 class SideIntake:
     """Takes the rows of one side in order: checks them, numbers their keys, keeps them.
 
-    Of ``keys``, columns of the side, its key is made. ``counted`` says which rows count at all,
+    ``keys`` are the columns that make its key. ``counted`` says which rows count at all,
     ``partners`` which of them may have a partner; None: all. ``what`` names the side in messages.
     """
 
@@ -213,30 +213,6 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
             pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
             for f in schema
         ]
-    )
-
-
-def intakes_of(
-    join: JoinRelation, left: pa.Schema, right: pa.Schema, conditions: JoinConditions
-) -> tuple[SideIntake, SideIntake]:
-    """Return what takes the rows of each side of a join."""
-    return (
-        SideIntake(
-            left,
-            time=join.left_time,
-            keys=tuple(one for one, _ in join.equal),
-            counted=conditions.left_rows,
-            partners=conditions.left_partners,
-            what="left side",
-        ),
-        SideIntake(
-            right,
-            time=join.right_time,
-            keys=tuple(other for _, other in join.equal),
-            counted=None,
-            partners=conditions.right_partners,
-            what="right side",
-        ),
     )
 
 

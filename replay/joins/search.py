@@ -33,7 +33,7 @@ _RIGHT_ROWS = kernels.RIGHT_LOW, kernels.RIGHT_HIGH, kernels.RIGHT_NEXT
 def to_window(window: JoinWindow) -> IntArray:
     """Return a window as kernels take it, shape (N_WINDOW,), its origin not known yet.
 
-    A window that cannot be is refused.
+    Raises a QueryError for a size or slide that no window has.
     """
     if not 1 <= window.slide <= window.size <= SIZE_MAX:
         raise QueryError(

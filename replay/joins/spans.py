@@ -47,9 +47,9 @@ def spans_around(
     """Return the spans in which all partners of events of the driving side lie. Pure.
 
     ``first`` and ``last`` are times, inclusive, between which some events of the driving side lie;
-    both ascend. Returned are first and last time of each span, inclusive, shape (n, 2): ascending,
-    disjoint, and around the events themselves. Wherever windows count rows, the rows that count lie
-    in the span as well.
+    both ascend. Each span is its first and last time, inclusive; spans have shape (n, 2), ascend,
+    are disjoint, and lie around the events themselves. Wherever windows count rows, the rows that
+    count lie in the span as well.
 
     Notes
     -----

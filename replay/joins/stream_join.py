@@ -16,7 +16,7 @@ from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.joins.kernels import NONE, ORIGIN, OUT, find_latest, note_latest
 from replay.joins.keys import KeyNumbers
-from replay.joins.rows import JoinLayout, intakes_of, side_columns
+from replay.joins.rows import JoinLayout, SideIntake, side_columns
 from replay.joins.search import LEFT, PAIRS_AT_ONCE, RIGHT, Fates, PairSearch, to_window
 from replay.joins.spans import END_OF_TIME
 from replay.language.bound import Expression, JoinKind, JoinRelation, attributes
@@ -50,7 +50,24 @@ class StreamJoin(ABC):
         self._layout = JoinLayout(join, left, right, columns)
         self._keys = KeyNumbers(len(join.equal))
         self._faults = Faults()
-        self._sides = intakes_of(join, left, right, conditions)
+        self._sides = (
+            SideIntake(
+                left,
+                time=join.left_time,
+                keys=tuple(one for one, _ in join.equal),
+                counted=conditions.left_rows,
+                partners=conditions.left_partners,
+                what="left side",
+            ),
+            SideIntake(
+                right,
+                time=join.right_time,
+                keys=tuple(other for _, other in join.equal),
+                counted=None,
+                partners=conditions.right_partners,
+                what="right side",
+            ),
+        )
         self._left, self._right = (side.kept for side in self._sides)
 
     @property
@@ -71,9 +88,9 @@ class StreamJoin(ABC):
     def push(self, place: int, table: pa.Table, first_seq: int | None = None) -> None:
         """Take the next rows of a side.
 
-        ``place`` is 0 for the left, 1 for the right. Rows are in order of time, none before those
-        pushed last; others are refused. ``first_seq`` is the position of the first of them in its
-        stream; None: behind those pushed last.
+        ``place`` is 0 for the left, 1 for the right. Raises a SchemaError for rows that have no
+        time or go back in time. ``first_seq`` is the position of the first of them in its stream;
+        None: behind those pushed last.
         """
         self._sides[place].push(table, first_seq, self._keys, self._faults)
 
@@ -141,8 +158,8 @@ class AsofJoin(StreamJoin):
 
     Parameters are those of `StreamJoin`.
 
-    A join with a further condition, or whose window slides by more than 1 or counts rows, is
-    refused.
+    Raises a NotSupportedError for a further condition, and for a window that slides by more than 1
+    or counts rows.
     """
 
     def __init__(
@@ -423,8 +440,6 @@ class JoinOutline:
         origins: tuple[int | None, int | None] = (None, None),
     ) -> StreamJoin:
         """Return the operator that carries it out; ``origins`` as in `WindowJoin`.
-
-        ``left`` and ``right`` are what is read of the sides, at least ``side_columns``.
 
         ``left`` and ``right`` are what is read of the sides, at least ``side_columns``.
         """

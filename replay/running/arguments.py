@@ -23,7 +23,7 @@ Moment = int | dt.datetime | str
 def to_internal(moment: Moment, kind: TimeType) -> int:
     """Return a time of a stream in internal form.
 
-    A SchemaError says that it is no time of this kind.
+    Raises a SchemaError if it is no time of this kind.
     """
     text = moment.isoformat() if isinstance(moment, dt.datetime) else str(moment)
     return to_internal_time(text, kind)

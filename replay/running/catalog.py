@@ -69,8 +69,9 @@ class StoreCatalog:
     def leave_out(self, error: CorruptBlockError, *, may_skip: bool) -> None:
         """Leave out the file an error is about from here on, or raise the error.
 
-        Raised is what is the reason: that the stream was dropped or renamed, or the file vacuumed,
-        while it was read; the error itself where nothing may be left out, or the file is already.
+        Raises a StreamNotFoundError or StreamReplacedError if the stream was dropped or renamed
+        while it was read, a VacuumedVersionError if the file was vacuumed, and the error itself if
+        nothing may be left out or the file is already.
         """
         path = Path(error.path)
         streams = (name for name in self.versions if self.store.path / name in path.parents)
@@ -91,7 +92,7 @@ def catalog_of_store(
 ) -> StoreCatalog:
     """Return the streams of a query, each at the newest version or at that of a time.
 
-    A number that names the version of more than one stream is refused.
+    Raises a PlanError for a number that names the version of more than one stream.
     """
     version = parse_version(as_of) if isinstance(as_of, str) else as_of
     if isinstance(version, int) and len(streams) > 1:

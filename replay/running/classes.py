@@ -64,7 +64,7 @@ def planned(
 ) -> Plan:
     """Return the plan of a query of the table.
 
-    A PlanError says that the plan asked for cannot apply to it.
+    Raises a PlanError if the plan asked for cannot apply to it.
     """
     required = CLASSES[type(query)].requirements(query, statistics)
     return choose_plan(required, statistics, requested=requested, parameters=parameters)

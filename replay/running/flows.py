@@ -63,11 +63,6 @@ class TableFlow:
     plan: None = None
     _scan: Scan | None = field(default=None, init=False)
 
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """First and last time; None without rows, or where no column is known to be the time."""
-        return self.source.span
-
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows that pass."""
         self._scan = Scan(self.source, all_blocks(self.source.n_blocks), self.reading)

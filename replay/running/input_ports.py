@@ -32,7 +32,7 @@ SchemaOf = Callable[[str], pa.Schema]
 def open_port(query: BoundQuery, schema_of: SchemaOf) -> InputPort:
     """Return what takes the events of a query's streams and gives its answer.
 
-    A query that needs all rows before it can give one is refused.
+    Raises a NotSupportedError for a query that needs all rows before it can give one.
     """
     known = of_table(query)
     if known is not None:

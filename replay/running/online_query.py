@@ -275,8 +275,8 @@ def _reach(query: BoundPatternQuery) -> tuple[int, int]:
 def checked(events: Any, schema: pa.Schema, time: str, *, last_time: int | None) -> pa.Table:
     """Return what an online query reads of the events pushed to it.
 
-    A SchemaError says that a column is missing or has another type, or that events have no time or
-    go back in time.
+    Raises a SchemaError if a column is missing or has another type, or events have no time or go
+    back in time.
     """
     table = to_table(events, what="what is pushed")
     missing = [name for name in schema.names if name not in table.column_names]

@@ -46,7 +46,8 @@ class QueryRequest:
 def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalog:
     """Return the streams of a query, of a store each at one version.
 
-    A version of what has none is refused, and one number of more than one stream.
+    Raises a PlanError for a version of tables in memory, and for one number of more than one
+    stream.
     """
     check_query(sql)
     check_source(source)
@@ -90,19 +91,13 @@ class Run:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer as they are found, at least one table.
 
-        A LimitExceededError says that the query is beyond a limit it was given.
+        Raises a LimitExceededError if the query is beyond a limit it was given.
         """
         n_rows = 0
         for table in self.flow.tables():
             n_rows += table.num_rows
             check_limits(n_rows)
             yield table
-
-    @property
-    def plan_of_store(self) -> AnyPlan:
-        """The plan; only a table in memory has none."""
-        assert self.flow.plan is not None
-        return self.flow.plan
 
     def explained(self, seconds_max: float) -> AnyPlan:
         """Return the plan with the steps that it takes within some seconds.
@@ -115,7 +110,8 @@ class Run:
         if isinstance(flow, PlannedFlow):
             with suppress(StorageError):  # what cannot be read is for the query to complain of
                 flow.look(seconds_max)
-        return self.plan_of_store
+        assert self.flow.plan is not None, "only a table in memory has none"
+        return self.flow.plan
 
     def result(self) -> Result:
         """Run, and return all rows with what happened."""

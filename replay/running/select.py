@@ -292,4 +292,4 @@ def _span(snapshot: Snapshot) -> tuple[int, int] | None:
 
 
 def _span_of_table(flow: Flow) -> tuple[int, int] | None:
-    return flow.span if isinstance(flow, TableFlow) else None
+    return flow.source.span if isinstance(flow, TableFlow) else None

@@ -121,7 +121,7 @@ class TimeCheck:
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Check the next rows and yield them.
 
-        A time that is missing or goes back is refused.
+        Raises a QueryError for a time that is missing or goes back.
         """
         times = table.column(self._time)
         if times.null_count:

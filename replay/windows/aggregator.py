@@ -51,8 +51,8 @@ class WindowAggregator:
     holds the times of the stream's first and last event, where not all of its events are pushed.
     ``eager`` tells a window as soon as it is closed, also where many panes have to be merged for a
     few windows; else a few are told together then. ``told_max`` is how many windows there may be to
-    tell, if eager at once; None: any number. Windows that are too long or too many, and aggregates
-    they do not have yet, are refused.
+    tell, if eager at once; None: any number. Raises a QueryError for windows that are too long or
+    too many, and a NotSupportedError for an aggregate they do not have yet.
 
     Notes
     -----

@@ -82,8 +82,8 @@ class TimeGrid:
 def grid_of(windows: TimeWindows | CumulateWindows, first: int) -> TimeGrid:
     """Return the grid of a stream's windows.
 
-    ``first`` is the time of the stream's first event. A window longer than half of the time there
-    is is refused.
+    ``first`` is the time of the stream's first event. Raises a QueryError for a window longer than
+    half of the time there is.
     """
     if windows.size > SIZE_MAX:
         raise QueryError(

@@ -54,7 +54,7 @@ class Needs(NamedTuple):
 def needs_of(aggregates: Sequence[Aggregate]) -> tuple[Needs, ...]:
     """Return what is needed of each argument, each once.
 
-    An aggregate that windows do not have yet is refused.
+    Raises a NotSupportedError for an aggregate that windows do not have yet.
     """
     arguments = dict.fromkeys(map(summarised, aggregates))
     return tuple(_needs(argument, aggregates) for argument in arguments if argument is not None)
@@ -374,26 +374,18 @@ class EntryStore:
 
     def __init__(self, none: WindowEntries) -> None:
         self._parts = [none]
-        self._weight = 0
-        self._added = 0
-        self._is_sorted = True
-
-    @property
-    def weight(self) -> int:
+        self.weight = 0
         """Entries and values held."""
-        return self._weight
-
-    @property
-    def added(self) -> int:
+        self.added = 0
         """Entries and values added since entries were last kept or sorted."""
-        return self._added
+        self._is_sorted = True
 
     def add(self, entries: WindowEntries) -> None:
         """Add entries that come after those of the same key held."""
         if len(entries):
             self._parts.append(entries)
-            self._weight += entries.weight
-            self._added += entries.weight
+            self.weight += entries.weight
+            self.added += entries.weight
             self._is_sorted = False
 
     def sorted(self, ranks: Ints) -> WindowEntries:
@@ -417,7 +409,7 @@ class EntryStore:
 
     def compact(self, ranks: Ints) -> None:
         """Merge entries of one key and position, once they are twice as many as were left."""
-        if self._added <= max(self._weight - self._added, COMPACTED_LEAST):
+        if self.added <= max(self.weight - self.added, COMPACTED_LEAST):
             return
         entries = self.sorted(ranks)
         self._replace(entries.merged(runs_of(entries)))
@@ -435,17 +427,17 @@ class EntryStore:
         entries = WindowEntries.concat(self._parts)
         return {
             "entries": entries.state(),
-            "added": self._added,
+            "added": self.added,
             "is_sorted": self._is_sorted,
         }
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
         self._replace(WindowEntries.from_state(state["entries"]))
-        self._added, self._is_sorted = state["added"], state["is_sorted"]
+        self.added, self._is_sorted = state["added"], state["is_sorted"]
 
     def _replace(self, entries: WindowEntries) -> None:
         self._parts = [entries]
-        self._weight = entries.weight
-        self._added = 0
+        self.weight = entries.weight
+        self.added = 0
         self._is_sorted = True

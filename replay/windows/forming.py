@@ -50,7 +50,7 @@ def grown(numbers: Ints, n: int, fill: int) -> Ints:
 def check_told(n_told: float, told_max: int | None) -> None:
     """Check how many windows, of all keys, are to be told, before any is made.
 
-    Refused are more than ``told_max``; None: there may be any number.
+    Raises a QueryError for more than ``told_max``; None allows any number.
     """
     if told_max is not None and n_told > told_max:
         raise QueryError(

@@ -51,9 +51,9 @@ class KeyTable:
     def number(self, table: pa.Table, faults: Faults) -> tuple[Ints, Ints]:
         """Give each row the number of its key; new keys get the next ones, by their first rows.
 
-        Returned are for each row the number of its key among those of the table, int64[n_rows], and
-        for each of these the number of the key, int64[n_keys]. ``faults`` counts the rows whose
-        arithmetic or cast gave NULL.
+        The first array holds for each row the number of its key among those of the table,
+        int64[n_rows]; the second holds for each of these the number of the key, int64[n_keys].
+        ``faults`` counts the rows whose arithmetic or cast gave NULL.
         """
         source = Columns(table)
         keys = [_key(expression, source, faults) for expression in self._expressions]
@@ -89,8 +89,8 @@ class KeyTable:
     def forget_others(self, kept: Ints) -> Ints:
         """Forget all keys but some, and give those new numbers in the same order.
 
-        ``kept`` are numbers, ascending. Returned is by its old number the new one of each key, -1
-        for those forgotten.
+        ``kept`` are numbers, ascending. The array gives, by old number, the new number of each key,
+        -1 for those forgotten.
         """
         numbers = np.full(len(self), -1)
         numbers[kept] = np.arange(len(kept))

@@ -26,8 +26,6 @@ def merge_windows(
 
     Pure. Takes time linear in entries and windows, however much these overlap.
 
-    Pure. Takes time linear in entries and windows, however much these overlap.
-
     ``lo`` and ``hi``, int64, shape (n_windows,), both ascend (ties allowed): window w holds the
     entries ``lo[w]`` to ``hi[w]``, half-open; none where ``lo[w] >= hi[w]``. One without events is
     like those of `chronicle.tree.summary.all_null`. Without ``squares`` there need be no second

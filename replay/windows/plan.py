@@ -125,7 +125,7 @@ def choose_way(
     """Return the way to go and why, in one sentence.
 
     ``requested`` is one of `KINDS`; ``why_not_tree`` says why the tree cannot answer the query,
-    None if it can. A plan that is none, or cannot answer the query, is refused.
+    None if it can. Raises a PlanError for an unknown plan and for one that cannot answer the query.
     """
     if requested not in KINDS:
         hint = did_you_mean(requested, KINDS)

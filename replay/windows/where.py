@@ -87,9 +87,9 @@ def classify_blocks(
 ) -> BlockClasses | None:
     """Tell for every block whether all of its rows satisfy all conditions, or none does.
 
-    Returned is ``NONE_PASS``, ``ALL_PASS`` or ``MUST_READ`` for each block; None without
-    conditions. ``counts`` are the events of each block, shape (n_blocks,); ``bounds`` gives least
-    and greatest value of a column in each.
+    Each block gets ``NONE_PASS``, ``ALL_PASS`` or ``MUST_READ``; without conditions the result is
+    None. ``counts`` are the events of each block, shape (n_blocks,); ``bounds`` gives least and
+    greatest value of a column in each.
 
     Notes
     -----

@@ -60,10 +60,8 @@ def window_plan(
     """Choose how a windowed aggregation of a stream is answered.
 
     Reads summaries, and events of those data files alone whose tree files lack declared ones.
-
-    Reads summaries, and events of those data files alone whose tree files lack declared ones.
-    ``requested`` is one of `KINDS`; one that cannot answer the query is refused, and so are windows
-    longer than times can tell.
+    ``requested`` is one of `KINDS`. Raises a PlanError for a plan that cannot answer the query, and
+    a QueryError for windows longer than times can tell.
     """
     where = block_where(what, snapshot)
     leaves = snapshot.leaves

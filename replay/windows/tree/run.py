@@ -83,8 +83,8 @@ class TreeRun:
         Memory is bounded by the events of the windows that overlap, at most one entry for each,
         by `WINDOWS_AT_ONCE` and by `BORDERS_AT_ONCE`.
 
-        Windows that are too many are refused. If a sum does not fit, that is raised once the rows
-        before it were yielded.
+        Raises a QueryError for too many windows. If a sum does not fit, that is raised once the
+        rows before it were yielded.
         """
         yield self.schema.empty_table()
         if self._groups is not None and not isinstance(self._what.windows, WholeRange):

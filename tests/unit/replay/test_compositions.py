@@ -242,19 +242,6 @@ def test_a_number_names_the_version_of_one_stream_alone(store: Store) -> None:
         replay.query(store, sql, as_of=1)
 
 
-def test_a_damaged_file_is_left_out_if_so_asked_and_named(store: Store) -> None:
-    damage(store)
-    sql = "SELECT t FROM s ORDER BY t DESC"
-    with pytest.raises(CorruptBlockError):
-        replay.query(store, sql)
-
-    result = replay.query(store, sql, skip_damaged=True)
-
-    left = [t for t in range(N_EVENTS) if t // FILE_EVENTS != 1]
-    assert result.table.column("t").to_pylist() == left[::-1]
-    assert "was left out" in result.actual.warnings[0]
-
-
 def test_a_pattern_over_a_filter_is_found_by_index(tmp_path: Path) -> None:
     made = [
         {"t": t, "a": 2 * (t % 5), "x": float(t % 11), "s": "ab"[t % 2], "f": None, "k": 0}

@@ -156,14 +156,6 @@ def test_a_join_goes_online_with_the_streams_of_the_source(store: Store) -> None
     assert pa.concat_tables([*pieces, operator.finish()]).equals(expected)
 
 
-def test_the_answer_can_be_kept_as_a_stream(store: Store) -> None:
-    replay.stream(store, "s").filter("a = 6").select("t", "x").create("sixes")
-
-    kept = replay.stream(store, "sixes").run().table.column("t").to_pylist()
-    assert kept == list(range(6, N_EVENTS, 7))
-    assert store.stream("sixes").lineage is not None
-
-
 def test_names_are_quoted_where_they_must_be() -> None:
     tables = {"my table": pa.table({"t": [1], "select": [2]})}
     flow = replay.stream(tables, "my table", time="t").select("t", "select", order='"select" + 1')

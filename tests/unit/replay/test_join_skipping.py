@@ -124,29 +124,22 @@ def test_a_join_that_leaves_nothing_out_is_read_in_full(store: Store) -> None:
     assert result.actual.blocks_read == result.actual.blocks_total
 
 
+@pytest.mark.parametrize(
+    ("name", "constant", "value", "said"),
+    [
+        ("time", "COVERED_MAX", 0.0, "events found: reads all"),
+        ("time", "HITS_MAX", 1, "more than 1 events"),
+        ("asof by key", "BACK_MAX", 0.0, "on the way back"),
+    ],
+)
 def test_estimates_that_err_end_in_reading_all(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, name: str, constant: str, value: float, said: str
 ) -> None:
-    sql = f"{JOINS['time']} WHERE a.size >= 899"
+    sql = f"{JOINS[name]} WHERE a.size = 1000"
     expected = replay.query(store, sql, plan="full").table
-    monkeypatch.setattr("replay.joins.run.COVERED_MAX", 0.0)
+    monkeypatch.setattr(f"replay.joins.run.{constant}", value)
     result = replay.query(store, sql)
-    assert "reads all" in str(result.actual.switched)
-    assert result.table.equals(expected)
-    monkeypatch.setattr("replay.joins.run.HITS_MAX", 1)
-    result = replay.query(store, sql)
-    assert "more than 1 events" in str(result.actual.switched)
-    assert result.table.equals(expected)
-
-
-def test_a_key_that_is_not_found_on_the_way_back_ends_in_reading_all(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sql = f"{JOINS['asof by key']} WHERE a.size = 1000"
-    expected = replay.query(store, sql, plan="full").table
-    monkeypatch.setattr("replay.joins.run.BACK_MAX", 0.0)
-    result = replay.query(store, sql)
-    assert "on the way back" in str(result.actual.switched)
+    assert said in str(result.actual.switched)
     assert result.table.equals(expected)
 
 
