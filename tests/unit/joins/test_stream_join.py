@@ -51,6 +51,14 @@ def test_thesis_figure_2_5_at_the_instant_the_text_explains() -> None:
     assert taken(operator, ended=True) == [(5.0, 6.0)]
 
 
+def test_missing_keys_have_no_partner_and_minus_zero_is_zero() -> None:
+    operator = join(NARROW, NARROW, equal=("x",))
+    for side, keys in enumerate(((None, float("nan"), -0.0, 1.0), (None, float("nan"), 0.0))):
+        operator.push(side, to_table([row(1, k=i, x=x) for i, x in enumerate(keys)]))
+    found = pa.concat_tables(operator.certain(True, True)).to_pylist()
+    assert [(one["l.k"], one["r.k"]) for one in found] == [(2, 2)]
+
+
 def test_a_left_row_comes_alone_once_its_fate_is_certain() -> None:
     operator = join(JoinWindow(5), NARROW, kind=JoinKind.LEFT)
     operator.push(0, to_table(numbered(10, 11, 30)))
@@ -97,6 +105,10 @@ def test_an_asof_row_is_certain_once_the_right_is_past_it() -> None:
     assert taken(operator) == []  # another right row of 5 may come
     operator.push(1, to_table([row(6, x=2.0)]))
     assert taken(operator) == [(0.0, 1.0)]
+    strict = asof(strict=True)
+    strict.push(0, to_table(numbered(5)))
+    strict.push(1, to_table(numbered(2, 5)))
+    assert taken(strict) == [(0.0, 0.0)]  # no other row of 5 counts
 
 
 def test_only_the_latest_row_of_each_key_is_kept_while_the_left_is_silent() -> None:
