@@ -261,8 +261,8 @@ negated symbols that rows since have satisfied."""
 class StrategyCode:
     """A pattern, compiled for SEMANTICS. Immutable.
 
-    A state says which rows may come next; -1 is no state. Negations are numbers below
-    ``len(negated)``.
+    A state says which rows may come next; -1 is no state, 0 that of the empty mapping at the first
+    row of a partition, and 1 at any other row. Negations are numbers below ``len(negated)``.
     """
 
     semantics: Semantics
@@ -273,10 +273,6 @@ class StrategyCode:
     skip: States
     """State after a row is skipped that satisfies a negation, shape (n_states, n_negations); -1
     where no row can be mapped any more. A row that satisfies none changes nothing."""
-    begin_first: int
-    """State of the empty mapping at the first row of a partition."""
-    begin: int
-    """State of the empty mapping at any other row."""
     accepts: IntArray
     """A mapping that ends in state q is a match if one of the rows ``accepts[q]:accepts[q + 1]``
     of ``conditions`` holds."""
@@ -298,7 +294,7 @@ class StrategyCode:
     @property
     def asks_for_start(self) -> bool:
         """Whether it matters which row is the first of its partition."""
-        return bool((self.step[self.begin_first] != self.step[self.begin]).any())
+        return bool((self.step[0] != self.step[1]).any())
 
     @property
     def looks_before(self) -> bool:
@@ -338,8 +334,6 @@ def compile_strategy(query: BoundPatternQuery) -> StrategyCode:
         timeouts=query.with_timeouts,
         step=np.array(builder.step, np.int32).reshape(-1, len(query.symbols)),
         skip=np.array(builder.skip, np.int32).reshape(len(builder.step), len(negated)),
-        begin_first=0,
-        begin=1,
         accepts=np.cumsum([0, *map(len, builder.conditions)], dtype=np.int64),
         conditions=np.array(
             [row for rows in builder.conditions for row in rows], np.uint64

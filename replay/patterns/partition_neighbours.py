@@ -344,13 +344,15 @@ class _Search:
             wanted = wanted.take(~is_met)
             if not len(wanted.key):
                 break
-            blocks = self._next_blocks(wanted, n_at_once)
+            low, high = self._wider(wanted, n_at_once)
+            ranges = np.stack((low, self._low, self._high, high), axis=1).reshape(-1, 2)
+            blocks = np.flatnonzero(mask_of(ranges, self._source.n_blocks) & ~self.is_known)
             if self._ask_index(wanted, len(blocks)):
                 continue
             self.spent_s += costs.key_block_s * len(blocks)
             if self.spent_s > costs.risk_s:
                 return None
-            self._widen(wanted, n_at_once)
+            self._low, self._high = low, high
             self._read(blocks, wanted)
             n_at_once *= 2
         return Beside.of(
@@ -429,31 +431,14 @@ class _Search:
         low, high = bases[self._low[wanted.stretch]], bases[self._high[wanted.stretch]]
         return np.where(whole, 0, low), np.where(whole, n_events, high)
 
-    def _next_blocks(self, wanted: Wanted, n_at_once: int) -> IntArray:
-        """Return the blocks to be read next for what is wanted, ascending."""
-        back, on = self._open_stretches(wanted)
-        low, high = self._low[back], self._high[on]
-        ranges = np.concatenate(
-            (
-                np.stack((np.maximum(low - n_at_once, 0), low), axis=1),
-                np.stack((high, np.minimum(high + n_at_once, self._source.n_blocks)), axis=1),
-            )
-        )
-        return np.flatnonzero(mask_of(ranges, self._source.n_blocks) & ~self.is_known)
-
-    def _open_stretches(self, wanted: Wanted) -> tuple[IntArray, IntArray]:
-        """Return the stretches something is wanted before, and those behind which it is."""
+    def _wider(self, wanted: Wanted, n_at_once: int) -> tuple[IntArray, IntArray]:
+        """Return where stretches begin and end with so many blocks more on sides that want any."""
         n = len(self._stretches)
-        counts = [
-            np.bincount(wanted.stretch[wanted.is_behind == is_on], minlength=n)
-            for is_on in (False, True)
-        ]
-        return np.flatnonzero(counts[0]), np.flatnonzero(counts[1])
-
-    def _widen(self, wanted: Wanted, n_at_once: int) -> None:
-        back, on = self._open_stretches(wanted)
-        self._low[back] = np.maximum(self._low[back] - n_at_once, 0)
-        self._high[on] = np.minimum(self._high[on] + n_at_once, self._source.n_blocks)
+        before = np.bincount(wanted.stretch[~wanted.is_behind], minlength=n) > 0
+        behind = np.bincount(wanted.stretch[wanted.is_behind], minlength=n) > 0
+        low = np.where(before, np.maximum(self._low - n_at_once, 0), self._low)
+        most = self._source.n_blocks
+        return low, np.where(behind, np.minimum(self._high + n_at_once, most), self._high)
 
     def _read(self, blocks: IntArray, wanted: Wanted) -> None:
         """Read the keys of blocks, and keep the rows of those wanted."""

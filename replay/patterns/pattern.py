@@ -53,7 +53,7 @@ _PATH = 6
 class PatternCode:
     """A pattern, compiled.
 
-    ``code`` has shape (n, 9), see the op codes in ``machine/kernels.py``; ``prefix[k]`` is the set
+    ``code`` has shape (n, 9), see ``backtracking_kernels.py``; ``prefix[k]`` is the set
     of symbols that the row ``k`` after the start must satisfy one of, shape (n_prefix,).
     """
 

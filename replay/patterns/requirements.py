@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -247,12 +247,8 @@ def _sum(a: int | None, b: int | None) -> int | None:
 def _shorten(part: _Part) -> _Part:
     if len(part.positions) <= POSITIONS_MAX:
         return part
-    return _Part(
-        part.positions[:POSITIONS_MAX],
-        (*part.gaps[:POSITIONS_MAX], ANYTHING),
-        part.rows_min,
-        part.rows_max,
-    )
+    gaps = (*part.gaps[:POSITIONS_MAX], ANYTHING)
+    return replace(part, positions=part.positions[:POSITIONS_MAX], gaps=gaps)
 
 
 def _repeat(body: _Part, low: int, high: int | None) -> _Part:

@@ -53,7 +53,6 @@ class RowIntake(ABC):
         self._next_seq: int | None = None
         self._strings = {text: code for code, text in enumerate(program.across.texts)}
         self._ranks_of_known = np.empty(0, np.int64)
-        self._is_numbered = _reads_match_number(program)
         self._known_max = [KNOWN_MIN, KNOWN_MIN]
         self._n_rows = 0
         self._n_faults = 0
@@ -253,7 +252,7 @@ class RowIntake(ABC):
             return kept
         table = self._partitions
         is_needed = np.zeros(len(table), np.bool_)
-        if self._is_numbered:
+        if _reads_match_number(self._program):
             is_needed = table.n_matches[: len(table)] > 0
         for rows in kept:
             assert rows.group is not None
