@@ -42,6 +42,25 @@ class Values(NamedTuple):
     valid: Any
 
 
+def literal(value: Any, data_type: DataType) -> Values:
+    """Return a constant as one value for all rows."""
+    if data_type is DataType.STRING:
+        return Values(pa.scalar(value, pa.string()), None)
+    dtype: Any = {DataType.DOUBLE: np.float64, DataType.BOOLEAN: np.bool_}.get(data_type, np.int64)
+    if value is None:
+        return Values(dtype(0), np.False_)
+    return Values(dtype(value), None)
+
+
+def and_valid(*masks: Any) -> Any:
+    """Return where all are valid; None means everywhere."""
+    result = None
+    for mask in masks:
+        if mask is not None:
+            result = mask if result is None else result & mask
+    return result
+
+
 class Columns:
     """The columns of a table, each converted once.
 

@@ -11,7 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.errors import NotSupportedError
-from replay.expressions.columns import Columns, DictionaryColumns, Values, from_arrow
+from replay.expressions.columns import (
+    Columns,
+    DictionaryColumns,
+    Values,
+    and_valid,
+    from_arrow,
+    literal,
+)
 from replay.expressions.nodes import (
     Aggregate,
     Attribute,
@@ -30,16 +37,7 @@ from replay.expressions.scalars import SCALARS, Faults
 MatchValue = Classifier | MatchNumber | TimedOut | Aggregate
 """What the rows of a match tell beside their attributes."""
 
-COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
-_NUMPY = {
-    "=": np.equal,
-    "<>": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
-_ARROW = {
+COMPARISONS = {
     "=": "equal",
     "<>": "not_equal",
     "<": "less",
@@ -47,6 +45,7 @@ _ARROW = {
     ">": "greater",
     ">=": "greater_equal",
 }
+"""What NumPy and Arrow alike call each."""
 
 
 class Source(Protocol):
@@ -109,25 +108,6 @@ def _spread(values: Values, n_rows: int) -> Values:
     if valid is not None and np.ndim(valid) == 0:
         valid = None if valid else np.zeros(n_rows, np.bool_)
     return Values(data, valid)
-
-
-def literal(value: Any, data_type: DataType) -> Values:
-    """Return a constant as one value for all rows."""
-    if data_type is DataType.STRING:
-        return Values(pa.scalar(value, pa.string()), None)
-    dtype: Any = {DataType.DOUBLE: np.float64, DataType.BOOLEAN: np.bool_}.get(data_type, np.int64)
-    if value is None:
-        return Values(dtype(0), np.False_)
-    return Values(dtype(value), None)
-
-
-def and_valid(*masks: Any) -> Any:
-    """Return where all are valid; None means everywhere."""
-    result = None
-    for mask in masks:
-        if mask is not None:
-            result = mask if result is None else result & mask
-    return result
 
 
 class _Evaluation:
@@ -260,12 +240,12 @@ def _compare(op: str, left: Values, right: Values) -> Values:
     if any(strings):
         if not all(strings):  # the other is a literal NULL without a type
             return Values(np.False_, np.False_)
-        return from_arrow(pc.call_function(_ARROW[op], [left.data, right.data]))
+        return from_arrow(pc.call_function(COMPARISONS[op], [left.data, right.data]))
     valid = and_valid(left.valid, right.valid)
     for side in (left.data, right.data):
         if side.dtype == np.float64:
             valid = and_valid(valid, ~np.isnan(side))
-    return Values(_NUMPY[op](left.data, right.data), valid)
+    return Values(getattr(np, COMPARISONS[op])(left.data, right.data), valid)
 
 
 def _distinct(left: Values, right: Values, n_rows: int) -> Values:

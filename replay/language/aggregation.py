@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
@@ -54,7 +52,7 @@ def to_aggregation(bound: BoundSelect) -> WindowAggregation | None:
         key_names=key_names,
         aggregates=aggregates,
         aggregate_names=aggregate_names,
-        rest=_rest(outer, parts),
+        rest=outer.over_groups(parts.get),
     )
 
 
@@ -88,9 +86,3 @@ def _written(part: Expression) -> str:
         return "key"
     inside = part.argument.name if isinstance(part.argument, Attribute) else "…"
     return f"{part.function}({'*' if part.argument is None else inside})"
-
-
-def _rest(outer: Outer, parts: dict[Expression, Attribute]) -> Outer:
-    """Return the clauses after GROUP BY, over the columns of the aggregation."""
-    over = outer.rewritten(parts.get)
-    return replace(over, where=over.having, group_by=None, having=None)

@@ -249,6 +249,11 @@ class Outer:
             order_by=tuple(replace(k, expression=rewritten(k.expression, change)) for k in by),
         )
 
+    def over_groups(self, change: Change) -> Outer:
+        """Return what is left to be done with one row per group, with parts replaced likewise."""
+        over = self.rewritten(change)
+        return replace(over, where=over.having, group_by=None, having=None)
+
 
 def pattern_parts(pattern: Pattern) -> Iterator[Pattern]:
     """Yield the pattern and all parts of it, parents first."""
@@ -459,6 +464,13 @@ class BoundSelect:
     """Of the answer."""
     time: str | None
     """The column of the answer that carries time on, ascending; None if none does."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are only filtered, in their order, and each made one of the answer."""
+        outer = self.outer
+        is_whole = outer.limit is None and not outer.offset
+        return self.windows is None and outer.is_row_by_row and is_whole
 
 
 @dataclass(frozen=True, slots=True)

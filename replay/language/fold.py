@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from replay.expressions.atoms import DAY_US, FLIPPED, NEGATED
+from replay.expressions.atoms import is_missing as is_missing_value
 from replay.expressions.evaluate import constant
 from replay.expressions.types import DECIMAL_DIGITS, SCALES
 from replay.language.bound import Call, DataType, Expression, Literal
@@ -62,10 +63,7 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
 
 def is_missing(expression: Expression) -> bool:
     """Tell whether the expression is the constant NULL or NaN, which equals nothing."""
-    if not isinstance(expression, Literal):
-        return False
-    value = expression.value
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return isinstance(expression, Literal) and is_missing_value(expression.value)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -210,7 +210,9 @@ def _beneath(relation: Relation, window: JoinWindow | None) -> _Beneath:
     if window is not None and (window.in_rows or window.slide != 1):
         return _Beneath(relation)
     query = relation.query
-    if not isinstance(query, BoundSelect) or not _is_plain(query):
+    if not isinstance(query, BoundSelect) or not query.is_plain:
+        return _Beneath(relation)
+    if not all(isinstance(expression, Attribute) for _, expression in query.outer.items):
         return _Beneath(relation)
     inner = _beneath(query.source, window)
     if not isinstance(inner.relation, StreamRelation):
@@ -224,15 +226,3 @@ def _beneath(relation: Relation, window: JoinWindow | None) -> _Beneath:
         where = renamed(where, inner.names)
     terms = [term for term in (inner.condition, where) if term is not None]
     return _Beneath(inner.relation, names, all_of(terms) if terms else None)
-
-
-def _is_plain(query: BoundSelect) -> bool:
-    """Return whether rows are only filtered, in their order, and columns chosen."""
-    outer = query.outer
-    return (
-        query.windows is None
-        and outer.is_row_by_row
-        and outer.limit is None
-        and outer.offset == 0
-        and all(isinstance(expression, Attribute) for _, expression in outer.items)
-    )

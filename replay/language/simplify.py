@@ -84,9 +84,7 @@ def _plain_below(relation: Relation) -> BoundSelect | None:
     below = relation.query
     if below.source.time is not None:
         below = replace(below, outer=without_order(below.outer, (below.source.time,)))
-    outer = below.outer
-    is_plain = outer.is_row_by_row and outer.limit is None and not outer.offset
-    return below if is_plain and below.windows is None else None
+    return below if below.is_plain else None
 
 
 def _windowed(query: BoundSelect, below: BoundSelect, columns: Columns) -> BoundSelect:

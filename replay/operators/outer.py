@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -98,7 +97,7 @@ def answer_count(outer: Outer, count: int, faults: Faults) -> pa.Table:
     table = pa.table({"count": pa.array([count], data_type)})
     counts = {part for whole in _of_groups(outer) for part in _aggregates(whole)}
     column = Attribute("count", DataType.INTEGER)
-    return apply_outer(table, _over(outer, dict.fromkeys(counts, column)), faults)
+    return apply_outer(table, outer.over_groups(dict.fromkeys(counts, column).get), faults)
 
 
 def _check_large(outer: Outer, count: int) -> None:
@@ -177,7 +176,7 @@ def _grouped(
     plain = table.take(first_rows) if keys else _one_row()
     for name, column in zip(names, columns.values(), strict=True):
         plain = plain.append_column(name, column)
-    return plain, _over(outer, replaced)
+    return plain, outer.over_groups(replaced.get)
 
 
 def _one_row() -> pa.Table:
@@ -189,12 +188,6 @@ def _fresh_names(taken: list[str], count: int) -> list[str]:
     """Return names that no column has."""
     longest = max(map(len, taken), default=0)
     return [f"{number}".rjust(longest + 1, "#") + "#" for number in range(count)]
-
-
-def _over(outer: Outer, replaced: Mapping[Expression, Attribute]) -> Outer:
-    """Return what is left of the query to be done with one row per group."""
-    over = outer.rewritten(replaced.get)
-    return replace(over, where=over.having, group_by=None, having=None)
 
 
 def _of_groups(outer: Outer) -> list[Expression]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from chronicle.tree.double_double import divide
 from replay.errors import NotSupportedError
-from replay.expressions.columns import Values
+from replay.expressions.columns import Values, literal
 from replay.expressions.functions.faults import Faults
 from replay.expressions.functions.numbers import by_column, compiled
 from replay.expressions.functions.texts import by_row
@@ -43,7 +43,7 @@ def cast(call: Call, args: list[Values], faults: Faults) -> Values:
     source, target = call.args[0].type, call.type
     value = args[0]
     if source is T.NULL:
-        return _null(target)
+        return literal(None, target)
     if source is target or {source, target} == {T.TIMESTAMP, T.TIMESTAMP_UTC}:
         return value
     if (source, target) not in CASTS:
@@ -64,13 +64,6 @@ def cast(call: Call, args: list[Values], faults: Faults) -> Values:
         return by_row(call, args, faults, _OF_TEXTS[source, target])
     assert compiled(call) is not None
     return by_column(call, args, faults)
-
-
-def _null(target: DataType) -> Values:
-    if target is T.STRING:
-        return Values(pa.scalar(None, pa.string()), None)
-    dtype: Any = {T.DOUBLE: np.float64, T.BOOLEAN: np.bool_}.get(target, np.int64)
-    return Values(dtype(0), np.False_)
 
 
 def _to_integer(value: Values, faults: Faults) -> Values:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from replay.expressions.columns import Values
+from replay.expressions.columns import Values, and_valid
 from replay.expressions.nodes import Call
 
 
@@ -43,8 +43,4 @@ Function = Callable[[Call, list[Values], Faults], Values]
 
 def both_valid(values: list[Values]) -> Any:
     """Return where all arguments are known."""
-    valid = None
-    for value in values:
-        if value.valid is not None:
-            valid = value.valid if valid is None else valid & value.valid
-    return valid
+    return and_valid(*[value.valid for value in values])

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.errors import NotSupportedError
-from replay.expressions.columns import Values
-from replay.expressions.evaluate import evaluate, literal
+from replay.expressions.columns import Values, literal
+from replay.expressions.evaluate import evaluate
 from replay.expressions.functions.numbers import Compiled, compiled, operands, spelling
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
