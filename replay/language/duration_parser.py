@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from chronicle.errors import did_you_mean
 from replay.errors import NotSupportedError
-from replay.expressions.literals import UNIT_SPANS
+from replay.expressions.literals import UNIT_SPANS, UNIT_US
 from replay.language import syntax
 from replay.language.cursor import Cursor, describe
 from replay.language.syntax import Expression
 from replay.language.tokens import NAME, NUMBER, STRING, Token
 
-UNITS = {
-    name: unit
-    for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
-    for name in (unit, unit + "S")
-}
+UNITS = {name: unit for unit in UNIT_US for name in (unit, unit + "S")}
 CALENDAR_UNITS = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS"})
 
 

@@ -113,35 +113,28 @@ def _is_plain(query: PatternQuery) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Clauses:
     """Binds the clauses in the order SQL looks at them."""
 
-    def __init__(
-        self,
-        query: PatternQuery | SelectQuery,
-        answer: Columns,
-        items: tuple[_Item, ...],
-        source: Source,
-        check_keys: Callable[[Keys], Keys] = lambda keys: keys,
-    ) -> None:
-        self._query = query
-        self._answer = answer
-        self._items = items
-        self._source = source
-        self._check_keys = check_keys
+    query: PatternQuery | SelectQuery
+    answer: Columns
+    items: tuple[_Item, ...]
+    source: Source
+    check_keys: Callable[[Keys], Keys] = lambda keys: keys
 
     def bind(self) -> Outer:
         """Return the bound outer query."""
-        query, source = self._query, self._source
+        query, source = self.query, self.source
         where = None
         if query.where is not None:
             where = self._of_rows("WHERE").condition(query.where, "WHERE")
-        keys = self._check_keys(self._keys())
+        keys = self.check_keys(self._keys())
         select = self._of_answer("SELECT", keys)
-        expressions = tuple(self._expression(item, select, keys) for item in self._items)
+        expressions = tuple(self._expression(item, select, keys) for item in self.items)
         outputs = tuple(
             Output(item.name, expression)
-            for item, expression in zip(self._items, expressions, strict=True)
+            for item, expression in zip(self.items, expressions, strict=True)
         )
         having = None
         if query.having is not None:
@@ -160,24 +153,24 @@ class _Clauses:
     def _expression(self, item: _Item, select: ExpressionBinder, keys: Keys) -> Expression:
         """Return what SELECT makes of one row; a column as it is needs no type of ours."""
         node = item.node
-        if isinstance(node, syntax.Column) and keys is None and not self._query.distinct:
-            name = self._answer.find(node)
+        if isinstance(node, syntax.Column) and keys is None and not self.query.distinct:
+            name = self.answer.find(node)
             if name is not None:
-                return self._answer.selected(name, node)
+                return self.answer.selected(name, node)
         return select.bind(node)
 
     def _of_rows(self, clause: str) -> ExpressionBinder:
         """Return a binder of expressions over one row of what is asked."""
-        rules = RowRules(clause, hidden=tuple(item.name for item in self._items))
-        answer = self._answer.of_rows() if clause == "WHERE" else self._answer
-        return ExpressionBinder(self._source, OuterScope(self._source, answer, rules))
+        rules = RowRules(clause, hidden=tuple(item.name for item in self.items))
+        answer = self.answer.of_rows() if clause == "WHERE" else self.answer
+        return ExpressionBinder(self.source, OuterScope(self.source, answer, rules))
 
     def _of_answer(
         self, clause: str, keys: Keys, outputs: tuple[Output, ...] = ()
     ) -> ExpressionBinder:
         """Return a binder of expressions over one row or, where there are keys, one group."""
-        source, answer = self._source, self._answer
-        hidden = () if outputs else tuple(item.name for item in self._items)
+        source, answer = self.source, self.answer
+        hidden = () if outputs else tuple(item.name for item in self.items)
         is_order = clause == "ORDER BY"
         rules = RowRules(
             clause,
@@ -193,9 +186,9 @@ class _Clauses:
 
     def _keys(self) -> Keys:
         """Return what GROUP BY names: nothing at all is one group of all rows."""
-        query = self._query
+        query = self.query
         if not query.group_by:
-            parts = (*(item.node for item in self._items), *query.order_by)
+            parts = (*(item.node for item in self.items), *query.order_by)
             is_grouped = query.having is not None or any(map(_holds_aggregate, parts))
             return () if is_grouped else None
         return tuple(dict.fromkeys(self._key(node) for node in query.group_by))
@@ -213,10 +206,10 @@ class _Clauses:
         """Return the item whose name this is, where no column has it."""
         if not isinstance(node, syntax.Column) or node.symbol is not None:
             return None
-        if self._answer.find(node) is not None:
+        if self.answer.find(node) is not None:
             return None
-        name = Output.resolve(node, [item.name for item in self._items])
-        return next((item for item in self._items if item.name == name), None)
+        name = Output.resolve(node, [item.name for item in self.items])
+        return next((item for item in self.items if item.name == name), None)
 
     def _sort_key(
         self,
@@ -228,14 +221,14 @@ class _Clauses:
         chosen = self._ordinal(node, "ORDER BY")
         if chosen is not None:
             rules = RowRules("ORDER BY")
-            scope = OuterScope(self._source, self._answer, rules)
-            expression = scope.computable(outputs[self._items.index(chosen)].expression, node)
+            scope = OuterScope(self.source, self.answer, rules)
+            expression = scope.computable(outputs[self.items.index(chosen)].expression, node)
             return SortKey(expression, item.descending, item.nulls_first)
         binder = self._of_answer("ORDER BY", keys, outputs)
         expression = binder.bind(node)
         if not isinstance(node, syntax.Column):
             self._refuse_constant(expression, node, "ORDER BY")
-        if self._query.distinct:
+        if self.query.distinct:
             self._check_selected(node, binder, outputs)
         return SortKey(expression, item.descending, item.nulls_first)
 
@@ -245,25 +238,25 @@ class _Clauses:
         """Check that rows which are the same row of the answer have the same sort key."""
         selected = tuple(output.expression for output in outputs)
         rules = RowRules("ORDER BY", distinct=True)
-        scope = OuterScope(self._source, self._answer, rules, selected)
-        KeyedBinder(self._source, scope, free, selected).bind(node)
+        scope = OuterScope(self.source, self.answer, rules, selected)
+        KeyedBinder(self.source, scope, free, selected).bind(node)
 
     def _ordinal(self, node: syntax.Expression, clause: str) -> _Item | None:
         """Return the item that a plain number in GROUP BY or ORDER BY means."""
         if not isinstance(node, syntax.Number):
             return None
-        count = len(self._items)
+        count = len(self.items)
         if not isinstance(node.value, int) or not 1 <= node.value <= count:
             columns = "1 column" if count == 1 else f"{count} columns"
-            raise self._source.error(
+            raise self.source.error(
                 f"{clause} {to_sql(node)} names no column: SELECT has {columns}, numbered from 1",
                 node,
             )
-        return self._items[node.value - 1]
+        return self.items[node.value - 1]
 
     def _refuse_constant(self, bound: Expression, node: syntax.Expression, clause: str) -> None:
         if isinstance(bound, Literal):
-            raise self._source.error(
+            raise self.source.error(
                 f"{clause} takes a column or what is computed from one, and {shown(node)} is a "
                 "constant",
                 node,

@@ -47,23 +47,17 @@ class RowRules:
     """Whether the names of SELECT are all there is."""
 
 
+@dataclass(frozen=True, slots=True)
 class OuterScope:
     """Names in one clause.
 
     Where there are keys, the binder looks for them first: a column that comes here is none.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        answer: Columns,
-        rules: RowRules,
-        keys: tuple[Expression, ...] | None = None,
-    ) -> None:
-        self._source = source
-        self._answer = answer
-        self._rules = rules
-        self._keys = keys
+    source: Source
+    answer: Columns
+    rules: RowRules
+    keys: tuple[Expression, ...] | None = None
 
     def __call__(self, node: Reading, _: Bind) -> Expression:
         """Return what a name, an aggregate or FIRST and LAST of a stream mean; refuse others."""
@@ -80,81 +74,81 @@ class OuterScope:
 
     def _column(self, node: syntax.Column) -> Expression:
         """Return a column of the answer, or what SELECT gives this name to."""
-        rules = self._rules
+        rules = self.rules
         if rules.distinct:
             raise self._not_selected(node)
         output = self._output(node)
         if output is not None and rules.outputs_first:
             return output
-        name = self._answer.find(node)
+        name = self.answer.find(node)
         if name is not None:
-            if self._keys is not None:
+            if self.keys is not None:
                 raise self._not_grouped(node)
-            return self._answer.attribute(name, node)
+            return self.answer.attribute(name, node)
         if output is not None:
             return output
         if Output.resolve(node, rules.hidden) is not None:
-            raise self._source.error(
+            raise self.source.error(
                 f"'{node.name.name}' is a name that SELECT gives, which {rules.clause} does not "
                 "see; repeat its expression here",
                 node,
             )
-        raise self._answer.missing(node)
+        raise self.answer.missing(node)
 
     def _navigation(self, node: syntax.Navigation) -> Expression:
         """Return ``FIRST(x)`` or ``LAST(x)``, aggregates of a stream, and refuse the others."""
-        if node.kind not in ("FIRST", "LAST") or not self._answer.are_of_stream:
+        if node.kind not in ("FIRST", "LAST") or not self.answer.are_of_stream:
             raise self._inside_only(node, node.kind)
         if node.offset is not None:
-            raise self._source.not_supported(f"{node.kind}(x, n) outside MATCH_RECOGNIZE", node)
+            raise self.source.not_supported(f"{node.kind}(x, n) outside MATCH_RECOGNIZE", node)
         name = Identifier(f"{node.kind}_VALUE", at=node.at)
         call = syntax.Function(name, (node.operand,), scope=node.scope, at=node.at)
         return self._aggregate(call)
 
     def _aggregate(self, node: syntax.Function) -> Expression:
         """Return an aggregate over the rows of a group."""
-        rules = self._rules
+        rules = self.rules
         if rules.distinct:
             raise self._not_selected(node)
         if rules.inside:
-            raise self._source.error(
+            raise self.source.error(
                 f"{rules.inside} cannot hold another aggregate, {shown(node)}", node
             )
         if not rules.aggregates:
             remedy = "; write HAVING" if rules.clause == "WHERE" else ""
-            raise self._source.error(
+            raise self.source.error(
                 f"{rules.clause} looks at one row and cannot hold the aggregate {shown(node)}"
                 f"{remedy}",
                 node,
             )
         if node.scope is not None:
             raise self._inside_only(node, node.scope)
-        check_aggregate(node, self._source, of_stream=self._answer.are_of_stream)
+        check_aggregate(node, self.source, of_stream=self.answer.are_of_stream)
         part = node.args[0]
         if isinstance(part, syntax.Star):
-            self._answer.check_qualifier(part.symbol)
-            return aggregate_of(node, None, self._source)
+            self.answer.check_qualifier(part.symbol)
+            return aggregate_of(node, None, self.source)
         inside = RowRules(
             rules.clause,
             hidden=(*rules.hidden, *(output.name for output in rules.outputs)),
             inside=node.name.name.upper(),
         )
-        scope = OuterScope(self._source, self._answer.of_rows(), inside)
-        argument = ExpressionBinder(self._source, scope).bind(part)
+        scope = OuterScope(self.source, self.answer.of_rows(), inside)
+        argument = ExpressionBinder(self.source, scope).bind(part)
         fraction = self._fraction(node) if takes_fraction(node) else None
-        return aggregate_of(node, argument, self._source, fraction=fraction)
+        return aggregate_of(node, argument, self.source, fraction=fraction)
 
     def _fraction(self, node: syntax.Function) -> float:
         """Return the fraction of a percentile."""
         part = node.args[1]
         where = f"the fraction of {node.name.name.upper()}"
-        value = bind_constant(part, where, self._source).value
+        value = bind_constant(part, where, self.source).value
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
             return float(value)
-        raise self._source.error(f"{where} is a number from 0 to 1, not {shown(part)}", part)
+        raise self.source.error(f"{where} is a number from 0 to 1, not {shown(part)}", part)
 
     def _output(self, node: syntax.Column) -> Expression | None:
-        outputs = self._rules.outputs
+        outputs = self.rules.outputs
         name = Output.resolve(node, [output.name for output in outputs])
         expression = next((output.expression for output in outputs if output.name == name), None)
         return None if expression is None else self.computable(expression, node)
@@ -163,25 +157,25 @@ class OuterScope:
         """Return what SELECT gives a name to."""
         if isinstance(output, Attribute) and output.type is DataType.NULL:
             column = syntax.Column(Identifier(output.name, True, at=node.at), at=node.at)
-            return self._answer.attribute(output.name, column)
+            return self.answer.attribute(output.name, column)
         return output
 
     def _not_grouped(self, node: syntax.Column) -> BindError:
         name = to_sql(node)
-        remedy = f"add it to GROUP BY, or write MAX({name})" if self._keys else f"write MAX({name})"
-        return self._source.error(
+        remedy = f"add it to GROUP BY, or write MAX({name})" if self.keys else f"write MAX({name})"
+        return self.source.error(
             f"column '{node.name.name}' is neither in GROUP BY nor inside an aggregate; {remedy}",
             node,
         )
 
     def _not_selected(self, node: syntax.Expression) -> BindError:
-        return self._source.error(
+        return self.source.error(
             f"with SELECT DISTINCT, ORDER BY takes what is selected, and {shown(node)} is not",
             node,
         )
 
     def _inside_only(self, node: syntax.Node, kind: str) -> BindError:
-        return self._source.error(
+        return self.source.error(
             f"{kind} belongs into MATCH_RECOGNIZE; name it in MEASURES and use that name here",
             node,
         )

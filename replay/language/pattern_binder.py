@@ -232,33 +232,25 @@ def _check_clauses(clause: syntax.MatchRecognize, pattern: Pattern, source: Sour
 # Clauses with expressions
 
 
+@dataclass(frozen=True, slots=True)
 class _ClauseBinder:
     """Binds DEFINE and MEASURES."""
 
-    def __init__(
-        self,
-        query: PatternQuery,
-        source: Source,
-        attributes: Attributes,
-        symbols: Symbols,
-        time: Attribute,
-    ) -> None:
-        self._clause = query.recognize
-        self._read = query.qualifier
-        self._source = source
-        self._attributes = attributes
-        self._symbols = symbols
-        self._time = time
+    query: PatternQuery
+    source: Source
+    attributes: Attributes
+    symbols: Symbols
+    time: Attribute
 
     def defines(self) -> tuple[Expression | None, ...]:
         """Return the condition of each symbol, None where it is always true."""
-        conditions: list[Expression | None] = [None] * len(self._symbols.names)
+        conditions: list[Expression | None] = [None] * len(self.symbols.names)
         seen: set[int] = set()
-        counted = self._clause.strategy is None
-        for define in self._clause.defines:
-            symbol = self._symbols.find_defined(define.symbol)
+        counted = self.query.recognize.strategy is None
+        for define in self.query.recognize.defines:
+            symbol = self.symbols.find_defined(define.symbol)
             if symbol in seen:
-                raise self._source.error(
+                raise self.source.error(
                     f"symbol '{define.symbol.name}' is defined twice; join its conditions by AND",
                     define.symbol,
                 )
@@ -270,31 +262,31 @@ class _ClauseBinder:
 
     def measures(self) -> tuple[Measure, ...]:
         """Return the measures, `TIMED_OUT` last where it is asked for."""
-        rows = self._clause.rows
+        rows = self.query.recognize.rows
         all_rows = rows is not None and rows.kind is not RowsPerMatch.ONE
         binder = self._binder(None, all_rows=all_rows)
         bound: list[Measure] = []
-        names = {TIMED_OUT} if self._clause.timeouts is not None else set()
-        for measure in self._clause.measures:
+        names = {TIMED_OUT} if self.query.recognize.timeouts is not None else set()
+        for measure in self.query.recognize.measures:
             name = measure.name.name
             if name.casefold() in names:
                 what = f"two measures are named '{name}'"
-                if name.casefold() == TIMED_OUT and self._clause.timeouts is not None:
+                if name.casefold() == TIMED_OUT and self.query.recognize.timeouts is not None:
                     what = f"WITH TIMEOUTS adds a measure '{TIMED_OUT}'; give this one another name"
-                raise self._source.error(what, measure.name)
+                raise self.source.error(what, measure.name)
             names.add(name.casefold())
             bound.append(Measure(name, binder.bind(measure.expression)))
-        if self._clause.timeouts is not None:
+        if self.query.recognize.timeouts is not None:
             bound.append(Measure(TIMED_OUT, TimedOut()))
         return tuple(bound)
 
     def _binder(
         self, defined: int | None, *, all_rows: bool = False, counted: bool = True
     ) -> ExpressionBinder:
-        names = tuple(measure.name.name for measure in self._clause.measures)
-        clause = Clause(defined, self._time, all_rows, counted, self._read, names)
-        scope = PatternScope(self._source, self._attributes, self._symbols, clause)
-        return ExpressionBinder(self._source, scope)
+        names = tuple(measure.name.name for measure in self.query.recognize.measures)
+        clause = Clause(defined, self.time, all_rows, counted, self.query.qualifier, names)
+        scope = PatternScope(self.source, self.attributes, self.symbols, clause)
+        return ExpressionBinder(self.source, scope)
 
 
 # ---------------------------------------------------------------------------------------------
