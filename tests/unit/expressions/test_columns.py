@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from replay.expressions.columns import to_arrays
+from replay.errors import NotSupportedError
+from replay.expressions.columns import Columns, to_arrays
+from replay.expressions.nodes import CURRENT, Attribute, DataType
 
 EPOCH = dt.datetime(1970, 1, 1)
 DAY = dt.timedelta(days=1)
@@ -45,3 +47,36 @@ def test_a_column_keeps_its_values_whatever_its_width(
         assert valid.tolist() == there.tolist()
     assert data.dtype == np.array(expected).dtype
     assert data[there].tolist() == [*expected, *expected] * n_chunks
+
+
+def test_margins_are_read_but_have_no_value_of_their_own() -> None:
+    table = pa.table({"i": [10, 11, 12, 13]})
+    columns = Columns(table, before=1, after=1)
+    previous = columns.at(Attribute("i", DataType.INTEGER, CURRENT, -1))
+    assert (previous.data.tolist(), previous.valid) == ([10, 11], None)
+    beyond = columns.at(Attribute("i", DataType.INTEGER, CURRENT, 2))
+    assert (beyond.data[:1].tolist(), beyond.valid.tolist()) == ([13], [True, False])
+
+
+@pytest.mark.parametrize(
+    ("values", "arrow_type", "wanted"),
+    [
+        pytest.param([1000, None], pa.timestamp("ns"), [1, None], id="nanoseconds"),
+        pytest.param([2, None], pa.timestamp("s", "UTC"), [2_000_000, None], id="seconds"),
+        pytest.param([3, None], pa.date32(), [3, None], id="days"),
+        pytest.param([4, None], pa.duration("ms"), [4000, None], id="durations"),
+        pytest.param([5, None], pa.int8(), [5, None], id="small integers"),
+    ],
+)
+def test_columns_of_any_width_are_carried_as_int64(values, arrow_type, wanted) -> None:
+    array = pa.array(values, pa.int64() if arrow_type != pa.date32() else pa.int32())
+    table = pa.table({"c": array.cast(arrow_type)})
+    data, valid = Columns(table).at(Attribute("c", DataType.INTEGER))
+    assert data.dtype == np.int64
+    assert [v if ok else None for v, ok in zip(data.tolist(), valid, strict=True)] == wanted
+
+
+def test_nested_column_is_refused_by_type() -> None:
+    table = pa.table({"c": pa.array([[1], [2]])})
+    with pytest.raises(NotSupportedError, match="type list"):
+        Columns(table).at(Attribute("c", DataType.INTEGER))

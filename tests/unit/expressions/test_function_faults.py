@@ -94,6 +94,18 @@ def test_rows_at_fault_are_counted_and_rows_with_null_are_not(encoded) -> None:
     assert count_faults(part, table) == 3
 
 
+def test_faults_are_counted_once_per_row_also_on_dictionaries() -> None:
+    table = pa.table({"s": pa.array(["a", "", "", "a", None]).dictionary_encode(), "i": [1] * 5})
+    length = Call("length", (Attribute("s", T.STRING),), T.INTEGER)
+    inverse = Call("/", (Literal(1, T.INTEGER), length), T.INTEGER)  # 1 / 0 in two rows
+    faults = Faults()
+    data, valid = evaluate(
+        Call("=", (inverse, Literal(1, T.INTEGER)), T.BOOLEAN), Columns(table), faults
+    )
+    assert faults.count == 2
+    assert (data & valid).tolist() == [True, False, False, True, False]
+
+
 def test_text_made_of_a_dictionary_keeps_the_order_of_the_rows() -> None:
     texts = pa.array(["b", None, "a", "b"]).dictionary_encode()
     values, _ = evaluate(
