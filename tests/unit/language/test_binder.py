@@ -10,17 +10,14 @@ import pytest
 from replay.errors import BindError, UnknownNameError
 from replay.language import bind, parse_query
 from replay.language.bound import (
-    CURRENT,
     Alternate,
     Anchor,
     AnchorKind,
     Attribute,
     Call,
-    Classifier,
     Concat,
     DataType,
     Literal,
-    MatchNumber,
     Repeat,
     SkipMode,
     Symbol,
@@ -75,51 +72,6 @@ def compared(op, left, right):
 # Rows that attributes are read from
 
 
-@pytest.mark.parametrize(
-    ("text", "anchor", "offset"),
-    [
-        ("x", CURRENT, 0),
-        ("B.x", CURRENT, 0),
-        ("LAST(B.x)", CURRENT, 0),
-        ("LAST(x)", CURRENT, 0),
-        ("A.x", LAST_A, 0),
-        ("LAST(A.x)", LAST_A, 0),
-        ("LAST(A.x, 0)", LAST_A, 0),
-        ("FIRST(x)", FIRST_ANY, 0),
-        ("FIRST(B.x)", FIRST_B, 0),
-        ("FIRST(A.x)", FIRST_A, 0),
-        ("PREV(x)", CURRENT, -1),
-        ("PREV(B.x, 3)", CURRENT, -3),
-        ("PREV(x, 0)", CURRENT, 0),
-        ("NEXT(x)", CURRENT, 1),
-        ("PREV(A.x)", LAST_A, -1),
-        ("PREV(LAST(A.x), 2)", LAST_A, -2),
-        ("NEXT(FIRST(A.x), 2)", FIRST_A, 2),
-        ("NEXT(FIRST(B.x))", FIRST_B, 1),
-    ],
-)
-def test_row_read_in_define(text, anchor, offset):
-    bound = condition(f"{text} = 1")
-    assert bound == compared("=", Attribute("x", T.INTEGER, anchor, offset), Literal(1, T.INTEGER))
-
-
-@pytest.mark.parametrize(
-    ("text", "anchor", "offset"),
-    [
-        ("x", LAST_ANY, 0),
-        ("A.x", LAST_A, 0),
-        ("LAST(x)", LAST_ANY, 0),
-        ("FIRST(x)", FIRST_ANY, 0),
-        ("FIRST(B.x)", FIRST_B, 0),
-        ("LAST(A.x)", LAST_A, 0),
-        ("PREV(x)", LAST_ANY, -1),
-        ("NEXT(FIRST(A.x), 2)", FIRST_A, 2),
-    ],
-)
-def test_row_read_in_measures(text, anchor, offset):
-    assert measure(text) == Attribute("x", T.INTEGER, anchor, offset)
-
-
 def test_navigation_moves_every_attribute_inside_and_none_after():
     first, last = (
         Attribute(name, t, FIRST_A, -1) for name, t in (("x", T.INTEGER), ("y", T.DOUBLE))
@@ -127,11 +79,6 @@ def test_navigation_moves_every_attribute_inside_and_none_after():
     bound = condition("PREV(FIRST(A.x * A.y)) > x")
     product = Call("*", (Call("cast", (first,), T.DOUBLE), last), T.DOUBLE)
     assert bound == compared(">", product, Call("cast", (X,), T.DOUBLE))
-
-
-def test_match_functions_in_measures():
-    assert measure("CLASSIFIER()") == Classifier()
-    assert measure("MATCH_NUMBER()") == MatchNumber()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -71,6 +71,19 @@ def last(*symbols, offset=0, final=False):
 @pytest.mark.parametrize(
     ("text", "anchor", "offset"),
     [
+        ("x", CURRENT, 0),
+        ("B.x", CURRENT, 0),
+        ("LAST(B.x)", CURRENT, 0),
+        ("LAST(x)", CURRENT, 0),
+        ("A.x", last(0), 0),
+        ("LAST(A.x)", last(0), 0),
+        ("LAST(A.x, 0)", last(0), 0),
+        ("FIRST(x)", first(), 0),
+        ("FIRST(B.x)", first(1), 0),
+        ("PREV(x)", CURRENT, -1),
+        ("PREV(x, 0)", CURRENT, 0),
+        ("NEXT(x)", CURRENT, 1),
+        ("NEXT(FIRST(B.x))", first(1), 1),
         ("FIRST(A.x, 2)", first(0, offset=2), 0),
         ("LAST(A.x, 2)", last(0, offset=2), 0),
         ("FIRST(x, 1)", first(offset=1), 0),
@@ -100,6 +113,10 @@ def test_row_read_in_the_condition_of_b(text, anchor, offset):
     ("text", "anchor", "offset"),
     [
         ("x", MATCH_LAST, 0),
+        ("A.x", last(0), 0),
+        ("FIRST(x)", first(), 0),
+        ("PREV(x)", MATCH_LAST, -1),
+        ("NEXT(FIRST(A.x), 2)", first(0), 2),
         ("U.x", last(0, 2), 0),
         ("LAST(x, 1)", last(offset=1), 0),
         ("FINAL LAST(x)", last(final=True), 0),
@@ -174,8 +191,8 @@ def test_classifier_in_measures_of_all_rows(text, expected):
     assert measure(text, "ALL ROWS PER MATCH") == expected
 
 
-def test_match_number_in_define():
-    assert condition("MATCH_NUMBER() = x").args[0] == MatchNumber()
+def test_match_number():
+    assert condition("MATCH_NUMBER() = x").args[0] == measure("MATCH_NUMBER()") == MatchNumber()
 
 
 # -- Aggregates --

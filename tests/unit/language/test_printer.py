@@ -54,32 +54,6 @@ def test_printed_query_parses_to_the_same_tree(query):
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT * FROM s WHERE x > 1 ORDER BY t DESC LIMIT 3",
-        "SELECT x.a FROM s AS x",
-        "SELECT a FROM (SELECT a FROM s) AS x",
-        (
-            "SELECT window_end FROM TABLE(HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTE, "
-            "INTERVAL '1' HOUR, TIMESTAMP '2020-01-01')) AS w GROUP BY window_end"
-        ),
-        (
-            "SELECT COUNT(*) FROM TABLE(TUMBLE_ROWS(TABLE (SELECT * FROM s) PARTITION BY (k, l), "
-            "10)) GROUP BY window_start"
-        ),
-        "SELECT a.x FROM s AS a JOIN r AS b WITHIN INTERVAL '5' MINUTE ON a.k = b.k",
-        "SELECT a.x FROM s AS a LEFT JOIN r WITHIN (10 ROWS SLIDE 5 ROWS, 300 SLIDE 60)",
-        "SELECT a.x FROM s AS a JOIN r WITHIN ((3 + 4) * 5)",
-        "SELECT a.x FROM s AS a ASOF LEFT JOIN r AS b ON a.t >= b.t WITHIN 300",
-        "SELECT a.x FROM s AS a JOIN r WITHIN 3 ASOF JOIN q AS b ON a.t > b.t",
-        "CREATE STREAM x AS SELECT t FROM s",
-    ],
-)
-def test_text_of_a_query_over_relations_is_kept(text):
-    assert to_sql(parse_query(text)) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "a + b * c - d",
         "(a + b) * c",
         "a - (b - c)",
@@ -101,19 +75,3 @@ def test_text_of_a_query_over_relations_is_kept(text):
 )
 def test_canonical_expression_prints_as_written(text):
     assert to_sql(read_expression(text)) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "A B* C",
-        "A*? B+? C?? D{2}? E{2,} F{0,3} G{2,5}?",
-        "(A B)+ (C | D E)*",
-        "A | B C | ()",
-        "(A+)*",
-        "((A | B) C){2}",
-        "A (B C) D",
-    ],
-)
-def test_canonical_pattern_prints_as_written(text):
-    assert to_sql(parse_row_pattern(Cursor(f"({text})"))) == text

@@ -73,52 +73,6 @@ def test_a_sum_of_integers_is_exact_beyond_64_bits_and_null_only_where_it_does_n
     assert faults.count == 2  # 2**63 and 2**64 - 3
 
 
-def test_the_least_sum_of_64_bits_fits_and_one_less_does_not() -> None:
-    low = -(2**63)
-    faults = Faults()
-    assert running(of("sum", INT), [low, -1, 1], faults=faults) == [[low, None, low]]
-    assert running(of("avg", INT), [low, -1, 1], faults=faults) == [[float(low), None, low / 3]]
-    assert faults.count == 2
-
-
-def test_a_sum_of_doubles_adds_in_row_order_from_zero_and_anew_in_every_segment() -> None:
-    found = running(of("sum", DOUBLE), [1e16, 1.0, -1e16], [-1e16, 1e16, 1.0], [0.1, 0.2, 0.3])
-    assert found == [[1e16, 1e16, 0.0], [-1e16, 0.0, 1.0], [0.1, 0.1 + 0.2, 0.1 + 0.2 + 0.3]]
-    assert math.copysign(1, running(of("sum", DOUBLE), [-0.0])[0][0]) == 1.0
-
-
-def test_null_never_counts_and_nan_counts_but_for_min_and_max() -> None:
-    values = [None, 1.0, NAN, 3.0, None]
-    assert running(of("count", DOUBLE), values) == [[0, 1, 2, 3, 3]]
-    assert repr(running(of("sum", DOUBLE), values)) == "[[None, 1.0, nan, nan, nan]]"
-    assert repr(running(of("avg", DOUBLE), values)) == "[[None, 1.0, nan, nan, nan]]"
-    assert running(of("min", DOUBLE), [NAN, *values]) == [[None, None, 1.0, 1.0, 1.0, 1.0]]
-    assert running(of("max", DOUBLE), [NAN, *values]) == [[None, None, 1.0, 1.0, 3.0, 3.0]]
-
-
-def test_min_and_max_order_strings_by_code_point_and_take_times_and_booleans() -> None:
-    words = ["b", None, "a", "Z", "é", "aa"]
-    assert running(of("min", STRING), words) == [["b", "b", "a", "Z", "Z", "Z"]]
-    assert running(of("max", STRING), words, ["a"]) == [["b", "b", "b", "b", "é", "é"], ["a"]]
-    assert running(of("max", BOOL), [False, None, True, False]) == [[False, False, True, True]]
-    assert running(of("min", BOOL), [True, None, False]) == [[True, True, False]]
-
-
-def test_the_first_of_equal_values_is_the_least_and_the_greatest() -> None:
-    assert repr(running(of("min", DOUBLE), [0.0, -0.0])) == "[[0.0, 0.0]]"
-    assert repr(running(of("max", DOUBLE), [-0.0, 0.0])) == "[[-0.0, -0.0]]"
-
-
-def test_distinct_counts_a_value_once_in_its_segment_nan_and_zeros_too() -> None:
-    one, two = [1.0, NAN, 0.0, 1.0, NAN, -0.0, None, 2.0], [1.0, 1.0]
-    found = running(of("count", DOUBLE, distinct=True), one, two)
-    assert found == [[1, 2, 3, 3, 3, 3, 3, 4], [1, 1]]
-    assert running(of("sum", INT, distinct=True), [3, 3, 4, None, 3]) == [[3, 3, 7, 7, 7]]
-    assert running(of("avg", INT, distinct=True), [3, 3, 4]) == [[3.0, 3.0, 3.5]]
-    words = ["a", "b", "a", None, "c"]
-    assert running(of("count", STRING, distinct=True), words) == [[1, 2, 2, 2, 3]]
-
-
 def test_variance_of_a_textbook_sample() -> None:
     values = [2, 4, 4, 4, 5, 5, 7, 9]  # mean 5, squares 32
     assert running(of("var_pop", INT), values)[0][-1] == 4.0
