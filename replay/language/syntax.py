@@ -430,14 +430,10 @@ class MatchRecognize(Node):
     subsets: tuple[Subset, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PatternQuery(Node):
-    """``SELECT … FROM source MATCH_RECOGNIZE ( … ) …``, the outer query around it included."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clauses(Node):
+    """What stands around FROM in both kinds of query; a clause that is not there is empty."""
 
-    select: tuple[SelectItem, ...]
-    source: StreamName | Subquery
-    recognize: MatchRecognize
-    alias: Identifier | None = None
     limit: Expression | None = None
     """Also where it was written ``FETCH FIRST n ROWS ONLY``."""
     offset: Expression | None = None
@@ -446,6 +442,16 @@ class PatternQuery(Node):
     group_by: tuple[Expression, ...] = ()
     having: Expression | None = None
     order_by: tuple[OrderItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PatternQuery(Clauses):
+    """``SELECT … FROM source MATCH_RECOGNIZE ( … ) …``, the outer query around it included."""
+
+    select: tuple[SelectItem, ...]
+    source: StreamName | Subquery
+    recognize: MatchRecognize
+    alias: Identifier | None = None
 
     @property
     def qualifier(self) -> str | None:
@@ -531,24 +537,13 @@ class Join(Node):
 
 Reference = StreamName | Subquery | WindowCall | Join
 
-# ---------------------------------------------------------------------------------------------
-# Queries
-
 
 @dataclass(frozen=True, slots=True)
-class SelectQuery(Node):
-    """``SELECT … FROM …`` without MATCH_RECOGNIZE; a clause that is not there is None or empty."""
+class SelectQuery(Clauses):
+    """``SELECT … FROM …`` without MATCH_RECOGNIZE."""
 
     select: tuple[SelectItem, ...]
     source: Reference
-    limit: Expression | None = None
-    """Also where it was written ``FETCH FIRST n ROWS ONLY``."""
-    offset: Expression | None = None
-    distinct: bool = False
-    where: Expression | None = None
-    group_by: tuple[Expression, ...] = ()
-    having: Expression | None = None
-    order_by: tuple[OrderItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
