@@ -95,9 +95,11 @@ def answer_count(outer: Outer, count: int, faults: Faults) -> pa.Table:
         _check_large(outer, count)
         outer = replace(outer, order_by=(), distinct=False)  # there is one row
     table = pa.table({"count": pa.array([count], data_type)})
-    counts = {part for whole in _of_groups(outer) for part in _aggregates(whole)}
     column = Attribute("count", DataType.INTEGER)
-    return apply_outer(table, outer.over_groups(dict.fromkeys(counts, column).get), faults)
+    counts: dict[Expression, Attribute] = {
+        part: column for whole in _of_groups(outer) for part in _aggregates(whole)
+    }
+    return apply_outer(table, outer.over_groups(counts.get), faults)
 
 
 def _check_large(outer: Outer, count: int) -> None:
