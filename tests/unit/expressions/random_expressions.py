@@ -21,6 +21,7 @@ INTEGERS = st.one_of(
 )
 DOUBLES = st.one_of(
     st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 0.5, -2.5, 1e308, 2.0**63, 1.0]),
+    st.sampled_from([math.nan, math.inf, 0.0, -0.0]),
     st.floats(-180, 180),
     st.floats(),
 )

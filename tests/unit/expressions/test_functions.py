@@ -17,7 +17,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from replay.expressions.columns import Columns, to_arrow
-from replay.expressions.evaluate import evaluate
+from replay.expressions.evaluate import COMPARISONS, evaluate
 from replay.expressions.scalars import Faults
 from replay.language import fold
 from replay.language.bound import (
@@ -66,6 +66,11 @@ SIGNATURES = [
     *((op, result, kinds) for ops, result, kinds in [*NUMERIC, *TIMES, *STRINGS] for op in ops),
     *(("cast", target, (source,)) for source, target in [*CASTS_ACROSS, *CASTS_OF_TEXTS]),
     *(("is_distinct", T.BOOLEAN, (of, of)) for of in NAMES),
+    *(
+        (op, T.BOOLEAN, (of, of))
+        for op in COMPARISONS
+        for of in (T.INTEGER, T.DOUBLE, T.STRING, T.TIMESTAMP)
+    ),
     ("round", T.DOUBLE, (T.DOUBLE,)),
     ("round", T.INTEGER, (T.INTEGER,)),
     ("time_part", T.INTEGER, (T.TIMESTAMP,)),
