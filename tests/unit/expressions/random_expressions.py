@@ -17,7 +17,9 @@ T = DataType
 
 DAY_US = 86_400_000_000
 INTEGERS = st.one_of(
-    st.integers(-40, 40), st.sampled_from([-(2**63), 2**63 - 1, 2**62, -(2**32), 10**18 + 5])
+    st.integers(-3, 5),
+    st.integers(-40, 40),
+    st.sampled_from([-(2**63), 2**63 - 1, 2**62, -(2**32), 10**18 + 5]),
 )
 DOUBLES = st.one_of(
     st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 0.5, -2.5, 1e308, 2.0**63, 1.0]),

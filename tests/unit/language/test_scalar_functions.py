@@ -37,6 +37,7 @@ NUMBERS = """
     abs(INTERVAL '-5' MINUTE) = 5 MINUTES
     floor(-2.5) = -3.0
     ceiling(-2.5) = -2.0
+    trunc(-2.5) = -2.0
     truncate(7) = 7
     sign(-0.1) = -1.0
     sign(5) = 1
@@ -50,6 +51,11 @@ NUMBERS = """
     log10(1000) = 3.0
     log2(8) = 3.0
     log(2, 8) = 3.0
+    log(1, 8) IS NULL
+    power(0, CAST('-inf' AS DOUBLE)) IS NULL
+    ln(0) IS NULL
+    sqrt(-1) IS NULL
+    asin(1.5) IS NULL
     mod(-7, 3) = -1
     sin(0) = 0.0 AND cos(0) = 1.0 AND tan(0) = 0.0
     abs(degrees(pi()) - 180) < 1e-12
@@ -65,9 +71,12 @@ NUMBERS = """
 """
 
 DISTANCES = """
+    distance(0, 0, 0, 0) = 0.0
     abs(distance(0, 0, 0, 180) - pi() * 6371008.8) < 1e-6
     abs(distance(0, 0, 0, 1) - pi() * 6371008.8 / 180) < 1e-6
     abs(distance(90, 12, -90, -77) - pi() * 6371008.8) < 1e-6
+    distance(48, 11, 52, 13) = distance(52, 13, 48, 11)
+    distance(91, 0, 0, 0) IS NULL
 """
 
 TEXTS = """
@@ -82,9 +91,12 @@ TEXTS = """
     substring('events' FROM 2 FOR 3) = 'ven'
     substring('events' FOR 2) = 'ev'
     substr('events', -1, 4) = 'ev'
+    substring('events', 9) = ''
+    substring('events', 1, -1) IS NULL
     left('events', 2) = 'ev' AND left('events', -2) = 'even'
-    right('events', 2) = 'ts' AND right('events', -2) = 'ents'
+    right('events', 2) = 'ts' AND right('events', -2) = 'ents' AND right('events', 0) = ''
     trim('  a b ') = 'a b'
+    trim('  a\t') = 'a\t'
     trim(BOTH 'x' FROM 'xxaxx') = 'a'
     trim(LEADING FROM '  a ') = 'a '
     trim(TRAILING 'xy' FROM 'axyx') = 'a'
@@ -92,16 +104,20 @@ TEXTS = """
     ltrim('  a ') = 'a ' AND rtrim(' a  ') = ' a'
     btrim('abca', 'ac') = 'b'
     replace('aXbX', 'X', 'yy') = 'ayybyy'
+    replace('ab', '', 'x') = 'ab'
     position('v' IN 'events') = 2
+    strpos('events', 'x') = 0
     instr('aß€b', 'b') = 4
     starts_with('events', 'ev') AND NOT ends_with('events', 'ev')
     lpad('7', 3, '0') = '007' AND lpad('hi', 7, 'xyz') = 'xyzxyhi'
     lpad('events', 3) = 'eve' AND rpad('ab', 4) = 'ab  '
+    rpad('ab', 4, '') = 'ab'
     repeat('ab', 3) = 'ababab' AND repeat('ab', -1) = ''
     repeat('ab', 1000000) IS NULL
     reverse('abc') = 'cba'
     split_part('a,b,,c', ',', 2) = 'b' AND split_part('a,b,,c', ',', 3) = ''
     split_part('a,b', ',', -1) = 'b' AND split_part('a,b', ',', 5) = ''
+    split_part('a,b', ',', 0) IS NULL
     regexp_like('beat 2232', '[0-9]{4}$') AND NOT regexp_like('beat', '^[0-9]')
     'ABC' LIKE 'A%' AND NOT 'abc' LIKE 'A%'
     'ABC' ILIKE 'a_c' AND 'Ä%' ILIKE 'äX%' ESCAPE 'X' AND NOT 'b' NOT ILIKE 'B'
@@ -193,9 +209,16 @@ ZONES = """
 
 CASTS = """
     CAST(' 12 ' AS INTEGER) = 12
+    CAST('12.5' AS INTEGER) IS NULL
     CAST('9223372036854775808' AS INTEGER) IS NULL
     CAST('1e3' AS DOUBLE) = 1000.0
+    CAST('1e999' AS DOUBLE) IS NULL
+    CAST('-inf' AS DOUBLE) < -1e308
     CAST('T' AS BOOLEAN) AND NOT CAST('0' AS BOOLEAN)
+    CAST('yes' AS BOOLEAN) IS NULL
+    CAST(2 AS BOOLEAN) AND NOT CAST(0 AS BOOLEAN)
+    CAST(TRUE AS DOUBLE) = 1.0
+    CAST(2.5 AS INTEGER) = 3
     CAST(1.0 AS STRING) = '1' AND CAST(0.1 AS STRING) = '0.1'
     CAST(1e15 AS STRING) = '1e+15' AND CAST(123456789012345.0 AS STRING) = '123456789012345'
     CAST(0.00001 AS STRING) = '1e-05' AND CAST(-0.0001 AS STRING) = '-0.0001'
@@ -206,6 +229,7 @@ CASTS = """
     CAST('2024-02-29 10:00+02' AS TIMESTAMP WITH TIME ZONE) = TIMESTAMP '2024-02-29 08:00+00'
     TRY_CAST('2024-02-30' AS DATE) IS NULL
     TRY_CAST('7' AS INTEGER) = 7
+    CAST(TIMESTAMP '1969-12-31 23:00' AS DATE) = DATE '1969-12-31'
     CAST(TIMESTAMP '2024-02-29 01:00+02' AS DATE) = DATE '2024-02-28'
 """
 
