@@ -182,7 +182,8 @@ def calls(ops: list[str], of: DataType, *args: Any) -> st.SearchStrategy[Express
 def conditions(inner: Any, *, texts: bool) -> list[st.SearchStrategy[Expression]]:
     """Comparisons of every type, and what joins conditions."""
     boolean = inner(T.BOOLEAN)
-    options = [calls(["and", "or"], T.BOOLEAN, *[boolean] * 3), calls(["not"], T.BOOLEAN, boolean)]
+    options = [calls(["and", "or"], T.BOOLEAN, *[boolean] * n) for n in (2, 2, 3)]
+    options.append(calls(["not"], T.BOOLEAN, boolean))
     for kind in (T.INTEGER, T.DOUBLE, T.TIMESTAMP, *([T.STRING] if texts else [])):
         value, constant = inner(kind), st.builds(Literal, st.none() | VALUES[kind], st.just(kind))
         options += [
