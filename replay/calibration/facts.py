@@ -55,17 +55,11 @@ class Column:
         return len(self.frequent) if self.numbers is None else len(np.unique(self.numbers))
 
     def condition(self, symbol: str, share: float, at: float) -> str:
-        """Return a condition that about ``share`` of the events satisfy.
+        """Return a condition on a symbol that about ``share`` of the events satisfy.
 
-        Parameters
-        ----------
-        symbol
-            Whose condition it is.
-        share
-            From 0 to 1. Where single values are common, the one whose share is nearest.
-        at
-            Where in the column's distribution, from 0 to 1; of a column that drifts always in the
-            middle, since two places far apart are never met in one window.
+        Where single values are common, the one whose share is nearest. ``at`` says where in the
+        column's distribution, from 0 to 1; a column that drifts is asked in the middle, since two
+        places far apart are never met in one window.
         """
         name = f"{symbol}.{quoted(self.name)}"
         if self.frequent and (self.numbers is None or share <= self.frequent[0][1]):
@@ -109,15 +103,7 @@ class Facts:
 
 
 def look_at(snapshot: Snapshot, indexed: frozenset[str]) -> Facts:
-    """Read some blocks of a stream and return what queries can be made of.
-
-    Parameters
-    ----------
-    snapshot
-        Of a stream with at least one event.
-    indexed
-        Attributes with an index.
-    """
+    """Read some blocks of a stream with events and return what queries can be made of."""
     n = snapshot.n_blocks
     blocks = np.unique(np.linspace(0, n - 1, min(n, BLOCKS_SAMPLED)).astype(np.int64))
     time = snapshot.settings.time
@@ -147,11 +133,6 @@ def typical_time(t_min: IntArray, t_max: IntArray, count: IntArray) -> float:
 
     Not the mean over the stream: where it pauses for years, or was put together from recordings,
     hardly any event is as far from the next one as that.
-
-    Parameters
-    ----------
-    t_min, t_max, count
-        First and last time and events of each block, shape (n,).
 
     Examples
     --------
@@ -211,15 +192,7 @@ def text_literal(text: str) -> str:
 
 
 def _is_even(numbers: np.ndarray[Any, Any], counts: IntArray) -> bool:
-    """Return whether values differ within blocks about as much as over the stream.
-
-    Parameters
-    ----------
-    numbers
-        Of some blocks, one after the other; NaN and infinite ones are left out.
-    counts
-        Events of each of these blocks.
-    """
+    """Return whether values differ within blocks of so many events about as over the stream."""
     finite = np.isfinite(numbers)
     block = np.repeat(np.arange(len(counts)), counts)[finite]
     known = numbers[finite]

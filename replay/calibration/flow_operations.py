@@ -33,7 +33,7 @@ from replay.running.catalog import TableCatalog
 from replay.running.select import Opener
 from replay.running.statement import bind_over
 from replay.running.steps import Chain, aggregating
-from replay.windows.plan import BlockWhere, Way, WindowPlan
+from replay.windows.plan import BlockWhere, Way
 from replay.windows.tree.axis import series_of
 from replay.windows.tree.planning import window_plan
 from replay.windows.tree.run import TreeRun
@@ -69,7 +69,12 @@ EVENT_S: Final = 1e-7
 RUNS: Final = 8
 """Times that all operations must fit into the time there is."""
 
-Estimator = Callable[[WindowFeatures, CostParameters], Estimate]
+WAYS: Final[dict[Way, tuple[str, Callable[[WindowFeatures, CostParameters], Estimate]]]] = {
+    Way.REPLAY: ("windows by replay", estimate_replay),
+    Way.TREE: ("windows by the tree", estimate_tree),
+    Way.TREE_NAIVE: ("windows one by one", estimate_naive),
+}
+"""How an operation is called and estimated, by the way windows are answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +92,26 @@ class _Stretch:
 
 
 def flow_operations(snapshot: Snapshot, facts: Facts, *, seconds: float) -> Iterator[Operation]:
-    """Yield what can be timed of windows and joins; all of it takes about ``seconds``.
-
-    Parameters
-    ----------
-    snapshot
-        Of a stream with at least one event.
-    facts
-        What queries can be made of.
-    seconds
-        How long all of it may take.
-    """
+    """Yield what can be timed of windows and joins on a stream with events, in about that time."""
     numbers = [column for column in facts.columns if column.numbers is not None]
     widths = [width for width in WIDTHS if width <= len(numbers)]
     n_runs = max(len(widths), 1) * 2 * len(PER_BLOCK) * RUNS
     stretches = list(_stretches(snapshot, seconds / n_runs))
     for width in widths:
-        what = _aggregation(snapshot, window_probe(facts, width))
+        what = aggregation_of(snapshot, window_probe(facts, width))
         for stretch in stretches:
             for per_block in PER_BLOCK:
                 n_slides = round(len(stretch) * per_block)
                 if n_slides >= 1:
                     sliding = _sliding(what, stretch, n_slides)
                     if per_block != 1.0:
-                        yield _replayed(snapshot, sliding, stretch, width)
-                    yield _by_tree(snapshot, sliding, stretch, width)
+                        yield _windows(snapshot, sliding, stretch, width, Way.REPLAY)
+                    yield _windows(snapshot, sliding, stretch, width, Way.TREE)
     if widths:
-        what = _aggregation(snapshot, window_probe(facts, 1))
+        what = aggregation_of(snapshot, window_probe(facts, 1))
         for n_windows in ASKED:
             sliding = _sliding(what, stretches[-1], n_windows)
-            yield _by_tree(snapshot, sliding, stretches[-1], 1, way=Way.TREE_NAIVE)
+            yield _windows(snapshot, sliding, stretches[-1], 1, Way.TREE_NAIVE)
     yield from _joins(snapshot, facts)
 
 
@@ -137,7 +132,8 @@ def _stretches(snapshot: Snapshot, seconds: float) -> Iterator[_Stretch]:
         yield _Stretch(first, stop, int(bases[stop] - bases[first]), span)
 
 
-def _aggregation(snapshot: Snapshot, sql: str) -> WindowAggregation:
+def aggregation_of(snapshot: Snapshot, sql: str) -> WindowAggregation:
+    """Return a windowed aggregation of a stream."""
     bound = bind_over(sql, lambda _: (snapshot.schema, snapshot.settings.time), {})
     assert isinstance(bound, BoundSelect)
     what = to_aggregation(bound)
@@ -152,58 +148,46 @@ def _sliding(what: WindowAggregation, stretch: _Stretch, n_slides: int) -> Windo
     return replace(what, windows=TimeWindows(slide * OVERLAP, slide, origin=first))
 
 
-def _replayed(
-    snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, width: int
+def _windows(
+    snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, width: int, way: Way
 ) -> Operation:
+    """Return the windows of a stretch alone as an operation, by replay or by the tree."""
+    where = BlockWhere(start=stretch.span[0], stop=stretch.span[1] + 1)
     columns = columns_of_windows(what)
     blocks = np.array([[stretch.first, stretch.stop]], np.int64)
+    plan = replace(window_plan(what, snapshot, way.value), where=where)
 
-    def run() -> int:
-        scan = Scan(snapshot, blocks, Reading(columns, encoded=True))
-        steps = Chain(aggregating(what, span=stretch.span))
-        return sum(table.num_rows for table in run_through(steps, scan.tables()))
-
-    features = _features(snapshot, what, stretch, n_windows=run(), n_read=0)
-    return _operation("windows by replay", stretch, width, features, estimate_replay, run)
-
-
-def _by_tree(
-    snapshot: Snapshot,
-    what: WindowAggregation,
-    stretch: _Stretch,
-    width: int,
-    *,
-    way: Way = Way.TREE,
-) -> Operation:
-    plan = _plan(snapshot, what, stretch, way)
-
-    def run() -> tuple[int, TreeRun]:
+    def run() -> tuple[int, int]:
+        """Return the windows there are, and the blocks that the tree needs read."""
+        if way is Way.REPLAY:
+            scan = Scan(snapshot, blocks, Reading(columns, encoded=True))
+            tables = run_through(Chain(aggregating(what, span=stretch.span)), scan.tables())
+            return sum(table.num_rows for table in tables), 0
         tree = TreeRun(snapshot, what, plan, span=stretch.span)
-        return sum(table.num_rows for table in tree.tables()), tree
+        return sum(table.num_rows for table in tree.tables()), tree.work.n_blocks
 
-    n_windows, done = run()
-    features = _features(snapshot, what, stretch, n_windows=n_windows, n_read=done.work.n_blocks)
-    if way is Way.TREE:
-        return _operation("windows by the tree", stretch, width, features, estimate_tree, run)
-    # Each window reads its own blocks, which the estimate takes to be two in a slice that is cut.
-    features = replace(features, read_blocks=min(features.read_blocks, features.n_slices))
-    return _operation("windows one by one", stretch, width, features, estimate_naive, run)
-
-
-def _plan(snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, way: Way) -> WindowPlan:
-    """Return the plan of the tree over a stretch alone."""
-    first, last = stretch.span
-    return replace(
-        window_plan(what, snapshot, way.value), where=BlockWhere(start=first, stop=last + 1)
-    )
+    n_windows, n_read = run()
+    features = _features(snapshot, what, stretch, where, n_windows, n_read)
+    kind, estimate = WAYS[way]
+    if way is Way.TREE_NAIVE:
+        # Each window reads its own blocks, which the estimate takes to be two in a slice cut.
+        features = replace(features, read_blocks=min(features.read_blocks, features.n_slices))
+    of = f"{width} {'column' if width == 1 else 'columns'}"
+    name = f"{kind}, {of}: {len(stretch)} blocks, {features.n_windows:,.0f} windows"
+    units = units_of_work(lambda weights: estimate(features, weights).cost)
+    return Operation(name, kind, units, run)
 
 
 def _features(
-    snapshot: Snapshot, what: WindowAggregation, stretch: _Stretch, *, n_windows: int, n_read: int
+    snapshot: Snapshot,
+    what: WindowAggregation,
+    stretch: _Stretch,
+    where: BlockWhere,
+    n_windows: int,
+    n_read: int,
 ) -> WindowFeatures:
     """Return what the cost model is told; blocks and windows are those there were."""
     n_columns = len(columns_of_windows(what))
-    where = BlockWhere(start=stretch.span[0], stop=stretch.span[1] + 1)
     windows = series_of(snapshot, what.windows).within(stretch.span)
     borders = np.unique(where.clip(windows.borders(None, INT_MAX)))
     return WindowFeatures(
@@ -222,20 +206,6 @@ def _features(
         fan_out=snapshot.settings.fan_out,
         n_levels=snapshot.tree.n_levels,
     )
-
-
-def _operation(
-    kind: str,
-    stretch: _Stretch,
-    width: int,
-    features: WindowFeatures,
-    estimate: Estimator,
-    run: Callable[[], object],
-) -> Operation:
-    of = f"{width} {'column' if width == 1 else 'columns'}"
-    name = f"{kind}, {of}: {len(stretch)} blocks, {features.n_windows:,.0f} windows"
-    units = units_of_work(lambda weights: estimate(features, weights).cost)
-    return Operation(name, kind, units, run)
 
 
 def _joins(snapshot: Snapshot, facts: Facts) -> Iterator[Operation]:

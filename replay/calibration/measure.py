@@ -138,16 +138,9 @@ def calibrate(
     seconds: float,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Calibration:
-    """Measure the weights of the cost model on a stream; changes nothing.
+    """Measure the weights of the cost model on a stream, the larger the better; changes nothing.
 
-    Parameters
-    ----------
-    stream
-        Where to read; the larger the better.
-    seconds
-        How long to measure; all in all it takes up to twice as long.
-    progress
-        Told the share that is done, from 0 to 1.
+    All in all it takes up to twice ``seconds``; ``progress`` is told the share that is done.
 
     Raises
     ------

@@ -9,7 +9,6 @@ import numpy as np
 
 from chronicle import Snapshot
 from chronicle.compile_time import clock
-from costmodel.arrays import BoolArray, FloatArray
 from costmodel.calibration import expected_seconds, units_of_work
 from costmodel.features import PlanFeatures
 from costmodel.lookups import interval_cost, lookup_cost
@@ -45,17 +44,7 @@ RUNS: Final = 8
 
 
 def operations_on(snapshot: Snapshot, facts: Facts, *, seconds: float) -> Iterator[Operation]:
-    """Yield what can be timed on a stream.
-
-    Parameters
-    ----------
-    snapshot
-        Of a stream with at least one event.
-    facts
-        What queries can be made of.
-    seconds
-        How long all of it may take; larger operations are left out where it is little.
-    """
+    """Yield what can be timed on a stream with events; the less time, the smaller."""
     statistics = statistics_of(snapshot)
     probes = replay_probes(facts)
     probe_s = seconds / (len(probes) * RUNS)
@@ -145,30 +134,12 @@ def _lookup(
     lookups = {condition.lookup for condition in plan.conditions}
     in_order = np.array([ranges.is_one_key for _, ranges in lookups])
     entries = np.full(len(lookups), n_read / len(lookups))
-    units = lookup_units(entries, in_order, n_candidates, keyed=features.is_keyed)
-    name = f"{probe.kind}: {n_read:,} entries of {plan.conditions[0].attribute}"
-    return Operation(name, f"{probe.kind} and sweep", units, run, before=clear_answers)
-
-
-def lookup_units(
-    entries: FloatArray, in_order: BoolArray, n_candidates: int, *, keyed: bool
-) -> FloatArray:
-    """Return the units of work of lookups and of intervals, in order of `WEIGHTS`.
-
-    Parameters
-    ----------
-    entries
-        Decoded by each lookup, shape (n_lookups,).
-    in_order
-        Whether they stand in the order of the stream, shape (n_lookups,).
-    n_candidates
-        Found by all of them together.
-    keyed
-        Whether entries have keys that have to agree.
-    """
 
     def cost(weights: CostParameters) -> float:
-        asking_s = lookup_cost(entries, in_order, weights, keyed=keyed)
+        asking_s = lookup_cost(entries, in_order, weights, keyed=features.is_keyed)
         return float(asking_s.sum()) + float(interval_cost(np.array(n_candidates), weights))
 
-    return units_of_work(cost)
+    name = f"{probe.kind}: {n_read:,} entries of {plan.conditions[0].attribute}"
+    return Operation(
+        name, f"{probe.kind} and sweep", units_of_work(cost), run, before=clear_answers
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import median
 from typing import Any, Final
@@ -15,15 +15,14 @@ from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate
 from indexing import clear_answers, open_indexes
 from replay.calibration.facts import look_at
+from replay.calibration.flow_operations import aggregation_of
 from replay.calibration.probes import draw_query, draw_windows
 from replay.calibration.timing import SEED, Meter, seconds_of
 from replay.engines.read_ahead import thread_count
 from replay.engines.statistics import statistics_of
-from replay.language.aggregation import to_aggregation
-from replay.language.bound import BoundSelect
 from replay.patterns.plan import plan_pattern
 from replay.query import query
-from replay.running.statement import bind_over, prepare
+from replay.running.statement import prepare
 from replay.windows.plan import Way
 from replay.windows.tree.planning import window_plan
 
@@ -60,17 +59,8 @@ class Checked:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line as JSON has it."""
-        return {
-            "query": self.number,
-            "sql": self.sql,
-            "plan": self.plan,
-            "chosen": self.chosen,
-            "estimated_s": self.estimated_s,
-            "measured_s": self.measured_s,
-            "error": self.error,
-            "estimated_blocks": self.estimated_blocks,
-            "blocks_read": self.read_blocks,
-        }
+        shown = {**asdict(self), "error": self.error}
+        return {"query": shown.pop("number"), "blocks_read": shown.pop("read_blocks"), **shown}
 
 
 def check_estimates(
@@ -84,23 +74,8 @@ def check_estimates(
 ) -> Iterator[Checked]:
     """Draw queries from a stream's data, and carry out the plan chosen and the full replay.
 
-    Row patterns come first, then windows, of which tree and replay are carried out.
-
-    Parameters
-    ----------
-    store, stream
-        Where; the stream holds at least one event.
-    parameters
-        Weights to estimate with.
-    n_queries, n_windows
-        How many of each; the same ones each time as long as the stream is the same.
-    progress
-        Told the share that is done, from 0 to 1.
-
-    Yields
-    ------
-    Checked
-        One or two lines per query.
+    Row patterns come first, then windows, of which tree and replay are carried out: one or two
+    lines a query. They are the same each time as long as the stream is.
     """
     snapshot = stream.snapshot()
     facts = look_at(snapshot, frozenset(open_indexes(snapshot).attributes))
@@ -140,10 +115,7 @@ class _Sample:
 
     def check_windows(self, number: int, sql: str) -> Iterator[Checked]:
         """Carry out the plan chosen, and of tree and replay the other one."""
-        bound = bind_over(sql, lambda _: (self.snapshot.schema, self.snapshot.settings.time), {})
-        assert isinstance(bound, BoundSelect)
-        what = to_aggregation(bound)
-        assert what is not None
+        what = aggregation_of(self.snapshot, sql)
         chosen = window_plan(what, self.snapshot, parameters=self.parameters)
         estimates = {rival.name: rival.estimated for rival in chosen.rivals}
         estimates[chosen.name] = chosen.estimated

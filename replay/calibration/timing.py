@@ -70,19 +70,12 @@ class Meter:
 
 
 def undisturbed(wall: float, cpu: float, waited: float, n_cores: int) -> float:
-    """Return the seconds an operation had taken, had no other process wanted the cores. Pure.
+    """Return the seconds an operation had taken, had no other process wanted the cores.
 
-    Parameters
-    ----------
-    wall
-        Seconds it took.
-    cpu
-        Seconds of all cores it used.
-    waited
-        Seconds the thread that waited longest was ready and had no core.
-    n_cores
-        Cores there are. Threads also wait for each other where there are more of them: all cores
-        are at work then, and no less time than their share of the work is possible.
+    ``wall`` are the seconds it took, ``cpu`` those of all cores it used, ``waited`` those that the
+    thread that waited longest was ready and had no core. Threads also wait for each other where
+    there are more of them than cores: all cores are at work then, and no less time than their share
+    of the work is possible.
     """
     return min(wall, max(wall - waited, cpu / n_cores))
 
@@ -99,19 +92,8 @@ def time_operations(
     Operations take turns, in another order each round, so that a disturbance meets all of them
     alike and none finds its data in the processor's caches. A first round is not counted, nor is
     the time it takes: it compiles, and fills the system's caches. Long ones leave the round when
-    they have had their share of the time.
-
-    Parameters
-    ----------
-    operations
-        What to time.
-    seconds
-        How long to measure in all; each operation is timed at least a few times, so it can take
-        up to twice as long, after the first round.
-    meter
-        Clocks; time in which other processes held the cores is taken off.
-    progress
-        Told the share of the work that is done, from 0 to 1.
+    they have had their share of the time. Each is timed at least a few times, so all can take up to
+    twice ``seconds``, after the first round.
     """
     random = np.random.default_rng(SEED)
     times: list[list[float]] = [[] for _ in operations]
