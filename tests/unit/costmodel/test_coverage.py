@@ -72,12 +72,6 @@ def test_every_part_agrees_with_simulation(case):
         assert getattr(estimated, part)[0, 0] == pytest.approx(actual, rel=0.1), part
 
 
-def test_rarest_first_finds_the_coverage_the_printed_formula_misses():
-    # docs/planning.md: starting from the first symbol gives alpha 0.02 for a true 0.24.
-    case = features(density=[0.001, 0.05], window=300)
-    assert 0.22 < estimate_coverage(case, all_of(case)).share[0, 0] < 0.26
-
-
 def test_blocks_of_thesis_queries_err_by_5_percent_in_the_median_and_30_in_the_95th():
     # P4 of the performance goals, on data drawn as the formulas assume. Of few blocks nothing can
     # be said to 5 %: what is seen of them is chance.
@@ -108,12 +102,6 @@ def test_blocks_of_thesis_queries_err_by_5_percent_in_the_median_and_30_in_the_9
     assert np.quantile(errors, 0.95) <= 0.3
 
 
-def test_two_far_candidates_touch_two_blocks_each():
-    # An interval of one block's length lies across two blocks, on average.
-    case = features(density=[2 / N], window=BLOCK, lengths=(BLOCK,))
-    assert estimate_coverage(case, all_of(case)).touched[0, 0] == pytest.approx(4, rel=0.01)
-
-
 def test_plan_that_selects_nothing_covers_all_that_remains():
     case = features(density=[[0.1, 0.1], [0.2, 0.3]], window=9)
     coverage = estimate_coverage(case, np.zeros((1, 2), dtype=bool))
@@ -121,18 +109,6 @@ def test_plan_that_selects_nothing_covers_all_that_remains():
     assert coverage.blocks.tolist() == [[1000, 1000]]
     assert coverage.stretches.tolist() == [[1, 0]]
     assert coverage.candidates.tolist() == [[0, 0]]
-
-
-def test_each_segment_is_estimated_by_its_own_rates():
-    rates = [[0.001, 0.05], [0.02, 0.0001], [0.0, 0.3]]
-    plans = np.array([[True, False], [True, True]])
-    together = estimate_coverage(features(density=rates, window=300, n_events=3 * N), plans)
-    for at, rate in enumerate(rates):
-        alone = estimate_coverage(features(density=rate, window=300, n_events=N), plans)
-        for part in ("candidates", "share", "touched", "blocks", "length"):
-            np.testing.assert_allclose(
-                getattr(together, part)[:, at], getattr(alone, part)[:, 0], rtol=1e-12
-            )
 
 
 def test_conditions_of_one_block_multiply_whatever_their_order():

@@ -50,12 +50,6 @@ def test_one_symbol_at_either_end_covers_a_window_each_as_simulated():
         assert printed == pytest.approx(1 - np.exp(-0.0005 * 300), rel=0.01)
 
 
-def test_rare_candidates_of_rare_blocks_agree_with_simulation():
-    # With both blocks rare the furthest end is the nearest, and few candidates share a block.
-    printed = thesis_alpha([0.0003, 0.0003], 300, N, starts=True, ends=True)
-    assert printed == pytest.approx(simulated_share([0.0003, 0.0003], 300), rel=0.15)
-
-
 def test_printed_formula_misses_the_furthest_end_of_a_common_last_block():
     # A Z* B, w = 300, A on 0.1 % and B on 5 % of events: most intervals run on to the last B.
     assert thesis_alpha([0.001, 0.05], 300, N, starts=True, ends=True) == pytest.approx(

@@ -218,13 +218,3 @@ def test_explain_says_what_a_composite_is_asked_in_the_words_of_the_query() -> N
     ]
     assert all(r["indexed"] for r in ranges)
     assert "\x00" not in text + str(ranges)
-
-
-def test_explain_of_a_part_marks_the_part() -> None:
-    _, _, ranges = explained("indexes=A.a")
-    assert [(r["attribute"], r["used"]) for r in ranges] == [
-        ("a", True),
-        ("b", False),
-        ("a+b", False),
-    ]
-    assert ranges[0]["source"] == "index fences (2,000 events)"

@@ -224,14 +224,6 @@ def test_options_tell_whether_events_lie_everywhere():
     assert [o.is_even for o in unknown.options] == [None]
 
 
-def test_condition_on_two_attributes_is_two_conditions_of_one_basic_block():
-    query = query_of(A, [both(compare("=", "a", 3), compare("=", "b", 3))])
-    features = gathered(query, SmallStatistics(even(1000), 10, ["a", "b"])).features
-    assert features.basic_block.tolist() == [0, 0]
-    # Taken as independent, though a = 3 implies b = 3 here.
-    assert features.block_density == pytest.approx(np.array([[0.1 * 0.2]]))
-
-
 def test_query_without_a_bound_has_windows_without_end():
     query = query_of(seq(A, star(C), B), [compare("=", "a", 3), compare("=", "b", 1), None])
     features = gathered(query, SmallStatistics(even(100), 10, ["a"])).features

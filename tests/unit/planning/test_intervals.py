@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, event, given
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from costmodel.plan_cost import Estimate
@@ -129,12 +129,6 @@ def test_ties_have_no_distance_in_time():
     assert events(query, ".AB....", [1], times) == " AB... "
 
 
-def test_optional_part_at_the_start_keeps_the_start_open():
-    # A? B: B's row is not the first of the match, (S1) does not hold.
-    query = query_of(seq(Repeat(A, 0, 1), B, star(C)), [None, EQUALS[1], None], within=2)
-    assert events(query, "......B.....") == "    ..B..   "
-
-
 def test_kleene_at_the_start_keeps_the_start_open():
     query = query_of(seq(star(C), A), [EQUALS[0], None, None], within=2)
     assert events(query, "......A.....") == "    ..A     "
@@ -154,15 +148,11 @@ def test_minimal_gap_shortens_by_symbols_that_were_not_looked_up():
     assert events(query, ".....B.....", [1], times) == "   ..B..   "
 
 
-def test_fixed_pattern_is_replayed_to_the_row():
-    query = query_of(seq(A, B, C), [None, EQUALS[1], None])
-    assert events(query, "....B....B") == "   .B.    "
-
-
 def test_bounded_pattern_without_window_in_time_has_one_in_rows():
     query = query_of(seq(A, Repeat(C, 0, 2), B), [EQUALS[0], EQUALS[1], None])
     assert events(query, ".A..B..A...B.", [0]) == " A..B  A...  "
     assert events(query, ".A..B..A...B.") == " A..B        "
+    assert events(query, ".A..B..A...B.", [1]) == " A..B   ...B "
 
 
 def test_unbounded_pattern_without_window_reads_from_the_first_start_to_the_last_end():
@@ -192,12 +182,6 @@ def test_events_without_a_key_agree_with_each_other():
     assert events(query, ".A.B...A.B.", keys="..2.111.111") == " A.B       "
 
 
-def test_keys_agree_where_they_are_one_of_the_partition_columns():
-    query = keyed(seq(A, B), within=4, partition_by=("b", "k"))
-    assert events(query, "A.B.A.B", keys="1112111") == "A.B A.B"
-    assert events(query, "A.B.A.B", keys="1121122") == "       "
-
-
 def test_partitions_by_another_column_say_nothing_of_the_key():
     query = keyed(seq(A, B), within=4, partition_by=("b",))
     assert events(query, "A.B.", keys="1122") == "A.B "
@@ -215,13 +199,6 @@ def test_the_earliest_end_of_the_key_says_how_far_back_an_open_start_reaches():
     # Z* A B: the B of key 2 is nearer, that of key 1 is at 8: [8 - 4, 8].
     query = keyed(seq(star(C), A, B), within=4)
     assert events(query, "......AB.B..", keys="111111122111") == "     .AB.B  "
-
-
-def test_keys_agree_along_a_chain_of_three():
-    query = keyed(seq(A, B, D), within=9)
-    assert events(query, "A.B..D.", keys="1112111") == "A.B..D "
-    assert events(query, "A.B..D.", keys="1121111") == "       "
-    assert events(query, "A.B..D.", keys="1111122") == "       "
 
 
 def filled(pattern, within=9):
@@ -358,25 +335,12 @@ def _cut(sizes: list[int], n: int) -> list[int]:
     return [int(size) for size in np.diff(np.concatenate(([0], borders))) if size]
 
 
-@given(cases(queries()))
-def test_every_match_lies_within_one_range_of_blocks(case):
+@given(cases(st.one_of(queries(), strategy_queries())))
+@settings(max_examples=150)
+def test_every_row_that_decides_over_a_match_is_replayed_with_it(case):
     query, statistics, plan = case
     if plan.required.rows_min == 0:
         return
-    found = replay_stretches(plan, statistics.look_up(plan), statistics, bridge_blocks=0)
-    check_ranges(found, statistics)
-    n_matches = 0
-    for _, at in matches(query, statistics.rows, length_max=5):
-        assert contains(found.blocks, statistics, at[0], at[-1])
-        assert lies_in_a_span(found.keys, query, statistics, at[0], (at[0], at[-1]))
-        assert lies_in_a_run(found.rows, statistics, (at[0], at[-1]))
-        n_matches += 1
-    event(f"{'some' if n_matches else 'no'} matches, keyed: {statistics.key in query.partition_by}")
-
-
-@given(cases(strategy_queries()))
-def test_every_row_that_decides_over_a_match_is_replayed_with_it(case):
-    query, statistics, plan = case
     found = replay_stretches(plan, statistics.look_up(plan), statistics, bridge_blocks=0)
     check_ranges(found, statistics)
     for word, at in matches(query, statistics.rows, length_max=4):

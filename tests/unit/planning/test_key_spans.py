@@ -25,7 +25,7 @@ from tests.unit.planning.streams import (
     star,
     strategy_queries,
 )
-from tests.unit.planning.test_intervals import keyed, plan_with, replayed, stream
+from tests.unit.planning.test_intervals import plan_with
 
 A, B, C, D = (Symbol(i) for i in range(4))
 
@@ -74,13 +74,6 @@ def test_spans_of_a_key_ascend_apart_and_every_key_has_one(spans):
         assert end > begin
         assert np.all(found.low[begin:end] <= found.high[begin:end])
         assert np.all(found.low[begin + 1 : end] > found.high[begin : end - 1])
-
-
-def test_what_overlaps_is_one_span_in_whatever_order_keys_come():
-    found = united([(2, 0, 4), (0, 1, 3), (2, 4, 6), (0, 5, 5), (2, 8, 9)])
-    assert found.examples.tolist() == [0, 20]
-    assert found.offsets.tolist() == [0, 2, 4]
-    assert (found.low.tolist(), found.high.tolist()) == ([1, 5, 0, 8], [3, 5, 6, 9])
 
 
 def test_extreme_times_do_not_wrap():
@@ -143,11 +136,3 @@ def test_rows_left_out_by_key_neither_take_nor_give_a_match(case):
     assert sorted(left) == sorted((word, *at) for word, at in matches(query, statistics.rows, 4))
     some_left_out = "some" if len(kept) < statistics.n_events else "none"
     event(f"{some_left_out} left out, {'some' if left else 'no'} matches")
-
-
-def test_every_key_has_its_own_spans():
-    # A Z* B within 3: key 1 has a pair at 1 and 3, key 2 one at 2 and 5, key 3 no A.
-    query = keyed(seq(A, star(C), B), within=3)
-    statistics = SmallStatistics(stream(".AABCBBC", keys="11211231"), 1, ["a"], key="k")
-    found = inside(replayed(query, statistics).keys, statistics)
-    assert "".join("1" if kept else "." for kept in found) == ".111.1.."

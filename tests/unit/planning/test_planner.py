@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel import CostParameters
+from costmodel.thesis.selection import Strategy
 from replay.errors import PlanError
 from replay.language.bound import (
     Aggregate,
@@ -35,7 +36,6 @@ from replay.patterns.requirements import requirements
 from replay.planning.intervals import replay_stretches
 from replay.planning.plan import PlanKind
 from tests.oracles.intervals import matches
-from tests.unit.planning.rare_and_common import RARE_AND_COMMON, mixed, statistics_of
 from tests.unit.planning.streams import (
     SmallStatistics,
     both,
@@ -52,6 +52,26 @@ from tests.unit.planning.streams import (
 
 INTEGER, BOOLEAN = DataType.INTEGER, DataType.BOOLEAN
 A, B, C = (Symbol(i) for i in range(3))
+RARE_AND_COMMON = query_of(
+    seq(A, star(C), B), [compare("=", "a", 1), compare("=", "b", 1), None], within=20
+)
+
+
+def mixed(n: int, rare_every: int) -> list[dict]:
+    """Values 0 and 2 everywhere, so that minima and maxima prune nothing; 1 now and then."""
+    return [
+        {
+            "t": i,
+            "a": 1 if i % rare_every == 7 else 2 * (i % 2),
+            "b": i % 3,
+            "k": 0,
+        }
+        for i in range(n)
+    ]
+
+
+def statistics_of(n=40_000, rare_every=4_000, block=100, indexed=("a", "b")) -> SmallStatistics:
+    return SmallStatistics(mixed(n, rare_every), block, indexed)
 
 
 def test_full_plan_reads_all_blocks():
@@ -106,11 +126,6 @@ def test_nothing_is_read_where_a_condition_contradicts_itself(requested):
     assert len(found.blocks) == 0
 
 
-def test_constant_falsehood_reads_nothing():
-    query = query_of(A, [Literal(False, DataType.BOOLEAN)])
-    assert plan_pattern(query, statistics_of(1000)).finds_nothing
-
-
 @pytest.mark.parametrize("requested", ["all", "indexes=A.a"])
 def test_plan_with_indexes_says_that_nothing_can_match_where_no_range_is_left(requested):
     query = query_of(A, [Literal(False, DataType.BOOLEAN)])
@@ -139,16 +154,11 @@ def test_bare_symbol_means_all_its_indexed_attributes():
     assert plan_pattern(query, statistics, requested="indexes=B,A.b").name == "indexes=A.b,B.b"
 
 
-@pytest.mark.parametrize("n_symbols", [5, 8])
-def test_every_set_of_conditions_can_be_named(n_symbols):
-    # More than six lookups are not enumerated for auto; a name still gets exactly its set.
-    defines = [compare("<=", "b", i % 3) for i in range(n_symbols)]
-    defines = [both(d, compare("<>", "a", 10 + i)) for i, d in enumerate(defines)]
-    query = query_of(seq(*(Symbol(i) for i in range(n_symbols))), defines)
-    statistics = statistics_of(1000)
+def test_every_set_of_many_conditions_can_be_named():
+    defines = [both(compare("<=", "b", i % 3), compare("<>", "a", 10 + i)) for i in range(8)]
+    query = query_of(seq(*(Symbol(i) for i in range(8))), defines)
     wanted = "indexes=A.b,C.a,E.b"
-    assert plan_pattern(query, statistics, requested=wanted).name == wanted
-    assert plan_pattern(query, statistics).kind in PlanKind
+    assert plan_pattern(query, statistics_of(1000), requested=wanted).name == wanted
 
 
 PARTITIONED_PREV = query_of(
@@ -202,37 +212,11 @@ PARTITIONED_PREV = query_of(
             "the condition of A bounds no attribute",
             id="symbol-without-range",
         ),
-        pytest.param(
-            query_of(seq(A, B), [None, either(compare("=", "a", 1), compare("=", "b", 1))]),
-            "tree",
-            "no symbol that every match needs has a condition that bounds an attribute",
-            id="no-range",
-        ),
-        pytest.param(
-            query_of(star(A), [compare("=", "a", 1)]), "tree", "can match no row", id="empty-match"
-        ),
-        pytest.param(PARTITIONED_PREV, "all", "PREV and NEXT with PARTITION BY", id="prev"),
     ],
 )
 def test_named_plan_that_cannot_apply_says_why(query, requested, message):
     with pytest.raises(PlanError, match=re.escape(message)):
         plan_pattern(query, statistics_of(1000), requested=requested)
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        pytest.param(PARTITIONED_PREV, id="prev-in-partitions"),
-        pytest.param(query_of(star(A), [compare("=", "a", 77)]), id="empty-match"),
-        pytest.param(
-            query_of(seq(A, Repeat(B, 0, 1)), [None, compare("=", "a", 1)]), id="no-range"
-        ),
-    ],
-)
-def test_auto_replays_in_full_what_cannot_be_pruned(query):
-    plan = plan_pattern(query, statistics_of(1000))
-    assert plan.kind is PlanKind.FULL
-    assert plan.stretches.tolist() == [[0, 10]]
 
 
 AROUND = seq(A, star(C), B)
@@ -279,6 +263,17 @@ NUMBERED = compare("=", "b", 1), Call("=", (MatchNumber(), Literal(2, INTEGER)),
             query_of(star(A), CONDITIONS, semantics=Semantics.SKIP_TILL_ANY, within=9),
             "no symbol that every match needs",
             id="nothing-needed",
+        ),
+        pytest.param(
+            query_of(seq(A, B), [None, either(compare("=", "a", 1), compare("=", "b", 1))]),
+            "no symbol that every match needs has a condition that bounds an attribute",
+            id="no-range",
+        ),
+        pytest.param(query_of(star(A), CONDITIONS[:1]), "can match no row", id="empty-match"),
+        pytest.param(
+            changed(PARTITIONED_PREV, partition_by=("b",)),
+            "PREV and NEXT with PARTITION BY",
+            id="prev",
         ),
     ],
 )
@@ -374,13 +369,6 @@ def test_neighbours_in_partitions_by_the_key_are_pruned_and_charged():
     assert plan_pattern(other, keyed).kind is PlanKind.FULL
 
 
-def test_navigation_in_measures_of_partitions_needs_a_full_replay():
-    measure = Measure("p", Attribute("b", DataType.INTEGER, offset=-1))
-    plain = query_of(A, [compare("=", "a", 77)], partition_by=("k",))
-    query = changed(plain, measures=(measure,))
-    assert plan_pattern(query, statistics_of(1000)).kind is PlanKind.FULL
-
-
 def test_empty_stream_is_planned():
     for requested in ("auto", "full", "tree", "all"):
         plan = plan_pattern(RARE_AND_COMMON, SmallStatistics([], 4, ["a"]), requested=requested)
@@ -441,6 +429,55 @@ def test_window_longer_than_the_stream_is_planned(requested):
     found = replay_stretches(plan, looked_up, statistics)
     # The first A is at 7, and any B behind it can end a match.
     assert contains(found.blocks, statistics, 7, 3_997)
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_every_strategy_gives_a_plan_that_is_carried_out_to_the_letter(strategy):
+    plan = plan_pattern(RARE_AND_COMMON, statistics_of(), strategy=strategy)
+    assert not plan.takes_steps
+    assert f"selected by {strategy.value}" in plan.reason
+    # Everything is looked up by ALL, whatever it costs; the others keep to the rare symbol.
+    wanted = {"full", "indexes=A.a,B.b"} if strategy is Strategy.ALL else {"indexes=A.a"}
+    assert plan.name in wanted
+
+
+def test_weights_are_those_of_the_stream_unless_others_are_given():
+    statistics = statistics_of()
+    dear = CostParameters(entry_s=1.0, source="measured")
+    statistics.parameters = dear
+    plan = plan_pattern(RARE_AND_COMMON, statistics)
+    assert (plan.kind, plan.weights) == (PlanKind.FULL, dear)
+    cheap = plan_pattern(RARE_AND_COMMON, statistics, parameters=CostParameters())
+    assert (cheap.kind, cheap.weights.source) == (PlanKind.INDEXES, "defaults")
+
+
+ENTRIES_COUNT = CostParameters(entry_s=1e-6)
+"""A machine with slow indexes, though they still save more than they cost."""
+
+
+def test_full_replay_that_is_asked_for_is_estimated_as_beside_auto():
+    asked = plan_pattern(RARE_AND_COMMON, statistics_of(), requested="full")
+    beside = plan_pattern(RARE_AND_COMMON, statistics_of()).full_estimate
+    assert beside is not None
+    assert asked.estimated.cost == pytest.approx(beside.cost, rel=0.5)
+    assert asked.features is not None
+    assert asked.features.block_density.shape == (1, 2)
+    assert (asked.features.block_density < 1).all()
+
+
+def test_first_match_of_many_is_worth_no_lookup():
+    # 4,000 candidates: the first ten of them are found in the first few blocks.
+    query = query_of(
+        seq(A, star(C), B), [compare("=", "a", 1), compare("=", "b", 1), None], within=20
+    )
+    statistics = statistics_of(40_000, 10)
+    every = plan_pattern(query, statistics, parameters=ENTRIES_COUNT)
+    few = plan_pattern(changed(query, limit=10), statistics, parameters=ENTRIES_COUNT)
+    enough = plan_pattern(changed(query, limit=10**6), statistics, parameters=ENTRIES_COUNT)
+    assert every.full_estimate is not None
+    assert few.estimated.cost < every.full_estimate.cost / 100
+    assert (every.wanted_share, enough.wanted_share) == (1.0, 1.0)
+    assert few.kind is not PlanKind.INDEXES
 
 
 @given(

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from replay.language.bound import BoundPatternQuery, Symbol
+from replay.language.bound import BoundPatternQuery, Concat, Symbol
 from replay.planning import row_filter
 from replay.planning.block_ranges import mask_of
 from replay.planning.intervals import Stretches, replay_stretches
@@ -18,10 +18,12 @@ from replay.planning.key_join import tells_keys
 from replay.planning.plan import Condition, IndexLookup, LookupOption, Occurrences, Plan, Slot
 from replay.planning.row_filter import (
     RowFilter,
+    expected_hits,
     may_ask_rows,
     may_narrow,
     meet,
     narrow,
+    rows_of_neighbours,
     rows_of_places,
     united,
 )
@@ -121,25 +123,14 @@ def asked_in_windows(
 SHARES = st.lists(st.floats(0.0, 1.0), min_size=12, max_size=12)
 
 
-@given(cases(queries()), SHARES)
-def test_every_match_is_replayed_though_lookups_were_asked_in_windows(case, shares):
+@given(cases(st.one_of(queries(), strategy_queries())), SHARES)
+@settings(max_examples=150)
+def test_what_decides_over_a_match_is_replayed_though_lookups_were_asked_in_windows(case, shares):
     query, statistics, plan = case
     if plan.required.rows_min == 0 or plan.finds_nothing:
         return
     found = asked_in_windows(query, statistics, plan, shares)
     check_ranges(found, statistics)
-    for _, at in matches(query, statistics.rows, length_max=5):
-        assert contains(found.blocks, statistics, at[0], at[-1])
-        assert lies_in_a_span(found.keys, query, statistics, at[0], (at[0], at[-1]))
-        assert lies_in_a_run(found.rows, statistics, (at[0], at[-1]))
-
-
-@given(cases(strategy_queries()), SHARES)
-def test_so_is_every_row_that_decides_over_a_match(case, shares):
-    query, statistics, plan = case
-    if plan.finds_nothing:
-        return
-    found = asked_in_windows(query, statistics, plan, shares)
     for word, at in matches(query, statistics.rows, length_max=4):
         first, last = deciding_rows(query, statistics.rows, word, at)
         assert contains(found.blocks, statistics, first, last)
@@ -351,3 +342,71 @@ def test_united_stretches_are_the_same_rows_in_ascending_stretches_apart(stretch
     assert rows == sorted({row for a, z in stretches for row in range(a, z)})
     assert (begins < ends).all()
     assert (begins[1:] > ends[:-1]).all()
+
+
+# ---------------------------------------------------------------------------------------------
+# Lookups beside what was found of the same basic block.
+
+DEFINES_ABC = [*(compare("=", name, 1) for name in "abc"), None]
+
+
+def plan_of(pattern: Concat) -> Plan:
+    rows = [{"t": i, "a": 1, "b": 1, "c": 1, "k": 0} for i in range(4)]
+    return plan_with(query_of(pattern, DEFINES_ABC, within=4), SmallStatistics(rows, 1, "abc"))
+
+
+def beside(
+    pattern: Concat, places: set[int], given: dict[Slot, list[int]], n_entries: float = 1e5
+) -> list[int] | None:
+    """Return the rows a lookup of some places is asked in, in a stream of a million events."""
+    found = {slot: Occurrences(np.array(seq), np.array(seq)) for slot, seq in given.items()}
+    windows = rows_of_neighbours(plan_of(pattern), found, places, n_entries, 1_000_000)
+    if windows is None:
+        return None
+    assert windows.spans is None
+    assert not windows.has_times
+    return rows_of(windows).tolist()
+
+
+def test_rows_beside_are_those_of_the_shortest_list_of_the_block() -> None:
+    """B is two rows before C, and one behind A, of which there are more."""
+    given = {(0, "a"): [10, 20, 30], (2, "c"): [12, 40]}
+    assert beside(seq(A, B, C), {1}, given) == [11, 39]
+
+
+def test_rows_beside_the_ends_of_the_stream_are_none() -> None:
+    assert beside(seq(A, B, C), {0}, {(2, "c"): [0, 1, 2, 3]}) == [0, 1]
+    assert beside(seq(A, B, C), {2}, {(0, "a"): [5, 999_997, 999_998]}) == [7, 999_999]
+
+
+def test_rows_beside_of_two_places_are_those_of_both() -> None:
+    assert beside(seq(A, B, C), {0, 2}, {(1, "b"): [5, 10]}) == [4, 9, 6, 11]
+
+
+def test_no_row_is_beside_where_a_gap_lies_between() -> None:
+    assert beside(seq(A, GAP, B), {1}, {(0, "a"): [5]}) is None
+    assert beside(seq(A, B, GAP, C), {1, 2}, {(0, "a"): [5]}) is None
+
+
+def test_events_of_the_place_itself_are_not_beside_it() -> None:
+    """Their times are known, so they are asked for as they are, if none are fewer."""
+    assert beside(seq(A, B), {0}, {(0, "b"): [5], (1, "b"): [6]}) is None
+    assert beside(seq(A, B), {0}, {(0, "b"): [5, 7], (1, "b"): [6]}) == [5]
+
+
+def test_rows_beside_are_asked_of_long_lookups_if_they_are_less_than_half_the_stream() -> None:
+    half, many = list(range(500_000)), list(range(500_001))
+    assert beside(seq(A, B), {1}, {(0, "a"): [5]}, 99_999) is None
+    assert beside(seq(A, B), {1}, {(0, "a"): half}, 1e6) == list(range(1, 500_001))
+    assert beside(seq(A, B), {1}, {(0, "a"): many}, 1e6) is None
+
+
+def test_blocks_asked_beside_each_other_have_as_many_hits_as_the_shortest_list() -> None:
+    """Of 1,000 events 100 As and 50 Bs behind them, by chance 5; 20 Cs elsewhere."""
+    plan = plan_of(seq(A, B, GAP, C))
+    lists = {(0, "a"): np.arange(100), (1, "b"): np.arange(50), (2, "c"): np.arange(20)}
+    given = {slot: Occurrences(seq, seq) for slot, seq in lists.items()}
+    assert expected_hits(given, plan, 1000) == pytest.approx(5)
+    assert expected_hits(given, plan, 1000, {0}) == pytest.approx(20)
+    del given[2, "c"]
+    assert expected_hits(given, plan, 1000, {0}) == pytest.approx(50)

@@ -42,23 +42,6 @@ def test_rows_from_the_first_to_the_last_of_an_interval_are_one_run():
     assert cut(spans(t_low=[31], t_high=[39]), [(10, 6)], times) == []
 
 
-def test_of_two_bounds_both_hold():
-    times = range(0, 60, 10)
-    found = spans(seq_low=[11], t_low=[20], seq_high=[14], t_high=[30])
-    assert cut(found, [(10, 6)], times) == [(2, 2, 12)]
-
-
-def test_intervals_that_overlap_or_touch_are_united_and_others_are_not():
-    found = spans(seq_low=[0, 1, 4, 8], seq_high=[1, 3, 6, 8])
-    assert cut(found, [(0, 10)], NO_TIMES) == [(0, 7, 0), (8, 1, 8)]
-
-
-def test_an_interval_has_a_run_in_each_stretch_it_has_rows_of():
-    # Rows 0 to 3, 6 to 7, and 9 to 11 of the stream.
-    found = spans(seq_low=[2], seq_high=[9])
-    assert cut(found, [(0, 4), (6, 2), (9, 3)], NO_TIMES) == [(2, 2, 2), (4, 2, 6), (6, 1, 9)]
-
-
 def test_rows_are_cut_by_one_kernel_wherever_arrays_come_from():
     # Each form of an array that Numba has not seen takes it half a second and more.
     found = spans(seq_low=[0, 4], t_high=[1, 5])

@@ -217,6 +217,7 @@ def test_tries_that_saved_nothing_count_for_those_that_follow(
     the lookup 0.5 and a hundredth for each entry expected. With 40 and 41, 1.9 s are lost and B
     takes 2.55, with 5 and 6 it is 1.55 and 0.8: of 4 s that may be lost in all."""
     monkeypatch.setattr(steps, "EXPLORE_UNKNOWN", 0.04)
+    monkeypatch.setattr(steps, "TRIED_SHARE", 1.0)
     everywhere = ones_at(*range(5, 1000, 20))
     stream, query = pair(everywhere, everywhere, within=900)
     more = plan_on(stream, query, {"a": 40.0, "b": 41.0})
