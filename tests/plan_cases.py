@@ -102,6 +102,10 @@ KEYS: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
 }
 HOW = ("runs", "runs", "runs", "without keys", "tail")
 SKIPS = ("TO NEXT ROW", "TO NEXT ROW", "PAST LAST ROW", "TO LAST A", "TO FIRST B")
+CHAINS = (
+    "A B C", "(A | B) C", "A{2} C", "A B{0,2} C", "A", "A Z* B Z* C", "A B* C", "A B+ C",
+    "A (B | C)* C", "A B* C Z* A",
+)  # fmt: skip
 LIKELY = ("a > 1", "x < 0.5", "a <> 2", "x > 1.0 OR a = 0")
 RARE = ("a = 3", "a = 3 AND x > 0.0", "x = 2.0", "a = 4")
 
@@ -136,17 +140,22 @@ def of_key(key: str) -> tuple[tuple[str, pa.DataType], ...]:
 def keyed_queries(draw: st.DrawFn) -> str:
     """Candidates that agree on the key, gaps of one symbol, with PARTITION BY and without."""
     gap = draw(st.sampled_from(("Z*", "Z*", "Z+?", "Z{0,3}", "(Z | B)*", "(Z B)*", "")))
-    pattern = draw(st.sampled_from((f"A {gap} B", f"A {gap} B", f"A {gap} B {gap} A", f"A {gap}")))
+    pairs = f"A {gap} B", f"A {gap} B", f"A {gap} B {gap} A", f"A {gap}"
+    pattern = draw(st.sampled_from(pairs) | st.sampled_from(CHAINS))
     partition = draw(st.sampled_from(("PARTITION BY k", "PARTITION BY k, a", "PARTITION BY a", "")))
     semantics = draw(st.sampled_from(("", "", "SKIP TILL NEXT", "SKIP TILL ANY", "CONTIGUOUS")))
     if "|" in pattern or "Z B" in pattern or "{" in pattern:
         semantics = ""
+    if semantics == "SKIP TILL ANY" and "C" in pattern:
+        semantics = "SKIP TILL NEXT"  # any choice of the many rows in a gap would be a match
     skips = SKIPS if "B" in pattern else SKIPS[:-1]
     skip = "" if semantics else f"AFTER MATCH SKIP {draw(st.sampled_from(skips))}"
     likely, rare = st.sampled_from(LIKELY), st.sampled_from(RARE)
     defines = [f"A AS {draw(rare)}"]
     if "B" in pattern:
         defines.append(f"B AS {draw(st.one_of(rare, likely))}")
+    if "C" in pattern:
+        defines.append(f"C AS {draw(st.one_of(rare, likely))}")
     if "Z" in pattern and draw(st.booleans()):
         defines.append(f"Z AS {draw(likely)}")
     if "B" in pattern and semantics and draw(st.booleans()):
@@ -159,24 +168,32 @@ def keyed_queries(draw: st.DrawFn) -> str:
     if "!N" in pattern and not within:
         within = "WITHIN 5"
     shown = draw(st.sampled_from(("*", "*", "*", "COUNT(*) AS n", "COUNT(*) AS n, MAX(m2) AS m")))
+    before = "" if partition else ", PREV(A.a) AS m5"
     return (
         f"SELECT {shown} FROM s MATCH_RECOGNIZE ({partition} ORDER BY t MEASURES FIRST(t) AS m1, "
-        f"LAST(x) AS m2, COUNT(*) AS m3, MATCH_NUMBER() AS m4 {rows} {skip} PATTERN ({pattern}) "
-        f"{f'SEMANTICS {semantics}' if semantics else ''} {within}"
+        f"LAST(x) AS m2, COUNT(*) AS m3, MATCH_NUMBER() AS m4{before} {rows} {skip} "
+        f"PATTERN ({pattern}) {f'SEMANTICS {semantics}' if semantics else ''} {within}"
         f" DEFINE {', '.join(defines)}){draw(st.sampled_from(('', '', '', ' LIMIT 1')))}"
     )
 
 
 @st.composite
 def keyed_cases(draw: st.DrawFn) -> Case:
-    """Keys are strings or integers, some null; answers are rows, counts, the first few."""
+    """Keys are strings or integers, some null; answers are rows, counts, the first few.
+
+    One stream of four is much longer than a window, with ties in time, late events, several runs.
+    """
     key, choose = draw(st.sampled_from(tuple(KEYS))), Random(draw(SEEDS))
+    n, latest = (3, 40), 60
+    if choose.random() < 0.25:
+        n = choose.randint(60, 160), 160
+        latest = int(choose.choice((0.6, 1.0, 3.0)) * n[0])
     return Case(
         of_key(key),
         StreamSettings(
             "t", choose.choice((1, 2, 3, 4, 20)), choose.choice((4, 12, 64)), fan_out=2, key="k"
         ),
-        some_appends(choose, KEYS[key][1], (3, 40), 60, HOW),
+        some_appends(choose, KEYS[key][1], n, latest, HOW),
         choose.choice((("a", "x"), ("a", "x", "a+x"))),
         draw(keyed_queries()),
         ("SEMANTICS", "COUNT(*) AS n", "LIMIT"),
@@ -293,54 +310,6 @@ def neighbour_case(seed: int) -> Case:
         choose.choice((1, 8, 40, WHOLE)),
         choose.choice((None, None, None, choose.randint(0, 9))),
         weights,
-    )
-
-
-# ---------------------------------------------------------------------------------------------
-# Long streams: much longer than a window, with ties in time, late events and several runs.
-
-BOUNDED = ("A B", "A B C", "(A | B) C", "A{2} C", "A B{0,2} C", "A")
-GAPPED = ("A Z* B", "A Z* B Z* C", "A B* C", "A B+ C", "A (B | C)* C", "A B* C Z* A")
-
-
-@st.composite
-def long_queries(draw: st.DrawFn) -> str:
-    pattern = draw(st.sampled_from((*BOUNDED, *GAPPED)))
-    windows = ("WITHIN 0", "WITHIN 1", "WITHIN 2", "WITHIN 5")
-    within = draw(st.sampled_from((*windows, "") if pattern in BOUNDED else windows))
-    semantics = draw(st.sampled_from(("", "", "", "CONTIGUOUS", "SKIP TILL NEXT", "SKIP TILL ANY")))
-    if "|" in pattern or "{" in pattern:
-        semantics = ""
-    if semantics == "SKIP TILL ANY" and ("*" in pattern or "+" in pattern):
-        semantics = "SKIP TILL NEXT"  # any choice of the many rows in a gap would be a match
-    names = [name for name in "ABC" if name in pattern]
-    skips = ("TO NEXT ROW", "PAST LAST ROW", "TO LAST A", f"TO LAST {names[-1]}")
-    skip = "" if semantics else f"AFTER MATCH SKIP {draw(st.sampled_from(skips))}"
-    likely = ("a > 1", "x < 1.5", "a <> 2", "a = 2 OR a = 1", "PREV(a) = 1 AND a < 3")
-    defines = [f"{name} AS {draw(st.sampled_from((*likely, *RARE)))}" for name in names]
-    if semantics and within and draw(st.booleans()):
-        pattern = draw(st.sampled_from((f"!N {pattern}", f"{pattern} !N")))
-        defines.append("N AS a = 0")
-    rows = draw(st.sampled_from(("", "ALL ROWS PER MATCH")))
-    return (
-        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES FIRST(t) AS m1, LAST(x) AS m2, "
-        f"COUNT(*) AS m3, MATCH_NUMBER() AS m4, PREV(A.a) AS m5 {rows} {skip} PATTERN ({pattern}) "
-        f"{f'SEMANTICS {semantics}' if semantics else ''} {within} DEFINE {', '.join(defines)})"
-    )
-
-
-@st.composite
-def long_cases(draw: st.DrawFn) -> Case:
-    choose = Random(draw(SEEDS))
-    n, step = choose.randint(60, 160), choose.choice((0.6, 1.0, 3.0))
-    blocks, files = choose.choice((1, 2, 3, 5)), choose.choice((8, 24, 500))
-    return Case(
-        of_key("integer"),
-        StreamSettings("t", blocks, files, fan_out=2, key="k"),
-        some_appends(choose, (None,), (n, n), int(step * n), ("runs", "runs", "runs", "tail")),
-        ("a", "x"),
-        draw(long_queries()),
-        ("SEMANTICS",),
     )
 
 

@@ -12,6 +12,7 @@ from replay.errors import SkipError
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.pattern_cases import pattern_case
+from tests.plan_cases import SEEDS
 from tests.strategies import SmallStream
 
 BLOCK = 8
@@ -47,17 +48,10 @@ def check_steps(stream: SmallStream, sql: str, index: tuple[str, ...], requested
                 assert left["blocks"] <= actual["blocks_read"]
 
 
-@given(seed=st.integers(0, 2**32 - 1), requested=st.sampled_from(["auto", "all"]))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_explaining_takes_the_steps_of_the_query(seed: int, requested: str) -> None:
-    case = pattern_case(seed)
-    check_steps(case.stream, case.sql, case.indexes, requested)
-
-
 @st.composite
 def rare_in_every_block(draw: st.DrawFn) -> tuple[SmallStream, str]:
     """Streams of which the extremes prune nothing, and patterns of rare symbols in a window."""
-    random = Random(draw(st.integers(0, 2**32 - 1)))
+    random = Random(draw(SEEDS))
     extremes = [(-9, "A"), (99, "zz")]
     rows, t = [], 0
     for i in range(BLOCK * random.randint(8, 40)):
@@ -76,12 +70,21 @@ def rare_in_every_block(draw: st.DrawFn) -> tuple[SmallStream, str]:
     return SmallStream(rows, BLOCK, file_events=64, fan_out=4, cuts=()), sql
 
 
+def of_any_constructs(seed: int) -> tuple[SmallStream, str, tuple[str, ...]]:
+    """Return a stream, a query and what is indexed."""
+    case = pattern_case(seed)
+    return case.stream, case.sql, case.indexes
+
+
 @given(
-    case=rare_in_every_block(), requested=st.sampled_from(["auto", "all", "indexes=A", "indexes=B"])
+    asked=SEEDS.map(of_any_constructs)
+    | rare_in_every_block().map(lambda case: (*case, ("a", "s"))),
+    requested=st.sampled_from(["auto", "auto", "all", "indexes=A", "indexes=B"]),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-def test_explaining_takes_the_steps_of_the_query_where_extremes_prune_nothing(
-    case: tuple[SmallStream, str], requested: str
+@settings(
+    max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+def test_explaining_takes_the_steps_of_the_query(
+    asked: tuple[SmallStream, str, tuple[str, ...]], requested: str
 ) -> None:
-    stream, sql = case
-    check_steps(stream, sql, ("a", "s"), requested)
+    check_steps(*asked, requested)

@@ -83,17 +83,13 @@ def assert_every_plan_refuses(said: str, store: Store, sql: str, plans: tuple[st
 def test_every_plan_of_a_filter_gives_the_answer_of_the_oracle(
     stream: SmallStream, sql: str, indexes: set[str]
 ) -> None:
-    check_filter(stream, sql, indexes)
-
-
-def check_filter(stream: SmallStream, sql: str, indexes: set[str]) -> None:
-    """Hold every plan that applies to the oracle."""
     expected = outer_rows(rows_of(stream), outer_of(sql, stream.schema))
     event(f"rows: {min(len(expected), 3)}")
     with filled(stream, indexes) as store:
         assert_every_plan_gives(expected, store, sql)
         pieces = replay.batches(store, sql).read_all()
         assert answer(pieces) == comparable(expected)
+    assert answer(replay.query({"s": stream.table}, sql).table) == comparable(expected)
 
 
 @given(stream=streams(), data=st.data(), index=composites())
@@ -107,14 +103,6 @@ def test_every_plan_of_a_filter_through_indexes_of_several_columns(
         assert_every_plan_gives(
             expected, store, sql, (*PLANS[:4], *(f"indexes={i}" for i in index))
         )
-
-
-@given(stream=streams(), sql=filters())
-def test_a_filter_of_a_table_in_memory_gives_the_answer_of_the_oracle(
-    stream: SmallStream, sql: str
-) -> None:
-    expected = outer_rows(rows_of(stream), outer_of(sql, stream.schema))
-    assert answer(replay.query({"s": stream.table}, sql).table) == comparable(expected)
 
 
 @given(stream=streams(), sql=filters(), data=st.data())
@@ -190,11 +178,7 @@ def test_a_query_over_a_subquery_gives_the_answer_of_both_oracles(
 def test_a_pattern_over_a_subquery_gives_the_answer_of_both_oracles(
     stream: SmallStream, inner: str, data: st.DataObject
 ) -> None:
-    check_pattern(stream, data.draw(queries(timestamps=stream.has_timestamps)), inner)
-
-
-def check_pattern(stream: SmallStream, pattern: str, inner: str) -> None:
-    """Hold every plan that applies of a pattern over a filter to the oracles."""
+    pattern = data.draw(queries(timestamps=stream.has_timestamps))
     sql = pattern.replace("FROM s ", f"FROM ({inner}) ", 1)
     rows = outer_rows(rows_of(stream), outer_of(inner, stream.schema))
     bound = bind_query(parse_query(pattern), lambda _: (stream.schema, "t"), text=pattern)

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from costmodel.parameters import CostParameters
 from indexing import RunWriter, masked_lookup, tail
 from replay.planning import row_filter, steps
-from tests.pattern_cases import pattern_case
 from tests.plan_cases import Case, keyed_cases
-from tests.property.law import FEW
+from tests.property.law import FEW, SLOW
 from tests.property.test_plans_agree import check_case, check_plans
-from tests.property.test_wrong_estimates_agree import LIES, check_auto, weights
-from tests.strategies import SmallStream, cases
+from tests.property.test_wrong_estimates_agree import LIES, check_auto, questions, weights
+from tests.strategies import SmallStream
 
 
 @contextmanager
@@ -47,20 +46,11 @@ def windows_of_all_lookups(candidates_max: float) -> Iterator[None]:
 MOST = st.sampled_from([1e9, 1e9, 0.5, 0.0])
 
 
-@given(case=cases(), most=MOST)
-@FEW
-def test_plans_agree(case: tuple[SmallStream, str], most: float) -> None:
-    stream, sql = case
+@given(asked=questions(), most=MOST)
+@SLOW
+def test_plans_agree(asked: tuple[SmallStream, str, tuple[str, ...]], most: float) -> None:
     with windows_of_all_lookups(most):
-        check_plans(stream, sql, ("a", "x", "s", "f"))
-
-
-@given(seed=st.integers(0, 2**32 - 1), most=MOST)
-@FEW
-def test_plans_agree_whatever_the_constructs(seed: int, most: float) -> None:
-    case = pattern_case(seed)
-    with windows_of_all_lookups(most):
-        check_plans(case.stream, case.sql, case.indexes)
+        check_plans(*asked)
 
 
 @given(case=keyed_cases(), most=MOST)
@@ -71,12 +61,14 @@ def test_plans_agree_over_keys(case: Case, most: float) -> None:
         check_case(case, "indexes=A", "indexes=A,B,Z")
 
 
-@given(seed=st.integers(0, 2**32 - 1), odd=weights(), lie=LIES, most=MOST)
+@given(asked=questions(), odd=weights(), lie=LIES, most=MOST)
 @FEW
 def test_wrong_estimates_change_no_answer(
-    seed: int, odd: CostParameters, lie: int | None, most: float
+    asked: tuple[SmallStream, str, tuple[str, ...]],
+    odd: CostParameters,
+    lie: int | None,
+    most: float,
 ) -> None:
     """Whatever order they are asked in, and whichever are left out or asked besides."""
-    case = pattern_case(seed)
     with windows_of_all_lookups(most):
-        check_auto(case.stream, case.sql, case.indexes, odd, lie)
+        check_auto(*asked, odd, lie)

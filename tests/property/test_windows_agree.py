@@ -24,28 +24,16 @@ def test_windows_are_those_of_the_oracle(random: Random) -> None:
 
 
 @given(seeds)
-def test_an_operator_that_goes_on_from_a_state_gives_what_one_without_a_break_gives(
+def test_neither_a_break_nor_a_promise_that_nothing_comes_before_a_time_changes_a_row(
     random: Random,
 ) -> None:
     table = some_table(random)
-    for _ in range(4):
+    for promises in (False, False, True, True):
         what = some_aggregation(random)
         cuts = tuple(sorted(random.randint(0, table.num_rows) for _ in range(random.randint(0, 5))))
-        eager = random.random() < 0.5
+        eager = promises or random.random() < 0.5
 
-        went_on = run(what, table, cuts=cuts, eager=eager, moves=True)
+        went_on = run(what, table, cuts=cuts, eager=eager, moves=True, promises=promises)
 
         # As text, every bit of a number counts, and NaN is equal to itself.
         assert repr(went_on) == repr(run(what, table, cuts=cuts, eager=eager))
-
-
-@given(seeds)
-def test_a_promise_that_nothing_comes_before_a_time_changes_no_row(random: Random) -> None:
-    table = some_table(random)
-    for _ in range(4):
-        what = some_aggregation(random)
-        cuts = tuple(sorted(random.randint(0, table.num_rows) for _ in range(random.randint(0, 5))))
-
-        promised = run(what, table, cuts=cuts, eager=True, moves=True, promises=True)
-
-        assert repr(promised) == repr(run(what, table, cuts=cuts, eager=True))

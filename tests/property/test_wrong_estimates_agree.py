@@ -18,7 +18,7 @@ from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.pattern_cases import pattern_case
 from tests.plan_cases import SEEDS, composite_queries, composites
-from tests.property.law import FEW, answer
+from tests.property.law import SLOW, answer
 from tests.strategies import SmallStream, cases, streams
 
 
@@ -86,35 +86,25 @@ LIES = st.sampled_from([None, 1, 10**9])
 BOLDNESS = st.sampled_from([0, 1, 1, 2])
 
 
-@given(seed=SEEDS, odd=weights(), lie=LIES, boldness=BOLDNESS)
-@FEW
-def test_wrong_estimates_change_no_answer_whatever_the_constructs(
-    seed: int, odd: CostParameters, lie: int | None, boldness: int
-) -> None:
-    case = pattern_case(seed)
-    check_auto(case.stream, case.sql, case.indexes, odd, lie, boldness=boldness)
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[SmallStream, str, tuple[str, ...]]:
+    """Streams, queries of any constructs, and indexes over one column or several."""
+    source = draw(st.sampled_from(("plain", "constructs", "composites")))
+    if source == "plain":
+        return *draw(cases()), ("a", "x", "s", "f")
+    if source == "constructs":
+        case = pattern_case(draw(SEEDS))
+        return case.stream, case.sql, case.indexes
+    stream = draw(streams())
+    return stream, draw(composite_queries(timestamps=stream.has_timestamps)), draw(composites())
 
 
-@given(case=cases(), odd=weights(), lie=LIES, boldness=BOLDNESS)
-@FEW
+@given(asked=questions(), odd=weights(), lie=LIES, boldness=BOLDNESS)
+@SLOW
 def test_wrong_estimates_change_no_answer(
-    case: tuple[SmallStream, str], odd: CostParameters, lie: int | None, boldness: int
-) -> None:
-    stream, sql = case
-    check_auto(stream, sql, ("a", "x", "s", "f"), odd, lie, boldness=boldness)
-
-
-@given(
-    stream=streams(), data=st.data(), index=composites(), odd=weights(), lie=LIES, boldness=BOLDNESS
-)
-@FEW
-def test_wrong_estimates_of_composites_change_no_answer(
-    stream: SmallStream,
-    data: st.DataObject,
-    index: tuple[str, ...],
+    asked: tuple[SmallStream, str, tuple[str, ...]],
     odd: CostParameters,
     lie: int | None,
     boldness: int,
 ) -> None:
-    sql = data.draw(composite_queries(timestamps=stream.has_timestamps))
-    check_auto(stream, sql, index, odd, lie, boldness=boldness)
+    check_auto(*asked, odd, lie, boldness=boldness)
