@@ -12,19 +12,26 @@ from costmodel.arrays import FloatArray
 from replay.planning.statistics import BoolArray, IntArray
 
 STRATA_MAX: Final = 16
-"""Strata of a stream. Each costs as much as a stream of its own when plans are estimated."""
+"""Segments of a stream. Each costs as much as a stream of its own when plans are estimated."""
 
-EVEN_OCTAVES: Final = 0.25
-"""Distance from the median up to which rates are taken as equal: a factor 1.19."""
+CLASS_OCTAVES: Final = 0.5
+"""Width of a class: rates within a factor 1.4 are taken as equal."""
+
+REST_MAX: Final = 0.05
+"""Share of the events whose classes may be put together as the last segment, unlike as they are:
+rare mixtures of classes, as they come by chance where a range lies at the rim of the values."""
 
 POOLS_MAX: Final = 1024
 """Runs of neighbouring blocks that are told apart; in longer streams neighbours are pooled."""
 
 ROUNDS: Final = 4
-"""Rounds of moving runs to the stratum most like them."""
+"""Rounds of moving runs to the segment most like them."""
+
+_FACTOR: Final = 6364136223846793005
+"""Odd, and its powers, which wrap around, have no pattern: Knuth's MMIX multiplier."""
 
 DENSITY_MIN: Final = 2.0**-24
-"""Densities below this count as equal to none at all."""
+"""Densities below this are all one class, with nothing at all."""
 
 
 def window_rates(leaves: Leaves, within: int | None, rows: int | None) -> FloatArray:
@@ -53,9 +60,9 @@ def window_rates(leaves: Leaves, within: int | None, rows: int | None) -> FloatA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """Runs of neighbouring blocks among those that remain, of which only means are looked at.
+    """Runs of neighbouring blocks among those that remain, told apart by what they hold on average.
 
-    A stream has more blocks than there is time to look at one by one while a query is planned.
+    A stream has more blocks than there is time to tell apart while a query is planned.
     """
 
     blocks: IntArray
@@ -91,29 +98,63 @@ class Pool:
 
 
 def to_strata(densities: FloatArray, window_events: FloatArray, events: FloatArray) -> IntArray:
-    """Return the stratum of each run of blocks, from 0; even data is one stratum.
+    """Return the stratum of each run of blocks, from 0, largest first; even data is one stratum.
 
     ``densities`` are the shares of each run's events that satisfy each of k conditions, shape (k,
     n); ``window_events`` the events a window holds around each run.
 
     Notes
     -----
-    Runs are clustered by the logarithms of their rates: k-means, begun from stretches of equal
-    length in stream order, as rates mostly drift. Not in the thesis, which takes rates as constant
-    over the stream.
+    A class is half an octave around the median, so that even data does not fall into two by
+    chance; a segment is a mixture of classes. Where that gives too many, the runs of blocks are
+    clustered by the logarithms of their rates: k-means, begun from stretches of equal length in
+    stream order, as rates mostly drift. Not in the thesis, which takes rates as constant over
+    the stream.
     """
     rows = np.vstack((densities, np.minimum(window_events, 2.0**62)))
     octaves = np.log2(np.maximum(rows, DENSITY_MIN))
-    n = len(events)
-    octaves -= np.partition(octaves, n // 2, axis=1)[:, n // 2 : n // 2 + 1]
-    octaves = octaves[np.abs(octaves).max(axis=1) > EVEN_OCTAVES]
+    middle = octaves.shape[1] // 2
+    octaves -= np.partition(octaves, middle, axis=1)[:, middle : middle + 1]
+    octaves = octaves[np.abs(octaves).max(axis=1) > CLASS_OCTAVES / 2]
     if len(octaves) == 0:
-        return np.zeros(n, dtype=np.int64)
+        return np.zeros(len(events), dtype=np.int64)
+    group = _mixtures(octaves)
+    sizes = np.bincount(group, weights=events)
+    n_rest = len(sizes) - (STRATA_MAX - 1)
+    if n_rest > 1 and np.partition(sizes, n_rest)[:n_rest].sum() > REST_MAX * sizes.sum():
+        group = _clusters(octaves, events)
+        sizes = np.bincount(group, weights=events)
+    order = np.argsort(-sizes, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.minimum(np.arange(len(order)), STRATA_MAX - 1)
+    return rank[group]
+
+
+def _mixtures(octaves: FloatArray) -> IntArray:
+    """Return a number for each run of blocks, equal where all classes are."""
+    classes = np.rint(octaves / CLASS_OCTAVES).astype(np.int64)
+    # A sum with odd factors tells mixtures apart. Two that fell together would share a segment.
+    factors = np.multiply.accumulate(np.full(len(classes), _FACTOR))
+    return _numbered(factors @ classes)
+
+
+def _clusters(octaves: FloatArray, weight: FloatArray) -> IntArray:
+    """Return at most `STRATA_MAX` groups of runs of blocks with about equal rates."""
+    n = octaves.shape[1]
     group = np.arange(n) * STRATA_MAX // n
     for _ in range(ROUNDS):
-        members = (group == np.arange(STRATA_MAX)[:, None]) * events
+        members = (group == np.arange(STRATA_MAX)[:, None]) * weight
         members = members[members.any(axis=1)]
         centres = members @ octaves.T / members.sum(axis=1, keepdims=True)
         distance = (centres**2).sum(axis=1)[:, None] - 2.0 * (centres @ octaves)
         group = distance.argmin(axis=0)
-    return np.unique(group, return_inverse=True)[1]
+    return _numbered(group)
+
+
+def _numbered(values: IntArray) -> IntArray:
+    """Return for each value its place among the distinct ones, from 0."""
+    order = values.argsort()
+    ordered = values[order]
+    places = np.zeros(len(values), dtype=np.int64)
+    places[order[1:]] = (ordered[1:] != ordered[:-1]).cumsum()
+    return places
