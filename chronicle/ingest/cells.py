@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -339,13 +339,8 @@ def join_guesses(parts: Iterable[dict[str, Guess]]) -> dict[str, Guess]:
     return found
 
 
-def to_plain(guess: Guess) -> dict[str, Any]:
-    """Return a guess as JSON has it."""
-    return asdict(guess)
-
-
 def from_plain(given: dict[str, Any]) -> Guess:
-    """Read back what ``to_plain`` gave."""
+    """Return the guess whose fields are these, as JSON has them."""
     cells = {
         name: None if given[name] is None else Culprit(**given[name])
         for name in ("culprit", "first")

@@ -6,11 +6,10 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -18,14 +17,17 @@ import pyarrow.compute as pc
 
 from chronicle.errors import SourceError
 from chronicle.ingest.raw_text import (
+    BATCH_RECORDS,
     RECORD_BYTES_MAX,
+    Place,
     PlainText,
+    RecordBatch,
+    Reject,
     lines_of,
     plain_text,
     too_long,
     utf8_chunks,
 )
-from chronicle.ingest.records import BATCH_RECORDS, Place, RecordBatch, Reject
 
 if TYPE_CHECKING:
     import duckdb
@@ -125,9 +127,26 @@ class _Rejected(NamedTuple):
     """None for a line of blanks, which is passed over."""
 
 
+@contextmanager
+def open_csv(path: Path, names: tuple[str, ...], dialect: Dialect) -> Iterator[CsvRecords]:
+    """Lend the records of a CSV file; ``names`` are those of its columns, in its order."""
+    import duckdb
+
+    with ExitStack() as stack:
+        connection = stack.enter_context(duckdb.connect(config={"threads": 1}))
+        connection.execute("SET enable_progress_bar = false")  # it is drawn on stdout
+        text = stack.enter_context(plain_text(path, dialect.encoding))
+        records = CsvRecords(path, names, dialect, text, connection)
+        ends = text.ends
+        if ends.is_mixed and (ends.n_lines < 2 or not records.takes_line_ends()):
+            text = stack.enter_context(plain_text(path, dialect.encoding, same_ends=True))
+            records = CsvRecords(path, names, dialect, text, connection)
+        yield records
+
+
 @dataclass(slots=True)
-class CsvRecords(AbstractContextManager["CsvRecords"]):
-    """The records of one CSV file; see ``Records``.
+class CsvRecords:
+    """The records of one CSV file, to be read once from front to back; see ``read_plan.Records``.
 
     What a quoted cell with line breaks holds is one record. Lines that are empty are none.
     """
@@ -137,46 +156,28 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
     """Of the columns, in the order of the file."""
 
     dialect: Dialect
-    _text: PlainText | None = None
-    _connection: duckdb.DuckDBPyConnection | None = None
-    _lent: AbstractContextManager[PlainText] | None = None
+    text: PlainText
+    """The file as DuckDB reads it."""
+
+    connection: duckdb.DuckDBPyConnection
     _tall: dict[int, int] = field(default_factory=dict)
     """Line breaks in records that have any, by number."""
 
-    _found: list[_Rejected] | None = None
+    _rejects: list[_Rejected] | None = None
+    """None until the records were read to the end."""
+
     _n_records: int = 0
 
-    def __enter__(self) -> CsvRecords:
-        import duckdb
-
-        self._lend(same_ends=False)
-        self._connection = duckdb.connect(config={"threads": 1})
-        self._connection.execute("SET enable_progress_bar = false")  # it is drawn on stdout
-        ends = self._plain.ends
-        if ends.is_mixed and (ends.n_lines < 2 or not self._takes_line_ends()):
-            self._lend(same_ends=True)
+    def __post_init__(self) -> None:
         if self.dialect.has_header:
             self._tall[_HEADER] = sum(name.count("\n") for name in self.names)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        if self._lent is not None:
-            self._lent.__exit__(None, None, None)
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        assert self._connection is not None
         import duckdb
 
         first = 0
         try:
-            reader = self._connection.sql(self._query("*")).to_arrow_reader(BATCH_RECORDS)
+            reader = self.connection.sql(self._query("*")).to_arrow_reader(BATCH_RECORDS)
             for batch in reader:
                 self._note_tall(batch, first)
                 yield RecordBatch(
@@ -185,9 +186,9 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
                 first += batch.num_rows
         except (duckdb.Error, OSError) as error:
             raise _unreadable(self.path, error) from error
-        self._found = self._query_rejects()
+        self._rejects = self._query_rejects()
         self._n_records = first
-        self._put_lost_aside()
+        self._put_lost_aside(self._rejects)
 
     def rejects(self) -> Sequence[Reject]:
         """Return what is no record, with physical lines."""
@@ -203,19 +204,12 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
             if not isinstance(key, _Rejected):
                 yield place
 
-    def _lend(self, *, same_ends: bool) -> None:
-        if self._lent is not None:
-            self._lent.__exit__(None, None, None)
-        self._lent = plain_text(self.path, self.dialect.encoding, same_ends=same_ends)
-        self._text = self._lent.__enter__()
-
-    def _takes_line_ends(self) -> bool:
+    def takes_line_ends(self) -> bool:
         """Return whether DuckDB reads a file whose lines end in several ways to its end."""
         import duckdb
 
-        assert self._connection is not None
         try:
-            self._connection.sql(self._query("count(*)", store_rejects=False)).fetchall()
+            self.connection.sql(self._query("count(*)", store_rejects=False)).fetchall()
         except (duckdb.Error, OSError):
             return False
         return True
@@ -230,17 +224,13 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
         null = ", ".join(map(_quoted, ("", *self.dialect.null)))
         faults = "store_rejects = true" if store_rejects else "ignore_errors = true"
         return (
-            f"SELECT {what} FROM read_csv({_quoted(str(self._plain.path))}, auto_detect = false, "
+            f"SELECT {what} FROM read_csv({_quoted(str(self.text.path))}, auto_detect = false, "
             f"all_varchar = true, columns = {{{names}}}, header = {self.dialect.has_header}, "
             f"delim = {_quoted(self.dialect.delimiter)}, quote = {_quoted(self.dialect.quote)}, "
             f"escape = {_quoted(self.dialect.quote)}, nullstr = [{null}], strict_mode = true, "
             f"hive_partitioning = false, parallel = false, max_line_size = {RECORD_BYTES_MAX}, "
-            f"compression = '{self._plain.compression}', {faults})"
+            f"compression = '{self.text.compression}', {faults})"
         )
-
-    def _rejects(self) -> list[_Rejected]:
-        assert self._found is not None, "the records were not read to the end"
-        return self._found
 
     def _query_rejects(self) -> list[_Rejected]:
         """Return each reject once, in the order of the file.
@@ -250,8 +240,7 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
         SourceError
             If a record is too long: DuckDB goes on somewhere inside it.
         """
-        assert self._connection is not None
-        rows = self._connection.sql(
+        rows = self.connection.sql(
             "SELECT line_byte_position, csv_line, error_type FROM reject_errors "
             "ORDER BY line_byte_position, byte_position NULLS FIRST"
         ).fetchall()
@@ -270,8 +259,8 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
                 found.setdefault(at, _Rejected(at, 1, None))
         return list(found.values())
 
-    def _put_lost_aside(self) -> None:
-        """Add what DuckDB passed over without a word to the rejects.
+    def _put_lost_aside(self, found: list[_Rejected]) -> None:
+        """Add what DuckDB passed over without a word to the rejects that were found.
 
         Why: read one buffer after the other, DuckDB 2.0 says nothing of a quote that is open at
         the end of the file. So every line must belong to a record, to a reject, or be empty.
@@ -281,10 +270,9 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
         SourceError
             If it passed over something else.
         """
-        found = self._rejects()
         n_heads = 1 if self.dialect.has_header else 0
         n_lines = n_heads + self._n_records + sum(self._tall.values())
-        if n_lines + sum(one.n_lines for one in found) == self._plain.ends.n_lines:
+        if n_lines + sum(one.n_lines for one in found) == self.text.ends.n_lines:
             return
         left = self._left_over()
         begin, first = next(((at, line) for at, line in left if line.strip()), (0, b""))
@@ -310,11 +298,6 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
             pass
         yield from ((start, line) for _, start, line in lines)
 
-    @property
-    def _plain(self) -> PlainText:
-        assert self._text is not None, "the file is not open"
-        return self._text
-
     def _line_of(self, at: int) -> int:
         for number, start, line in self._lines():
             if start + len(line) > at:
@@ -324,7 +307,7 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield the lines that DuckDB read, each with its number and its first byte."""
         start = 0
-        lines = lines_of(self._plain.path, "utf-8", compression=self._plain.compression)
+        lines = lines_of(self.text.path, "utf-8", compression=self.text.compression)
         for number, line in enumerate(lines, 1):
             yield number, start, line
             start += len(line)
@@ -337,7 +320,8 @@ class CsvRecords(AbstractContextManager["CsvRecords"]):
         Every line belongs to a reject, whose byte DuckDB tells, or else to the next record, whose
         line breaks were counted; an empty one between them to none, unless it is a whole record.
         """
-        rejects = iter(self._rejects())
+        assert self._rejects is not None, "the records were not read to the end"
+        rejects = iter(self._rejects)
         reject = next(rejects, None)
         last = max(wanted, default=_HEADER - 1)
         number = _HEADER if self.dialect.has_header else 0

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
+import os
+import shutil
 import threading
 import time as clock
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chronicle.config import EVENTS_TABLE
+from chronicle.disk import flush, writing
 from chronicle.errors import CommitConflictError, SourceError, StorageError
-from chronicle.ingest.checkpoint import Checkpoint, default_place, last_committed, open_checkpoint
-from chronicle.ingest.pipeline import Outcome, complete, take
+from chronicle.ingest.pipeline import complete, take
 from chronicle.ingest.preparation import (
     Checksums,
     DerivedFactory,
@@ -21,10 +28,9 @@ from chronicle.ingest.preparation import (
     Request,
     check_options,
 )
-from chronicle.ingest.report import FollowReport, IngestOptions
-from chronicle.ingest.session import open_spark, to_own_session
+from chronicle.ingest.report import FollowReport, IngestOptions, IngestReport
+from chronicle.ingest.session import first_line, open_spark, to_own_session
 from chronicle.ingest.sources import find_sources, tells_format
-from chronicle.ingest.spark_tools import first_line
 from chronicle.log import delta_log
 from chronicle.paths import local_path, url_scheme
 from chronicle.store import Store
@@ -244,7 +250,7 @@ class _Batches:
     refused: bool = False
     """Whether a batch came after the end."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    reports: list[IngestReport] = field(default_factory=list)
     _running: Any = field(default_factory=threading.Lock)
     _stopping: bool = False
     _last: float = field(default_factory=clock.monotonic)
@@ -278,15 +284,15 @@ class _Batches:
             complete(request)  # the crash that Spark does not know of may have left something out
             request.progress(f"batch {batch}: taken before")
             return
-        numbered = request.with_transactions({self.checkpoint.application_id: batch})
+        numbered = replace(request, transactions={self.checkpoint.application_id: batch})
         files = self._files(frame)
         if files:
             wanted = request.options.format
             sources = find_sources(files, format_name=wanted, base=self.folder)
             with open_staging(request.store.path) as staging:
-                outcome = take(numbered, sources, self.spark, staging, Checksums(self.pool))
-            self.outcomes.append(outcome)
-            request.progress(f"batch {batch}: {_in_words(outcome, len(files))}")
+                report = take(numbered, sources, self.spark, staging, Checksums(self.pool))
+            self.reports.append(report)
+            request.progress(f"batch {batch}: {_in_words(report, len(files))}")
         # A batch without anything new leaves its number too: the checkpoint is never ahead.
         if last_committed(self.checkpoint, request.store, request.stream_name) < batch:
             _leave_number(numbered)
@@ -313,23 +319,22 @@ class _Batches:
         return FollowReport(
             stream=self.request.stream_name,
             store_path=self.request.store.path,
-            n_batches=len(self.outcomes),
-            n_events=sum(one.n_events for one in self.outcomes),
-            n_late=sum(one.n_late for one in self.outcomes),
-            n_quarantined=sum(sum(one.reasons.values()) for one in self.outcomes),
-            n_skipped=sum(one.n_skipped for one in self.outcomes),
+            n_batches=len(self.reports),
+            n_events=sum(one.n_events for one in self.reports),
+            n_late=sum(one.n_late for one in self.reports),
+            n_quarantined=sum(one.n_quarantined for one in self.reports),
+            n_skipped=sum(one.n_skipped for one in self.reports),
             seconds=seconds,
             log_file=log_file,
-            fault=next((one.fault for one in reversed(self.outcomes) if one.fault), None),
+            fault=next((one.fault for one in reversed(self.reports) if one.fault), None),
         )
 
 
-def _in_words(outcome: Outcome, n_files: int) -> str:
-    parts = [f"{n_files:,} files", f"{outcome.n_events:,} events"]
-    parts += [f"{outcome.n_late:,} of them late"] if outcome.n_late else []
-    n_aside = sum(outcome.reasons.values())
-    parts += [f"{n_aside:,} quarantined"] if n_aside else []
-    parts += [f"{outcome.n_skipped:,} files taken before"] if outcome.n_skipped else []
+def _in_words(report: IngestReport, n_files: int) -> str:
+    parts = [f"{n_files:,} files", f"{report.n_events:,} events"]
+    parts += [f"{report.n_late:,} of them late"] if report.n_late else []
+    parts += [f"{report.n_quarantined:,} quarantined"] if report.n_quarantined else []
+    parts += [f"{report.n_skipped:,} files taken before"] if report.n_skipped else []
     return ", ".join(parts)
 
 
@@ -351,3 +356,95 @@ def _leave_number(request: Request) -> None:
         except CommitConflictError:
             continue
         return
+
+
+# ---------------------------------------------------------------------------------------------
+# The checkpoint: what the folder has been read up to, kept beside the streams it goes into.
+
+FOLLOW_FOLDER = ".follow"
+"""Folder at the root of a store with the checkpoints of its streams, by name."""
+
+FOLLOW_PREFIX = "chronicle.follow."
+"""Delta application ids of this prefix stand for checkpoints, their numbers for batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint that this process alone holds."""
+
+    id: str
+    """Tells it from any other, also from one that lay at the same place before."""
+
+    spark_dir: Path
+    """Where Spark keeps which files belong to which batch."""
+
+    @property
+    def application_id(self) -> str:
+        """What stands for it in commits."""
+        return FOLLOW_PREFIX + self.id
+
+
+def default_place(store: Store, stream_name: str, folder: Path) -> Path:
+    """Return where the checkpoint of a folder followed into a stream lies; moves with the store."""
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    return store.path / FOLLOW_FOLDER / stream_name / name
+
+
+@contextmanager
+def open_checkpoint(place: Path, store: Store, stream_name: str) -> Iterator[Checkpoint]:
+    """Lend the checkpoint at ``place``, a new one if there is none that fits the stream.
+
+    A checkpoint that is ahead of its stream belongs to one that was dropped or restored: what it
+    holds for done is not in the stream, so it is begun anew. Files that the stream has all the
+    same are then skipped as sources that were taken.
+
+    Raises
+    ------
+    StorageError
+        If another process holds it.
+    """
+    with writing(place):
+        place.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(place / "lock", os.O_RDWR | os.O_CREAT)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StorageError(
+                f"another process follows with checkpoint '{place}'; stop it first, or name "
+                "another checkpoint"
+            ) from error
+        yield _load(place, store, stream_name)
+    finally:
+        os.close(descriptor)
+
+
+def _load(place: Path, store: Store, stream_name: str) -> Checkpoint:
+    identity, spark_dir = place / "checkpoint.json", place / "spark"
+    if identity.exists():
+        found = Checkpoint(json.loads(identity.read_text(encoding="utf-8"))["id"], spark_dir)
+        if last_batch(spark_dir) <= last_committed(found, store, stream_name):
+            return found
+    shutil.rmtree(spark_dir, ignore_errors=True)
+    fresh = Checkpoint(uuid.uuid4().hex, spark_dir)
+    draft = place / "checkpoint.json.draft"
+    with writing(identity):
+        draft.write_text(json.dumps({"id": fresh.id}) + "\n", encoding="utf-8")
+        flush([draft])
+        draft.replace(identity)
+    flush([place])
+    return fresh
+
+
+def last_batch(spark_dir: Path) -> int:
+    """Return the number of the last batch Spark holds for done, -1 if none."""
+    return max((int(path.name) for path in spark_dir.glob("commits/[0-9]*")), default=-1)
+
+
+def last_committed(checkpoint: Checkpoint, store: Store, stream_name: str) -> int:
+    """Return the number of the last batch that is in the stream, -1 if none."""
+    events = store.path / stream_name / EVENTS_TABLE
+    if not delta_log.table_exists(events):
+        return -1
+    number = delta_log.transaction_version(events, checkpoint.application_id)
+    return -1 if number is None else number

@@ -1,8 +1,12 @@
-"""Run jobs over JSON text as tasks on Spark."""
+"""Run work as tasks on Spark; what fails there reaches the caller as the sentence it says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,15 +15,25 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from chronicle.errors import ChronicleError, SchemaError, SourceError, StorageError
-from chronicle.ingest.session import open_spark
-from chronicle.ingest.spark_tools import collect_rows, first_line
+from chronicle.ingest.session import first_line, open_spark
+from chronicle.ingest.sources import SourceSet
 from chronicle.jobs import Job, Runner
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from py4j.protocol import Py4JJavaError
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 _DDL = "position bigint, kind string, value string"
 _SCHEMA = pa.schema([("position", pa.int64()), ("kind", pa.string()), ("value", pa.string())])
+
+_FAULTS: dict[str, type[ChronicleError]] = {
+    "schema failure": SchemaError,
+    "source failure": SourceError,
+    "failure": StorageError,
+}
+
+_STATED = re.compile(r"^chronicle\.errors\.(SchemaError|SourceError): (.*)$", re.MULTILINE)
+"""A fault of our own in what Spark says of one of its workers."""
 
 
 @contextmanager
@@ -62,21 +76,23 @@ def _run(spark: SparkSession, job: Job, tasks: Sequence[str]) -> list[str]:
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     work = partial(_run_tasks, job=job, tasks=list(tasks))
     try:
-        rows = collect_rows(numbers.mapInArrow(work, _DDL))
+        return _results(numbers.mapInArrow(work, _DDL))
     except (PySparkException, Py4JJavaError) as error:
         raise StorageError(
             f"Spark could not run {len(tasks)} job{'s' if len(tasks) > 1 else ''} "
             f"({first_line(error)}); nothing was committed, its log file says more"
         ) from error
-    for row in rows:
-        if row["kind"] == "schema failure":
-            raise SchemaError(row["value"])
-        if row["kind"] == "source failure":
-            raise SourceError(row["value"])
-        if row["kind"] == "failure":
-            raise StorageError(row["value"])
-    results = {row["position"]: row["value"] for row in rows}
-    return [results[position] for position in range(len(tasks))]
+
+
+def run_on_partitions(
+    frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch], int], str], sources: SourceSet
+) -> list[str]:
+    """Return what ``work`` makes of each partition's batches and its number, by number.
+
+    Faults of ``work`` and of reading ``sources`` reach the caller as sentences.
+    """
+    with _reading_faults(sources):
+        return _results(frame.mapInArrow(partial(_run_partition, work=work), _DDL))
 
 
 def _run_tasks(
@@ -85,19 +101,92 @@ def _run_tasks(
     """Run the jobs whose numbers come in; runs in a worker."""
     for batch in batches:
         for position in batch.column(0).to_pylist():
-            kind, value = _run_task(job, tasks[position])
-            yield pa.RecordBatch.from_pylist(
-                [{"position": position, "kind": kind, "value": value}], schema=_SCHEMA
-            )
+            yield _outcome(position, partial(job, tasks[position]))
 
 
-def _run_task(job: Job, task: str) -> tuple[str, str]:
-    """Return a stated failure as a value: an exception would travel as a traceback in text."""
+def _run_partition(
+    batches: Iterable[pa.RecordBatch], *, work: Callable[[Iterable[pa.RecordBatch], int], str]
+) -> Iterator[pa.RecordBatch]:
+    """Run work on one partition; runs in a worker."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    number, stream = context.partitionId(), iter(batches)
+    outcome = _outcome(number, lambda: work(stream, number))
+    deque(stream, maxlen=0)  # Spark wants its input read to the end
+    yield outcome
+
+
+def _outcome(position: int, work: Callable[[], str]) -> pa.RecordBatch:
+    """Return a result, or a stated failure: an exception would travel as a traceback in text."""
     try:
-        return "result", job(task)
-    except SchemaError as error:
-        return "schema failure", str(error)
-    except SourceError as error:
-        return "source failure", str(error)
+        kind, value = "result", work()
     except (ChronicleError, OSError) as error:
-        return "failure", str(error)
+        faults = (name for name, known in _FAULTS.items() if isinstance(error, known))
+        kind, value = next(faults, "failure"), str(error)
+    return pa.RecordBatch.from_pylist(
+        [{"position": position, "kind": kind, "value": value}], schema=_SCHEMA
+    )
+
+
+def _results(outcomes: DataFrame) -> list[str]:
+    """Return the results in the order of their positions; raise what failed."""
+    rows = _collect(outcomes)
+    for row in rows:
+        if row["kind"] in _FAULTS:
+            raise _FAULTS[row["kind"]](row["value"])
+    return [row["value"] for row in sorted(rows, key=lambda row: row["position"])]
+
+
+def _collect(frame: DataFrame) -> list[Row]:
+    """Run a frame; an interrupt cancels its job.
+
+    The job is awaited in a thread of its own, because an interrupt that breaks into a call to
+    the JVM leaves the connection of its thread unusable, also for the cancellation.
+    """
+    context = frame.sparkSession.sparkContext
+    group = f"chronicle-{uuid.uuid4().hex}"
+
+    def run() -> list[Row]:
+        context.setJobGroup(group, "chronicle ingest", interruptOnCancel=True)
+        rows: list[Row] = frame.collect()
+        return rows
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(run)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            context.cancelJobGroup(group)
+            raise
+
+
+@contextmanager
+def _reading_faults(sources: SourceSet) -> Iterator[None]:
+    """Turn Spark's failure to read a file into a sentence; faults of our own stay as they are."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException, PythonException
+
+    try:
+        yield
+    except PythonException as error:
+        stated = _STATED.search(str(error))
+        if stated is None:
+            raise
+        kind = SchemaError if stated[1] == "SchemaError" else SourceError
+        raise kind(stated[2]) from error
+    except (PySparkException, Py4JJavaError) as error:
+        # PySpark leaves some of the JVM's exceptions, such as those of a sort, as they are.
+        reason = _root_cause(error) if isinstance(error, Py4JJavaError) else first_line(error)
+        raise SourceError(
+            f"Spark cannot read {sources.shown}: {reason}; check the files"
+        ) from error
+
+
+def _root_cause(error: Py4JJavaError) -> str:
+    """Return the first line of the exception in the JVM that others were made from."""
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.toString()).splitlines()[0]

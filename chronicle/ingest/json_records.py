@@ -6,12 +6,10 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -19,8 +17,16 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError
-from chronicle.ingest.raw_text import RECORD_BYTES_MAX, lines_of, too_long, utf8_chunks
-from chronicle.ingest.records import BATCH_RECORDS, Place, RecordBatch, Reject
+from chronicle.ingest.raw_text import (
+    BATCH_RECORDS,
+    RECORD_BYTES_MAX,
+    Place,
+    RecordBatch,
+    Reject,
+    lines_of,
+    too_long,
+    utf8_chunks,
+)
 
 _BATCH_RECORDS = BATCH_RECORDS // 4
 """Python's objects take more memory than Arrow's."""
@@ -37,8 +43,8 @@ _NOT_UTF8 = "the record is not UTF-8 text"
 
 
 @dataclass(slots=True)
-class JsonRecords(AbstractContextManager["JsonRecords"]):
-    """The records of one JSON file; see ``Records``."""
+class JsonRecords:
+    """The records of one JSON file, to be read from front to back; see ``read_plan.Records``."""
 
     path: Path
     encoding: str = "utf-8"
@@ -55,17 +61,6 @@ class JsonRecords(AbstractContextManager["JsonRecords"]):
     """Columns to hand on; None for all that a batch has."""
 
     _rejects: list[Reject] = field(default_factory=list)
-
-    def __enter__(self) -> JsonRecords:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
 
     def __iter__(self) -> Iterator[RecordBatch]:
         found = self._scan(self._rejects)

@@ -17,30 +17,27 @@ from chronicle.append_report import AppendReport
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SchemaError, SourceError, StorageError
 from chronicle.ingest.cells import Guess, join_guesses
-from chronicle.ingest.columns import REASON
-from chronicle.ingest.folders import Since
-from chronicle.ingest.quarantine import to_quarantine
+from chronicle.ingest.helper_columns import REASON, to_quarantine
+from chronicle.ingest.preparation import check_settings, nothing_usable
 from chronicle.ingest.read_files import Cut, Piece, guess_columns, read_piece
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import Inspected, ReadPlan, inspect_sources, make_plan, text_plan
-from chronicle.ingest.report import cut_note
+from chronicle.ingest.report import AppendOptions, cut_note
 from chronicle.ingest.source_memory import (
     Source,
     fingerprints,
     read_source,
     taken,
     to_transactions,
-    version_taken,
 )
-from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, table_id
+from chronicle.ingest.sources import Since, SourceFormat, SourceSet, find_sources, since_taken
 from chronicle.ingest.typed_files import rows_of_groups
-from chronicle.log.delta_log import ForeignTable
 from chronicle.maintenance.compaction import tidied
 from chronicle.settings import StreamSettings
 from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name
 from chronicle.tree.derived_attributes import canonical_names
-from chronicle.write.append import Late, append
+from chronicle.write.append import append
 from chronicle.write.lifecycle import drop_if_empty
 from chronicle.write.quarantine import QUARANTINE_SCHEMA
 
@@ -49,24 +46,6 @@ BYTES_MAX = 1 << 30
 
 STDIN = "-"
 """Stands for what comes in by standard input."""
-
-
-@dataclass(frozen=True, slots=True)
-class AppendOptions(ReadOptions):
-    """How files are to be read, and what becomes of late events."""
-
-    time: str | None = None
-    """Time column; needed for a new stream alone."""
-
-    derive: tuple[str, ...] = ()
-    """Derived attributes of a new stream, such as ``delta(speed)``."""
-
-    key: str | None = None
-    """Column that tells the objects of a new stream apart."""
-
-    late: Late | str = Late.MERGE
-    again: bool = False
-    """Whether to take files that were taken before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +119,13 @@ def append_files(
     """
     check_stream_name(stream_name)
     stream = store.stream(stream_name) if stream_name in store.stream_names() else None
-    if stream is not None:
-        stream.check_writable()
-    time = _time_column(stream_name, stream, options.time)
-    derived_names = _derived_names(stream_name, stream, options.derive)
-    _check_new(stream_name, stream, options, begin)
+    time = _check_stream(stream_name, stream, options, begin)
+    derived_names = canonical_names(options.derive)
     paths = list(sources)
-    found = None if STDIN in paths else _find(paths, stream, options)
+    found = None
+    if STDIN not in paths:
+        since = since_taken(None if options.again else stream)
+        found = find_files(paths, format_name=options.format, since=since)
     known = [] if found is None else [read_source(path) for path in found.files]
     skipped = frozenset[str]() if options.again else taken(stream, known)
     new = [source for source in known if source.path not in skipped]
@@ -182,64 +161,28 @@ def append_files(
     )
 
 
-def _find(paths: Sequence[str | Path], stream: Stream | None, options: AppendOptions) -> SourceSet:
-    """Find the files of sources; of Delta tables what was added since they were taken."""
-
-    def since(table: ForeignTable) -> int | None:
-        return None if options.again else version_taken(stream, table_id(table))
-
-    return find_files(paths, format_name=options.format, since=since)
-
-
-def _time_column(stream_name: str, stream: Stream | None, time: str | None) -> str:
-    if stream is None:
-        if time is None:
-            raise SchemaError(
-                f"stream '{stream_name}' is new; name its time column with --time, or an "
-                "existing stream"
-            )
-        return time
-    if time not in (None, stream.settings.time):
-        raise SchemaError(
-            f"stream '{stream_name}' is ordered by '{stream.settings.time}', not by '{time}'; "
-            "leave --time out, or append to a new stream"
-        )
-    return stream.settings.time
-
-
-def _check_new(
+def _check_stream(
     stream_name: str,
     stream: Stream | None,
     options: AppendOptions,
     begin: Callable[[Stream], object] | None,
-) -> None:
-    """Refuse to ask of a stream that exists what only a new one can have."""
+) -> str:
+    """Check that what is asked fits the stream; return its time column."""
     if stream is None:
-        return
+        if options.time is None:
+            raise SchemaError(
+                f"stream '{stream_name}' is new; name its time column with --time, or an "
+                "existing stream"
+            )
+        return options.time
+    stream.check_writable()
+    check_settings(stream_name, stream.settings, options)
     if begin is not None:
         raise SchemaError(
             f"stream '{stream_name}' exists; --index is for new streams, 'chronicle index create' "
             "indexes attributes of this one"
         )
-    if options.key not in (None, stream.settings.key):
-        found = f"the key '{stream.settings.key}'" if stream.settings.key else "no key"
-        raise SchemaError(
-            f"stream '{stream_name}' has {found}, not '{options.key}'; leave --key out, or append "
-            "to a new stream"
-        )
-
-
-def _derived_names(
-    stream_name: str, stream: Stream | None, derive: Sequence[str]
-) -> tuple[str, ...]:
-    names = canonical_names(derive)
-    new = [name for name in names if stream is not None and name not in stream.settings.derived]
-    if new:
-        raise SchemaError(
-            f"stream '{stream_name}' does not derive '{new[0]}'; index it with 'chronicle index "
-            "create', which declares it, or append to a new stream"
-        )
-    return names
+    return stream.settings.time
 
 
 def _append(
@@ -364,20 +307,10 @@ def read_files(
         )
         events, put_aside, cut = _read(files, plan)
     if events.num_rows == 0:
-        raise nothing_usable(named, time, put_aside.num_rows)
+        where = f"'{named[0]}'" + (f" and {len(named) - 1:,} more" if len(named) > 1 else "")
+        raise nothing_usable(where, time, put_aside.num_rows)
     notes = (*plan.notes, *cut_note(cut.n_values))
     return FileEvents(events, put_aside, notes, found.sources.folder_columns)
-
-
-def nothing_usable(names: Sequence[str], time: str, n_bad: int) -> SourceError:
-    """Return the refusal of files that hold no event."""
-    where = f"'{names[0]}'" + (" …" if len(names) > 1 else "")
-    if n_bad == 0:
-        return SourceError(f"{where} holds no event; nothing was appended, name another file")
-    return SourceError(
-        f"none of the {n_bad:,} records in {where} has a usable time in column '{time}' and cells "
-        "that parse; nothing was appended, check --time, --time-format and the columns' types"
-    )
 
 
 def _guess(found: Inspected, options: ReadOptions) -> dict[str, Guess]:

@@ -7,20 +7,20 @@ import time as clock
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.config import EVENTS_TABLE
+from chronicle.disk import discard, flush, unwritten
 from chronicle.disk_errors import reason_of
-from chronicle.errors import ChronicleError, CommitConflictError
-from chronicle.ingest.checks import check_complete, check_survey
-from chronicle.ingest.folders import Since
-from chronicle.ingest.frames import Reading
+from chronicle.errors import ChronicleError, CommitConflictError, LateEventError, SourceError
 from chronicle.ingest.jobs import spark_runner
-from chronicle.ingest.late import LateFile, LateMerge, from_job_results, plan_late
+from chronicle.ingest.late import LateFile, LateMerge, LateRoute, from_job_results, plan_late
 from chronicle.ingest.preparation import (
     Checksums,
     DerivedFactory,
@@ -28,31 +28,43 @@ from chronicle.ingest.preparation import (
     Request,
     check_names,
     check_options,
+    nothing_usable,
     prepare,
     to_attributes,
     to_writer,
 )
-from chronicle.ingest.publish import publish_append, publish_first
 from chronicle.ingest.read_plan import Inspected, inspect_sources
 from chronicle.ingest.report import IngestOptions, IngestReport, cut_note
 from chronicle.ingest.session import open_spark
-from chronicle.ingest.source_memory import to_transactions, version_taken
-from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, table_id
-from chronicle.ingest.survey import Survey
+from chronicle.ingest.source_memory import to_transactions
+from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, since_taken
+from chronicle.ingest.survey import LATE_SHOWN_MAX, Survey
 from chronicle.ingest.tasks import (
+    Reading,
     plan_reading,
     run_survey,
     run_write,
     to_late_route,
     to_write_task,
 )
-from chronicle.ingest.write import TaskOutputs, WriteTask
-from chronicle.log.delta_log import ForeignTable
+from chronicle.ingest.write import TaskOutput, WriteTask
 from chronicle.maintenance.compaction import tidy_after
-from chronicle.store import Store, create_store
-from chronicle.stream_folder import open_staging
+from chronicle.store import Store, Stream, create_store
+from chronicle.stream_folder import move_files, open_staging, put_in_place
+from chronicle.time import from_int64
+from chronicle.write.append import Late
 from chronicle.write.block_writer import WrittenFile
-from chronicle.write.commit import INGEST, OPERATION, Change, Committed, complete_derived
+from chronicle.write.commit import (
+    INGEST,
+    OPERATION,
+    Change,
+    Committed,
+    check_whole,
+    commit_change,
+    complete_derived,
+    has_landed,
+)
+from chronicle.write.quarantine import QUARANTINE_TABLE, QuarantineFile, commit_quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,82 +131,30 @@ def ingest(
     begin = clock.monotonic()
     request = Request(store, stream_name, options, derived, progress)
     check_options(request)
-    found = find_sources(sources, format_name=options.format, since=_since(request))
+    known = stream_name in store.stream_names()
+    stream = store.stream(stream_name) if known and not options.again else None
+    found = find_sources(sources, format_name=options.format, since=since_taken(stream))
     with ThreadPoolExecutor(max_workers=1) as pool:
         checksums = Checksums(pool)
         job = prepare(request, found, checksums)
         if not job.sources.files:
-            outcome = _skip(job)
-            return outcome.to_report(request, seconds=clock.monotonic() - begin, log_file=None)
+            return replace(_skip(job), seconds=clock.monotonic() - begin)
         _inspect(job)  # before Spark starts
         is_small = _is_small(job.sources)
         with (
             open_staging(store.path) as staging,
             open_spark(options.master, log_file=log_file, is_small=is_small) as lease,
         ):
-            outcome = take(request, found, lease.spark, staging, checksums)
-    seconds = clock.monotonic() - begin
-    return outcome.to_report(request, seconds=seconds, log_file=lease.log_file)
-
-
-def _since(request: Request) -> Since:
-    """Return what tells up to which version the stream has taken a Delta table."""
-
-    def since(table: ForeignTable) -> int | None:
-        if request.options.again or request.stream_name not in request.store.stream_names():
-            return None
-        return version_taken(request.store.stream(request.stream_name), table_id(table))
-
-    return since
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of an ingest."""
-
-    version: int
-    in_order: bool = True
-    n_events: int = 0
-    n_late: int = 0
-    n_rewritten: int = 0
-    n_skipped: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    """Records in quarantine by reason, the most frequent first."""
-
-    fault: str | None = None
-    """What failed once the events were in the stream."""
-    notes: tuple[str, ...] = ()
-    """What is to be known of how the sources were read."""
-
-    def to_report(self, request: Request, *, seconds: float, log_file: Path | None) -> IngestReport:
-        """Return what is told to whoever asked."""
-        return IngestReport(
-            stream=request.stream_name,
-            store_path=request.store.path,
-            n_events=self.n_events,
-            n_quarantined=sum(self.reasons.values()),
-            in_order=self.in_order,
-            seconds=seconds,
-            version=self.version,
-            log_file=log_file,
-            n_late=self.n_late,
-            n_rewritten=self.n_rewritten,
-            n_skipped=self.n_skipped,
-            reasons=self.reasons,
-            fault=self.fault,
-            notes=self.notes,
-        )
+            report = take(request, found, lease.spark, staging, checksums)
+    return replace(report, seconds=clock.monotonic() - begin, log_file=lease.log_file)
 
 
 def take(
     request: Request, sources: SourceSet, spark: SparkSession, staging: Path, checksums: Checksums
-) -> Outcome:
+) -> IngestReport:
     """Take files into a stream; begins anew where another process came first.
 
-    Raises
-    ------
-    ChronicleError
-        See ``ingest``; nothing was committed then.
+    If it raises, nothing was committed. The report does not tell how long it took.
     """
     for attempt in range(1, request.attempts_max + 1):
         job = prepare(request, sources, checksums)
@@ -203,13 +163,13 @@ def take(
         folder = staging / str(attempt)
         folder.mkdir()
         try:
-            outcome = _run(job, spark, folder, checksums)
+            report = _run(job, spark, folder, checksums)
         except CommitConflictError as error:
             if attempt == request.attempts_max:
                 raise
             request.progress(f"beginning anew: {error}")
             continue
-        return outcome if outcome.fault else replace(outcome, fault=_tidy(job))
+        return report if report.fault else replace(report, fault=_tidy(job))
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -220,11 +180,11 @@ def complete(request: Request) -> None:
     complete_derived(stream, to_writer(request, stream.settings, attributes))
 
 
-def _skip(job: Job) -> Outcome:
+def _skip(job: Job) -> IngestReport:
     """Take nothing; complete what a crash may have left out when the sources were taken."""
     assert job.stream is not None
     complete_derived(job.stream, to_writer(job.request, job.settings, job.attributes))
-    return Outcome(job.version, n_skipped=job.n_skipped)
+    return _to_report(job, TaskOutput([], [], []), 0, Committed(job.version))
 
 
 def _tidy(job: Job) -> str | None:
@@ -237,7 +197,7 @@ def _tidy(job: Job) -> str | None:
     return None if report is None else report.fault
 
 
-def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> Outcome:
+def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> IngestReport:
     """Read, survey, write and commit."""
     progress, stream = job.request.progress, job.stream
     progress(f"reading {_sized(job.sources)}")
@@ -255,7 +215,7 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     route = to_late_route(job, schema, staging / "late")
     progress("checking order")
     survey = run_survey(job, spark, reading)
-    check_survey(job, survey, schema)
+    _check_survey(job, survey, schema)
     if stream is not None:
         complete_derived(stream, writer)
         target, stream_dir = stream, staging / "files"
@@ -274,17 +234,20 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     metadata, transactions = _to_commit(job, outputs, task, checksums)
     if stream is None:
         place = job.request.store.path / job.request.stream_name
-        version = publish_first(
+        committed = _publish_first(
             target, place, change, outputs.quarantine, metadata=metadata, transactions=transactions
         )
-        committed = Committed(version)
     else:
-        committed = publish_append(
+        committed = _publish_append(
             stream, stream_dir, change, outputs.quarantine,
             read_version=job.version, metadata=metadata, transactions=transactions,
         )  # fmt: skip
     notes = (*reading.plan.notes, *cut_note(survey.n_cut))
-    return _to_outcome(job, outputs, late, committed, in_order=survey.in_order, notes=notes)
+    return replace(
+        _to_report(job, outputs, len(late.removed), committed),
+        in_order=survey.in_order,
+        notes=notes,
+    )
 
 
 def _inspect(job: Job) -> Inspected:
@@ -299,11 +262,11 @@ def _inspect(job: Job) -> Inspected:
 
 def _write(
     job: Job, spark: SparkSession, reading: Reading, survey: Survey, task: WriteTask
-) -> TaskOutputs:
+) -> TaskOutput:
     how = ", sorted by time" if task.parts is None else ""
     job.request.progress(f"writing {survey.n_usable:,} events{how}")
     outputs = run_write(job, spark, reading, survey, task)
-    check_complete(outputs, survey, task.late)
+    _check_complete(outputs, survey, task.late)
     return outputs
 
 
@@ -337,7 +300,7 @@ def _merge_late(
 
 
 def _to_commit(
-    job: Job, outputs: TaskOutputs, task: WriteTask, checksums: Checksums
+    job: Job, outputs: TaskOutput, task: WriteTask, checksums: Checksums
 ) -> tuple[dict[str, str], dict[str, int]]:
     """Return the metadata and the transactions of the commit."""
     sources = checksums.of(job.sources.files)
@@ -354,29 +317,26 @@ def _to_commit(
     return metadata, {**taken, **job.request.transactions}
 
 
-def _to_outcome(
-    job: Job,
-    outputs: TaskOutputs,
-    late: _Merged,
-    committed: Committed,
-    *,
-    in_order: bool,
-    notes: tuple[str, ...],
-) -> Outcome:
+def _to_report(
+    job: Job, outputs: TaskOutput, n_rewritten: int, committed: Committed
+) -> IngestReport:
     reasons: Counter[str] = Counter()
     for file in outputs.quarantine:
         reasons.update(file.reasons)
     n_late = sum(file.n_events for file in outputs.late)
-    return Outcome(
-        version=committed.version,
-        fault=committed.fault,
-        in_order=in_order,
+    return IngestReport(
+        stream=job.request.stream_name,
+        store_path=job.request.store.path,
         n_events=sum(file.n_events for file in outputs.files) + n_late,
+        n_quarantined=reasons.total(),
+        in_order=True,
+        seconds=0.0,
+        version=committed.version,
         n_late=n_late,
-        n_rewritten=len(late.removed),
+        n_rewritten=n_rewritten,
         n_skipped=job.n_skipped,
         reasons=dict(reasons.most_common()),
-        notes=notes,
+        fault=committed.fault,
     )
 
 
@@ -392,3 +352,157 @@ def _is_small(sources: SourceSet) -> bool:
 def _sized(sources: SourceSet) -> str:
     n_files = len(sources.files)
     return f"{n_files} file{'s' if n_files > 1 else ''} ({sources.size_bytes / 1e6:.1f} MB)"
+
+
+# ---------------------------------------------------------------------------------------------
+# Refuse, after a look at all events, what cannot be ingested as it is.
+
+
+def _check_survey(job: Job, survey: Survey, schema: pa.Schema) -> None:
+    """Refuse an ingest that would add nothing, or late events where they are not wanted.
+
+    Raises
+    ------
+    SourceError
+        If there is no event.
+    LateEventError
+        If there are late events and they are to be rejected.
+    """
+    if survey.n_usable == 0 and not job.request.may_be_empty:
+        raise nothing_usable(job.sources.shown, job.settings.time, survey.n_bad)
+    if survey.n_late and job.late is Late.REJECT:
+        raise LateEventError(_late_message(job, survey, schema), n_late=survey.n_late)
+
+
+def _late_message(job: Job, survey: Survey, schema: pa.Schema) -> str:
+    time_type = schema.field(job.settings.time).type
+
+    def text(time: int) -> str:
+        return str(from_int64(np.array([time], np.int64), time_type).cast(pa.string())[0].as_py())
+
+    assert job.stream_end is not None
+    late = [split for split in survey.splits if split.n_late]
+    # The newest late event lies somewhere before the end; the oldest is the least of its split.
+    oldest = min(split.t_min for split in late)
+    shown = [
+        f"{text(time)} in '{job.sources.files[split.position].name}'"
+        for split in late
+        for time in split.late
+    ][:LATE_SHOWN_MAX]
+    return (
+        f"{survey.n_late:,} of {survey.n_usable:,} events are older than the end of stream "
+        f"'{job.request.stream_name}' ({text(job.stream_end)}), the oldest of {text(oldest)} "
+        f"(first: {', '.join(shown)}); nothing was ingested, take them out, merge them "
+        "(--late merge) or put them aside (--late quarantine)"
+    )
+
+
+def _check_complete(outputs: TaskOutput, survey: Survey, route: LateRoute | None) -> None:
+    """Check that what was written is what was surveyed: sources may change in between.
+
+    Raises
+    ------
+    SourceError
+        If it is not.
+    """
+    n_too_late = 0
+    if route is not None:
+        n_too_late = sum(file.reasons.get(route.reason, 0) for file in outputs.quarantine)
+    n_late = sum(file.n_events for file in outputs.late)
+    n_events = sum(file.n_events for file in outputs.files) + n_late + n_too_late
+    n_bad = sum(file.n_rows for file in outputs.quarantine) - n_too_late
+    if (n_events, n_bad) != (survey.n_usable, survey.n_bad):
+        raise SourceError(
+            f"the sources held {survey.n_usable:,} events and {survey.n_bad:,} other records at "
+            f"first and {n_events:,} and {n_bad:,} when they were written; nothing was ingested, "
+            "run it again when nobody writes to them"
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# What was written becomes part of the stream, all of it or nothing.
+
+
+def _publish_first(
+    staged: Stream,
+    place: Path,
+    change: Change,
+    quarantine: Sequence[QuarantineFile],
+    *,
+    metadata: Mapping[str, str],
+    transactions: Mapping[str, int],
+) -> Committed:
+    """Complete a new stream where nobody sees it, then move it to its place.
+
+    Raises
+    ------
+    CommitConflictError
+        If another process created a stream of that name meanwhile.
+    """
+    commit_quarantine(staged.path, quarantine)
+    committed = commit_change(
+        staged,
+        change,
+        read_version=staged.snapshot().version,
+        metadata=metadata,
+        transactions=transactions,
+    )
+    check_whole(committed, place)
+    move_stream(staged.path, place)
+    return committed
+
+
+def _publish_append(
+    stream: Stream,
+    staged_files: Path,
+    change: Change,
+    quarantine: Sequence[QuarantineFile],
+    *,
+    read_version: int,
+    metadata: Mapping[str, str],
+    transactions: Mapping[str, int],
+) -> Committed:
+    """Move files into an existing stream and commit them; takes them out again on failure.
+
+    Raises
+    ------
+    CommitConflictError
+        If what another process committed after ``read_version`` does not go with the change.
+    """
+    moved = move_files(staged_files, stream.path)
+    try:
+        with stream.held():
+            commit_quarantine(stream.path, quarantine)
+        return commit_change(
+            stream,
+            change,
+            read_version=read_version,
+            metadata=metadata,
+            transactions=transactions,
+        )
+    except BaseException:
+        _remove_moved(stream, change, moved, since=read_version)
+        raise
+
+
+def move_stream(staged: Path, place: Path) -> None:
+    """Move a finished stream to its place in the store; it appears whole."""
+    try:
+        put_in_place(staged, place)
+    except OSError as error:
+        if not place.exists():
+            raise unwritten(place, error) from error
+        raise CommitConflictError(
+            f"another process created stream '{place.name}' meanwhile; nothing was ingested, "
+            "run it again to append to it"
+        ) from error
+    flush([place.parent])
+
+
+def _remove_moved(stream: Stream, change: Change, moved: list[Path], *, since: int) -> None:
+    """Remove moved files, unless the commit they belong to landed before the failure."""
+    if has_landed(stream, change.added, since=since):
+        return
+    # Quarantine files may have been committed already; without the events nothing counts them.
+    quarantine = stream.path / QUARANTINE_TABLE
+    discard([path for path in moved if quarantine not in path.parents])

@@ -14,7 +14,7 @@ import pyarrow as pa
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SchemaError, SourceError, did_you_mean
-from chronicle.ingest.report import IngestOptions
+from chronicle.ingest.report import AppendOptions, IngestOptions
 from chronicle.ingest.source_memory import Source, fingerprints, names_of, read_source, taken
 from chronicle.ingest.sources import SourceSet
 from chronicle.log import delta_log
@@ -71,10 +71,6 @@ class Request:
 
     attempts_max: int = 3
     """Times it is begun because others committed first what it does not go with."""
-
-    def with_transactions(self, transactions: Mapping[str, int]) -> Request:
-        """Return the request with these transactions."""
-        return replace(self, transactions=transactions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +149,7 @@ def prepare(request: Request, sources: SourceSet, checksums: Checksums) -> Job:
         return Job(request, None, 0, (), settings, options.index, late, sources, 0)
     stream = request.store.stream(request.stream_name)
     stream.check_writable()
-    _check_settings(request.stream_name, stream.settings, options)
+    check_settings(request.stream_name, stream.settings, options)
     snapshot = stream.snapshot()  # before the sources are looked up, see ``fingerprints``
     left = _left_to_take(request, stream, sources, checksums)
     return Job(
@@ -215,26 +211,38 @@ def _left_to_take(
     return sources.only({path for path in sources.files if had.isdisjoint(names[path])})
 
 
-def _check_settings(name: str, settings: StreamSettings, options: IngestOptions) -> None:
+def check_settings(
+    name: str, settings: StreamSettings, options: IngestOptions | AppendOptions
+) -> None:
     """Check that what is given is what the stream has: its settings never change."""
-    if options.time != settings.time:
+    if options.time not in (None, settings.time):
         raise SchemaError(
             f"stream '{name}' is ordered by '{settings.time}', not by '{options.time}'; "
-            f"give --time {settings.time}, or ingest into a new stream"
+            f"give --time {settings.time}, or take the files into a new stream"
         )
     new = [name for name in canonical_names(options.derive) if name not in settings.derived]
     if new:
         raise SchemaError(
             f"stream '{name}' does not derive '{new[0]}'; index it with 'chronicle index create', "
-            "which declares it, or ingest into a new stream"
+            "which declares it, or take the files into a new stream"
         )
     for option in ("key", "block_events", "file_events"):
-        given, has = getattr(options, option), getattr(settings, option)
+        given, has = getattr(options, option, None), getattr(settings, option)
         if given is not None and given != has:
             raise SchemaError(
                 f"stream '{name}' has {option.replace('_', ' ')} {has!r}, not {given!r}, and it "
-                "cannot be changed; leave it out, or ingest into a new stream"
+                "cannot be changed; leave it out, or take the files into a new stream"
             )
+
+
+def nothing_usable(where: str, time: str, n_bad: int) -> SourceError:
+    """Return the refusal of files that hold no event, only ``n_bad`` other records."""
+    if n_bad == 0:
+        return SourceError(f"{where} holds no event; nothing was taken, name another file")
+    return SourceError(
+        f"none of the {n_bad:,} records in {where} has a usable time in column '{time}' and cells "
+        "that parse; nothing was taken, check --time, --time-format and --schema"
+    )
 
 
 def to_attributes(stream: Stream, options: IngestOptions) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Text files as bytes: decompressed, in UTF-8, in lines of bounded length."""
+"""Text files as bytes: decompressed, in UTF-8, in lines of bounded length; and their records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -203,3 +204,44 @@ def _same_ends(chunks: Iterable[bytes]) -> Iterator[bytes]:
         text = text[: len(text) - len(rest)]
         yield text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     yield rest.replace(b"\r", b"\n")
+
+
+# ---------------------------------------------------------------------------------------------
+# Records as they are handed on: cells by column, and what is no record.
+
+BATCH_RECORDS = 1 << 16
+"""Records handed on together."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """Records that follow one another in a file."""
+
+    first: int
+    """Number of the first among the records of the file, from 0."""
+
+    cells: dict[str, pa.Array]
+    """By column: texts, or what JSON says of the type; null where there is no value."""
+
+    n_records: int
+
+    nested: dict[str, pa.Array]
+    """Masks of cells that hold an object or an array, for columns that have any."""
+
+
+class Place(NamedTuple):
+    """Where a record stands in its file."""
+
+    line: int
+    """Its first line, from 1."""
+
+    text: str
+    """The record as it is written."""
+
+
+class Reject(NamedTuple):
+    """What stands in a file and is no record."""
+
+    line: int
+    text: str
+    reason: str

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,9 @@ import pyarrow.types as pat
 
 from chronicle.errors import SchemaError
 from chronicle.ingest.cells import Culprit, Guess, as_text, read_cells
-from chronicle.ingest.columns import HELPERS, LINE, REASON, RECORD
-from chronicle.ingest.read_plan import ReadPlan, open_records, unknown_field
-from chronicle.ingest.records import Place, RecordBatch, Records
+from chronicle.ingest.helper_columns import HELPERS, LINE, REASON, RECORD
+from chronicle.ingest.raw_text import Place, RecordBatch
+from chronicle.ingest.read_plan import ReadPlan, Records, open_records, unknown_field
 from chronicle.ingest.sources import SourceFormat
 from chronicle.ingest.times import Fault, cut_to_us, read_times
 from chronicle.ingest.typed_files import read_typed
@@ -38,10 +37,6 @@ class Piece:
     path: str
     first: int = 0
     stop: int = 0
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return asdict(self)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,7 +12,13 @@ import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.cells import Guess
-from chronicle.ingest.csv_records import CsvRecords, Dialect, find_delimiter, read_header
+from chronicle.ingest.csv_records import (
+    CsvRecords,
+    Dialect,
+    find_delimiter,
+    open_csv,
+    read_header,
+)
 from chronicle.ingest.json_records import JsonRecords, starts_array
 from chronicle.ingest.raw_text import lines_of
 from chronicle.ingest.read_options import (
@@ -337,27 +344,30 @@ def _first_time(plan: ReadPlan, found: Inspected) -> str:
     return ""
 
 
+Records = CsvRecords | JsonRecords
+"""The records of one text file, to be read once from front to back.
+
+Iterating yields them batch by batch. Once all were read, ``rejects`` returns what is no record,
+and ``places`` where records stand, given by ascending number.
+"""
+
+
+@contextmanager
 def open_records(
     path: Path, plan: ReadPlan, *, columns: tuple[str, ...] | None
-) -> CsvRecords | JsonRecords:
-    """Open a text file; a context manager that lends its ``Records``.
+) -> Iterator[Records]:
+    """Lend the records of a text file.
 
-    Parameters
-    ----------
-    path
-        The file.
-    plan
-        How files are read.
-    columns
-        Fields of JSON that are wanted whether a batch has them or not; None for none.
+    ``columns`` are fields of JSON that are wanted whether a batch has them or not.
     """
     options = plan.options
     if plan.dialect is not None:
-        dialect = plan.dialect
-        names = options.columns or read_header(path, dialect)
-        return CsvRecords(path, names, dialect)
+        names = options.columns or read_header(path, plan.dialect)
+        with open_csv(path, names, plan.dialect) as records:
+            yield records
+        return
     has_decimals = any(pat.is_decimal(one.type) for one in plan.schema)
-    return JsonRecords(
+    yield JsonRecords(
         path, encoding_of(options), options.flatten, options.null, has_decimals, columns
     )
 

@@ -1,4 +1,4 @@
-"""What an ingest is asked to do, and what it says it did."""
+"""What an ingest or an append is asked to do, and what an ingest says it did."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chronicle.ingest.read_options import ReadOptions
+from chronicle.write.append import Late
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,24 @@ class IngestOptions(ReadOptions):
 
     again: bool = False
     """Whether to take sources that the stream has taken before."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendOptions(ReadOptions):
+    """How files are to be read without Spark, and what becomes of late events."""
+
+    time: str | None = None
+    """Time column; needed for a new stream alone."""
+
+    derive: tuple[str, ...] = ()
+    """Derived attributes of a new stream, such as ``delta(speed)``."""
+
+    key: str | None = None
+    """Column that tells the objects of a new stream apart."""
+
+    late: Late | str = Late.MERGE
+    again: bool = False
+    """Whether to take files that were taken before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,15 @@
-"""Start and stop a quiet Spark whose words go to a log file, never to the terminal."""
+"""Start and stop a quiet Spark whose words go to a log file, never to the terminal.
+
+That Java is missing or the master cannot be reached is said at once, before anything is started.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,8 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chronicle.errors import EnvironmentFaultError
-from chronicle.ingest.java import check_java
-from chronicle.ingest.master import check_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -207,8 +211,7 @@ def start_spark(
     except (PySparkException, OSError) as error:
         _forget_gateway()
         raise EnvironmentFaultError(
-            f"Spark did not start on master '{master}' ({_first_line(error)}); "
-            f"'{log_file}' says why"
+            f"Spark did not start on master '{master}' ({first_line(error)}); '{log_file}' says why"
         ) from error
     except BaseException as error:
         _forget_gateway()
@@ -258,7 +261,8 @@ def _forget_gateway() -> None:
     SparkContext._jvm = None
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of a Spark error, without its class."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
@@ -290,3 +294,155 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+# ---------------------------------------------------------------------------------------------
+# Which Java, and whether the master answers.
+
+OLDEST_JAVA = 17
+"""Spark 4 is compiled for Java 17."""
+
+REMEDY = (
+    "install OpenJDK 17 or 21 (Debian and Ubuntu: apt-get install default-jre-headless; "
+    "macOS: brew install openjdk@21) and put it on PATH or name it in JAVA_HOME"
+)
+
+_ANSWER_SECONDS_MAX = 60
+
+
+def find_java(environ: Mapping[str, str]) -> Path:
+    """Return the ``java`` Spark will run: that of JAVA_HOME, else the first on PATH.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        If there is none.
+    """
+    home = environ.get("JAVA_HOME", "")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise EnvironmentFaultError(
+                f"JAVA_HOME names '{home}', which holds no bin/java; correct it, or {REMEDY}"
+            )
+        return java
+    found = shutil.which("java", path=environ.get("PATH", ""))
+    if found is None:
+        raise EnvironmentFaultError(f"no Java was found, and ingest runs on Spark; {REMEDY}")
+    return Path(found)
+
+
+def to_major_version(answer: str) -> int | None:
+    """Return the major version in what ``java -version`` prints, None if it is not there.
+
+    Examples
+    --------
+    >>> to_major_version('openjdk version "17.0.15" 2025-04-15')
+    17
+    >>> to_major_version('java version "1.8.0_392"')
+    8
+    """
+    match = re.search(r'version "(?:1\.)?(\d+)', answer)
+    return int(match.group(1)) if match else None
+
+
+def check_java(environ: Mapping[str, str]) -> Path:
+    """Return the Java to run Spark on, having asked it for its version.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        If there is no Java, it does not answer, or it is older than 17.
+    """
+    java = find_java(environ)
+    try:
+        answer = subprocess.run(  # noqa: S603 -- the user's own Java, asked for its version
+            [str(java), "-version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_ANSWER_SECONDS_MAX,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EnvironmentFaultError(f"Java at '{java}' does not run ({error}); {REMEDY}") from error
+    version = to_major_version(answer.stderr + answer.stdout)
+    if version is None:
+        raise EnvironmentFaultError(f"Java at '{java}' does not state its version; {REMEDY}")
+    if version < OLDEST_JAVA:
+        raise EnvironmentFaultError(
+            f"Java at '{java}' is version {version}, and Spark needs {OLDEST_JAVA} or newer; "
+            f"{REMEDY}"
+        )
+    return java
+
+
+_CONNECT_SECONDS_MAX = 2.0
+"""How long one host of a master may take to answer; Spark itself tries for a minute."""
+
+_LOCAL = re.compile(r"local(\[(\*|\d+)(,\s*\d+)?\])?")
+_ADDRESSES = re.compile(r"(?:spark|k8s)://(?:https?://)?(.+)")
+_ADDRESS = re.compile(r"\[?([^,\[\]/]+?)\]?(?::(\d+))?/?")
+
+_DEFAULT_PORTS = {"spark": 7077, "k8s": 443}
+
+
+def check_master(master: str, environment: Mapping[str, str]) -> None:
+    """Check that a Spark master is one and, where it has an address, that somebody answers there.
+
+    Parameters
+    ----------
+    master
+        As Spark takes it: ``local[*]``, ``spark://host:7077``, ``yarn``, ``k8s://https://host``.
+    environment
+        Variables of the process; ``yarn`` is found by one of them.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        If not; within a few seconds.
+    """
+    if _LOCAL.fullmatch(master):
+        return
+    if master == "yarn":
+        if not environment.keys() & {"HADOOP_CONF_DIR", "YARN_CONF_DIR"}:
+            raise EnvironmentFaultError(
+                "Spark master 'yarn' is found by the variable HADOOP_CONF_DIR or YARN_CONF_DIR, "
+                "and neither is set; set one to the folder of the cluster's configuration"
+            )
+        return
+    addresses = addresses_of(master)
+    if not addresses:
+        raise EnvironmentFaultError(
+            f"'{master}' is no Spark master; take local[*], local[2], spark://host:7077, yarn or "
+            "k8s://https://host:443"
+        )
+    reasons = [_why_unreachable(host, port) for host, port in addresses]
+    if all(reasons):
+        raise EnvironmentFaultError(
+            f"Spark master '{master}' cannot be reached ({reasons[0]}); check its address and "
+            "that it is running, or take local[*] for this machine"
+        )
+
+
+def addresses_of(master: str) -> list[tuple[str, int]]:
+    """Return the hosts and ports that a master names; none if it is not written as one. Pure.
+
+    >>> addresses_of("spark://a:7077,b:7078"), addresses_of("k8s://https://c"), addresses_of("x")
+    ([('a', 7077), ('b', 7078)], [('c', 443)], [])
+    """
+    named = _ADDRESSES.fullmatch(master)
+    if named is None:
+        return []
+    found = [_ADDRESS.fullmatch(part) for part in named[1].split(",")]
+    default = _DEFAULT_PORTS[master.partition(":")[0]]
+    pairs = [(part[1], int(part[2] or default)) for part in found if part is not None]
+    return pairs if len(pairs) == len(found) else []
+
+
+def _why_unreachable(host: str, port: int) -> str | None:
+    """Return why nobody answers there; None if somebody does."""
+    try:
+        with socket.create_connection((host, port), timeout=_CONNECT_SECONDS_MAX):
+            return None
+    except (OSError, OverflowError, UnicodeError) as error:
+        return f"{host}:{port}: {error.args[-1] if error.args else error}"

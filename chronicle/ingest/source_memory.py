@@ -87,14 +87,6 @@ def fingerprints(stream: Stream, paths: Sequence[str | Path]) -> dict[str, int]:
     return {path: found[name] for path, name in names.items() if name in found}
 
 
-def version_taken(stream: Stream | None, table_id: str) -> int | None:
-    """Return up to which version a stream has taken a Delta table; None if it has not."""
-    if stream is None:
-        return None
-    path = stream.path / EVENTS_TABLE
-    return delta_log.transaction_version(path, table_id)
-
-
 def taken(stream: Stream | None, sources: Sequence[Source]) -> frozenset[str]:
     """Return the paths of the sources that a stream has taken, content and all.
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from chronicle.derived import DerivedWriter
-from chronicle.errors import ChronicleError, SchemaError, StorageError
-from chronicle.ingest.columns import BLOCK_START, HELPERS, POSITION
+from chronicle.ingest.helper_columns import (
+    BLOCK_START,
+    HELPERS,
+    POSITION,
+    split_faults,
+    to_quarantine,
+)
 from chronicle.ingest.late import LateFile, LateRoute, LateWriter
-from chronicle.ingest.quarantine import late_to_quarantine, split_faults, to_quarantine
 from chronicle.settings import StreamSettings
 from chronicle.time import to_int64
 from chronicle.write.block_writer import WrittenFile, write_ordered
 from chronicle.write.quarantine import QUARANTINE_TABLE, QuarantineFile, QuarantineWriter
-
-RESULT_SCHEMA = pa.schema([pa.field("kind", pa.string()), pa.field("value", pa.string())])
-RESULT_DDL = "kind string, value string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +50,7 @@ class WriteTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutput:
-    """What one task wrote."""
-
-    files: list[WrittenFile]
-    quarantine: QuarantineFile | None
-    late: list[LateFile]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskOutputs:
-    """What all tasks wrote."""
+    """What one task wrote, or all of them."""
 
     files: list[WrittenFile]
     """In stream order."""
@@ -64,11 +58,28 @@ class TaskOutputs:
     quarantine: list[QuarantineFile]
     late: list[LateFile]
 
+    def to_json(self) -> str:
+        """Return it as text, to send it between processes."""
+        parts = (self.files, self.quarantine, self.late)
+        return json.dumps([[file.to_json() for file in part] for part in parts])
+
+
+def join_outputs(texts: Iterable[str]) -> TaskOutput:
+    """Return what all tasks wrote, from what each said of it in JSON."""
+    joined = TaskOutput([], [], [])
+    for files, quarantine, late in map(json.loads, texts):
+        joined.files.extend(map(WrittenFile.from_json, files))
+        joined.quarantine.extend(map(QuarantineFile.from_json, quarantine))
+        joined.late.extend(map(LateFile.from_json, late))
+    joined.files.sort(key=lambda file: file.ordinal)
+    return joined
+
 
 def write_part(batches: Iterable[pa.RecordBatch], task: WriteTask, *, part: int) -> TaskOutput:
     """Write one task's records: events into data files, the rest into a quarantine file.
 
     Events older than the end of the stream go into staged files, see ``chronicle.ingest.late``.
+    Whatever is raised, what was written is removed.
 
     Parameters
     ----------
@@ -82,37 +93,30 @@ def write_part(batches: Iterable[pa.RecordBatch], task: WriteTask, *, part: int)
     Raises
     ------
     SchemaError
-        If the events are not in order. Whatever is raised, what was written is removed.
+        If the events are not in order.
     """
     stream = iter(batches)
     first = next((batch for batch in stream if batch.num_rows), None)
     if first is None:
-        return TaskOutput([], None, [])
+        return TaskOutput([], [], [])
     if task.parts is not None:
-        part = task.parts[_split_of(first)]
+        part = task.parts[first.column(POSITION)[0].as_py(), first.column(BLOCK_START)[0].as_py()]
     sorter = _Sorter(task, part)
     try:
         files = write_ordered(
-            sorter.events(_chain(first, stream)),
+            sorter.events(chain([first], stream)),
             stream_dir=task.stream_dir,
             schema=task.schema,
             settings=task.settings,
             ordinal_prefix=f"{task.generation:06d}-{part:06d}",
             derived=task.derived,
         )
-        return TaskOutput(files, sorter.quarantine.close(), sorter.late_files())
+        put_aside = sorter.quarantine.close()
+        late = [] if sorter.late is None else sorter.late.close()
+        return TaskOutput(files, [] if put_aside is None else [put_aside], late)
     except BaseException:
         sorter.discard()
         raise
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
-
-
-def _split_of(batch: pa.RecordBatch) -> tuple[int, int]:
-    return batch.column(POSITION)[0].as_py(), batch.column(BLOCK_START)[0].as_py()
 
 
 class _Sorter:
@@ -125,98 +129,46 @@ class _Sorter:
             task.stream_dir / QUARANTINE_TABLE,
             f"{task.batch_id}-{part:06d}-{uuid.uuid4().hex}.parquet",
         )
-        self._late = None
+        self.late = None
         if task.late is not None:
-            self._late = LateWriter(task.late, task.schema, task.settings.time, part=part)
+            self.late = LateWriter(task.late, task.schema, task.settings.time, part=part)
 
     def events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the events that are not late, with their own columns only."""
         task = self._task
         for batch in batches:
             good, bad = split_faults(batch.rename_columns([*task.schema.names, *HELPERS.names]))
-            if bad.num_rows:
-                rows = to_quarantine(bad, batch_id=task.batch_id, sources=task.sources)
-                self.quarantine.write(rows)
-            if self._late is not None:
-                good = self._without_late(good)
+            self._put_aside(bad)
+            if self.late is not None and task.late is not None:
+                good = self._without_late(good, self.late, task.late)
             if good.num_rows:
                 yield good.select(task.schema.names)
-
-    def late_files(self) -> list[LateFile]:
-        """Complete the staged files of late events and return them."""
-        return [] if self._late is None else self._late.close()
 
     def discard(self) -> None:
         """Remove what was put aside."""
         self.quarantine.discard()
-        if self._late is not None:
-            self._late.discard()
+        if self.late is not None:
+            self.late.discard()
 
-    def _without_late(self, good: pa.RecordBatch) -> pa.RecordBatch:
-        """Put late events aside; return the others."""
-        task, route = self._task, self._task.late
-        assert route is not None
-        assert self._late is not None
-        times = to_int64(good.column(task.settings.time), name=task.settings.time).to_numpy()
-        oldest = route.stream_end if route.oldest is None else route.oldest
-        # Whether they really come in order of time is checked by those who write them.
-        n_old, n_late = np.searchsorted(times, (oldest, route.stream_end), "left").tolist()
-        if route.oldest is None:
-            n_old = 0
-        if n_old:
-            rows = late_to_quarantine(
-                good.slice(0, n_old),
-                batch_id=task.batch_id,
-                reason=route.reason,
-                columns=task.schema.names,
-                sources=task.sources,
+    def _put_aside(self, records: pa.RecordBatch, reason: str | None = None) -> None:
+        if records.num_rows:
+            task = self._task
+            rows = to_quarantine(
+                records, batch_id=task.batch_id, sources=task.sources, reason=reason
             )
             self.quarantine.write(rows)
+
+    def _without_late(
+        self, good: pa.RecordBatch, writer: LateWriter, route: LateRoute
+    ) -> pa.RecordBatch:
+        """Put late events aside; return the others."""
+        time = self._task.settings.time
+        times = to_int64(good.column(time), name=time).to_numpy()
+        # Whether they really come in order of time is checked by those who write them.
+        n_late = int(np.searchsorted(times, route.stream_end, "left"))
+        n_old = 0 if route.oldest is None else int(np.searchsorted(times, route.oldest, "left"))
+        self._put_aside(good.slice(0, n_old), route.reason)
         if n_late > n_old:
-            self._late.write(good.slice(n_old, n_late - n_old).select(task.schema.names))
+            late = good.slice(n_old, n_late - n_old).select(self._task.schema.names)
+            writer.write(late)
         return good.slice(max(n_old, n_late))
-
-
-def to_results(output: TaskOutput) -> pa.RecordBatch:
-    """Return what a task wrote as rows that travel to the driver."""
-    rows = [("events", file.to_json()) for file in output.files]
-    rows += [("late", file.to_json()) for file in output.late]
-    if output.quarantine is not None:
-        rows.append(("quarantine", output.quarantine.to_json()))
-    return _to_batch(rows)
-
-
-def to_failure(error: ChronicleError | OSError) -> pa.RecordBatch:
-    """Return a stated failure as a row: an exception would travel as a traceback in text."""
-    kind = "schema failure" if isinstance(error, SchemaError) else "failure"
-    return _to_batch([(kind, str(error))])
-
-
-def from_results(rows: Iterable[tuple[str, str]]) -> TaskOutputs:
-    """Return what all tasks wrote.
-
-    Raises
-    ------
-    SchemaError, StorageError
-        If a task failed.
-    """
-    found: dict[str, list[str]] = {}
-    for kind, value in rows:
-        found.setdefault(kind, []).append(value)
-    if "schema failure" in found:
-        raise SchemaError(found["schema failure"][0])
-    if "failure" in found:
-        raise StorageError(f"a task could not write: {found['failure'][0]}")
-    files = [WrittenFile.from_json(text) for text in found.get("events", [])]
-    return TaskOutputs(
-        sorted(files, key=lambda file: file.ordinal),
-        [QuarantineFile.from_json(text) for text in found.get("quarantine", [])],
-        [LateFile.from_json(text) for text in found.get("late", [])],
-    )
-
-
-def _to_batch(rows: list[tuple[str, str]]) -> pa.RecordBatch:
-    kinds, values = [kind for kind, _ in rows], [value for _, value in rows]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(kinds, pa.string()), pa.array(values, pa.string())], schema=RESULT_SCHEMA
-    )

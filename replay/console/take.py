@@ -172,7 +172,8 @@ def append(
     Example: chronicle append today.csv --store data --stream crimes
     """
     keep_heavy_libraries_out()
-    from chronicle.ingest.local import AppendOptions, append_files
+    from chronicle.ingest.local import append_files
+    from chronicle.ingest.report import AppendOptions
     from chronicle.store import open_or_create
     from indexing.lifecycle import create_index
     from indexing.writer import writer_for

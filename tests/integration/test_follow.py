@@ -15,7 +15,7 @@ import pytest
 
 from chronicle.errors import SchemaError, SourceError, StorageError
 from chronicle.ingest import FollowReport, follow, ingest
-from chronicle.ingest.checkpoint import default_place, open_checkpoint
+from chronicle.ingest.follow import default_place, open_checkpoint
 from chronicle.log import delta_log
 from chronicle.store import Store, create_store
 from chronicle.write import commit

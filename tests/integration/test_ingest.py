@@ -66,8 +66,8 @@ def test_files_that_share_tasks_give_the_same_stream(
     tmp_path: Path, store: Store, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths, rows = tied_files(tmp_path, ending, ordered=False)
-    monkeypatch.setattr("chronicle.ingest.frames.FILES_ALONE_MAX", 1)
-    monkeypatch.setattr("chronicle.ingest.frames.TASK_BYTES_MIN", paths[0].stat().st_size * 2)
+    monkeypatch.setattr("chronicle.ingest.tasks.FILES_ALONE_MAX", 1)
+    monkeypatch.setattr("chronicle.ingest.tasks.TASK_BYTES_MIN", paths[0].stat().st_size * 2)
     ingest(store, "s", paths, ties_options(ending))
     assert read_rows(store) == sorted(rows, key=lambda row: row["t"])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chronicle.ingest import publish
+from chronicle.ingest import pipeline
 from chronicle.ingest.pipeline import ingest
 from chronicle.log import delta_log
 from chronicle.store import Store
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 # Crashes.
 
 STEPS: tuple[tuple[Any, str], ...] = (
-    (publish, "commit_quarantine"),
+    (pipeline, "commit_quarantine"),
     (commit, "commit_events"),
     (commit, "commit_tree"),
     (commit, "commit_derived"),
@@ -78,7 +78,7 @@ def test_interrupted_append_is_done_or_undone(
 
 
 @pytest.mark.parametrize(
-    ("module", "step"), [*STEPS, (publish, "move_stream")], ids=lambda part: str(part)[-20:]
+    ("module", "step"), [*STEPS, (pipeline, "move_stream")], ids=lambda part: str(part)[-20:]
 )
 def test_interrupted_first_ingest_leaves_no_stream(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, module: Any, step: str

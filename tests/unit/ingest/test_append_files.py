@@ -60,6 +60,6 @@ def test_file_without_events_leaves_no_new_stream(store: Store, tmp_path: Path) 
     path.write_text("t,x\nsoon,1\n")
     for text in ("t,x\nsoon,1\n", "t,x\n"):
         path.write_text(text)
-        with pytest.raises(SourceError, match="nothing was appended"):
+        with pytest.raises(SourceError, match="nothing was taken"):
             append_files(store, "new", [path], AppendOptions(time="t"))
     assert store.stream_names() == ("s",)

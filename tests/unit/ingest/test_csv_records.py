@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from chronicle.errors import SourceError
 from chronicle.ingest import raw_text
-from chronicle.ingest.csv_records import CsvRecords, Dialect, find_delimiter
-from chronicle.ingest.records import Place, Reject
+from chronicle.ingest.csv_records import Dialect, find_delimiter, open_csv
+from chronicle.ingest.raw_text import Place, Reject
 
 NAMES = ("a", "b", "c")
 Cells = list[str | None]
@@ -26,7 +26,7 @@ def read(
     path: Path, content: bytes, *, names: tuple[str, ...] = NAMES, dialect: Dialect | None = None
 ) -> tuple[list[Cells], Sequence[Reject], list[Place]]:
     path.write_bytes(content)
-    with CsvRecords(path, names, dialect or Dialect(",", '"')) as records:
+    with open_csv(path, names, dialect or Dialect(",", '"')) as records:
         rows: list[Cells] = []
         for batch in records:
             rows += map(list, zip(*(one.to_pylist() for one in batch.cells.values()), strict=True))
@@ -157,7 +157,6 @@ def test_quotes_can_be_others_or_none(tmp_path: Path) -> None:
 
 def test_a_long_read_draws_nothing_on_stdout(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n")
-    with CsvRecords(tmp_path / "a.csv", NAMES, Dialect(",", '"')) as records:
-        assert records._connection is not None
-        asked = records._connection.sql("SELECT current_setting('enable_progress_bar')")
+    with open_csv(tmp_path / "a.csv", NAMES, Dialect(",", '"')) as records:
+        asked = records.connection.sql("SELECT current_setting('enable_progress_bar')")
         assert asked.fetchall() == [(False,)]

@@ -13,7 +13,7 @@ import pytest
 
 from chronicle.errors import SchemaError, SourceError, StorageError
 from chronicle.ingest import IngestOptions, follow
-from chronicle.ingest.checkpoint import default_place, last_batch, last_committed, open_checkpoint
+from chronicle.ingest.follow import default_place, last_batch, last_committed, open_checkpoint
 from chronicle.ingest.preparation import (
     Checksums,
     Request,

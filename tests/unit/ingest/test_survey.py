@@ -8,28 +8,19 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle.ingest.columns import BLOCK_START, POSITION, TIME
-from chronicle.ingest.survey import LATE_SHOWN_MAX, Split, summarise_splits, survey_batches
+from chronicle.ingest.survey import LATE_SHOWN_MAX, Split, summarise_splits
 
 Record = tuple[tuple[int, int], int | None]
 """A split, and the time of one of its records or None for a fault."""
 
 
-def to_batch(records: list[Record]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict(
-        {
-            TIME: pa.array([time for _, time in records], pa.int64()),
-            POSITION: pa.array([position for (position, _), _ in records], pa.int32()),
-            BLOCK_START: pa.array([start for (_, start), _ in records], pa.int64()),
-        }
-    )
-
-
-def to_splits(batches: list[pa.RecordBatch], stream_end: int | None) -> list[Split]:
-    rows = [
-        row for batch in survey_batches(batches, stream_end=stream_end) for row in batch.to_pylist()
-    ]
-    return [Split(**{**row, "late": tuple(row["late"])}) for row in rows]
+def to_splits(batches: list[list[Record]], stream_end: int | None) -> list[Split]:
+    splits: dict[tuple[int, int], Split] = {}
+    for batch in batches:
+        for key, records in groupby(batch, key=lambda record: record[0]):
+            times = pa.array([time for _, time in records], pa.int64())
+            splits.setdefault(key, Split(*key)).add(times, stream_end)
+    return list(splits.values())
 
 
 @st.composite
@@ -54,7 +45,7 @@ def test_survey_equals_a_look_at_all_times(
 ) -> None:
     records, cuts, stream_end = drawn
     borders = [0, *cuts, len(records)]
-    batches = [to_batch(records[a:b]) for a, b in pairwise(borders)]
+    batches = [records[a:b] for a, b in pairwise(borders)]
     splits = to_splits(batches, stream_end)
     random.shuffle(splits)  # type: ignore[attr-defined]
     survey = summarise_splits(splits)
@@ -81,11 +72,11 @@ def test_survey_equals_a_look_at_all_times(
 
 def test_split_border_out_of_order_is_seen() -> None:
     key_a, key_b = (0, 0), (0, 100)
-    splits = to_splits([to_batch([(key_a, 1), (key_a, 5), (key_b, 4), (key_b, 9)])], None)
+    splits = to_splits([[(key_a, 1), (key_a, 5), (key_b, 4), (key_b, 9)]], None)
     assert [split.ordered for split in splits] == [True, True]
     assert not summarise_splits(splits).in_order
 
 
 def test_split_without_usable_records_does_not_break_the_order() -> None:
     records: list[Record] = [((0, 0), 5), ((0, 9), None), ((1, 0), 5)]
-    assert summarise_splits(to_splits([to_batch(records)], None)).in_order
+    assert summarise_splits(to_splits([records], None)).in_order

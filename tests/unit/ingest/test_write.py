@@ -13,17 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronicle.errors import SchemaError, StorageError
-from chronicle.ingest.columns import HELPERS
+from chronicle.errors import SchemaError
+from chronicle.ingest.helper_columns import HELPERS
 from chronicle.ingest.late import LateRoute, read_staged
-from chronicle.ingest.write import (
-    TaskOutput,
-    WriteTask,
-    from_results,
-    to_failure,
-    to_results,
-    write_part,
-)
+from chronicle.ingest.write import TaskOutput, WriteTask, join_outputs, write_part
 from chronicle.settings import StreamSettings
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64())])
@@ -64,9 +57,8 @@ def read_events(folder: Path, output: TaskOutput) -> list[dict[str, Any]]:
 
 
 def read_quarantine(folder: Path, output: TaskOutput) -> list[dict[str, Any]]:
-    if output.quarantine is None:
-        return []
-    return list(pq.read_table(folder / "quarantine" / output.quarantine.name).to_pylist())
+    files = [folder / "quarantine" / file.name for file in output.quarantine]
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
 @given(
@@ -101,8 +93,7 @@ def test_records_are_put_aside_with_reason_source_and_line(tmp_path: Path) -> No
         ("batch", "no time", "second.csv", "x", 9),
         ("batch", "no time", "second.csv", "{}", None),
     ]
-    assert output.quarantine is not None
-    assert output.quarantine.reasons == {"no time": 2, "too many cells": 1}
+    assert output.quarantine[0].reasons == {"no time": 2, "too many cells": 1}
 
 
 class KilledError(Exception):
@@ -142,21 +133,13 @@ def test_unordered_events_are_refused_and_leave_nothing(tmp_path: Path) -> None:
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_results_travel_as_rows(tmp_path: Path) -> None:
+def test_outputs_of_tasks_travel_and_come_in_stream_order(tmp_path: Path) -> None:
+    late = LateRoute(2, None, "", (1,), (2,), tmp_path / "late")
+    task = to_task(tmp_path, late=late)
     rows = [*[event(t) for t in range(9)], faulty("no time", "{}")]
-    output = write_part([to_batch(rows)], to_task(tmp_path), part=0)
-    travelled = [tuple(row.values()) for row in to_results(output).to_pylist()]
-    outputs = from_results(reversed(travelled))  # type: ignore[arg-type]
-    assert outputs.files == output.files
-    assert outputs.quarantine == [output.quarantine]
-
-
-def test_failure_of_a_task_is_raised_again() -> None:
-    def rows(error: Exception) -> list[tuple[str, str]]:
-        batch = to_failure(error)  # type: ignore[arg-type]
-        return [(row["kind"], row["value"]) for row in batch.to_pylist()]
-
-    with pytest.raises(SchemaError, match="no such column"):
-        from_results(rows(SchemaError("no such column")))
-    with pytest.raises(StorageError, match=r"could not write: .*No space"):
-        from_results(rows(OSError(28, "No space left on device")))
+    parts = [write_part([to_batch(rows)], task, part=part) for part in (0, 1)]
+    joined = join_outputs(part.to_json() for part in reversed(parts))
+    assert joined.files == parts[0].files + parts[1].files
+    assert joined.quarantine == parts[1].quarantine + parts[0].quarantine
+    assert joined.late == parts[1].late + parts[0].late
+    assert (len(joined.late), len(joined.quarantine)) == (4, 2)

@@ -1,4 +1,4 @@
-"""A Spark master that is none, or that nobody answers at, is told at once."""
+"""Spark is not started where Java is missing or old, or nobody answers at the master."""
 
 from __future__ import annotations
 
@@ -11,7 +11,61 @@ import pytest
 
 from chronicle.errors import EnvironmentFaultError
 from chronicle.ingest import session
-from chronicle.ingest.master import addresses_of, check_master
+from chronicle.ingest.session import addresses_of, check_java, check_master, to_major_version
+
+
+def fake_java(folder: Path, answer: str) -> Path:
+    """A program that answers as ``java -version`` does, on standard error."""
+    folder.mkdir(parents=True)
+    java = folder / "java"
+    java.write_text(f"#!/bin/sh\necho '{answer}' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "22-ea" 2024-03-19', 22),
+        ("sh: no such thing", None),
+    ],
+)
+def test_major_version_is_read_from_the_answer(answer: str, version: int | None) -> None:
+    assert to_major_version(answer) == version
+
+
+def test_missing_java_names_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFaultError, match=r"no Java was found.*OpenJDK 17 or 21"):
+        check_java({"PATH": str(tmp_path)})
+
+
+def test_wrong_java_home_is_named(tmp_path: Path) -> None:
+    fake_java(tmp_path / "bin", 'openjdk version "17.0.1"')
+    environ = {"PATH": str(tmp_path / "bin"), "JAVA_HOME": str(tmp_path / "jdk")}
+    with pytest.raises(EnvironmentFaultError, match=r"JAVA_HOME names .*/jdk'.*no bin/java"):
+        check_java(environ)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ('openjdk version "16.0.2" 2021-07-20', "is version 16, and Spark needs 17 or newer"),
+        ("hello", "does not state its version"),
+    ],
+)
+def test_java_that_cannot_do_is_refused(tmp_path: Path, answer: str, said: str) -> None:
+    fake_java(tmp_path / "bin", answer)
+    with pytest.raises(EnvironmentFaultError, match=said):
+        check_java({"PATH": str(tmp_path / "bin")})
+
+
+def test_java_home_goes_before_path(tmp_path: Path) -> None:
+    fake_java(tmp_path / "old", 'java version "1.8.0_392"')
+    java = fake_java(tmp_path / "jdk" / "bin", 'openjdk version "17"')
+    environ = {"PATH": str(tmp_path / "old"), "JAVA_HOME": str(tmp_path / "jdk")}
+    assert check_java(environ) == java
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[4,3]"])

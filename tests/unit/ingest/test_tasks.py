@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronicle.errors import SourceError
-from chronicle.ingest.columns import REASON, RECORD
-from chronicle.ingest.frames import cut_files, plan_tasks, survey_task
+from chronicle.ingest.helper_columns import REASON, RECORD
 from chronicle.ingest.read_files import Piece, read_piece
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import ReadPlan
 from chronicle.ingest.sources import SourceFormat, SourceSet
+from chronicle.ingest.tasks import cut_files, plan_tasks, survey_task
 from chronicle.ingest.times import TimeReading, TimeSource
 
 SCHEMA = pa.schema([("x", pa.int64()), ("t", pa.int64())])
@@ -76,7 +77,7 @@ def test_rows_without_a_usable_time_carry_their_reason(tmp_path: Path) -> None:
 
 def test_survey_of_a_piece_sees_its_rows_alone(tmp_path: Path) -> None:
     piece = write(tmp_path / "a.parquet", [9, 9, 3, None, 2, 5])
-    found = json.loads(survey_task(json.dumps([piece.to_plain()]), plan=PLAN, stream_end=4))
+    found = json.loads(survey_task(json.dumps([asdict(piece)]), plan=PLAN, stream_end=4))
     (row,) = found["splits"]
     assert (row["n_usable"], row["n_bad"], row["t_min"], row["t_max"]) == (3, 1, 2, 5)
     assert (row["ordered"], row["n_late"], row["late"]) == (False, 2, [3, 2])
