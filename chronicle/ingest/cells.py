@@ -27,23 +27,9 @@ def read_cells(
     """Read a column of cells; blanks around a value do not count, but in text.
 
     Nothing is rounded but the digits a ``double`` or ``float`` cannot hold: ``1.5`` is no integer,
-    ``0.125`` no DECIMAL(5, 2), and a time finer than a microsecond none.
-
-    Parameters
-    ----------
-    cells
-        Strings, or what JSON said; null where there is no value.
-    data_type
-        A type a stream stores.
-    decimal_comma
-        Whether ``1,5`` is one and a half.
-
-    Returns
-    -------
-    values : pa.Array
-        Of ``data_type``; null where the cell is null or does not parse.
-    bad : ndarray of bool
-        True where the cell does not parse.
+    ``0.125`` no DECIMAL(5, 2), and a time finer than a microsecond none. ``cells`` are texts, or
+    what JSON says of the type. The values are null, and the mask is True, where a cell does not
+    parse; ``decimal_comma``: ``1,5`` is one and a half.
     """
     quick = _from_typed(cells, data_type)
     if quick is not None:
@@ -237,14 +223,7 @@ class Guess:
     ) -> Guess:
         """Return the guess once further cells of text were seen.
 
-        Parameters
-        ----------
-        cells
-            Strings; null where there is no value.
-        where
-            Position of the source, and number of the first record.
-        decimal_comma
-            Whether ``1,5`` is one and a half.
+        ``where`` is the position of the source and the number of the first record.
         """
         if self.kind == "text" or cells.null_count == len(cells):
             return self

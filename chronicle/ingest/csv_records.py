@@ -64,13 +64,7 @@ class Dialect:
 
 
 def read_header(path: Path, dialect: Dialect) -> tuple[str, ...]:
-    """Return the cells of the first record.
-
-    Raises
-    ------
-    SourceError
-        If it cannot be read, or there is none.
-    """
+    """Return the cells of the first record."""
     head = b""
     for chunk in utf8_chunks(path, dialect.encoding):
         head += chunk
@@ -235,10 +229,7 @@ class CsvRecords:
     def _query_rejects(self) -> list[_Rejected]:
         """Return each reject once, in the order of the file.
 
-        Raises
-        ------
-        SourceError
-            If a record is too long: DuckDB goes on somewhere inside it.
+        A record that is too long is refused: DuckDB goes on somewhere inside it.
         """
         rows = self.connection.sql(
             "SELECT line_byte_position, csv_line, error_type FROM reject_errors "
@@ -265,10 +256,7 @@ class CsvRecords:
         Why: read one buffer after the other, DuckDB 2.0 says nothing of a quote that is open at
         the end of the file. So every line must belong to a record, to a reject, or be empty.
 
-        Raises
-        ------
-        SourceError
-            If it passed over something else.
+        Anything else that was passed over is refused.
         """
         n_heads = 1 if self.dialect.has_header else 0
         n_lines = n_heads + self._n_records + sum(self._tall.values())

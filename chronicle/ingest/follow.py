@@ -395,13 +395,8 @@ def open_checkpoint(place: Path, store: Store, stream_name: str) -> Iterator[Che
     """Lend the checkpoint at ``place``, a new one if there is none that fits the stream.
 
     A checkpoint that is ahead of its stream belongs to one that was dropped or restored: what it
-    holds for done is not in the stream, so it is begun anew. Files that the stream has all the
-    same are then skipped as sources that were taken.
-
-    Raises
-    ------
-    StorageError
-        If another process holds it.
+    holds for done is not in the stream, so it is begun anew. Files that the stream has all the same
+    are then skipped as sources that were taken. It is refused where another process holds it.
     """
     with writing(place):
         place.mkdir(parents=True, exist_ok=True)

@@ -166,13 +166,7 @@ def starts_array(path: Path, encoding: str) -> bool:
 def array_elements(
     path: Path, encoding: str, scan: Callable[[str, int], tuple[Any, int]]
 ) -> Iterator[tuple[int, str, Any]]:
-    """Yield line, text and value of each element of an array, a piece of the file at a time.
-
-    Raises
-    ------
-    SourceError
-        If the file is no JSON, or an element is too long.
-    """
+    """Yield line, text and value of each element of an array, a piece of the file at a time."""
     ahead = _Ahead(path, _texts(path, encoding))
     ahead.expect("[")
     if ahead.next_sign() == "]":
@@ -200,13 +194,7 @@ class _Ahead:
         """Line of the place."""
 
     def next_sign(self) -> str:
-        """Go to the next sign that is no blank and return it.
-
-        Raises
-        ------
-        SourceError
-            If there is none.
-        """
+        """Go to the next sign that is no blank and return it."""
         while True:
             found = _NO_BLANK.search(self._held, self._at)
             self._go_to(len(self._held) if found is None else found.start())
@@ -272,11 +260,6 @@ def _broken(path: Path, line: int, why: str = "what follows is no JSON") -> Sour
 def flattened(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a record with the fields of its objects as fields of its own. Pure.
 
-    Raises
-    ------
-    SchemaError
-        If two fields come to have the same name.
-
     Examples
     --------
     >>> flattened({"a": 1, "b": {"c": 2, "d": {"e": 3}}})
@@ -328,12 +311,8 @@ class _Columns:
 def to_cells(values: list[Any]) -> tuple[pa.Array, pa.Array | None]:
     """Return values as an array of the type they have, as texts where they have several.
 
-    Returns
-    -------
-    cells : pa.Array
-        Null where there is no value, or a nested one.
-    nested : pa.Array, optional
-        Where there is an object or an array; None for nowhere.
+    The second array says where there is an object or an array; it is None for nowhere. There, and
+    where there is no value, cells are null.
     """
     try:
         found = pa.array(values)

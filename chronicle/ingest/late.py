@@ -76,16 +76,10 @@ class LateFile:
 def to_slots(times: Ints, t_min: Ints, t_max: Ints) -> Ints:
     """Return the slot of each late event; ascending where the times are. Pure.
 
-    Slot 0 lies before all files, ``2 f + 1`` inside file ``f`` and ``2 f + 2`` behind it, up to
-    the next file. An event at a file's last time arrived after it: it lies behind. One at the
-    first time of the next file lies inside that, see ``place_late``.
-
-    Parameters
-    ----------
-    times
-        Of late events.
-    t_min, t_max
-        First and last time of every file, in stream order, at least one.
+    Slot 0 lies before all files, ``2 f + 1`` inside file ``f`` and ``2 f + 2`` behind it, up to the
+    next file. An event at a file's last time arrived after it: it lies behind. One at the first
+    time of the next file lies inside that, see ``place_late``. ``t_min`` and ``t_max`` are those of
+    every file, in stream order, at least one.
     """
     file = np.searchsorted(t_min, times, "right") - 1
     behind = times >= t_max[np.maximum(file, 0)]
@@ -108,10 +102,7 @@ class LateWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Take the next late events.
 
-        Raises
-        ------
-        SchemaError
-            If they are older than those before, or do not fit the stream.
+        Events that are older than those before are refused.
         """
         events = conform(batch, self._schema, where="ingest")
         times = np.asarray(to_int64(events.column(self._time), name=self._time).to_numpy())
@@ -199,17 +190,7 @@ def plan_late(
     What lies between two files goes into the earlier, before all files into the first, as
     ``place_late`` has it. Where it fills half a file at least it becomes a file of its own: the
     order of events is the same, and what has years of history loaded backwards costs no rewrite.
-
-    Parameters
-    ----------
-    staged
-        Of all tasks.
-    live
-        The stream's data files in stream order.
-    generation
-        Of this ingest.
-    file_events
-        Most events of a file.
+    ``live`` are the stream's data files in stream order.
     """
     in_order = sorted(staged, key=lambda file: (file.slot, file.part))
     own: list[LateJob] = []

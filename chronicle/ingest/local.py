@@ -244,13 +244,7 @@ class FileEvents:
 def find_files(
     sources: Sequence[str | Path], *, format_name: str | None, since: Since = lambda _: None
 ) -> SourceSet:
-    """Find files that can be read into memory, see ``find_sources``.
-
-    Raises
-    ------
-    SourceError
-        If one cannot be taken, or they are too large.
-    """
+    """Find files that can be read into memory, see ``find_sources``."""
     found = find_sources(sources, format_name=format_name, since=since)
     if found.size_bytes > BYTES_MAX:
         raise SourceError(
@@ -271,28 +265,8 @@ def read_files(
     """Read files of events into memory.
 
     A record with a cell that does not parse or without a time is no event, and is put aside with
-    the reason.
-
-    Parameters
-    ----------
-    sources
-        Files, patterns or folders in the order of arrival, or only ``"-"`` for ``stdin``; or what
-        was found of them.
-    options
-        How to read them.
-    time
-        Name of the time column.
-    schema
-        Of the stream the events are for; None to take that of the files.
-    stdin
-        What ``"-"`` stands for.
-
-    Raises
-    ------
-    SourceError
-        If a source is missing, empty, too large, not in the format, or holds no event.
-    SchemaError
-        If columns are missing, cannot be stored, or are not those of the stream.
+    the reason. Sources are in the order of arrival, or only ``"-"`` for ``stdin``, or what was
+    found of them. Without ``schema``, that of the stream, the files' own is taken.
     """
     given: Sequence[str | Path] = sources.files if isinstance(sources, SourceSet) else sources
     with _spooled(given, options.format, stdin) as paths:

@@ -359,15 +359,7 @@ def _sized(sources: SourceSet) -> str:
 
 
 def _check_survey(job: Job, survey: Survey, schema: pa.Schema) -> None:
-    """Refuse an ingest that would add nothing, or late events where they are not wanted.
-
-    Raises
-    ------
-    SourceError
-        If there is no event.
-    LateEventError
-        If there are late events and they are to be rejected.
-    """
+    """Refuse an ingest that would add nothing, or late events where they are not wanted."""
     if survey.n_usable == 0 and not job.request.may_be_empty:
         raise nothing_usable(job.sources.shown, job.settings.time, survey.n_bad)
     if survey.n_late and job.late is Late.REJECT:
@@ -398,13 +390,7 @@ def _late_message(job: Job, survey: Survey, schema: pa.Schema) -> str:
 
 
 def _check_complete(outputs: TaskOutput, survey: Survey, route: LateRoute | None) -> None:
-    """Check that what was written is what was surveyed: sources may change in between.
-
-    Raises
-    ------
-    SourceError
-        If it is not.
-    """
+    """Check that what was written is what was surveyed: sources may change in between."""
     n_too_late = 0
     if route is not None:
         n_too_late = sum(file.reasons.get(route.reason, 0) for file in outputs.quarantine)
@@ -432,13 +418,7 @@ def _publish_first(
     metadata: Mapping[str, str],
     transactions: Mapping[str, int],
 ) -> Committed:
-    """Complete a new stream where nobody sees it, then move it to its place.
-
-    Raises
-    ------
-    CommitConflictError
-        If another process created a stream of that name meanwhile.
-    """
+    """Complete a new stream where nobody sees it, then move it to its place."""
     commit_quarantine(staged.path, quarantine)
     committed = commit_change(
         staged,
@@ -464,10 +444,7 @@ def _publish_append(
 ) -> Committed:
     """Move files into an existing stream and commit them; takes them out again on failure.
 
-    Raises
-    ------
-    CommitConflictError
-        If what another process committed after ``read_version`` does not go with the change.
+    What another process committed after ``read_version`` may refuse it.
     """
     moved = move_files(staged_files, stream.path)
     try:

@@ -35,15 +35,7 @@ class DerivedFactory(Protocol):
     def __call__(
         self, attributes: tuple[str, ...], time: str, *, key: str | None = None
     ) -> DerivedWriter:
-        """Return what derives indexes on ``attributes``.
-
-        Parameters
-        ----------
-        attributes
-            Columns to index.
-        time, key
-            Names of the time column and of the key column, if the stream has one.
-        """
+        """Return what derives indexes on ``attributes``."""
         ...
 
 
@@ -126,14 +118,8 @@ class Checksums:
 def prepare(request: Request, sources: SourceSet, checksums: Checksums) -> Job:
     """Look at the stream as it is now, check that the options fit it, and see what is new.
 
-    Raises
-    ------
-    SchemaError
-        If options do not fit the stream.
-    SourceError
-        If an option has no such value, or a source that was taken has other content now.
-    StorageError
-        If data files of a stream whose log is lost lie where a new one is to be.
+    A source that was taken and has other content now is refused, and so are data files of a stream
+    whose log is lost where a new one is to be.
     """
     options = request.options
     late = check_options(request)
@@ -285,10 +271,7 @@ def check_names(job: Job, schema: pa.Schema) -> None:
 def to_units(lateness: Lateness | None, kind: TimeType) -> int | None:
     """Return a lateness in the internal unit of a stream's time. Pure.
 
-    Raises
-    ------
-    SchemaError
-        If it is given in the wrong unit.
+    A duration is refused where time is an integer, a number where it is a timestamp.
     """
     if lateness is None:
         return None

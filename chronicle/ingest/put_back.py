@@ -47,24 +47,10 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
     """Append the mended rows of a file, and take them out of the quarantine in the same commit.
 
     All rows of the file are put back, or none. The commit of the events carries which rows they
-    are: whatever is killed when, a row is an event or in quarantine, and never both.
-
-    Parameters
-    ----------
-    stream
-        Where the rows were put aside.
-    path
-        CSV, Parquet or JSON lines, with the stream's columns and those of `ROWS_SCHEMA`, as
-        ``chronicle quarantine STREAM --out`` writes them; rows of other files stay as they are.
-    derived
-        Writes runs, see ``append``.
-
-    Raises
-    ------
-    SourceError
-        If a row is not in quarantine, stands twice, or is no event yet.
-    SchemaError
-        If the columns are not these.
+    are: whatever is killed when, a row is an event or in quarantine, and never both. The file is
+    CSV, Parquet or JSON lines, with the stream's columns and those of `ROWS_SCHEMA`, as ``chronicle
+    quarantine STREAM --out`` writes them; rows of other files stay as they are. A row that is not
+    in quarantine, stands twice, or is no event yet is refused.
     """
     schema = stream.schema
     for field in ROWS_SCHEMA:

@@ -43,12 +43,8 @@ def compression_of(path: Path) -> str:
 def utf8_chunks(path: Path, encoding: str, *, compression: str | None = None) -> Iterator[bytes]:
     """Yield a file's text in UTF-8, decompressed by its ending unless ``compression`` says how.
 
-    What is said to be UTF-8 comes as it is, whether it is or not.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read, or is not in the encoding.
+    What is said to be UTF-8 comes as it is, whether it is or not. Other text that is not in its
+    encoding is refused.
     """
     decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)()
     try:
@@ -67,13 +63,7 @@ def utf8_chunks(path: Path, encoding: str, *, compression: str | None = None) ->
 
 
 def lines_of(path: Path, encoding: str, *, compression: str | None = None) -> Iterator[bytes]:
-    """Yield the lines of a text file with their ends, LF or CR LF; a lone CR ends none.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read, or a line is too long.
-    """
+    """Yield the lines of a text file with their ends, LF or CR LF; a lone CR ends none."""
     rest, number = b"", 0
     for chunk in utf8_chunks(path, encoding, compression=compression):
         lines = _split(rest + chunk)
@@ -111,13 +101,7 @@ class LineEnds:
 
 
 def look_over(path: Path, chunks: Iterable[bytes]) -> LineEnds:
-    """Count the ends of lines, and refuse a line that is too long in constant memory.
-
-    Raises
-    ------
-    SourceError
-        If a line is too long.
-    """
+    """Count the ends of lines, and refuse a line that is too long in constant memory."""
     n_all_lf = n_crlf = n_all_cr = since = 0
     before = b""
     for chunk in chunks:
@@ -154,21 +138,8 @@ class PlainText:
 def plain_text(path: Path, encoding: str, *, same_ends: bool = False) -> Iterator[PlainText]:
     """Lend a file that holds the text in UTF-8, compressed in no way DuckDB does not know.
 
-    It is the file itself, or a copy that goes with the block.
-
-    Parameters
-    ----------
-    path
-        The text file.
-    encoding
-        Its encoding.
-    same_ends
-        Whether all lines shall end with LF, those in quoted cells too.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read, or a line is too long.
+    It is the file itself, or a copy that goes with the block. With ``same_ends`` all lines end with
+    LF, those in quoted cells too. Lines too long are refused.
     """
     compression = compression_of(path)
     if compression in _OF_DUCKDB and encoding == "utf-8" and not same_ends:

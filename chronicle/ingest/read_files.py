@@ -51,26 +51,9 @@ def read_piece(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of a piece: the events' columns, then those of ``HELPERS``.
 
-    Events come in the order of the file. Records that are none come in batches of their own,
-    those of text files last.
-
-    Parameters
-    ----------
-    piece
-        What to read.
-    plan
-        How.
-    time_only
-        Whether the time column is wanted alone, where that spares reading the others.
-    cut
-        Counts values that lost what is less than a microsecond.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read.
-    SchemaError
-        If an integer column holds a fraction and nobody stated its type.
+    Events come in the order of the file. Records that are none come in batches of their own, those
+    of text files last. ``time_only`` reads the time column alone, where that spares reading the
+    others. An integer column that holds a fraction though nobody stated its type is refused.
     """
     counted = Cut() if cut is None else cut
     batches = _read(piece, plan.in_files, time_only=time_only, cut=counted)
@@ -257,14 +240,7 @@ def _faults_of_text(
 def guess_columns(path: Path, position: int, plan: ReadPlan) -> dict[str, Guess]:
     """Return what the columns of a text file seem to be, by reading it through.
 
-    Parameters
-    ----------
-    path
-        The file.
-    position
-        Its position among the sources.
-    plan
-        How text is read; of its columns nothing is known yet.
+    ``position`` is that of the file among the sources; of the plan's columns nothing is known yet.
     """
     guesses: dict[str, Guess] = {}
     with open_records(path, plan, columns=None) as records:

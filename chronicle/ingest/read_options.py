@@ -71,13 +71,7 @@ class ReadOptions:
 
 
 def check_read_options(options: ReadOptions, format_name: str) -> None:
-    """Check that options fit the format of the files and have a meaning.
-
-    Raises
-    ------
-    SourceError, SchemaError
-        If one does not.
-    """
+    """Check that options fit the format of the files and have a meaning."""
     given = [one.name for one in fields(ReadOptions) if getattr(options, one.name)]
     for name in given:
         if name in _TEXT_ONLY and format_name in ("parquet", "arrow"):
@@ -106,13 +100,7 @@ def check_read_options(options: ReadOptions, format_name: str) -> None:
 
 
 def encoding_of(options: ReadOptions) -> str:
-    """Return Python's name of the encoding.
-
-    Raises
-    ------
-    SourceError
-        If there is none of that name.
-    """
+    """Return Python's name of the encoding."""
     try:
         found = codecs.lookup(options.encoding or "utf-8")
     except LookupError:
@@ -149,11 +137,6 @@ def parse_schema(text: str) -> pa.Schema:
     """Read a list of columns and types such as ``ts TIMESTAMP_NTZ, `a b` DECIMAL(5, 2)``. Pure.
 
     The words are those of Spark SQL: a ``TIMESTAMP`` is an instant, a ``TIMESTAMP_NTZ`` local.
-
-    Raises
-    ------
-    SchemaError
-        If it is no such list, or a stream cannot store a type.
     """
     found: list[pa.Field] = []
     at, more = 0, ","

@@ -123,23 +123,9 @@ def inspect_sources(
 ) -> Inspected:
     """Check what can be told from footers, headers and first lines.
 
-    Parameters
-    ----------
-    sources
-        The files.
-    options
-        How to read them.
-    time
-        Name of the time column.
-    stream_schema
-        Of the stream the events are for; None for a new one.
-    names
-        Of the sources, for people; their paths if None.
-
-    Raises
-    ------
-    SourceError, SchemaError
-        If options do not fit the files, or files do not fit each other or the stream.
+    ``stream_schema`` is None for a new stream; ``names``, for people, are the paths if None.
+    Options that do not fit the files are refused, and files that do not fit each other or the
+    stream.
     """
     check_read_options(options, sources.format.value)
     called = tuple(names or map(str, sources.files))
@@ -170,13 +156,7 @@ def make_plan(
     stream_schema: pa.Schema | None,
     guess: Callable[[], Guesses],
 ) -> ReadPlan:
-    """Decide how files are read; ``guess`` reads them through, and is asked only if need be.
-
-    Raises
-    ------
-    SourceError, SchemaError
-        See ``inspect_sources``.
-    """
+    """Decide how files are read; ``guess`` reads them through, and is asked only if need be."""
     in_files = None if stream_schema is None else found.sources.schema_in_files(stream_schema)
     plan = _plan_in_files(found, options, time=time, stream_schema=in_files, guess=guess)
     return _with_constants(plan, found.sources, stream_schema)

@@ -55,22 +55,10 @@ def open_spark(
 ) -> Iterator[SparkLease]:
     """Lend a Spark session: the one that is running, else a new one that ends with the block.
 
-    Parameters
-    ----------
-    master
-        Spark master, such as ``local[*]`` or ``spark://host:7077``; a running session keeps its
-        own.
-    log_file
-        Takes everything Spark and its JVM print; if None a private file in the temporary folder,
-        which stays only where the block fails.
-    is_small
-        Whether the work is over in seconds: a JVM of its own then does not optimise its code to
-        the last, which costs a third of a short ingest on two cores and pays off in long ones.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        If Java is missing or too old, the master cannot be reached, or Spark does not start.
+    A session that runs keeps its own master. ``log_file`` takes what Spark and its JVM print;
+    without one it is a private file in the temporary folder, which stays only where the block
+    fails. ``is_small``, for work of seconds: a JVM of its own then does not optimise its code to
+    the last, which costs a third of a short ingest on two cores and pays off in long ones.
     """
     from pyspark.sql import SparkSession
 
@@ -175,12 +163,8 @@ def start_spark(
 ) -> SparkSession:
     """Start a JVM whose output goes to ``log_file`` and a session in it.
 
-    ``unwanted`` is set when the JVM is to end as soon as it can be told so.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        If it does not start; the message names the log file.
+    ``unwanted`` is set when the JVM is to end as soon as it can be told so. Where it does not
+    start, the error names the log file.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -311,13 +295,7 @@ _ANSWER_SECONDS_MAX = 60
 
 
 def find_java(environ: Mapping[str, str]) -> Path:
-    """Return the ``java`` Spark will run: that of JAVA_HOME, else the first on PATH.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        If there is none.
-    """
+    """Return the ``java`` Spark will run: that of JAVA_HOME, else the first on PATH."""
     home = environ.get("JAVA_HOME", "")
     if home:
         java = Path(home) / "bin" / "java"
@@ -347,13 +325,7 @@ def to_major_version(answer: str) -> int | None:
 
 
 def check_java(environ: Mapping[str, str]) -> Path:
-    """Return the Java to run Spark on, having asked it for its version.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        If there is no Java, it does not answer, or it is older than 17.
-    """
+    """Return the Java to run Spark on, having asked it for its version."""
     java = find_java(environ)
     try:
         answer = subprocess.run(  # noqa: S603 -- the user's own Java, asked for its version
@@ -389,17 +361,7 @@ _DEFAULT_PORTS = {"spark": 7077, "k8s": 443}
 def check_master(master: str, environment: Mapping[str, str]) -> None:
     """Check that a Spark master is one and, where it has an address, that somebody answers there.
 
-    Parameters
-    ----------
-    master
-        As Spark takes it: ``local[*]``, ``spark://host:7077``, ``yarn``, ``k8s://https://host``.
-    environment
-        Variables of the process; ``yarn`` is found by one of them.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        If not; within a few seconds.
+    ``environment`` are the variables of the process; ``yarn`` is found by one of them.
     """
     if _LOCAL.fullmatch(master):
         return

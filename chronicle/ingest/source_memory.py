@@ -55,13 +55,7 @@ def to_application_id(path: str | Path) -> str:
 
 
 def read_source(path: Path) -> Source:
-    """Read a file through for its checksum.
-
-    Raises
-    ------
-    SourceError
-        If it cannot be read.
-    """
+    """Read a file through for its checksum."""
     try:
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -90,17 +84,8 @@ def fingerprints(stream: Stream, paths: Sequence[str | Path]) -> dict[str, int]:
 def taken(stream: Stream | None, sources: Sequence[Source]) -> frozenset[str]:
     """Return the paths of the sources that a stream has taken, content and all.
 
-    Parameters
-    ----------
-    stream
-        None for one that does not exist yet, which has taken nothing.
-    sources
-        Candidates.
-
-    Raises
-    ------
-    SourceError
-        If something else was taken from one of the paths: the file has changed.
+    A file of other content than was taken from its path is refused. None, for a stream that does
+    not exist yet, has taken nothing.
     """
     if stream is None:
         return frozenset()

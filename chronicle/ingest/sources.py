@@ -75,10 +75,7 @@ class SourceSet:
     def constants(self, path: Path, schema: pa.Schema) -> dict[str, pa.Scalar]:
         """Return the values that events of a file have in ``partitions``, in types of a schema.
 
-        Raises
-        ------
-        SchemaError
-            If the schema lacks such a column, or a value is none of its type.
+        A schema that lacks such a column is refused, and a value that is none of its type.
         """
         if not self.partitions.names:
             return {}
@@ -146,27 +143,13 @@ def find_sources(
 ) -> SourceSet:
     """Expand files, glob patterns and folders, in the order they are given.
 
-    A folder stands for its files at any depth, a pattern for what it matches, both by name.
-    Hidden files (a leading ``.`` or ``_``) in folders are not taken, as Spark has it. A folder
-    with the log of a Delta table stands for the files of its newest version. Folders
-    ``column=value`` below a folder that is named give columns.
-
-    Parameters
-    ----------
-    sources
-        Paths; those a shell would have expanded are expanded here too.
-    format_name
-        ``parquet``, ``csv``, ``json`` or ``arrow``; by the files' endings if None.
-    since
-        Tells up to which version a Delta table was taken; only what was added after it is found.
-    base
-        Folder that files named one by one were found in: folders below it give columns too.
-
-    Raises
-    ------
-    SourceError
-        If nothing is named, a file is missing, empty or named twice, or the format is unknown
-        or not one for all; or a Delta table cannot be read file by file.
+    A folder stands for its files at any depth, a pattern for what it matches, both by name. Hidden
+    files (a leading ``.`` or ``_``) in folders are not taken, as Spark has it. A folder with the
+    log of a Delta table stands for the files of its newest version. Folders ``column=value`` below
+    a folder that is named give columns. Only what was added to a Delta table after the version that
+    ``since`` tells is found. ``base`` is the folder that files named one by one were found in:
+    folders below it give columns too. Files must exist, hold something, be named once and have one
+    format.
     """
     if not sources:
         raise SourceError("no source was named; give at least one file")
@@ -341,13 +324,7 @@ def _common_format(files: Sequence[Path]) -> SourceFormat:
 
 
 def check_column_names(names: Sequence[str], *, time: str, where: str) -> None:
-    """Check that names are given once, are not reserved, and hold the time column.
-
-    Raises
-    ------
-    SchemaError
-        If not.
-    """
+    """Check that names are given once, are not reserved, and hold the time column."""
     for name in names:
         if not name:
             raise SchemaError(f"a column of {where} has no name; name it")
@@ -393,19 +370,9 @@ class Folder:
 def files_of(folder: Path, wanted: Callable[[Path], bool], since: Since) -> Folder:
     """Return what a folder stands for.
 
-    Parameters
-    ----------
-    folder
-        Absolute.
-    wanted
-        Tells which files are taken, where no log does.
-    since
-        Of a table that was taken up to a version only what was added afterwards is returned.
-
-    Raises
-    ------
-    SourceError
-        If it is part of a Delta table or holds some, or its table cannot be read file by file.
+    ``folder`` is absolute; ``wanted`` says which files are taken where no log does. Of a table that
+    was taken up to a version, only what was added afterwards is returned. A folder that is a part
+    of a Delta table, or holds some, is refused.
     """
     if delta_log.table_exists(folder):
         return _of_table(folder, since)

@@ -176,10 +176,7 @@ def survey_task(text: str, *, plan: ReadPlan, stream_end: int | None) -> str:
 def to_late_route(job: Job, schema: pa.Schema, folder: Path) -> LateRoute | None:
     """Return where late events go; None for a stream without events.
 
-    Raises
-    ------
-    SchemaError
-        If the lateness is not in the unit of the stream's time.
+    A lateness that is not in the unit of the stream's time is refused.
     """
     column = job.settings.time
     lateness = to_units(job.request.lateness, time_type(schema.field(column).type, column=column))

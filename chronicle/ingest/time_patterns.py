@@ -59,13 +59,7 @@ def has_offset_field(pattern: str) -> bool:
 
 @lru_cache(maxsize=16)
 def to_regex(pattern: str) -> str:
-    """Return the regular expression of the texts that a pattern describes.
-
-    Raises
-    ------
-    SourceError
-        If it is no pattern, or reads no year.
-    """
+    """Return the regular expression of the texts that a pattern describes."""
     parts = _parts_of_c(pattern) if "%" in pattern else _parts_of_java(pattern)
     found, seen = [], set[str]()
     for kind, text in parts:

@@ -88,25 +88,9 @@ def choose_time_reading(
 ) -> TimeReading:
     """Decide how a time column is read. Pure.
 
-    Parameters
-    ----------
-    source
-        What the column holds.
-    column
-        Its name, for messages.
-    declared
-        What the schema or the existing stream says it is to become; None if nothing does.
-    pattern, zone, unit
-        What the user gave.
-    text_has_offset
-        Whether the first time written as text has an offset from UTC; decides for a new stream.
-
-    Raises
-    ------
-    SourceError
-        If a pattern or zone is given that cannot apply.
-    SchemaError
-        If the times do not fit what is declared.
+    ``declared`` is what the schema or the stream says the time is to become, None if nothing does;
+    ``pattern``, ``zone`` and ``unit`` are what the user gave. ``text_has_offset``, whether the
+    first time written as text has an offset from UTC, decides for a new stream.
     """
     if source is not TimeSource.TEXT and pattern is not None:
         raise SourceError(
@@ -199,13 +183,7 @@ _DAY_OR_MONTH_FIRST = r"^\s*\d{1,2}[/.-]\d{1,2}[/.-](\d{4}|\d{2})\b"
 
 
 def time_source(data_type: pa.DataType, column: str) -> TimeSource:
-    """Return what a time column holds.
-
-    Raises
-    ------
-    SchemaError
-        If no time can be read from it.
-    """
+    """Return what a time column holds."""
     if pat.is_integer(data_type):
         return TimeSource.INTEGER
     if pat.is_floating(data_type) or pat.is_decimal(data_type):
@@ -223,13 +201,7 @@ def time_source(data_type: pa.DataType, column: str) -> TimeSource:
 
 
 def check_first_time(text: str, column: str) -> None:
-    """Refuse a time that can be two days; what it is nobody but the user knows.
-
-    Raises
-    ------
-    SourceError
-        If it is such as ``01/02/2024``.
-    """
+    """Refuse a time that can be two days; what it is nobody but the user knows."""
     if pc.match_substring_regex(pa.scalar(text), _DAY_OR_MONTH_FIRST).as_py():
         raise SourceError(
             f"time '{text}' in column '{column}' does not tell the day from the month; give "
@@ -243,13 +215,7 @@ def has_offset(text: str) -> bool:
 
 
 def named_zone(name: str) -> tzinfo:
-    """Return the zone the user names.
-
-    Raises
-    ------
-    SourceError
-        If there is none.
-    """
+    """Return the zone the user names."""
     zone = find_zone(name)
     if zone is None:
         raise SourceError(f"no time zone '{name}'; name one like America/Chicago or +02:00")
@@ -278,17 +244,7 @@ class Times:
 
 
 def read_times(raw: pa.Array, reading: TimeReading, target: pa.DataType) -> Times:
-    """Read a time column.
-
-    Parameters
-    ----------
-    raw
-        As it stands in the source.
-    reading
-        How to read it.
-    target
-        Type of the stream's time.
-    """
+    """Read a time column."""
     faults = np.where(_mask(raw.is_null()), int(Fault.NO_TIME), int(Fault.NONE)).astype(np.int32)
     if reading.unit is not None:
         return _read_numbers(raw, reading.unit, faults)

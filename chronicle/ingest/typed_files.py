@@ -19,12 +19,8 @@ _BATCH_ROWS = 1 << 16
 def inspect_typed(sources: SourceSet) -> pa.Schema:
     """Return the schema all files agree on, as a stream stores it but for times; reads no row.
 
-    Raises
-    ------
-    SourceError
-        If a file is not in the format or has another schema than the first.
-    SchemaError
-        If a column has a type that cannot be stored (unsigned integers, lists, …).
+    Files of several schemas and types that cannot be stored (unsigned integers, lists, …) are
+    refused.
     """
     read = _parquet_schema if sources.format is SourceFormat.PARQUET else _arrow_schema
     if sources.schema is not None:
@@ -123,23 +119,9 @@ def read_typed(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file in order, of the columns named.
 
-    Parameters
-    ----------
-    format
-        Parquet or Arrow.
-    path
-        The file.
-    names
-        Columns, in the order in which they are wanted.
-    first, stop
-        Row groups of Parquet; Arrow files are read whole.
-    schema
-        Of a Delta table: its columns that the file lacks are NULL, others get its types.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read.
+    Columns come in the order of ``names``. ``first`` and ``stop`` are row groups of Parquet; Arrow
+    files are read whole. With ``schema``, that of a Delta table, columns that the file lacks are
+    NULL and others get its types.
     """
     batches = (
         _parquet_batches(path, names, range(first, stop))

@@ -79,21 +79,9 @@ def write_part(batches: Iterable[pa.RecordBatch], task: WriteTask, *, part: int)
     """Write one task's records: events into data files, the rest into a quarantine file.
 
     Events older than the end of the stream go into staged files, see ``chronicle.ingest.late``.
-    Whatever is raised, what was written is removed.
-
-    Parameters
-    ----------
-    batches
-        In stream order: the events' columns in the order of the schema, then ``HELPERS``.
-    task
-        What to write and where.
-    part
-        Number of the task, where the records were sorted.
-
-    Raises
-    ------
-    SchemaError
-        If the events are not in order.
+    Whatever is raised, what was written is removed. Batches come in stream order: the events'
+    columns in the order of the schema, then ``HELPERS``; events out of order are refused. ``part``
+    is the number of the task where records were sorted.
     """
     stream = iter(batches)
     first = next((batch for batch in stream if batch.num_rows), None)

@@ -54,10 +54,7 @@ def read_target(
 ) -> Target:
     """Return where an answer goes by the options given; a file's ending names its format.
 
-    Raises
-    ------
-    typer.BadParameter
-        If there is no such format, it is not for files, or the file cannot be written.
+    A format there is not, or not for files, and a file that cannot be written are refused.
     """
     from replay.formats import format_of
 

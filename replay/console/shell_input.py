@@ -102,13 +102,7 @@ class Action:
 
 
 def read_command(line: str, settings: Settings) -> Action:
-    """Return what a line that begins with a point asks for.
-
-    Raises
-    ------
-    ChronicleError
-        If it is no command, or its value is none of those it takes.
-    """
+    """Return what a line that begins with a point asks for."""
     name, _, value = line.strip().rstrip(";").partition(" ")
     value = value.strip()
     match name:

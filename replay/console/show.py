@@ -50,14 +50,7 @@ def print_rows(
 ) -> None:
     """Print the first rows of an answer, at least one table, and what there is besides.
 
-    Parameters
-    ----------
-    tables
-        The answer.
-    rows_max
-        Rows that are printed.
-    as_columns
-        Whether each row is printed as one column a line.
+    ``as_columns`` prints each row as one column a line.
     """
     coming = iter(tables)
     shown = next(coming)

@@ -76,14 +76,8 @@ def one_line(text: str) -> str:
 def lay_out(grid: Grid, width: int | None) -> Laid:
     """Return a table of as many columns as the width has room for, the first ones.
 
-    Long texts are cut first, with an ellipsis; numbers never are.
-
-    Parameters
-    ----------
-    grid
-        The table.
-    width
-        Characters of a line; None: as wide as it comes.
+    Long texts are cut first, with an ellipsis; numbers never are. A width of None is as wide as it
+    comes.
     """
     columns = [
         [one_line(cell) for cell in (name, *(row[at] for row in grid.rows))]
@@ -129,12 +123,7 @@ def expanded(grid: Grid, first_number: int = 1) -> list[str]:
 def footer(n_rows: int, n_shown: int, laid: Laid | None = None) -> list[str]:
     """Return what is said below a table: how many rows it has, and what is not shown.
 
-    Parameters
-    ----------
-    n_rows, n_shown
-        Rows of the answer, and how many of them stand above.
-    laid
-        How they were laid out; None where all columns are whole.
+    ``laid`` is how rows were laid out; None where all columns are whole.
     """
     said = [f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}"]
     if n_rows > n_shown:
