@@ -68,48 +68,6 @@ DeriveOption = Annotated[
         "'by(speed)'.",
     ),
 ]
-ZoneOption = Annotated[
-    str | None, typer.Option("--time-zone", help="Zone of local times, as Europe/Berlin.")
-]
-FormatOption = Annotated[
-    str | None,
-    typer.Option("--format", help="parquet, csv, json or arrow; else by file ending."),
-]
-DelimiterOption = Annotated[
-    str | None,
-    typer.Option("--delimiter", help="What separates CSV cells, as ';' or tab; else found out."),
-]
-QuoteOption = Annotated[
-    str | None, typer.Option("--quote", help="What encloses CSV cells; '' for nothing.")
-]
-EncodingOption = Annotated[
-    str | None, typer.Option("--encoding", help="Of text files, as utf-16 or latin-1.")
-]
-DecimalCommaOption = Annotated[bool, typer.Option("--decimal-comma", help="1,5 is one and a half.")]
-NullOption = Annotated[
-    list[str] | None,
-    typer.Option("--null", help="A text that stands for no value, as NA; may be given again."),
-]
-ColumnsOption = Annotated[
-    list[str] | None,
-    typer.Option("--columns", help="Names for CSV files without a header line, as a,b,c."),
-]
-SchemaOption = Annotated[
-    str | None,
-    typer.Option("--schema", help="Types of text columns, as 'a INT, b STRING'; else found out."),
-]
-FlattenOption = Annotated[
-    bool,
-    typer.Option("--flatten", help="Fields of JSON objects become columns: a.b becomes a_b."),
-]
-TimeFormatOption = Annotated[
-    str | None,
-    typer.Option("--time-format", help="Pattern of times, as dd/MM/yyyy HH:mm or %d/%m/%Y."),
-]
-TimeUnitOption = Annotated[
-    Literal["s", "ms", "us", "ns"] | None,
-    typer.Option("--time-unit", help="Unit of times that are numbers since 1970."),
-]
 SparkOption = Annotated[
     str | None,
     typer.Option(
@@ -148,11 +106,6 @@ def names(given: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names that an option lists, separated by commas or given again."""
     parts = (part.strip() for text in given or () for part in text.split(","))
     return tuple(dict.fromkeys(part for part in parts if part))
-
-
-def sign(text: str | None) -> str | None:
-    """Return the sign an option names; a tab has a name of its own."""
-    return "\t" if text in ("tab", "\\t") else text
 
 
 def duration(text: str, *, hint: str) -> dt.timedelta:

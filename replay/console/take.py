@@ -3,42 +3,81 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from replay.console.options import (
     AgainOption,
-    ColumnsOption,
-    DecimalCommaOption,
-    DelimiterOption,
     DeriveOption,
-    EncodingOption,
-    FlattenOption,
-    FormatOption,
     IntoOption,
     LateOption,
     NewIndexOption,
     NewKeyOption,
     NewTimeOption,
-    NullOption,
-    QuoteOption,
-    SchemaOption,
     StoreOption,
-    TimeFormatOption,
-    TimeUnitOption,
-    ZoneOption,
     lateness,
     names,
-    sign,
 )
 from replay.console.show import say, warn
 from replay.console.startup import keep_heavy_libraries_out
 
+_READING: dict[str, tuple[Any, str]] = {
+    "format": (str | None, "parquet, csv, json or arrow; else by file ending."),
+    "delimiter": (str | None, "What separates CSV cells, as ';' or tab; else found out."),
+    "quote": (str | None, "What encloses CSV cells; '' for nothing."),
+    "encoding": (str | None, "Of text files, as utf-16 or latin-1."),
+    "decimal_comma": (bool, "1,5 is one and a half."),
+    "null": (list[str] | None, "A text that stands for no value, as NA; may be given again."),
+    "columns": (list[str] | None, "Names for CSV files without a header line, as a,b,c."),
+    "schema": (str | None, "Types of text columns, as 'a INT, b STRING'; else found out."),
+    "flatten": (bool, "Fields of JSON objects become columns: a.b becomes a_b."),
+    "time_format": (str | None, "Pattern of times, as dd/MM/yyyy HH:mm or %d/%m/%Y."),
+    "time_unit": (
+        Literal["s", "ms", "us", "ns"] | None,
+        "Unit of times that are numbers since 1970.",
+    ),
+    "time_zone": (str | None, "Zone of local times, as Europe/Berlin."),
+}
+"""Types and help of the fields of ``ReadOptions``, options of the commands that read files."""
 
+
+def _reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take the options of `_READING`, which reach it together as ``reading``."""
+    options = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=False if kind is bool else None,
+            annotation=Annotated[kind, typer.Option(f"--{name.replace('_', '-')}", help=text)],
+        )
+        for name, (kind, text) in _READING.items()
+    ]
+    own = signature(command, eval_str=True)
+    parameters: list[Parameter] = []
+    for parameter in own.parameters.values():
+        parameters += options if parameter.name == "reading" else [parameter]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        reading = {name: given.pop(name) for name in _READING}
+        sign = reading["delimiter"]
+        reading["delimiter"] = "\t" if sign in ("tab", "\\t") else sign
+        reading["null"] = tuple(reading["null"] or ())
+        reading["columns"] = names(reading["columns"])
+        command(**given, reading=reading)
+
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+@_reads_files
 def ingest(
+    *,
     sources: Annotated[list[str], typer.Argument(help="Files, folders or globs, in order.")],
     store: StoreOption,
     stream: IntoOption,
@@ -51,18 +90,7 @@ def ingest(
         str | None, typer.Option("--key", help="Column that tells the stream's objects apart.")
     ] = None,
     derive: DeriveOption = None,
-    source_format: FormatOption = None,
-    delimiter: DelimiterOption = None,
-    quote: QuoteOption = None,
-    encoding: EncodingOption = None,
-    decimal_comma: DecimalCommaOption = False,
-    null: NullOption = None,
-    columns: ColumnsOption = None,
-    schema: SchemaOption = None,
-    flatten: FlattenOption = False,
-    time_format: TimeFormatOption = None,
-    time_unit: TimeUnitOption = None,
-    time_zone: ZoneOption = None,
+    reading: dict[str, Any],
     late: LateOption = "merge",
     again: AgainOption = False,
     follow: Annotated[
@@ -99,21 +127,10 @@ def ingest(
         index=names(index),
         key=key,
         derive=names(derive),
-        format=source_format,
-        delimiter=sign(delimiter),
-        quote=quote,
-        encoding=encoding,
-        decimal_comma=decimal_comma,
-        null=tuple(null or ()),
-        columns=names(columns),
-        schema=schema,
-        flatten=flatten,
-        time_format=time_format,
-        time_unit=time_unit,
-        time_zone=time_zone,
         master=master,
         late=late,
         again=again,
+        **reading,
     )
     if not follow:
         if late_by is not None or once or idle_seconds is not None:
@@ -142,7 +159,9 @@ def ingest(
         warn(report.fault)
 
 
+@_reads_files
 def append(
+    *,
     sources: Annotated[
         list[str], typer.Argument(help="Files, folders or globs, in order; or - for stdin.")
     ],
@@ -152,18 +171,7 @@ def append(
     index: NewIndexOption = None,
     key: NewKeyOption = None,
     derive: DeriveOption = None,
-    source_format: FormatOption = None,
-    delimiter: DelimiterOption = None,
-    quote: QuoteOption = None,
-    encoding: EncodingOption = None,
-    decimal_comma: DecimalCommaOption = False,
-    null: NullOption = None,
-    columns: ColumnsOption = None,
-    schema: SchemaOption = None,
-    flatten: FlattenOption = False,
-    time_format: TimeFormatOption = None,
-    time_unit: TimeUnitOption = None,
-    time_zone: ZoneOption = None,
+    reading: dict[str, Any],
     late: LateOption = "merge",
     again: AgainOption = False,
 ) -> None:
@@ -184,19 +192,8 @@ def append(
         key=key,
         derive=names(derive),
         late=late,
-        format=source_format,
-        delimiter=sign(delimiter),
-        quote=quote,
-        encoding=encoding,
-        decimal_comma=decimal_comma,
-        null=tuple(null or ()),
-        columns=names(columns),
-        schema=schema,
-        flatten=flatten,
-        time_format=time_format,
-        time_unit=time_unit,
-        time_zone=time_zone,
         again=again,
+        **reading,
     )
     with open_or_create(store) as opened:
         report = append_files(

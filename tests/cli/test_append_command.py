@@ -202,7 +202,7 @@ def test_new_stream_has_the_indexes_and_the_key_it_was_made_with(
     assert_refused(
         command("append", more, "--stream", "fresh", "--index", "a"), "chronicle index create"
     )
-    assert_refused(command("append", more, "--stream", "fresh", "--key", "a"), "has the key 'k'")
+    assert_refused(command("append", more, "--stream", "fresh", "--key", "a"), "has key 'k'")
     assert times(command, "fresh") == [1, 2]
 
 
