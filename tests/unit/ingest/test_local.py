@@ -182,6 +182,22 @@ def test_columns_that_do_not_fit_are_refused(
         read([path], INTEGER)
 
 
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        pytest.param("t BIGNT, x INT", "did you mean 'bigint'", id="type"),
+        pytest.param("t BIGINT, x ARRAY<INT>", "cannot be read from", id="nested"),
+        pytest.param("t BIGINT, t INT", "names a column twice", id="twice"),
+        pytest.param("t BIGINT, y INT", "'--schema' has a column 'y'", id="header"),
+    ],
+)
+def test_a_schema_that_cannot_apply_is_refused(tmp_path: Path, stated: str, message: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t,x\n1,1\n")
+    with pytest.raises(SchemaError, match=message):
+        read_files([path], ReadOptions(schema=stated), time="t", schema=None)
+
+
 def test_local_times_become_instants_of_their_zone(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("t\n2021-07-01 12:00:00\n2021-01-01 12:00:00\n2021-01-01T12:00:00Z\n")

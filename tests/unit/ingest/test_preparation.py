@@ -17,6 +17,7 @@ from chronicle.ingest.follow import default_place, last_batch, last_committed, o
 from chronicle.ingest.preparation import (
     Checksums,
     Request,
+    check_names,
     check_options,
     prepare,
     to_attributes,
@@ -49,7 +50,7 @@ def take(stream: Stream, path: Path, **transactions: int) -> None:
 
 def request(stream: Stream, **given: Any) -> Request:
     more = {name: given.pop(name) for name in ("lateness", "transactions") if name in given}
-    options = IngestOptions(time="t", **given)
+    options = IngestOptions(**{"time": "t", **given})
     return Request(Store(stream.path.parent), "s", options, None, lambda _: None, **more)
 
 
@@ -117,6 +118,46 @@ def test_checksum_is_that_of_the_whole_file(tmp_path: Path) -> None:
     assert (found.path, found.size_bytes) == (str(tmp_path / "a"), 3)
     with pytest.raises(SourceError, match="cannot be read"):
         read_source(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param({"time": "n"}, "ordered by 't', not by 'n'", id="time"),
+        pytest.param({"derive": ("delta(n)",)}, r"does not derive 'delta\(n\)'", id="derived"),
+        pytest.param({"key": "n"}, "has key None, not 'n'", id="key"),
+        pytest.param({"block_events": 7}, "has block events .*, not 7", id="block"),
+        pytest.param({"file_events": 7}, "has file events .*, not 7", id="file"),
+    ],
+)
+def test_settings_of_a_stream_never_change(
+    stream: Stream, given: dict[str, Any], message: str
+) -> None:
+    a = put(stream, "a.parquet", 1)
+    with pytest.raises(SchemaError, match=message):
+        left(request(stream, **given), [a])
+    has = {"time": "t", "block_events": stream.settings.block_events}
+    same = {name: value for name, value in has.items() if name in given}
+    assert left(request(stream, **same), [a]) == ["a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param({"key": "z"}, "no key column 'z'", id="key"),
+        pytest.param({"index": ("n+z",)}, "no column to index 'z'", id="part of an index"),
+        pytest.param({"index": ("nn",)}, "no column to index 'nn'.*did you mean 'n'", id="index"),
+    ],
+)
+def test_columns_with_a_role_must_be_there(
+    stream: Stream, given: dict[str, Any], message: str
+) -> None:
+    asked = replace(request(stream, **given), stream_name="new")
+    with ThreadPoolExecutor(1) as pool:
+        found = find_sources([put(stream, "a.parquet", 1)], format_name=None)
+        job = prepare(asked, found, Checksums(pool))
+    with pytest.raises(SchemaError, match=message):
+        check_names(job, TIES)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronicle.errors import SourceError
-from chronicle.ingest.helper_columns import REASON, RECORD
 from chronicle.ingest.read_files import Piece, read_piece
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import ReadPlan
@@ -58,21 +57,6 @@ def write(path: Path, times: list[int | None]) -> Piece:
     table = pa.table({"x": range(len(times)), "t": pa.array(times, pa.int64())})
     pq.write_table(table, path, row_group_size=2)
     return Piece(0, str(path), 1, -(-len(times) // 2))
-
-
-def test_rows_without_a_usable_time_carry_their_reason(tmp_path: Path) -> None:
-    piece = write(tmp_path / "a.parquet", [1, 2, 3, None, 1 << 62, -(1 << 62), 4])
-    bad, good = read_piece(piece, PLAN)
-    assert good.column(1).to_pylist() == [3, 4]
-    assert bad.column(REASON).to_pylist() == [
-        "no time in column 't'",
-        *["time 't' is beyond 2^62"] * 2,
-    ]
-    assert [json.loads(text) for text in bad.column(RECORD).to_pylist()] == [
-        {"x": 3, "t": None},
-        {"x": 4, "t": str(1 << 62)},
-        {"x": 5, "t": str(-(1 << 62))},
-    ]
 
 
 def test_survey_of_a_piece_sees_its_rows_alone(tmp_path: Path) -> None:

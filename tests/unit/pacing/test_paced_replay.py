@@ -15,9 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.errors import QueryError
-from replay.pacing.events import AT_ONCE_MAX, SHORTEST_WAIT_S, PacedReplay, SystemClock
-from replay.pacing.source import EventRange
-from replay.pacing.timeline import Timeline
+from replay.pacing.events import (
+    AT_ONCE_MAX,
+    SHORTEST_WAIT_S,
+    EventRange,
+    PacedReplay,
+    SystemClock,
+    Timeline,
+)
 
 
 @dataclass
