@@ -80,3 +80,8 @@ def test_split_border_out_of_order_is_seen() -> None:
 def test_split_without_usable_records_does_not_break_the_order() -> None:
     records: list[Record] = [((0, 0), 5), ((0, 9), None), ((1, 0), 5)]
     assert summarise_splits(to_splits([records], None)).in_order
+
+
+def test_the_first_late_times_are_named_over_all_batches() -> None:
+    (split,) = to_splits([[((0, 0), 2), ((0, 0), 1)], [((0, 0), 3), ((0, 0), 4)]], 9)
+    assert (split.n_late, split.late) == (4, [2, 1, 3])

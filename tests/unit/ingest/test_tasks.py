@@ -40,6 +40,7 @@ def test_pieces_cover_every_row_group_once_in_order(groups: list[list[int]], n_t
     assert covered == [(i, group) for i, rows in enumerate(groups) for group in range(len(rows))]
     size = max(1, -(-sum(map(sum, groups)) // n_tasks))
     for piece in pieces:
+        assert piece.first < piece.stop
         rows = groups[piece.position][piece.first : piece.stop]
         assert sum(rows[:-1]) <= size
 
