@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from chronicle.errors import StreamNotFoundError
 from replay.errors import PlanError, QueryError
 from replay.language.printer import to_sql
 from replay.language.syntax import Identifier, streams_of
+from replay.limits import Timeout
 from replay.online import OnlineFlow, online
 from replay.query import Explanation, batches, explain, query
 from replay.result import Result
@@ -78,6 +80,9 @@ class Dataflow:
     """Its SQL; None before the first step."""
     first_time: str | None = None
     """Time column of the stream it begins with; None if that is not known."""
+
+    def __repr__(self) -> str:
+        return f"<Dataflow: {' '.join(self.sql.split())}>"
 
     @property
     def sql(self) -> str:
@@ -242,9 +247,21 @@ class Dataflow:
         params: Parameters | None = None,
         plan: str = "auto",
         as_of: AsOf | None = None,
+        timeout: Timeout | None = None,
+        max_rows: int | None = None,
+        memory: int | str | None = None,
     ) -> Result:
         """Answer it; see ``replay.query``."""
-        return query(self.source, self.sql, params=params, plan=plan, as_of=as_of)
+        return query(
+            self.source,
+            self.sql,
+            params=params,
+            plan=plan,
+            as_of=as_of,
+            timeout=timeout,
+            max_rows=max_rows,
+            memory=memory,
+        )
 
     def batches(
         self,
@@ -252,9 +269,21 @@ class Dataflow:
         params: Parameters | None = None,
         plan: str = "auto",
         as_of: AsOf | None = None,
+        timeout: Timeout | None = None,
+        max_rows: int | None = None,
+        memory: int | str | None = None,
     ) -> pa.RecordBatchReader:
         """Answer it piece by piece; see ``replay.batches``."""
-        return batches(self.source, self.sql, params=params, plan=plan, as_of=as_of)
+        return batches(
+            self.source,
+            self.sql,
+            params=params,
+            plan=plan,
+            as_of=as_of,
+            timeout=timeout,
+            max_rows=max_rows,
+            memory=memory,
+        )
 
     def explain(
         self,
@@ -266,10 +295,28 @@ class Dataflow:
         """Return the plan it would take, without running it; see ``replay.explain``."""
         return explain(self._store("explain"), self.sql, params=params, plan=plan, as_of=as_of)
 
-    def create(self, name: str, *, params: Parameters | None = None) -> Result:
-        """Keep the answer as a new stream of the store, with its lineage."""
+    def create(
+        self,
+        name: str,
+        *,
+        params: Parameters | None = None,
+        timeout: Timeout | None = None,
+        max_rows: int | None = None,
+        memory: int | str | None = None,
+    ) -> Result:
+        """Keep the answer as a new stream of the store, with its lineage.
+
+        Nothing is created where it goes beyond a limit; see ``replay.query``.
+        """
         self._store("create")
-        return query(self.source, f"CREATE STREAM {_name(name)} AS {self.sql}", params=params)
+        return query(
+            self.source,
+            f"CREATE STREAM {_name(name)} AS {self.sql}",
+            params=params,
+            timeout=timeout,
+            max_rows=max_rows,
+            memory=memory,
+        )
 
     def online(self, *, params: Parameters | None = None) -> OnlineQuery | OnlineFlow:
         """Return the operator that answers it while events come in; see ``replay.online``.
@@ -316,6 +363,17 @@ class Windowed:
     table: str
     """What stands after FROM."""
     partition_by: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<Windowed: {' '.join(self.table.split())}, to be aggregated>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(Dataflow, name):
+            raise AttributeError(f"'Windowed' has no attribute '{name}'", name=name, obj=self)
+        raise AttributeError(
+            f"windows have no '{name}' before they are aggregated; write "
+            f'.aggregate(n="COUNT(*)").{name}'
+        )
 
     def aggregate(
         self, *, by: tuple[str, ...] = (), having: str | None = None, **named: str

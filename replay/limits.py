@@ -1,19 +1,22 @@
 """Bound a query: how long it may take, how many rows it may give, how much memory it may need.
 
-A limit is checked between pieces of work: after each unit of blocks that is read, after each table
-a join takes, before each lookup and each table of the answer. So a query ends a little after its
-limit, by what one piece takes.
+A limit is checked between pieces of work: after each unit of blocks that is read, before each piece
+of rows an operator takes, between the columns that are grouped, ordered or aggregated, before each
+lookup and each table of the answer. So a query ends a little after its limit, by what one piece
+takes; a step of compiling is one.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import resource
 import sys
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from time import perf_counter
 
@@ -22,6 +25,13 @@ import pyarrow as pa
 from replay.errors import LimitExceededError
 
 _STATM = Path("/proc/self/statm")
+
+_CODE_BYTES = 200_000_000
+"""About what a process grows by while it loads the code of queries for the first time."""
+
+
+Timeout = float | dt.timedelta | str
+"""How long a query may take: seconds, a ``timedelta``, or a text such as ``30s``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +55,23 @@ class Limits:
 
     @classmethod
     def of(
-        cls, timeout: float | dt.timedelta | None, max_rows: int | None, memory: int | None
+        cls,
+        timeout: Timeout | None,
+        max_rows: int | None,
+        memory: int | str | None,
     ) -> Limits:
         """Return limits as the entry points of queries take them.
 
-        Raises a ValueError if a time or an amount of memory is not positive, or a number of rows is
-        negative.
+        Texts are read as the command line reads them: ``30s``, ``2GB``. A TypeError says that a
+        limit is none of what it may be; a ValueError that a text cannot be read, a time or an
+        amount of memory is not positive, or a number of rows is negative.
         """
+        timeout = duration(timeout) if isinstance(timeout, str) else timeout
+        memory = size(memory) if isinstance(memory, str) else memory
         seconds = timeout.total_seconds() if isinstance(timeout, dt.timedelta) else timeout
+        _check_number("timeout", seconds, Real, "seconds, a timedelta or a text such as '30s'")
+        _check_number("memory", memory, Integral, "a whole number of bytes or a text such as '2GB'")
+        _check_number("max_rows", max_rows, Integral, "a whole number of rows")
         if seconds is not None and not seconds > 0:
             raise ValueError(f"timeout is {seconds:g} seconds; give more than 0, or None")
         if memory is not None and memory <= 0:
@@ -60,6 +79,57 @@ class Limits:
         if max_rows is not None and max_rows < 0:
             raise ValueError(f"max_rows is {max_rows:,}; give 0 or more, or None")
         return cls(seconds, max_rows, memory)
+
+
+def _check_number(name: str, value: object, kind: type, what: str) -> None:
+    """Refuse a limit that is no number of a kind; None is no limit."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+        raise TypeError(f"{name} takes {what}, or None, not {value!r}")
+
+
+_SHORT_UNITS = {"s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86_400}
+_UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1, **_SHORT_UNITS}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|[a-z]+?)s?(?:\s+|$)")
+
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20,
+          "GIB": 2**30}  # fmt: skip
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Z]*)")
+
+
+def duration(text: str) -> dt.timedelta:
+    """Read a duration such as ``7 days``, ``1 hour 30 minutes`` or ``0``.
+
+    A ValueError says that it is none.
+    """
+    left = text.strip().lower()
+    if left == "0":
+        return dt.timedelta()
+    seconds, part = 0.0, None
+    while left or part is None:
+        part = _DURATION_PART.match(left)
+        if part is None or part[2] not in _UNITS:
+            bare = left if re.fullmatch(r"\d+(\.\d+)?", left) else None
+            said = "write it like '7 days', '1 hour' or '90 minutes'"
+            if bare is not None:
+                said = f"a number needs its unit, as in '{bare}s' or '{bare} minutes'"
+            raise ValueError(f"'{text}' is no duration; {said}")
+        seconds += float(part[1]) * _UNITS[part[2]]
+        left = left[part.end() :]
+    try:
+        return dt.timedelta(seconds=seconds)
+    except OverflowError as error:
+        raise ValueError(f"'{text}' is too long") from error
+
+
+def size(text: str) -> int:
+    """Read an amount of memory such as ``2GB`` or ``512 MiB`` as bytes.
+
+    A ValueError says that it is none.
+    """
+    found = _SIZE.fullmatch(text.strip().upper())
+    if found is None or found[2] not in _BYTES:
+        raise ValueError(f"'{text}' is no amount of memory; write it like '2GB' or '500MB'")
+    return int(float(found[1]) * _BYTES[found[2]])
 
 
 class LimitWatch:
@@ -108,10 +178,15 @@ class LimitWatch:
             return
         grown = max(resident_bytes() - self._resident, _arrow_bytes() - self._arrow)
         if grown > limits.memory:
+            allowed = f"{limits.memory / 1e6:,.0f} MB"
+            hint = ""
+            if limits.memory < _CODE_BYTES:
+                allowed = f"{limits.memory:,} bytes" if limits.memory < 1e6 else allowed
+                hint = "; loading code alone may take 200 MB, so give 500MB or more"
             raise LimitExceededError(
                 "memory",
-                f"the query needs {grown / 1e6:,.0f} MB of memory or more, and "
-                f"{limits.memory / 1e6:,.0f} MB are allowed (limit --memory)",
+                f"the query needs {max(grown / 1e6, 1):,.0f} MB of memory or more, and {allowed} "
+                f"are allowed (limit --memory){hint}",
             )
 
 

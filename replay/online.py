@@ -14,7 +14,7 @@ from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import BoundCreate, BoundQuery, Outer
 from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.operators.packing import State
-from replay.running.arguments import Moment, check_query, to_internal
+from replay.running.arguments import Moment, check_params, check_query, to_internal
 from replay.running.catalog import Described
 from replay.running.input_ports import InputPort, StreamPort, open_port
 from replay.running.online_query import OnlineQuery, Resumable, checked
@@ -76,14 +76,16 @@ def online(
     [{'bid': 11, 'ask': 13}]
     """
     check_query(sql)
+    params = {} if params is None else params
+    check_params(params)
     parsed = parse(sql)
     describe = _describer(streams_of(parsed), schema, time)
     if isinstance(parsed, PatternQuery) and isinstance(parsed.source, StreamName):
         described = describe(parsed.source.name.name)
-        statement = prepare(sql, *described, params or {})
+        statement = prepare(sql, *described, params)
         _check_rows_alone(statement.bound.outer)
         return OnlineQuery(statement, described[0])
-    bound = bind_over(sql, describe, params or {})
+    bound = bind_over(sql, describe, params)
     if isinstance(bound, BoundCreate):
         raise NotSupportedError(
             "CREATE STREAM takes its rows from history; give its query alone to go online"
@@ -162,6 +164,10 @@ class OnlineFlow(Resumable):
         self.schema = self._port.schema
         read = [(name, str(stream.schema)) for name, stream in self._streams.items()]
         super().__init__(query, read)
+
+    def __repr__(self) -> str:
+        read = "; ".join(f"{name} ({', '.join(of)})" for name, of in self.streams.items())
+        return f"<OnlineFlow: reads {read}{', finished' if self._is_finished else ''}>"
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:

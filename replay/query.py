@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
@@ -16,7 +15,7 @@ from chronicle.errors import CorruptBlockError
 from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError
-from replay.limits import Limits, LimitWatch, check_limits
+from replay.limits import Limits, LimitWatch, Timeout, check_limits
 from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
 from replay.running.arguments import AsOf, Tables, check_engine
@@ -38,9 +37,9 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     engine: str = "local",
     as_of: AsOf | None = None,
     skip_damaged: bool = False,
-    timeout: float | dt.timedelta | None = None,
+    timeout: Timeout | None = None,
     max_rows: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
 ) -> Result:
     """Answer a query over history.
 
@@ -66,6 +65,12 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     skip_damaged
         Whether to leave out data files that cannot be read and to answer as if their events had
         never been. What was left out is said in ``actual.warnings``.
+    timeout
+        How long it may take, as seconds, ``timedelta`` or a text (``"30s"``).
+    max_rows
+        How many rows the answer may have.
+    memory
+        Bytes by which the process may grow meanwhile, or a text (``"2GB"``).
 
     Returns
     -------
@@ -108,9 +113,9 @@ def batches(  # noqa: PLR0913 -- as above
     plan: str = "auto",
     engine: str = "local",
     as_of: AsOf | None = None,
-    timeout: float | dt.timedelta | None = None,
+    timeout: Timeout | None = None,
     max_rows: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
 ) -> pa.RecordBatchReader:
     """Answer a query piece by piece, for answers larger than memory.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -93,14 +93,6 @@ MemoryOption = Annotated[
     typer.Option("--memory", help="End with an error if it needs more memory, as 2GB."),
 ]
 
-_SHORT_UNITS = {"s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86_400}
-_UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1, **_SHORT_UNITS}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|[a-z]+?)s?(?:\s+|$)")
-
-_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20,
-          "GIB": 2**30}  # fmt: skip
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Z]*)")
-
 
 def names(given: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names that an option lists, separated by commas or given again."""
@@ -110,33 +102,27 @@ def names(given: Sequence[str] | None) -> tuple[str, ...]:
 
 def duration(text: str, *, hint: str) -> dt.timedelta:
     """Read a duration such as ``7 days``, ``1 hour 30 minutes`` or ``0``."""
-    left = text.strip().lower()
-    if left == "0":
-        return dt.timedelta()
-    seconds, part = 0.0, None
-    while left or part is None:
-        part = _DURATION_PART.match(left)
-        if part is None or part[2] not in _UNITS:
-            raise typer.BadParameter(
-                f"'{text}' is no duration; write it like '7 days', '1 hour' or '90 minutes'",
-                param_hint=hint,
-            )
-        seconds += float(part[1]) * _UNITS[part[2]]
-        left = left[part.end() :]
-    try:
-        return dt.timedelta(seconds=seconds)
-    except OverflowError as error:
-        raise typer.BadParameter(f"'{text}' is too long", param_hint=hint) from error
+    from replay.limits import duration as read
+
+    with _as_bad_parameter(hint):
+        return read(text)
 
 
 def size(text: str, *, hint: str) -> int:
     """Read an amount of memory such as ``2GB`` or ``512 MiB`` as bytes."""
-    found = _SIZE.fullmatch(text.strip().upper())
-    if found is None or found[2] not in _BYTES:
-        raise typer.BadParameter(
-            f"'{text}' is no amount of memory; write it like '2GB' or '500MB'", param_hint=hint
-        )
-    return int(float(found[1]) * _BYTES[found[2]])
+    from replay.limits import size as read
+
+    with _as_bad_parameter(hint):
+        return read(text)
+
+
+@contextmanager
+def _as_bad_parameter(hint: str | None = None) -> Iterator[None]:
+    """Let what is wrong with a value be told as wrong usage of its option."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=hint) from error
 
 
 def limits(timeout: str | None, max_rows: int | None, memory: str | None) -> Limits:
@@ -145,10 +131,8 @@ def limits(timeout: str | None, max_rows: int | None, memory: str | None) -> Lim
 
     seconds = None if timeout is None else duration(timeout, hint="--timeout")
     n_bytes = None if memory is None else size(memory, hint="--memory")
-    try:
+    with _as_bad_parameter():
         return Limits.of(seconds, max_rows, n_bytes)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def lateness(text: str | None) -> dt.timedelta | int | None:

@@ -193,6 +193,16 @@ def cut_blocks(
     return units
 
 
+def in_units(table: pa.Table) -> Iterator[pa.Table]:
+    """Yield a table in pieces of `UNIT_EVENTS` rows, at least one; views.
+
+    A subquery with ORDER BY gives all its rows in one table; whoever takes them works piece by
+    piece, and looks at the limits of the query in between.
+    """
+    for first in range(0, max(1, table.num_rows), UNIT_EVENTS):
+        yield table.slice(first, UNIT_EVENTS)
+
+
 def _latest_first(
     found: Iterator[tuple[int, pa.Table]], reading: Reading
 ) -> Iterator[tuple[int, pa.Table]]:

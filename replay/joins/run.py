@@ -16,7 +16,7 @@ from chronicle.time import to_int64
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import look_up
 from replay.engines.read_ahead import read_ahead
-from replay.engines.scan import UNIT_EVENTS, Reading, Scan, blocks_of, cut_blocks
+from replay.engines.scan import UNIT_EVENTS, Reading, Scan, blocks_of, cut_blocks, in_units
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.asof_lookup import AsofLookup, find_asof_stretches
 from replay.joins.keys import KeyNumbers
@@ -131,7 +131,8 @@ class JoinSide:
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield its rows; may be asked once."""
-        return chain([self._first], self._tables) if self._tables else self.give()
+        whole = chain([self._first], self._tables) if self._tables else self.give()
+        return chain.from_iterable(map(in_units, whole))
 
 
 OpenSource = Callable[[Relation, tuple[str, ...]], JoinSide]

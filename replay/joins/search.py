@@ -12,6 +12,7 @@ from replay.joins import kernels
 from replay.joins.kernels import NONE
 from replay.joins.rows import KeptRows
 from replay.language.bound import JoinWindow
+from replay.limits import check_limits
 from replay.operators.packing import INT64, State, integers
 
 IntArray = npt.NDArray[np.int64]
@@ -81,6 +82,7 @@ class PairSearch:
         left, right = self._side(LEFT, n_keys), self._side(RIGHT, n_keys)
         alone = np.empty(0, np.bool_) if alone is None else alone
         while True:
+            check_limits()
             out = np.empty((2, PAIRS_AT_ONCE), np.int64)
             n = kernels.find_pairs(left, right, self._windows, self._state, until, alone, out)
             if n:

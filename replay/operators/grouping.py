@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from replay.expressions.columns import Values
 from replay.expressions.scalars import Faults
 from replay.language.bound import Aggregate
+from replay.limits import check_limits
 from replay.operators.row_aggregates import Spans, aggregate
 
 IntArray = npt.NDArray[np.int64]
@@ -41,6 +42,7 @@ def group_rows(keys: list[Values], n_rows: int) -> Groups:
     if not keys:
         return Groups(of_row, np.arange(min(n_rows, 1)), 1)
     for key in keys:
+        check_limits()
         codes = _codes(key)
         n_codes = int(codes.max(initial=0)) + 1
         of_row = _dense(pa.array(of_row * n_codes + codes))

@@ -24,6 +24,7 @@ from replay.language.bound import (
     attributes,
     walk,
 )
+from replay.limits import check_limits
 from replay.operators.grouping import aggregate_groups, encode_strings, group_rows, string_ranks
 
 IntArray = npt.NDArray[np.int64]
@@ -58,6 +59,7 @@ def apply_outer(table: pa.Table, outer: Outer, faults: Faults) -> pa.Table:
         chosen = group_rows(values, table.num_rows).first_rows
     if outer.order_by:
         chosen = chosen[_order(outer.order_by, rows, chosen)]
+    check_limits()
     begin, end = _bounds(outer, len(chosen))
     return answer.take(pa.array(chosen[begin:end]))
 
@@ -169,6 +171,7 @@ def _grouped(
     first_rows = pa.array(groups.first_rows)
     columns: dict[Expression, Any] = {key: rows.column(key).take(first_rows) for key in keys}
     for part in dict.fromkeys(p for whole in _of_groups(outer) for p in _aggregates(whole)):
+        check_limits()
         argument = None if part.argument is None else rows.values(part.argument)
         columns[part] = to_arrow(aggregate_groups(part, argument, groups, faults), part.type)
     names = _fresh_names(table.column_names, len(columns))
@@ -209,6 +212,7 @@ def _order(keys: tuple[SortKey, ...], rows: _Rows, chosen: IntArray) -> IntArray
     """Return the places of the chosen rows in the order of the keys; ties stay as they are."""
     columns: list[Any] = []
     for key in reversed(keys):
+        check_limits()
         ranks, missing = _ranks(rows.values(key.expression))
         ranks, missing = ranks[chosen], missing[chosen]
         if key.descending:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from replay.expressions.columns import Columns
 from replay.language.bound import attributes
+from replay.limits import check_limits
 from replay.patterns.mask_kernels import group_rows
 from replay.patterns.prepared import BEFORE, BEHIND, Key, Partitions, Prepared, group_keys
 from replay.patterns.program import MatchProgram
@@ -190,10 +191,13 @@ def evaluate_grouped(
     Returns the rows of each partition together, and the ``seq`` and the partition of each.
     """
     table = pa.concat_tables([batch.table for batch, _ in batches]).unify_dictionaries()
+    check_limits()
     numbers = partitions.numbers(group_keys(Columns(table), table, program.partition_by))
+    check_limits()
     order, _ = group_rows(numbers, len(partitions))
     grouped = numbers[order]
     columns = Columns(table.take(pa.array(order)), segments=grouped)
+    check_limits()
     return program.evaluate(columns, None), order + batches[0][1], grouped
 
 

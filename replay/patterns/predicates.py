@@ -17,6 +17,7 @@ from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.expressions.types import SCALES
 from replay.language.bound import Attribute, Call, DataType, Expression, Literal, attributes
+from replay.limits import check_limits
 from replay.patterns import mask_kernels as kernels
 
 Words = npt.NDArray[np.uint64]
@@ -81,6 +82,7 @@ class MaskPlan:
             table = self._table(coded, codes, dictionary, faults)
             kernels.keep_by_code(codes, table, words)
         for condition, bits in self.others:
+            check_limits()  # rows of a whole stretch may be evaluated together
             kernels.keep_where(truths(condition, columns, faults), bits, words)
         return words
 

@@ -36,6 +36,7 @@ from replay.language.bound import (
     pattern_parts,
     walk,
 )
+from replay.limits import check_limits
 from replay.patterns.automaton import StrategyCode, compile_strategy
 from replay.patterns.conditions.across import AcrossCode, SymbolConditions, split_conditions
 from replay.patterns.conditions.kernels import ANCHOR_FIRST, ANCHOR_LAST
@@ -182,6 +183,7 @@ class MatchProgram:
         known = np.ones(shape, np.bool_)
         strings = []
         for number, leaf in enumerate(self.across.leaves):
+            check_limits()
             if leaf.type is DataType.STRING:
                 codes, entries = _string_codes(leaf, columns, faults)
                 known[number] = codes < len(entries)

@@ -35,6 +35,23 @@ def check_query(sql: object) -> None:
         raise TypeError(f"expected the query as text, not {type(sql).__name__}")
 
 
+def check_plan(plan: object) -> None:
+    """Refuse a plan that is no name of one."""
+    if not isinstance(plan, str):
+        raise TypeError(
+            f"plan is a text such as 'auto', 'full' or 'indexes=A.price', not {type(plan).__name__}"
+        )
+
+
+def check_params(params: object) -> None:
+    """Refuse parameters that are not values by name."""
+    if not isinstance(params, Mapping):
+        raise TypeError(
+            "params holds the values of parameters by name ({'symbol': 'ACME'} for :symbol), not "
+            f"{type(params).__name__}"
+        )
+
+
 def check_source(source: object) -> None:
     """Refuse what a query cannot be asked of."""
     if not isinstance(source, Store | Mapping):

@@ -106,6 +106,10 @@ class OnlineQuery(Resumable):
         # No events make no difference, and tell the columns of the answer.
         self.schema = self._advance().schema
 
+    def __repr__(self) -> str:
+        ended = ", finished" if self._is_finished else ""
+        return f"<OnlineQuery: reads {', '.join(self.columns)}, {self.n_kept:,} rows kept{ended}>"
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the events that the query reads."""

@@ -23,7 +23,15 @@ from replay.language.syntax import PatternQuery, StreamName, streams_of
 from replay.limits import check_limits
 from replay.query_plan import AnyPlan
 from replay.result import Actual, Result, Seconds
-from replay.running.arguments import AsOf, Tables, check_query, check_source, check_unversioned
+from replay.running.arguments import (
+    AsOf,
+    Tables,
+    check_params,
+    check_plan,
+    check_query,
+    check_source,
+    check_unversioned,
+)
 from replay.running.catalog import Catalog, StoreCatalog, TableCatalog, catalog_of_store
 from replay.running.flows import Flow, OperatorFlow, PlannedFlow
 from replay.running.select import Opener
@@ -41,6 +49,10 @@ class QueryRequest:
     started: float
     told_max: int | None = TOLD_MAX
     """How many windows an aggregation may have to tell; None: any number."""
+
+    def __post_init__(self) -> None:
+        check_plan(self.plan)
+        check_params(self.params)
 
 
 def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalog:

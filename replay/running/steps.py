@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
 
 from chronicle.time import is_ascending, to_int64
+from replay.engines.scan import in_units
 from replay.errors import QueryError
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
@@ -23,6 +25,7 @@ from replay.language.bound import (
 )
 from replay.language.required_columns import in_stream_order
 from replay.language.simplify import without_order
+from replay.limits import check_limits
 from replay.operators.outer_pieces import Gap, Operator, OuterOperator, SkippingOperator
 from replay.operators.packing import State
 from replay.patterns.program import compile_program
@@ -293,7 +296,8 @@ def _pushed(tables: Iterable[pa.Table], operators: Sequence[Operator]) -> Iterat
     if not operators:
         yield from tables
         return
-    for table in tables:
-        yield from _pushed(operators[0].push(table), operators[1:])
+    for piece in chain.from_iterable(map(in_units, tables)):
+        check_limits()
+        yield from _pushed(operators[0].push(piece), operators[1:])
         if operators[0].is_done:
             return

@@ -18,6 +18,7 @@ from replay.language.bound import Aggregate, DataType, Expression
 from replay.operators.grouping import encode_strings, string_ranks
 from replay.operators.packing import INT64, State, integers
 from replay.windows.kernels import order_rows
+from replay.windows.keys import KeyTable
 from replay.windows.merging import merge_counts, merge_windows, without_squares
 from replay.windows.moment_kernels import summarise_floats, summarise_integers
 from replay.windows.results import MERGEABLE, SPREADS, is_mergeable, summarised
@@ -407,11 +408,14 @@ class EntryStore:
         else:
             self._replace(entries.take(np.flatnonzero(which)))
 
-    def compact(self, ranks: Ints) -> None:
-        """Merge entries of one key and position, once they are twice as many as were left."""
+    def compact(self, keys: KeyTable) -> None:
+        """Merge entries of one key and position, once they are twice as many as were left.
+
+        Keys are put in order only then: that takes time in all of them.
+        """
         if self.added <= max(self.weight - self.added, COMPACTED_LEAST):
             return
-        entries = self.sorted(ranks)
+        entries = self.sorted(keys.ranks())
         self._replace(entries.merged(runs_of(entries)))
 
     def keys(self) -> Ints:

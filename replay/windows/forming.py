@@ -472,7 +472,7 @@ class SessionForming:
         self._forget(store)
         n_over = self._n_over(final=final)
         if not n_over:
-            store.compact(self._keys.ranks())
+            store.compact(self._keys)
             return
         entries = store.sorted(self._keys.ranks())
         over = entries.position < self._base + n_over
@@ -565,7 +565,7 @@ class WholeForming:
     ) -> Iterator[tuple[WindowEntries, WindowRows]]:
         """Yield one row for each key, or one row where there are no keys."""
         if not final:
-            store.compact(self._keys.ranks())
+            store.compact(self._keys)
             return
         entries = store.sorted(self._keys.ranks())
         runs = runs_of(entries) if self._keys.width else np.array([0, len(entries)])

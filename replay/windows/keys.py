@@ -13,9 +13,13 @@ from replay.expressions.columns import Columns, Values, to_arrow
 from replay.expressions.evaluate import evaluate
 from replay.expressions.scalars import Faults
 from replay.language.bound import Attribute, DataType, Expression
+from replay.limits import check_limits
 from replay.operators.grouping import group_rows
 from replay.operators.packing import State
 from replay.windows.results import key_type
+
+_KEYS_AT_ONCE = 1 << 16
+"""Keys prepared for sorting between two looks at the limits of the query."""
 
 _NAN = "NaN"
 """Stands for NaN, which Python would not find again; no other value of its column is a text."""
@@ -132,7 +136,12 @@ class KeyTable:
     def ranks(self) -> Ints:
         """Return the place of each key in their order: ascending, then NaN, then NULL."""
         if len(self._ranks) != len(self._values):
-            order = sorted(range(len(self._values)), key=lambda at: _sortable(self._values[at]))
+            sortable: list[Any] = []
+            for first in range(0, len(self._values), _KEYS_AT_ONCE):
+                check_limits()
+                sortable += map(_sortable, self._values[first : first + _KEYS_AT_ONCE])
+            check_limits()
+            order = sorted(range(len(sortable)), key=sortable.__getitem__)
             self._ranks = np.empty(len(order), np.int64)
             self._ranks[order] = np.arange(len(order))
         return self._ranks

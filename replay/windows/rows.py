@@ -12,6 +12,7 @@ import pyarrow as pa
 from chronicle.tree.summary import AttributeSummary, Ints, Kind
 from replay.expressions.columns import Values, to_arrays, to_arrow
 from replay.language.bound import Aggregate, WindowAggregation
+from replay.limits import check_limits
 from replay.operators.grouping import group_rows
 from replay.windows.entries import KINDS, Needs, Rows, WindowEntries, summarise_rows, take_summary
 from replay.windows.exact_kernels import (
@@ -65,6 +66,7 @@ def summarise_distinct(
     cuts = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(lo)]
     parts = []
     for first, stop in pairwise(cuts):
+        check_limits()
         chosen, counts = distinct_ranks(ranks, begins[first:stop], ends[first:stop])
         borders = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         values = Values(different[chosen], None)
@@ -170,6 +172,7 @@ class RowMaker:
         order: Ints | None,
     ) -> Finished:
         """Return one aggregate of every row, in canonical order."""
+        check_limits()
         if part.argument is None or part.function in MERGEABLE - {"count"} or is_mergeable(part):
             summary = self._summary(part, entries, merged, bounds)
             if order is None:

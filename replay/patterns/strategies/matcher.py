@@ -45,6 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.errors import NotSupportedError, StepLimitError
+from replay.limits import check_limits
 from replay.operators.packing import State, integer, integers
 from replay.patterns.automaton import excluded_rows
 from replay.patterns.config import MATCHES_AT_ONCE, RETRY_FRACTION, STEPS_MAX
@@ -97,6 +98,7 @@ class StrategyMatcher(Intake):
         StepLimitError ends them if looking for one match takes too many steps.
         """
         while (search := self._finished[0] if self._finished else self._open_search()) is not None:
+            check_limits()
             found = search.next(self._program, MATCHES_AT_ONCE, self._ranks())
             self._n_faults += found.n_faults
             if found.status == kernels.STATUS_STEPS:

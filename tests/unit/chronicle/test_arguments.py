@@ -37,10 +37,19 @@ def store(tmp_path_factory):
         ("online(3, None)", "expected the query as text, not int"),
         ("online('SELECT * FROM a', 4)", "expected the schema of the events"),
         ("stream(stream, 'x')", "a query asks a store"),
+        ("query(store, QUERY, plan=3)", "plan is a text such as 'auto'.* not int"),
+        ("explain(store, QUERY, plan=3)", "plan is a text"),
+        ("query(store, QUERY, params=[1])", "params holds the values of parameters by name.* list"),
+        ("batches(store, QUERY, params=[1])", "params holds the values"),
+        ("online(QUERY, stream.schema, params=[1])", "params holds the values"),
+        ("query(store, QUERY, timeout=[30])", r"timeout takes seconds, .* not \[30\]"),
+        ("query(store, QUERY, memory=1.5)", "memory takes a whole number of bytes .* not 1.5"),
+        ("query(store, QUERY, max_rows=2.5)", "max_rows takes a whole number of rows.* not 2.5"),
+        ("batches(store, QUERY, max_rows='3')", "max_rows takes a whole number of rows.* not '3'"),
     ],
 )
 def test_a_wrong_argument_is_told_in_a_sentence(store, call, message):
-    names = {"store": store, "stream": store.stream("clicks")}
+    names = {"store": store, "stream": store.stream("clicks"), "QUERY": "SELECT * FROM clicks"}
     function, arguments = call.split("(", 1)
     with pytest.raises(TypeError, match=message):
         eval(f"function({arguments}", names | {"function": getattr(chronicle, function)})

@@ -167,3 +167,49 @@ def test_a_query_inside_the_reading_of_another_has_limits_of_its_own(store: Stor
 def test_limits_that_nothing_can_keep_are_refused(store: Store, bound: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="give"):
         replay.query(store, ASKED["filter"], **bound)
+
+
+IN_PIECES = {
+    "groups of an ordered subquery": "SELECT k, COUNT(*) AS n FROM "
+    "(SELECT * FROM s ORDER BY t) GROUP BY k",
+    "groups of many keys": "SELECT t, SUM(x) AS n FROM s GROUP BY t",
+    "join of ordered subqueries": "SELECT l.t, r.a FROM (SELECT * FROM s ORDER BY t) l "
+    "JOIN (SELECT * FROM other ORDER BY t) r ON l.k = r.k WITHIN 2",
+}
+
+
+@pytest.mark.parametrize("sql", IN_PIECES.values(), ids=IN_PIECES)
+def test_limits_are_looked_at_between_pieces_of_what_comes_in_one_table(
+    store: Store, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    looks = itertools.count()
+    monkeypatch.setattr("replay.limits.perf_counter", lambda: next(looks))
+    n_looks = []
+    for at_once in (N_EVENTS, N_EVENTS // 16):
+        before = next(looks)
+        for name in ("engines.scan.UNIT_EVENTS", "windows.keys._KEYS_AT_ONCE"):
+            monkeypatch.setattr(f"replay.{name}", at_once)
+        replay.query(store, sql, timeout=10**9)
+        n_looks.append(next(looks) - before)
+
+    assert n_looks[1] >= n_looks[0] + 15 + 15
+
+
+def test_limits_are_taken_as_the_texts_of_the_command_line(store: Store) -> None:
+    sql = ASKED["filter"]
+    expected = replay.query(store, sql).table
+    assert replay.query(store, sql, timeout="1 hour", memory="900GB").table.equals(expected)
+    with pytest.raises(ValueError, match="'5' is no duration; a number needs its unit, as in '5s'"):
+        replay.query(store, sql, timeout="5")
+    with pytest.raises(ValueError, match="'much' is no amount of memory; write it like '2GB'"):
+        replay.query(store, sql, memory="much")
+
+
+def test_too_little_memory_to_load_code_in_is_told_with_what_to_give(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown = itertools.count(0, 1_000)
+    monkeypatch.setattr("replay.limits.resident_bytes", lambda: next(grown))
+
+    with pytest.raises(LimitExceededError, match="10 bytes are allowed .*; .*give 500MB or more"):
+        replay.query(store, ASKED["filter"], memory=10)

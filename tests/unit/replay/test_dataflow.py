@@ -12,7 +12,7 @@ import pytest
 import replay
 from chronicle import Store, create_store
 from chronicle.errors import StreamNotFoundError
-from replay.errors import PlanError, QueryError
+from replay.errors import LimitExceededError, PlanError, QueryError
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream
 
@@ -188,3 +188,32 @@ def test_what_cannot_be_composed_is_said_at_once(store: Store) -> None:
         flow.join(other, within=3)
     with pytest.raises(PlanError, match="needs a store"):
         other.explain()
+
+
+def test_a_dataflow_is_bounded_as_a_query_is(store: Store) -> None:
+    flow = replay.stream(store, "s").filter("a = 6")
+    n_rows = len(flow.run())
+    bounds = {"timeout": "1 hour", "memory": "900GB", "max_rows": n_rows}
+    assert len(flow.run(**bounds)) == flow.batches(**bounds).read_all().num_rows == n_rows
+    with pytest.raises(LimitExceededError, match="max_rows"):
+        flow.run(max_rows=n_rows - 1)
+    with pytest.raises(LimitExceededError, match="max_rows"):
+        flow.batches(max_rows=n_rows - 1).read_all()
+    with pytest.raises(LimitExceededError, match="max_rows"):
+        flow.create("sixes", max_rows=n_rows - 1)
+    assert store.stream_names() == ("s",)
+    flow.create("sixes", **bounds)
+    assert len(replay.stream(store, "sixes").run()) == n_rows
+
+
+def test_what_is_composed_says_what_it_is(store: Store) -> None:
+    flow = replay.stream(store, "s").filter("a = 6")
+    assert repr(flow) == "<Dataflow: SELECT * FROM s WHERE a = 6>"
+    windows = replay.stream(store, "s").window(size=4)
+    assert repr(windows) == "<Windowed: TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 4)), to be aggregated>"
+    with pytest.raises(AttributeError, match=r"no 'run' before .*\.aggregate\(n="):
+        windows.run()
+    assert repr(flow.online()) == ("<OnlineFlow: reads s (a, f, k, s, t, x)>")
+    pattern = replay.stream(store, "s").match("MEASURES A.t AS t PATTERN (A B)").online()
+    pattern.push(pa.Table.from_pylist(rows()[:3], schema=store.stream("s").schema))
+    assert repr(pattern) == "<OnlineQuery: reads t, 1 rows kept>"
