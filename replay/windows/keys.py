@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chronicle.tree.summary import Ints
 from replay.expressions.columns import Columns, Values, to_arrow
@@ -17,9 +18,6 @@ from replay.limits import check_limits
 from replay.operators.grouping import group_rows
 from replay.operators.packing import State
 from replay.windows.results import key_type
-
-_KEYS_AT_ONCE = 1 << 16
-"""Keys prepared for sorting between two looks at the limits of the query."""
 
 _NAN = "NaN"
 """Stands for NaN, which Python would not find again; no other value of its column is a text."""
@@ -135,15 +133,17 @@ class KeyTable:
 
     def ranks(self) -> Ints:
         """Return the place of each key in their order: ascending, then NaN, then NULL."""
-        if len(self._ranks) != len(self._values):
-            sortable: list[Any] = []
-            for first in range(0, len(self._values), _KEYS_AT_ONCE):
-                check_limits()
-                sortable += map(_sortable, self._values[first : first + _KEYS_AT_ONCE])
+        n_keys = len(self)
+        if len(self._ranks) != n_keys:
             check_limits()
-            order = sorted(range(len(sortable)), key=sortable.__getitem__)
-            self._ranks = np.empty(len(order), np.int64)
-            self._ranks[order] = np.arange(len(order))
+            self._ranks = np.zeros(n_keys, np.int64)
+            if self.width:
+                names = [str(number) for number in range(self.width)]
+                columns = self.columns(np.arange(n_keys, dtype=np.int64))
+                order = pc.sort_indices(
+                    pa.table(columns, names), sort_keys=[(name, "ascending") for name in names]
+                )
+                self._ranks[order.to_numpy()] = np.arange(n_keys)
         return self._ranks
 
 
@@ -188,9 +188,3 @@ def _plain(key: _Key, rows: Ints) -> list[Any]:
 def _unpacked(value: Any, kind: pa.DataType) -> Any:
     """Return a part of a key, in which a text among floats is the one that stands for NaN."""
     return _NAN if isinstance(value, str) and pa.types.is_floating(kind) else value
-
-
-def _sortable(key: tuple[Any, ...]) -> tuple[tuple[int, Any], ...]:
-    return tuple(
-        (2, 0) if value is None else (1, 0) if value is _NAN else (0, value) for value in key
-    )
