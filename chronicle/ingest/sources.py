@@ -335,6 +335,13 @@ def check_column_names(names: Sequence[str], *, time: str, where: str) -> None:
     if len(set(names)) != len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise SchemaError(f"column '{twice}' stands twice in {where}; rename one")
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            raise SchemaError(
+                f"columns '{other}' and '{name}' of {where} differ in case only; rename one"
+            )
     if time not in names:
         raise SchemaError(
             f"no time column '{time}' in {where} (columns: {', '.join(names)})"

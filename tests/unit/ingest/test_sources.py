@@ -190,6 +190,7 @@ def test_schema_for_parquet_is_refused(tmp_path: Path) -> None:
     ("given", "message"),
     [
         (["t", "x", "x"], "'x' stands twice"),
+        (["t", "a", "A"], "columns 'a' and 'A' of 'a.csv' differ in case only"),
         (["t", ""], "has no name"),
         (["t", "__chronicle_path"], "keeps for itself"),
         (["time", "x"], r"no time column 't' .*columns: time, x"),
