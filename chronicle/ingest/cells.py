@@ -29,8 +29,28 @@ def read_cells(
     Nothing is rounded but the digits a ``double`` or ``float`` cannot hold: ``1.5`` is no integer,
     ``0.125`` no DECIMAL(5, 2), and a time finer than a microsecond none. ``cells`` are texts, or
     what JSON says of the type. The values are null, and the mask is True, where a cell does not
-    parse; ``decimal_comma``: ``1,5`` is one and a half.
+    parse or holds a number beyond the type's range; ``decimal_comma``: ``1,5`` is one and a half.
     """
+    values, bad = _read_cells(cells, data_type, decimal_comma)
+    if not pat.is_floating(data_type):
+        return values, bad
+    # A number beyond the largest one is read as infinite, without an error. JSON has no infinity.
+    too_large = _where(pc.is_inf(values))
+    if too_large.any():
+        if pat.is_string(cells.type):
+            too_large &= ~_where(pc.match_substring(cells, "inf", ignore_case=True))
+        values = pc.if_else(pa.array(too_large), pa.scalar(None, data_type), values)
+    return values, bad | too_large
+
+
+def _where(condition: pa.Array) -> Mask:
+    """Return where a condition holds; a null is no."""
+    return np.asarray(pc.fill_null(condition, False).to_numpy(zero_copy_only=False), bool)
+
+
+def _read_cells(
+    cells: pa.Array, data_type: pa.DataType, decimal_comma: bool
+) -> tuple[pa.Array, Mask]:
     quick = _from_typed(cells, data_type)
     if quick is not None:
         return quick, np.zeros(len(cells), bool)

@@ -105,6 +105,22 @@ def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path) -> 
     }
 
 
+@pytest.mark.parametrize("data_type", [pa.float64(), pa.float32()])
+def test_a_number_beyond_the_type_is_put_aside_and_infinity_is_taken(
+    tmp_path: Path, data_type: pa.DataType
+) -> None:
+    schema = pa.schema([("t", pa.int64()), ("x", data_type)])
+    (tmp_path / "a.csv").write_text("t,x\n1,1e400\n2,inf\n3,-1e999\n4, -Infinity\n5,1.5\n6,\n")
+    found = read([tmp_path / "a.csv"], schema)
+    values = [None if x is None else float(x) for x in found.events.column("x").to_pylist()]
+    assert values == [float("inf"), float("-inf"), 1.5, None]
+    assert reasons(found) == {f"column 'x' does not parse as {data_type}": 2}
+    (tmp_path / "a.json").write_text('{"t": 1, "x": 1e400}\n{"t": 2, "x": 0.5}\n')
+    found = read([tmp_path / "a.json"], schema)
+    assert found.events.column("t").to_pylist() == [2]
+    assert found.put_aside.column("record").to_pylist() == ['{"t": 1, "x": 1e400}']
+
+
 def test_files_keep_their_order_and_columns_theirs(tmp_path: Path) -> None:
     for name, text in (("b", "x,t\n1,9\n2,9\n"), ("a", "x,t\n3,9\n")):
         (tmp_path / f"{name}.csv").write_text(text)
