@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
@@ -71,15 +72,7 @@ def read_header(path: Path, dialect: Dialect) -> tuple[str, ...]:
         if len(head) > _HEADER_BYTES_MAX:
             break
     try:
-        text = io.StringIO(head.decode("utf-8-sig", "surrogateescape"), newline="")
-        reader = csv.reader(
-            text,
-            delimiter=dialect.delimiter,
-            quotechar=dialect.quote or None,
-            quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
-            strict=True,
-        )
-        header = tuple(next(reader, []))
+        header = _first_record(head.decode("utf-8-sig", "surrogateescape"), dialect)
     except csv.Error as error:
         raise SourceError(
             f"the first line of '{path}' cannot be read ({error}); name the columns in it"
@@ -96,6 +89,18 @@ def read_header(path: Path, dialect: Dialect) -> tuple[str, ...]:
             f"'{path}' is not UTF-8 text; name its --encoding, such as {hint}"
         ) from error
     return header
+
+
+def _first_record(text: str, dialect: Dialect) -> tuple[str, ...]:
+    """Return the cells of the first record of a text."""
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=dialect.delimiter,
+        quotechar=dialect.quote or None,
+        quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+        strict=True,
+    )
+    return tuple(next(reader, []))
 
 
 def find_delimiter(path: Path, dialect: Dialect, *, time: str) -> str:
@@ -197,6 +202,18 @@ class CsvRecords:
         for key, place in self._walk(frozenset(numbers)):
             if not isinstance(key, _Rejected):
                 yield place
+
+    def cells_of(self, text: str) -> str | None:
+        """Return the cells of a record as a JSON object; None if it has not one for each column."""
+        try:
+            cells = _first_record(text, self.dialect)
+        except csv.Error:
+            return None
+        if len(cells) != len(self.names):
+            return None
+        missing = ("", *self.dialect.null)
+        row = dict(zip(self.names, cells, strict=True))
+        return json.dumps({name: None if cell in missing else cell for name, cell in row.items()})
 
     def takes_line_ends(self) -> bool:
         """Return whether DuckDB reads a file whose lines end in several ways to its end."""

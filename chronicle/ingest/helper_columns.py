@@ -23,6 +23,9 @@ RECORD = f"{RESERVED_PREFIX}record"
 LINE = f"{RESERVED_PREFIX}line"
 """The line of a text file at which a record begins that is no event."""
 
+CELLS = f"{RESERVED_PREFIX}cells"
+"""The cells of a CSV record that is no event, by column, as a JSON object; null where unknown."""
+
 POSITION = f"{RESERVED_PREFIX}position"
 """Position among the sources of the file a record comes from."""
 
@@ -37,6 +40,7 @@ HELPERS = pa.schema(
         pa.field(REASON, pa.string()),
         pa.field(RECORD, pa.string()),
         pa.field(LINE, pa.int64()),
+        pa.field(CELLS, pa.string()),
         pa.field(POSITION, pa.int32()),
         pa.field(BLOCK_START, pa.int64()),
     ]
@@ -72,6 +76,7 @@ def to_quarantine(
             pa.array(sources, pa.string()).take(records.column(POSITION)),
             texts,
             records.column(LINE),
+            records.column(CELLS),
         ],
         schema=QUARANTINE_SCHEMA,
     )

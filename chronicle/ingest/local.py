@@ -261,12 +261,14 @@ def read_files(
     time: str,
     schema: pa.Schema | None,
     stdin: BinaryIO | None = None,
+    may_be_empty: bool = False,
 ) -> FileEvents:
     """Read files of events into memory.
 
     A record with a cell that does not parse or without a time is no event, and is put aside with
     the reason. Sources are in the order of arrival, or only ``"-"`` for ``stdin``, or what was
-    found of them. Without ``schema``, that of the stream, the files' own is taken.
+    found of them. Without ``schema``, that of the stream, the files' own is taken. Files without
+    an event are refused unless ``may_be_empty``.
     """
     given: Sequence[str | Path] = sources.files if isinstance(sources, SourceSet) else sources
     with _spooled(given, options.format, stdin) as paths:
@@ -280,7 +282,7 @@ def read_files(
             found, options, time=time, stream_schema=schema, guess=lambda: _guess(found, options)
         )
         events, put_aside, cut = _read(files, plan)
-    if events.num_rows == 0:
+    if events.num_rows == 0 and not may_be_empty:
         where = f"'{named[0]}'" + (f" and {len(named) - 1:,} more" if len(named) > 1 else "")
         raise nothing_usable(where, time, put_aside.num_rows)
     notes = (*plan.notes, *cut_note(cut.n_values))

@@ -18,6 +18,7 @@ from chronicle.maintenance.compaction import tidied
 from chronicle.store import Stream
 from chronicle.write.append import append
 from chronicle.write.quarantine import (
+    RECORD,
     ROW,
     ROWS_SCHEMA,
     count_returned,
@@ -55,14 +56,18 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
     schema = stream.schema
     for field in ROWS_SCHEMA:
         schema = schema.append(field)
-    read = read_files([path], ReadOptions(), time=stream.settings.time, schema=schema)
+    time = stream.settings.time
+    read = read_files([path], ReadOptions(), time=time, schema=schema, may_be_empty=True)
     if read.put_aside.num_rows:
         reasons = Counter(read.put_aside.column("reason").to_pylist())
         told = ", ".join(f"{count:,} because {reason}" for reason, count in reasons.items())
         raise SourceError(
             f"{read.put_aside.num_rows:,} rows of '{path}' are no events yet ({told}); nothing was "
-            "put back, mend them or take them out of the file"
+            f"put back: correct the columns {', '.join(stream.schema.names)} ({RECORD} is not "
+            "read), or take the rows out of the file"
         )
+    if read.events.num_rows == 0:
+        raise SourceError(f"'{path}' holds no row; nothing was put back, name another file")
     rows = _check_rows(read.events, quarantined(stream), path)
     files = sorted({file for file, _ in rows})
     going = to_return(returned_rows(stream, files), rows)

@@ -16,7 +16,7 @@ import pyarrow.types as pat
 
 from chronicle.errors import SchemaError
 from chronicle.ingest.cells import Culprit, Guess, as_text, read_cells
-from chronicle.ingest.helper_columns import HELPERS, LINE, REASON, RECORD
+from chronicle.ingest.helper_columns import CELLS, HELPERS, LINE, REASON, RECORD
 from chronicle.ingest.raw_text import Place, RecordBatch
 from chronicle.ingest.read_plan import ReadPlan, Records, open_records, unknown_field
 from chronicle.ingest.sources import SourceFormat
@@ -100,7 +100,7 @@ def with_helpers(events: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
     """Return events with what accompanies them."""
     n = events.num_rows
     helpers = [
-        *(pa.nulls(n, one.type) for one in list(HELPERS)[:3]),
+        *(pa.nulls(n, one.type) for one in list(HELPERS)[:4]),
         pa.array(np.full(n, piece.position, np.int32)),
         pa.array(np.full(n, piece.first, np.int64)),
     ]
@@ -110,13 +110,14 @@ def with_helpers(events: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
 
 
 def faulty_records(
-    rows: Sequence[tuple[str, str, int | None]], schema: pa.Schema, piece: Piece
+    rows: Sequence[tuple[str, str, int | None, str | None]], schema: pa.Schema, piece: Piece
 ) -> pa.RecordBatch:
-    """Return records that are no events, given by reason, text and line."""
+    """Return records that are no events, given by reason, text, line and cells."""
     n = len(rows)
     empty = pa.RecordBatch.from_arrays([pa.nulls(n, one.type) for one in schema], schema=schema)
     batch = with_helpers(empty, piece)
-    for name, values in zip((REASON, RECORD, LINE), zip(*rows, strict=True), strict=True):
+    names = (REASON, RECORD, LINE, CELLS)
+    for name, values in zip(names, zip(*rows, strict=True), strict=True):
         at = batch.schema.get_field_index(name)
         batch = batch.set_column(at, name, pa.array(values, HELPERS.field(name).type))
     return batch
@@ -228,10 +229,13 @@ def _sql_name(data_type: pa.DataType) -> str:
 def _faults_of_text(
     records: Records, faults: Sequence[tuple[int, str]], plan: ReadPlan, piece: Piece
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what is no event, with its text and its line."""
-    rejects = ((one.reason, one.text, one.line) for one in records.rejects())
+    """Yield what is no event, with its text, its line and the cells that it can be parted into."""
+    rejects = ((one.reason, one.text, one.line, None) for one in records.rejects())
     places: Iterable[Place] = records.places([number for number, _ in faults]) if faults else ()
-    found = ((reason, at.text, at.line) for (_, reason), at in zip(faults, places, strict=True))
+    found = (
+        (reason, at.text, at.line, records.cells_of(at.text))
+        for (_, reason), at in zip(faults, places, strict=True)
+    )
     rows = chain(rejects, found)
     while some := list(islice(rows, _FAULTS_TOGETHER)):
         yield faulty_records(some, plan.schema, piece)
@@ -325,7 +329,12 @@ def _faults_of_rows(
     cells = events.take(at).to_pylist()
     times = raw.take(at).cast(pa.string()).to_pylist()
     rows = [
-        (Fault(fault).reason(plan.time), json.dumps({**row, plan.time: time}, default=str), None)
+        (
+            Fault(fault).reason(plan.time),
+            json.dumps({**row, plan.time: time}, default=str),
+            None,
+            None,
+        )
         for fault, row, time in zip(faults[places].tolist(), cells, times, strict=True)
     ]
     return faulty_records(rows, events.schema, piece)

@@ -34,6 +34,7 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("source", pa.string()),
         pa.field("record", pa.string()),  # as it stands in the source; Parquet rows as JSON
         pa.field("line", pa.int64()),  # of a text file; not in files of version 0.2
+        pa.field("cells", pa.string()),  # of a CSV record, a JSON object; not in older files
     ]
 )
 
@@ -104,7 +105,7 @@ def rows_of_events(events: pa.Table, *, batch_id: str, reason: str, source: str)
     """Return rows of the quarantine table for events put aside whole, their cells as JSON."""
     records = [json.dumps(row, default=str) for row in events.to_pylist()]
     n = len(records)
-    columns = [[batch_id] * n, [reason] * n, [source] * n, records, [None] * n]
+    columns = [[batch_id] * n, [reason] * n, [source] * n, records, [None] * n, [None] * n]
     return pa.table(columns, schema=QUARANTINE_SCHEMA)
 
 
@@ -117,7 +118,7 @@ def commit_quarantine(stream_dir: Path, files: Sequence[QuarantineFile]) -> None
         return
     table = stream_dir / QUARANTINE_TABLE
     if not create_table(table, QUARANTINE_SCHEMA, {}):
-        # One that an older version made has no column for lines.
+        # One that an older version made has no column for lines or cells.
         add_columns(table, QUARANTINE_SCHEMA, read_version=None, metadata={})
     flush([*(table / file.name for file in files), table])
     added = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
@@ -128,11 +129,27 @@ def commit_quarantine(stream_dir: Path, files: Sequence[QuarantineFile]) -> None
 # The records that are in quarantine now, listed and laid out to be mended
 
 
-ROW, REASON, SOURCE, RECORD = (
-    "quarantine_row", "quarantine_reason", "quarantine_source", "quarantine_record",
+ROW, REASON, SOURCE, LINE, RECORD = (
+    "quarantine_row", "quarantine_reason", "quarantine_source", "quarantine_line",
+    "quarantine_record",
 )  # fmt: skip
 
-ROWS_SCHEMA = pa.schema([(name, pa.string()) for name in (ROW, REASON, SOURCE, RECORD)])
+ROWS_SCHEMA = pa.schema(
+    [
+        pa.field(ROW, pa.string()),
+        pa.field(REASON, pa.string()),
+        pa.field(SOURCE, pa.string()),
+        pa.field(LINE, pa.int64()),  # null where the source is no text file
+        pa.field(RECORD, pa.string()),
+    ]
+)
+"""What is shown of records in quarantine."""
+
+CELLS = "quarantine_cells"
+"""Cells of a CSV record as a JSON object, by column of the stream; null where it has none."""
+
+_KEPT = ("reason", "source", "line", "record", "cells")
+_QUARANTINED = ROWS_SCHEMA.append(pa.field(CELLS, pa.string()))
 
 RETURNED_PREFIX = "chronicle.returned."
 """Delta application ids of this prefix stand for files of the quarantine, and for stretches of
@@ -143,19 +160,19 @@ ROWS_PER_NUMBER = 63
 
 
 def quarantined(stream: Stream) -> pa.Table:
-    """Return the records that are in quarantine now, of `ROWS_SCHEMA`.
+    """Return the records that are in quarantine now, of `ROWS_SCHEMA`, and their `CELLS`.
 
     Records count from the commit on that names their batch, until they were put back as events. A
     row keeps its name, ``FILE:NUMBER``, for ever.
     """
     folder = stream.path / QUARANTINE_TABLE
     if not delta_log.table_exists(folder):
-        return ROWS_SCHEMA.empty_table()
+        return _QUARANTINED.empty_table()
     files = sorted(file.name for file in delta_log.live_files(folder))
     batches = _known_batches(stream)
     gone = returned_rows(stream, [Path(name).stem for name in files])
     parts = [_rows_of(folder / name, batches, gone[Path(name).stem]) for name in files]
-    return pa.concat_tables([ROWS_SCHEMA.empty_table(), *parts])
+    return pa.concat_tables([_QUARANTINED.empty_table(), *parts])
 
 
 def _known_batches(stream: Stream) -> pa.Array | None:
@@ -175,12 +192,18 @@ def _rows_of(path: Path, batches: pa.Array | None, gone: Iterable[int]) -> pa.Ta
             f"quarantine file '{path}' cannot be read ({reason_of(error)}); restore it from a copy"
         ) from error
     names = pa.array([to_row_name(path.stem, number) for number in range(len(table))], pa.string())
-    rows = [names, *(table.column(name) for name in ("reason", "source", "record"))]
+    rows = [
+        names,
+        *(
+            table.column(name) if name in table.column_names else pa.nulls(len(table), kind)
+            for name, kind in zip(_KEPT, _QUARANTINED.types[1:], strict=True)
+        ),
+    ]
     is_there = np.ones(len(table), np.bool_)
     is_there[list(gone)] = False
     if batches is not None:
         is_there &= pc.is_in(table.column("batch"), batches).to_numpy()
-    return pa.table(rows, schema=ROWS_SCHEMA).filter(pa.array(is_there))
+    return pa.table(rows, schema=_QUARANTINED).filter(pa.array(is_there))
 
 
 def to_row_name(file: str, number: int) -> str:
@@ -196,11 +219,13 @@ def count_reasons(rows: pa.Table) -> dict[str, int]:
 def to_mend(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows of the quarantine with a cell of text for each of the stream's columns. Pure.
 
-    A record kept as an object, such as of Parquet or JSON lines, fills its cells; of one kept as a
-    line they are empty, to be filled from the line, and so is a column of bytes, which a record
-    shows but does not hold.
+    Cells hold what stands in the record. They are empty where it is a line that cannot be parted
+    into cells, to be filled from the line, and so is a column of bytes, which a record shows but
+    does not hold.
     """
-    records = [_cells(record) for record in rows.column(RECORD).to_pylist()]
+    texts = pc.coalesce(rows.column(CELLS), rows.column(RECORD)).to_pylist()
+    records = [_cells(text) for text in texts]
+    rows = rows.select(ROWS_SCHEMA.names)
     for field in schema:
         is_held = not pa.types.is_binary(field.type)
         cells = [_cell_text(record.get(field.name)) if is_held else None for record in records]

@@ -45,13 +45,14 @@ def quarantine(
 ) -> None:
     """Show the records that could not be taken, and why; or put mended ones back in.
 
-    Write them to a file, correct its cells, take out the rows that stay, and put it back.
+    Write them to a file, correct the stream's columns in it (quarantine_record is not read), take
+    out the rows that stay, and put it back.
 
     Example: chronicle quarantine crimes --store data --out bad.csv
     """
     keep_heavy_libraries_out()
     from chronicle.ingest.put_back import put_back
-    from chronicle.write.quarantine import count_reasons, quarantined, to_mend
+    from chronicle.write.quarantine import ROWS_SCHEMA, count_reasons, quarantined, to_mend
     from indexing.writer import writer_for
 
     opened = stream_of(store, stream)
@@ -71,4 +72,5 @@ def quarantine(
         return
     print_table(("rows", "reason"), [(f"{count:,}", reason) for reason, count in reasons.items()])
     print()
-    write_to(read_target(None, None, rows, is_expanded=expanded), iter([found]))
+    shown = found.select(ROWS_SCHEMA.names)
+    write_to(read_target(None, None, rows, is_expanded=expanded), iter([shown]))

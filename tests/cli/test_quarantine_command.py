@@ -20,11 +20,16 @@ def test_bad_records_are_counted_written_mended_and_put_back(
     shown = command("quarantine", "s").out
     assert shown.count("1  ") >= 2
     assert "column 'a' does not parse" in shown
+    assert "quarantine_line" in command("quarantine", "s", "-x").out
     file = tmp_path / "mend.csv"
     assert command("quarantine", "s", "--out", file).code == 0
     with file.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 2
+    assert [(row["quarantine_line"], row["t"], row["a"]) for row in rows] == [
+        ("2", "41", "one"),
+        ("3", "soon", "1"),
+    ]
     for row in rows:
         row.update({"t": "43", "a": "4", "x": "", "s": "", "f": "", "k": ""})
     with file.open("w", newline="") as lines:

@@ -21,11 +21,13 @@ from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.ingest.put_back import put_back
 from chronicle.store import Stream
 from chronicle.write.quarantine import (
+    LINE,
     REASON,
     RECORD,
     RETURNED_PREFIX,
     ROW,
     ROWS_PER_NUMBER,
+    ROWS_SCHEMA,
     count_reasons,
     quarantined,
     to_mend,
@@ -81,7 +83,7 @@ def mended(
         if row[RECORD].startswith(begin)
     ]
     assert len(chosen) == len(cells)
-    names = [*quarantined(stream).column_names, *SCHEMA.names]
+    names = [*ROWS_SCHEMA.names, *SCHEMA.names]
     sink = io.BytesIO()
     pa_csv.write_csv(pa.Table.from_pylist(change(chosen)).select(names), sink)
     path.write_bytes(sink.getvalue())
@@ -96,6 +98,29 @@ def test_records_are_listed_with_reasons_and_cells(tmp_path: Path) -> None:
     assert all(rows.column(REASON).to_pylist())
     assert len(set(rows.column(ROW).to_pylist())) == 4
     assert "7,seven,s" in rows.column(RECORD).to_pylist()
+
+
+def test_cells_of_a_csv_record_hold_its_raw_text_whatever_the_order(tmp_path: Path) -> None:
+    stream = made(tmp_path, "")
+    (tmp_path / "o.csv").write_text('s;t;a\n"p;q";3;bad\nNA;four;4\nx;5\n')
+    (tmp_path / "g.csv").write_text("s;t;a\nx;9;9\n")
+    options = AppendOptions(delimiter=";", null=("NA",))
+    append_files(
+        open_store(tmp_path / "store"), "s", [tmp_path / "o.csv", tmp_path / "g.csv"], options
+    )
+    found = to_mend(quarantined(stream), SCHEMA).to_pylist()
+    cells = {row[LINE]: tuple(row[name] for name in SCHEMA.names) for row in found}
+    assert cells == {2: ("3", "bad", "p;q"), 3: ("four", "4", None), 4: (None, None, None)}
+
+
+def test_a_file_without_a_mended_row_is_told_which_columns_to_correct(tmp_path: Path) -> None:
+    stream = made(tmp_path)
+    file = mended(stream, tmp_path / "m.csv", {"7,": ("7", "seven", "s")})
+    with pytest.raises(SourceError, match=r"columns t, a, s \(quarantine_record is not read\)"):
+        put_back(stream, file)
+    file.write_text(file.read_text().splitlines()[0] + "\n")
+    with pytest.raises(SourceError, match="holds no row; nothing was put back"):
+        put_back(stream, file)
 
 
 def test_a_stream_without_bad_records_has_an_empty_quarantine(tmp_path: Path) -> None:
@@ -246,7 +271,7 @@ def test_rows_beyond_one_number_go_back_in_several_goes(tmp_path: Path) -> None:
 
 def test_a_parquet_file_may_be_put_back(tmp_path: Path) -> None:
     stream = made(tmp_path)
-    rows = quarantined(stream).slice(0, 1)
+    rows = quarantined(stream).slice(0, 1).select(ROWS_SCHEMA.names)
     for name, value in (("t", 5), ("a", 5), ("s", "")):
         rows = rows.append_column(name, pa.array([value], SCHEMA.field(name).type))
     pq.write_table(rows, tmp_path / "m.parquet")

@@ -38,11 +38,11 @@ def to_task(folder: Path, **changes: Any) -> WriteTask:
 
 
 def event(t: int, x: float = 0.0) -> list[Any]:
-    return [t, x, None, None, None, 1, 100]
+    return [t, x, None, None, None, None, 1, 100]
 
 
 def faulty(reason: str, record: str, line: int | None = None) -> list[Any]:
-    return [None, None, reason, record, line, 1, 100]
+    return [None, None, reason, record, line, None, 1, 100]
 
 
 def to_batch(rows: list[list[Any]]) -> pa.RecordBatch:
@@ -81,7 +81,7 @@ def test_every_record_is_an_event_or_in_quarantine(
 
 def test_records_are_put_aside_with_reason_source_and_line(tmp_path: Path) -> None:
     rows = [
-        [None, None, "too many cells", "1,2,3", 7, 0, 0],
+        [None, None, "too many cells", "1,2,3", 7, None, 0, 0],
         event(1),
         faulty("no time", "x", 9),
         faulty("no time", "{}"),
@@ -89,9 +89,9 @@ def test_records_are_put_aside_with_reason_source_and_line(tmp_path: Path) -> No
     output = write_part([to_batch(rows)], to_task(tmp_path), part=0)
     found = [tuple(row.values()) for row in read_quarantine(tmp_path, output)]
     assert found == [
-        ("batch", "too many cells", "first.csv", "1,2,3", 7),
-        ("batch", "no time", "second.csv", "x", 9),
-        ("batch", "no time", "second.csv", "{}", None),
+        ("batch", "too many cells", "first.csv", "1,2,3", 7, None),
+        ("batch", "no time", "second.csv", "x", 9, None),
+        ("batch", "no time", "second.csv", "{}", None, None),
     ]
     assert output.quarantine[0].reasons == {"no time": 2, "too many cells": 1}
 
