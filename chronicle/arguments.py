@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 _SHOWN_MAX = 80
@@ -27,6 +28,14 @@ def check_name(given: object, what: str) -> None:
     """Check that an argument is the name of something, not the thing itself."""
     if not isinstance(given, str):
         raise TypeError(f"expected the {what} name as text, not {_shown(given)}")
+
+
+def check_path(given: object, what: str) -> None:
+    """Check that an argument is the path of something."""
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(
+            f"expected the path of a {what} as text or pathlib.Path, not {_shown(given)}"
+        )
 
 
 def check_names(given: object, what: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import config
-from chronicle.arguments import check_name, check_type
+from chronicle.arguments import check_name, check_path, check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DERIVED_SCHEMA
 from chronicle.disk import discard, flush, writing
@@ -141,13 +141,14 @@ def open_store(path: str | Path) -> Store:
 
 def ensure_store(path: str | Path) -> Store:
     """Open the store at ``path``, or create it where there is none."""
-    if (local_path(path) / config.MARKER_FILE).exists():
+    if (_store_folder(path) / config.MARKER_FILE).exists():
         return open_store(path)
     return create_store(path)
 
 
 def _store_folder(path: str | Path) -> Path:
     """Return the folder of a store, wherever a process that is told of it may run."""
+    check_path(path, "store")
     return local_path(path).absolute()
 
 

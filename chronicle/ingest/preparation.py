@@ -157,13 +157,7 @@ def check_options(request: Request) -> Late:
     check_stream_name(request.stream_name)
     if len(set(options.index)) != len(options.index):
         raise SchemaError("an attribute to index is named twice; name each once")
-    known = [policy.value for policy in Late]
-    if options.late not in known:
-        raise SourceError(
-            f"late events cannot be treated as '{options.late}' (there are: {', '.join(known)})"
-            f"{did_you_mean(options.late, known)}"
-        )
-    late = Late(options.late)
+    late = Late.of(options.late)
     if request.lateness is not None:
         if late is not Late.MERGE:
             raise SourceError(

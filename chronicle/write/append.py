@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from chronicle.append_report import AppendReport
 from chronicle.derived import DerivedWriter
-from chronicle.errors import CommitConflictError, LateEventError
+from chronicle.errors import CommitConflictError, LateEventError, SourceError, did_you_mean
 from chronicle.schema import conform
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, watched
@@ -49,6 +49,17 @@ class Late(StrEnum):
     QUARANTINE = "quarantine"
     """They are put into the quarantine table."""
 
+    @classmethod
+    def of(cls, given: object) -> Late:
+        """Return the policy that is given as itself or by name."""
+        known = [policy.value for policy in cls]
+        if not isinstance(given, str) or given not in known:
+            raise SourceError(
+                f"late events cannot be treated as '{given}' (there are: {', '.join(known)})"
+                f"{did_you_mean(str(given), known)}"
+            )
+        return cls(given)
+
 
 @watched
 def append(
@@ -74,7 +85,7 @@ def append(
     because another process took their source.
     """
     stream.check_writable()
-    policy = Late(late)
+    policy = Late.of(late)
     table = conform(events, stream.schema, where=f"append to '{stream.name}'").combine_chunks()
     job = _Append(stream, policy, derived, dict(metadata or {}), dict(transactions or {}), guard)
     timeless = pc.is_null(table.column(stream.settings.time))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
 from chronicle.arguments import check_name, check_type
@@ -169,7 +170,7 @@ def delete_range(
     start: int | None,
     stop: int | None,
     *,
-    derived: DerivedWriter | None,
+    derived: DerivedWriter | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> DeleteReport:
     """Delete the events of a range of time, in one commit.
@@ -185,12 +186,15 @@ def delete_range(
     start, stop
         Internal times, half-open; None is unbounded.
     derived
-        Writes runs of the new files; None leaves them without.
+        Writes runs of the new files, such as ``indexing.writer_for(stream)`` gives; without one
+        they are the tail of the indexes until the next compaction.
     progress
         Told what is being done, in words.
 
     Raises
     ------
+    TypeError
+        If a time is none of the internal ones.
     CommitConflictError
         If other processes rewrite the same files first again and again.
     CorruptBlockError
@@ -198,6 +202,13 @@ def delete_range(
     StorageError
         If the store cannot be written; nothing was deleted.
     """
+    check_type(stream, Stream)
+    for time in (start, stop):
+        if time is not None and not isinstance(time, Integral):
+            raise TypeError(
+                "expected a time as an integer (in microseconds since 1970 where times are "
+                f"timestamps) or None, not {time!r}"
+            )
     stream.check_writable()
     total = DeleteReport(0, 0, 0, stream.refresh())
     for attempt in range(1, _ATTEMPTS_MAX + 1):

@@ -27,6 +27,11 @@ def store(tmp_path_factory):
         ("drop_stream(store, stream)", "expected the stream name as text, not Stream"),
         ("drop_stream('data', 'clicks')", r"expected Store \(chronicle.open_store\(path\)\)"),
         ("rename_stream(store, stream, 'b')", "expected the stream name as text"),
+        ("open_store(3)", "expected the path of a store as text or pathlib.Path, not 3"),
+        ("ensure_store(None)", "expected the path of a store .* not NoneType"),
+        ("create_store(b'x')", "expected the path of a store .* not bytes"),
+        ("delete_range(stream, 'a', 'b')", "expected a time as an integer .* not 'a'"),
+        ("delete_range('clicks', 1, 2)", r"expected Stream \(store.stream\(name\)\)"),
         ("history('clicks')", "expected Stream"),
         ("vacuum(store)", "expected Stream .* not Store"),
         ("check_stream('clicks')", r"expected Stream .* or P\w*ath .* not 'clicks'"),
@@ -58,6 +63,19 @@ def test_a_wrong_argument_is_told_in_a_sentence(store, call, message):
 def test_a_stream_where_a_name_is_due_is_told_in_a_sentence(store):
     with pytest.raises(TypeError, match="expected the stream name as text, not Stream"):
         store.stream(store.stream("clicks"))
+
+
+def test_an_unknown_treatment_of_late_events_is_told_with_those_there_are(store):
+    with pytest.raises(chronicle.SourceError, match="there are: merge, reject, quarantine") as one:
+        store.stream("clicks").append(pa.table({"t": [9], "page": ["c"]}), late="regect")
+    assert "did you mean 'reject'" in str(one.value)
+
+
+def test_a_range_is_deleted_without_a_writer_of_runs(tmp_path):
+    made = chronicle.create_store(tmp_path / "s")
+    stream = made.create_stream("clicks", SCHEMA, chronicle.StreamSettings(time="t"))
+    stream.append(pa.table({"t": [1, 7], "page": ["a", "b"]}))
+    assert chronicle.delete_range(stream, 1, 2).n_events == 1
 
 
 def test_a_store_and_a_stream_say_what_they_hold(store):
