@@ -53,6 +53,8 @@ from chronicle.write.evolve import add_column, add_derived
 from chronicle.write.lifecycle import DeleteReport, delete_range, drop_stream, rename_stream
 
 if TYPE_CHECKING:
+    from chronicle.ingest.local import AppendFilesReport, append_files
+    from chronicle.ingest.report import AppendOptions
     from indexing import (
         CorruptRunError,
         IndexingError,
@@ -90,6 +92,8 @@ __all__ = [
     "AdoptReport",
     "AdoptedStreamError",
     "Aggregate",
+    "AppendFilesReport",
+    "AppendOptions",
     "AppendReport",
     "AttributeBounds",
     "BindError",
@@ -152,6 +156,7 @@ __all__ = [
     "add_column",
     "add_derived",
     "adopt",
+    "append_files",
     "batches",
     "check_store",
     "check_stream",

@@ -38,6 +38,16 @@ def check_path(given: object, what: str) -> None:
         )
 
 
+def check_paths(given: object) -> None:
+    """Check that an argument is a list of paths; a single text would be taken letter by letter."""
+    if isinstance(given, str | os.PathLike):
+        raise TypeError(f"expected a list of files, such as ['{given}'], not '{given}'")
+    if not isinstance(given, Iterable):
+        raise TypeError(f"expected a list of files, not {_shown(given)}")
+    for path in given:
+        check_path(path, "file")
+
+
 def check_names(given: object, what: str) -> None:
     """Check that an argument is a list of names; a single text would be taken letter by letter."""
     if isinstance(given, str):

@@ -2,8 +2,8 @@
 
 Somebody who uses Chronicle should need one import. The rooms are imported in one direction
 (``ARCHITECTURE.md``), and ``chronicle`` is the lowest: so a name is looked up here when it is asked
-for, by the name of its module. This, and the types of the same names in ``chronicle/__init__.py``,
-is the one exception to that direction.
+for, by the name of its module; names of ``chronicle.ingest``, which few need, are too. This, and
+the types of the same names in ``chronicle/__init__.py``, is the one exception to that direction.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
+    "chronicle.ingest.local": ("AppendFilesReport", "append_files"),
+    "chronicle.ingest.report": ("AppendOptions",),
     "indexing": ("create_index", "drop_index", "list_indexes"),
     "indexing.errors": ("CorruptRunError", "IndexingError", "UnknownIndexError"),
     "replay": (

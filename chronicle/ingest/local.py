@@ -14,6 +14,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from chronicle.append_report import AppendReport
+from chronicle.arguments import check_name, check_paths, check_type
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SchemaError, SourceError, StorageError
 from chronicle.ingest.cells import Guess, join_guesses
@@ -80,13 +81,13 @@ def append_files(
     store: Store,
     stream_name: str,
     sources: Sequence[str | Path],
-    options: AppendOptions,
+    options: AppendOptions | None = None,
     *,
     derived: Callable[[Stream], DerivedWriter] | None = None,
     begin: Callable[[Stream], object] | None = None,
     stdin: BinaryIO | None = None,
 ) -> AppendFilesReport:
-    """Append the events of files to a stream, which is created if it is new.
+    """Append the events of files to a stream without Spark; a new one is created.
 
     A stream that was created goes again if nothing can be appended to it.
 
@@ -99,13 +100,19 @@ def append_files(
     sources
         Files, patterns or folders in the order of arrival, or only ``"-"`` for ``stdin``.
     options
-        How to read them.
+        How to read them; a new stream needs its time column.
     derived
-        Makes the writer of the stream's runs.
+        Makes the writer of runs of the stream's indexes, such as ``indexing.writer_for``; without
+        one the new files are the tail of the indexes until the next compaction or ingest.
     begin
         Told of a stream that was created, before it holds events; for new streams only.
     stdin
         What ``"-"`` stands for.
+
+    Returns
+    -------
+    AppendFilesReport
+        What was appended, put into quarantine and skipped.
 
     Raises
     ------
@@ -117,6 +124,10 @@ def append_files(
     LateEventError
         If events are late and ``late`` is ``reject``.
     """
+    check_type(store, Store)
+    check_name(stream_name, "stream")
+    check_paths(sources)
+    options = AppendOptions() if options is None else options
     check_stream_name(stream_name)
     stream = store.stream(stream_name) if stream_name in store.stream_names() else None
     time = _check_stream(stream_name, stream, options, begin)

@@ -33,6 +33,11 @@ def store(tmp_path_factory):
         ("delete_range(stream, 'a', 'b')", "expected a time as an integer .* not 'a'"),
         ("delete_range('clicks', 1, 2)", r"expected Stream \(store.stream\(name\)\)"),
         ("history('clicks')", "expected Stream"),
+        (
+            "append_files(store, 'clicks', 'a.csv')",
+            r"a list of files, such as \['a.csv'\]",
+        ),
+        ("append_files(store, 'clicks', [3])", "expected the path of a file .* not 3"),
         ("vacuum(store)", "expected Stream .* not Store"),
         ("check_stream('clicks')", r"expected Stream .* or P\w*ath .* not 'clicks'"),
         ("describe_stream(stream)", "expected Snapshot"),
@@ -69,6 +74,16 @@ def test_an_unknown_treatment_of_late_events_is_told_with_those_there_are(store)
     with pytest.raises(chronicle.SourceError, match="there are: merge, reject, quarantine") as one:
         store.stream("clicks").append(pa.table({"t": [9], "page": ["c"]}), late="regect")
     assert "did you mean 'reject'" in str(one.value)
+
+
+def test_a_file_is_appended_without_spark_and_once(tmp_path):
+    (tmp_path / "a.csv").write_text("t,page\n1,a\n2,b\n")
+    made = chronicle.create_store(tmp_path / "s")
+    options = chronicle.AppendOptions(time="t")
+    report = chronicle.append_files(made, "clicks", [tmp_path / "a.csv"], options)
+    assert isinstance(report, chronicle.AppendFilesReport)
+    assert report.appended.n_events == 2
+    assert chronicle.append_files(made, "clicks", [tmp_path / "a.csv"]).n_skipped == 1
 
 
 def test_a_range_is_deleted_without_a_writer_of_runs(tmp_path):
