@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
+def counted(n: int, what: str) -> str:
+    """Return a number of things in words, such as ``1 file`` and ``2 files``. Pure."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
 @dataclass(frozen=True, slots=True)
 class AppendReport:
     """What an append did."""
@@ -33,10 +38,12 @@ class AppendReport:
     """What failed once the events were in the stream; they are, and must not be appended again."""
 
     def __str__(self) -> str:
-        late = f", {self.n_late:,} of them late into {self.n_rewritten:,} files rewritten"
-        added = f"{self.n_events:,} events added{late if self.n_late else ''}"
+        files = counted(self.n_rewritten, "file")
+        late = f", {self.n_late:,} of them late into {files} rewritten"
+        added = f"{counted(self.n_events, 'event')} added{late if self.n_late else ''}"
         lines = [f"{added}, version {self.version}"]
         if self.n_quarantined:
-            lines.append(f"quarantined: {self.n_quarantined:,} rows, kept in table 'quarantine'")
+            rows = counted(self.n_quarantined, "row")
+            lines.append(f"quarantined: {rows}, kept in table 'quarantine'")
             lines += [f"  {count:,} because {reason}" for reason, count in self.reasons.items()]
         return "\n".join(lines)

@@ -44,6 +44,8 @@ def local_path(path: str | Path, *, what: str = "store") -> Path:
         place = re.sub(r"^/+(?:localhost/)?", "/", text[len("file:") :])
         return Path(unquote(place))
     if scheme is not None:
+        if isinstance(path, Path):  # it leaves one slash of two
+            text = _URL.sub(r"\1://", text, count=1)
         raise StorageError(
             f"{what} '{text}' is a URL, and Chronicle reads and writes local files only; name a "
             "folder of this machine, such as one the bucket is mounted at"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chronicle.append_report import AppendReport
+from chronicle.append_report import AppendReport, counted
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SourceError
 from chronicle.ingest.local import read_files
@@ -40,7 +40,8 @@ class PutBackReport:
     def __str__(self) -> str:
         return (
             f"stream '{self.stream}': {self.appended}\n"
-            f"{self.appended.n_events:,} rows left the quarantine, {self.n_left:,} are in it"
+            f"{counted(self.appended.n_events, 'row')} left the quarantine, {self.n_left:,} "
+            f"{'is' if self.n_left == 1 else 'are'} in it"
         )
 
 

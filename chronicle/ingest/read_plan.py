@@ -384,9 +384,12 @@ def _check_columns(
     """Check that a header names just these columns, in any order; some of them, if not ``all_``."""
     for name in header:
         if name not in names:
+            remedy = "make them agree"
+            if all_ and whose == "the stream":
+                remedy = "take it out, or add it to the stream with 'chronicle add-column'"
             raise SchemaError(
                 f"'{where}' has a column '{name}' that {whose} lacks"
-                f"{did_you_mean(name, names)}; make them agree"
+                f"{did_you_mean(name, names)}; {remedy}"
             )
     for name in names if all_ else ():
         if name not in header:
@@ -443,7 +446,8 @@ def _check_stated(stated: Mapping[str, pa.Field], stream_schema: pa.Schema) -> N
         if one.type != found:
             raise SchemaError(
                 f"--schema says that column '{name}' is {one.type}, and the stream has {found}; "
-                "make them agree"
+                "a stream's column keeps its type: take the file into a new stream, or leave "
+                "--schema out"
             )
 
 

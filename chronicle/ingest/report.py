@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chronicle.append_report import counted
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.write.append import Late
 
@@ -117,7 +118,8 @@ class IngestReport:
             where = f"{self.n_rewritten:,} {files} rewritten"
             lines.append(f"late: {self.n_late:,} of them put where they belong, {where}")
         if self.n_quarantined:
-            lines.append(f"quarantined: {self.n_quarantined:,} rows, kept in table 'quarantine'")
+            rows = counted(self.n_quarantined, "row")
+            lines.append(f"quarantined: {rows}, kept in table 'quarantine'")
             lines += [f"  {count:,} because {reason}" for reason, count in self.reasons.items()]
         return "\n".join(lines)
 
@@ -125,7 +127,7 @@ class IngestReport:
         if self.n_events == 0 and self.n_quarantined == 0:
             return "nothing new"
         order = "in time order already" if self.in_order else "sorted by time and arrival"
-        return f"{self.n_events:,} events added in {self.seconds:.1f} s ({order})"
+        return f"{counted(self.n_events, 'event')} added in {self.seconds:.1f} s ({order})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,8 @@ class FollowReport:
         if self.n_late:
             lines.append(f"late: {self.n_late:,} of them put where they belong")
         if self.n_quarantined:
-            lines.append(f"quarantined: {self.n_quarantined:,} rows, kept in table 'quarantine'")
+            rows = counted(self.n_quarantined, "row")
+            lines.append(f"quarantined: {rows}, kept in table 'quarantine'")
         return "\n".join(lines)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 
 from chronicle.arguments import check_name, check_type
@@ -204,7 +203,7 @@ def delete_range(
     """
     check_type(stream, Stream)
     for time in (start, stop):
-        if time is not None and not isinstance(time, Integral):
+        if time is not None and not hasattr(time, "__index__"):
             raise TypeError(
                 "expected a time as an integer (in microseconds since 1970 where times are "
                 f"timestamps) or None, not {time!r}"

@@ -70,7 +70,7 @@ def test_append_takes_only_the_new_ones_of_several_files(command: Commands, tmp_
     command("append", write(tmp_path / "a.csv", HEADER + "41,1,,,,\n"), "--stream", "s")
     write(tmp_path / "b.csv", HEADER + "42,1,,,,\n")
     done = command("append", tmp_path / "*.csv", "--stream", "s")
-    assert "1 events added" in done.err
+    assert "1 event added" in done.err
     assert "1 file was taken before and skipped" in done.err
     assert times(command) == [*range(40), 41, 42]
 
@@ -81,7 +81,7 @@ def test_late_events_are_merged_refused_or_put_aside(command: Commands, tmp_path
     assert refused.code == 1
     assert "1 of 2 events are older" in refused.err
     aside = command("append", path, "--stream", "s", "--late", "quarantine")
-    assert "quarantined: 1 rows" in aside.err
+    assert "quarantined: 1 row" in aside.err
     assert times(command) == [*range(40), 50]
     merged = command("append", path, "--stream", "s", "--again")
     assert merged.code == 0, merged.err

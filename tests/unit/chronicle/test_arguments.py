@@ -1,5 +1,7 @@
 """What a Python user is told who gives a call the wrong thing."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -84,6 +86,20 @@ def test_a_file_is_appended_without_spark_and_once(tmp_path):
     assert isinstance(report, chronicle.AppendFilesReport)
     assert report.appended.n_events == 2
     assert chronicle.append_files(made, "clicks", [tmp_path / "a.csv"]).n_skipped == 1
+
+
+def test_a_report_of_one_event_is_written_in_the_singular():
+    report = chronicle.AppendReport(1, 1, 1, 1, 3)
+    assert str(report).splitlines() == [
+        "1 event added, 1 of them late into 1 file rewritten, version 3",
+        "quarantined: 1 row, kept in table 'quarantine'",
+    ]
+
+
+@pytest.mark.parametrize("given", ["s3://bucket/x", Path("s3://bucket/x")])
+def test_a_url_is_named_as_it_was_given(given):
+    with pytest.raises(chronicle.StorageError, match="'s3://bucket/x' is a URL"):
+        chronicle.open_store(given)
 
 
 def test_a_range_is_deleted_without_a_writer_of_runs(tmp_path):

@@ -121,6 +121,16 @@ def test_a_number_beyond_the_type_is_put_aside_and_infinity_is_taken(
     assert found.put_aside.column("record").to_pylist() == ['{"t": 1, "x": 1e400}']
 
 
+def test_what_does_not_fit_the_stream_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t,x,y\n1,2,3\n")
+    with pytest.raises(SchemaError, match=r"column 'y' .* with 'chronicle add-column'"):
+        read([path], INTEGER)
+    path.write_text("t,x\n1,2\n")
+    with pytest.raises(SchemaError, match="column keeps its type: take the file into a new stream"):
+        read_files([path], ReadOptions(schema="x BIGINT"), time="t", schema=INTEGER)
+
+
 def test_files_keep_their_order_and_columns_theirs(tmp_path: Path) -> None:
     for name, text in (("b", "x,t\n1,9\n2,9\n"), ("a", "x,t\n3,9\n")):
         (tmp_path / f"{name}.csv").write_text(text)
