@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError
+from chronicle.time import cut_to_us
 
 _UNNAMED_INDEX = "__index_level_"
 """How Arrow calls a column that it makes of a pandas index without a name."""
@@ -38,17 +41,20 @@ def to_table(data: object, *, what: str) -> pa.Table:
 
 
 def _in_microseconds(table: pa.Table, what: str) -> pa.Table:
-    """Return times of nanoseconds, as pandas has them, in microseconds where that loses nothing."""
+    """Return times of nanoseconds, as pandas has them, cut to microseconds; what is lost is told.
+
+    A warning counts the times of each column that were finer than a microsecond.
+    """
     for i, field in enumerate(table.schema):
         if not pat.is_timestamp(field.type) or field.type.unit != "ns":
             continue
-        try:
-            column = table.column(i).cast(pa.timestamp("us", field.type.tz))
-        except pa.ArrowInvalid as error:
-            raise SchemaError(
-                f"column '{field.name}' of {what} holds times finer than a microsecond, which "
-                "streams do not keep; cut them first, as frame['t'].dt.floor('us') does in pandas"
-            ) from error
+        column, n_cut = cut_to_us(table.column(i))
+        if n_cut:
+            warnings.warn(
+                f"{n_cut:,} times in column '{field.name}' of {what} are finer than a microsecond; "
+                "they were cut to microseconds",
+                stacklevel=4,
+            )
         table = table.set_column(i, field.name, column)
     return table
 

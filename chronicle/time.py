@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -259,3 +259,19 @@ def to_instant(local: int, zone: tzinfo) -> int | None:
     assert offset is not None
     us = local - offset // timedelta(microseconds=1)
     return us if us in _INT64 else None
+
+
+def cut_to_us(values: Any) -> tuple[Any, int]:
+    """Return nanoseconds as microseconds, rounded down, and how many were not whole ones."""
+    if not pat.is_timestamp(values.type) or values.type.unit != "ns":
+        return values, 0
+    ns = values.cast(pa.int64())
+    us = _floor_divide(ns, 1000)
+    n_cut = pc.sum(pc.not_equal(pc.multiply(us, 1000), ns)).as_py() or 0
+    return us.cast(pa.timestamp("us", values.type.tz)), int(n_cut)
+
+
+def _floor_divide(values: Any, by: int) -> Any:
+    found = pc.divide(values, by)
+    over = pc.and_(pc.less(values, 0), pc.not_equal(pc.multiply(found, by), values))
+    return pc.subtract(found, over.cast(pa.int64()))

@@ -20,9 +20,10 @@ from chronicle.ingest.helper_columns import CELLS, HELPERS, LINE, REASON, RECORD
 from chronicle.ingest.raw_text import Place, RecordBatch
 from chronicle.ingest.read_plan import ReadPlan, Records, open_records, unknown_field
 from chronicle.ingest.sources import SourceFormat
-from chronicle.ingest.times import Fault, cut_to_us, read_times
+from chronicle.ingest.times import Fault, read_times
 from chronicle.ingest.typed_files import read_typed
 from chronicle.paths import repeated
+from chronicle.time import cut_to_us
 
 _FAULTS_TOGETHER = 1 << 14
 

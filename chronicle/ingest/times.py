@@ -17,7 +17,7 @@ from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.cells import as_text, read_cells
 from chronicle.ingest.read_options import TIME_UNITS
 from chronicle.ingest.time_patterns import has_offset_field, read_pattern
-from chronicle.time import TIME_LIMIT, TimeType, find_zone, split_time, to_instant
+from chronicle.time import TIME_LIMIT, TimeType, cut_to_us, find_zone, split_time, to_instant
 
 Faults = npt.NDArray[np.int32]
 
@@ -264,22 +264,6 @@ def read_times(raw: pa.Array, reading: TimeReading, target: pa.DataType) -> Time
         local = micro.cast(pa.timestamp("us"))
         return Times(_to_instants(local, named_zone(reading.zone)), faults, n_cut)
     return Times(micro.cast(target), faults, n_cut)
-
-
-def cut_to_us(values: pa.Array) -> tuple[pa.Array, int]:
-    """Return nanoseconds as microseconds, rounded down, and how many were not whole ones."""
-    if not pat.is_timestamp(values.type) or values.type.unit != "ns":
-        return values, 0
-    ns = values.cast(pa.int64())
-    us = _floor_divide(ns, 1000)
-    n_cut = pc.sum(pc.not_equal(pc.multiply(us, 1000), ns)).as_py() or 0
-    return us.cast(pa.timestamp("us", values.type.tz)), int(n_cut)
-
-
-def _floor_divide(values: pa.Array, by: int) -> pa.Array:
-    found = pc.divide(values, by)
-    over = pc.and_(pc.less(values, 0), pc.not_equal(pc.multiply(found, by), values))
-    return pc.subtract(found, over.cast(pa.int64()))
 
 
 _EPOCH = r"^\s*(?P<sign>[+-]?)(?P<whole>[0-9]{1,19})(?:\.(?P<part>[0-9]*))?\s*$"

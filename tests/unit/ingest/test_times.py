@@ -21,9 +21,9 @@ from chronicle.ingest.times import (
     TimeReading,
     TimeSource,
     choose_time_reading,
-    cut_to_us,
     read_times,
 )
+from chronicle.time import cut_to_us
 
 
 def choose(source: TimeSource, **given: Any) -> str:

@@ -91,7 +91,8 @@ def test_times_of_pandas_are_taken_where_microseconds_hold_them(tmp_path):
         assert found["t"].to_pylist() == times[1:].to_pydatetime().tolist()
 
 
-def test_times_finer_than_microseconds_are_not_cut_in_silence():
-    frame = pd.DataFrame({"t": pd.to_datetime([1, 2], unit="ns"), "x": [1.0, 2.0]})
-    with pytest.raises(chronicle.SchemaError, match=r"column 't' of table 's' .*floor"):
-        chronicle.query({"s": frame}, "SELECT t FROM s")
+def test_times_finer_than_microseconds_are_cut_and_counted():
+    frame = pd.DataFrame({"t": pd.to_datetime([-1, 1001, 3000], unit="ns"), "x": [1.0, 2.0, 3.0]})
+    with pytest.warns(UserWarning, match="2 times in column 't' of table 's' are finer .* cut"):
+        found = chronicle.query({"s": frame}, "SELECT t FROM s")
+    assert found.table["t"].cast(pa.int64()).to_pylist() == [-1, 1, 3]
