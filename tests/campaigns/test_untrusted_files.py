@@ -70,7 +70,7 @@ def test_some_files_that_lie_end_no_process(store: Path, kind: str, n_cases: int
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "first", "last"),
-    [("damage", 1000, 1300), *(("craft", n, n + 1000) for n in range(10_000, 20_000, 1000))],
+    [("damage", 1000, 1300), *(("craft", n, n + 500) for n in range(10_000, 20_000, 500))],
 )
 def test_many_files_that_lie_end_no_process(store: Path, kind: str, first: int, last: int) -> None:
     print(run_cases(store, kind, first, last))
