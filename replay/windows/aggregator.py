@@ -74,7 +74,6 @@ class WindowAggregator:
         self._what = what
         self._eager = eager
         self._faults = Faults()
-        self._n_pushed = 0
         self._needs = needs_of(what.aggregates)
         self._names = _columns_of(what, schema)
         self._is_timed = not isinstance(what.windows, WholeRange)
@@ -103,7 +102,6 @@ class WindowAggregator:
         """
         if not events.num_rows:
             return
-        self._n_pushed += events.num_rows
         times = self._times(events)
         events = events.select(self._names)
         placed = self._forming.place(times, events, self._faults)
@@ -133,11 +131,11 @@ class WindowAggregator:
             "forming": self._forming.state(),
             "store": self._store.state(),
         }
-        return {"n_pushed": self._n_pushed, "aggregator": own}
+        return {"aggregator": own}
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave; what was pushed here is forgotten."""
-        self._n_pushed, own = state["n_pushed"], state["aggregator"]
+        own = state["aggregator"]
         self._faults.count = own["n_faults"]
         self._keys.take_over(own["keys"])
         self._forming.take_over(own["forming"])
