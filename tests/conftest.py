@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 settings.register_profile("dev", max_examples=100, deadline=None)
 settings.register_profile("ci", max_examples=120, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=3000, deadline=None, print_blob=True)
+settings.register_profile("fuzz", max_examples=20_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 compile_at_once()  # `make test-nojit` runs kernels as plain Python
