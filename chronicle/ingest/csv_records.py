@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from chronicle.errors import SourceError
 from chronicle.ingest.raw_text import (
     BATCH_RECORDS,
+    NOT_UTF8,
     RECORD_BYTES_MAX,
     Place,
     PlainText,
@@ -45,7 +46,7 @@ _REASONS = {
     "TOO MANY COLUMNS": "the record does not parse: it has more cells than there are columns",
     "MISSING COLUMNS": "the record does not parse: it has fewer cells than there are columns",
     "UNQUOTED VALUE": "the record does not parse: a quote is never closed, or text follows it",
-    "INVALID ENCODING": "the record is not UTF-8 text",
+    "INVALID ENCODING": f"the record is {NOT_UTF8}",
 }
 _UNKNOWN_REASON = "the record does not parse"
 
@@ -84,10 +85,10 @@ def read_header(path: Path, dialect: Dialect) -> tuple[str, ...]:
     try:
         "".join(header).encode()
     except UnicodeEncodeError as error:
-        hint = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
-        raise SourceError(
-            f"'{path}' is not UTF-8 text; name its --encoding, such as {hint}"
-        ) from error
+        said = NOT_UTF8
+        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            said = said.replace("latin-1", "utf-16")
+        raise SourceError(f"'{path}' is {said}") from error
     return header
 
 

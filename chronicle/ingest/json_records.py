@@ -19,6 +19,7 @@ import pyarrow.types as pat
 from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.raw_text import (
     BATCH_RECORDS,
+    NOT_UTF8,
     RECORD_BYTES_MAX,
     Place,
     RecordBatch,
@@ -39,7 +40,6 @@ _NO_BLANK = re.compile(r"[^ \t\r\n]")
 _NO_JSON = "the record does not parse"
 _NO_OBJECT = "the record is no JSON object"
 _TOO_DEEP = "the record does not parse: its values are nested too deeply"
-_NOT_UTF8 = "the record is not UTF-8 text"
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class JsonRecords:
 def _parsed_lines(
     path: Path,
     encoding: str,
-    scan: Callable[[str], tuple[Any, int]],
+    scan: Callable[[str, int], tuple[Any, int]],
     rejects: list[Reject],
 ) -> Iterator[tuple[int, str, Any]]:
     """Yield line, text and value of each line that is JSON; others are added to the rejects."""
@@ -138,19 +138,22 @@ def _parsed_lines(
         text = record = ""
         try:
             text = line.decode()
-            record = text.strip()
-            value, end = scan(record)
+            record = text.rstrip()
+            value, end = scan(record, len(record) - len(record.lstrip()))
+            if end < len(record):
+                raise json.JSONDecodeError("Extra data", record, end)
         except UnicodeDecodeError:
-            rejects.append(Reject(number, line.decode("utf-8", "replace"), _NOT_UTF8))
-        except ValueError:
-            rejects.append(Reject(number, text, _NO_JSON))
+            text = line.decode("utf-8", "replace")
+            rejects.append(Reject(number, text, f"the record is {NOT_UTF8}"))
+        except json.JSONDecodeError as error:
+            why = f"{error.msg} (character {error.pos + 1:,})"
+            rejects.append(Reject(number, text, f"{_NO_JSON}: {why}"))
+        except ValueError:  # Python's limit for integers
+            rejects.append(Reject(number, text, f"{_NO_JSON}: a number has thousands of digits"))
         except RecursionError:
             rejects.append(Reject(number, text, _TOO_DEEP))
         else:
-            if end == len(record):
-                yield number, text, value
-            else:
-                rejects.append(Reject(number, text, _NO_JSON))
+            yield number, text, value
 
 
 def starts_array(path: Path, encoding: str) -> bool:
@@ -250,7 +253,7 @@ def _texts(path: Path, encoding: str) -> Iterator[str]:
         for chunk in utf8_chunks(path, encoding):
             yield decoder.decode(chunk)
     except UnicodeDecodeError as error:
-        raise SourceError(f"'{path}' is not UTF-8 text; name its --encoding") from error
+        raise SourceError(f"'{path}' is {NOT_UTF8}") from error
 
 
 def _broken(path: Path, line: int, why: str = "what follows is no JSON") -> SourceError:

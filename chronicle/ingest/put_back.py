@@ -21,6 +21,7 @@ from chronicle.write.quarantine import (
     RECORD,
     ROW,
     ROWS_SCHEMA,
+    count_by_reason,
     count_returned,
     quarantined,
     returned_rows,
@@ -60,7 +61,7 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
     time = stream.settings.time
     read = read_files([path], ReadOptions(), time=time, schema=schema, may_be_empty=True)
     if read.put_aside.num_rows:
-        reasons = Counter(read.put_aside.column("reason").to_pylist())
+        reasons = count_by_reason(read.put_aside.column("reason").to_pylist())
         told = ", ".join(f"{count:,} because {reason}" for reason, count in reasons.items())
         raise SourceError(
             f"{read.put_aside.num_rows:,} rows of '{path}' are no events yet ({told}); nothing was "

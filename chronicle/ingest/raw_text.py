@@ -19,6 +19,9 @@ RECORD_BYTES_MAX = 2 << 20
 
 _CHUNK_BYTES = 1 << 20
 
+NOT_UTF8 = "not UTF-8 text; name its --encoding, such as latin-1"
+"""What is said of text in another encoding than the one that is assumed."""
+
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """By ending, in Arrow's words."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -216,7 +217,9 @@ def _plan_in_files(
     columns = pa.schema(
         [stated.get(name) or pa.field(name, guesses[name].data_type) for name in taken]
     )
-    notes = [*_left_out_notes(nested), *_type_notes(guesses, stated, time, found.names)]
+    untold = {name: one for name, one in guesses.items() if name not in (*stated, time)}
+    has_points = plan.dialect is not None and not options.decimal_comma
+    notes = [*_left_out_notes(nested), *_type_notes(untold, found.names, has_points=has_points)]
     plan = replace(plan, left_out=frozenset(nested), notes=tuple(notes))
     declared = columns if time in stated else None
     return _with_times(plan, found, columns, declared, None if time in stated else guesses[time])
@@ -458,17 +461,23 @@ def _left_out_notes(nested: Sequence[str]) -> list[str]:
     ]
 
 
-def _type_notes(
-    guesses: Guesses, stated: Mapping[str, pa.Field], time: str, names: Sequence[str]
-) -> list[str]:
-    """Return which columns became text by a cell that the rest is not like."""
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+
+def _type_notes(guesses: Guesses, names: Sequence[str], *, has_points: bool) -> list[str]:
+    """Return which columns became text by a cell that the rest is not like, or by commas.
+
+    ``has_points``: numbers were read with decimal points, and could be with commas.
+    """
     notes = []
     for name, guess in guesses.items():
-        culprit = guess.culprit
-        if culprit is not None and name != time and name not in stated:
-            where = f" of '{names[culprit.source]}'" if len(names) > 1 else ""
+        cell = guess.culprit or (guess.first if guess.kind == "text" else None)
+        has_comma = has_points and cell is not None and _DECIMAL_COMMA.fullmatch(cell.text)
+        if cell is not None and (guess.culprit or has_comma):
+            where = f" of '{names[cell.source]}'" if len(names) > 1 else ""
+            hint = "; if its comma is a decimal one, give --decimal-comma" if has_comma else ""
             notes.append(
-                f"{name} read as VARCHAR, since line {culprit.line:,}{where} holds "
-                f"'{culprit.text[:80]}'"
+                f"{name} read as VARCHAR, since line {cell.line:,}{where} holds "
+                f"'{cell.text[:80]}'{hint}"
             )
     return notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -77,7 +78,7 @@ class QuarantineWriter:
                     self._path, QUARANTINE_SCHEMA, compression="zstd", write_page_checksum=True
                 )
             self._writer.write_table(rows)
-        self._reasons.update(rows.column("reason").to_pylist())
+        self._reasons.update(count_by_reason(rows.column("reason").to_pylist()))
 
     def close(self) -> QuarantineFile | None:
         """Complete the file; None if nothing was put aside."""
@@ -213,7 +214,21 @@ def to_row_name(file: str, number: int) -> str:
 
 def count_reasons(rows: pa.Table) -> dict[str, int]:
     """Return how many rows there are for each reason, the most frequent one first. Pure."""
-    return dict(Counter(rows.column(REASON).to_pylist()).most_common())
+    return count_by_reason(rows.column(REASON).to_pylist())
+
+
+def count_by_reason(reasons: Iterable[str]) -> dict[str, int]:
+    """Count reasons, the most frequent one first; characters that they point at do not count. Pure.
+
+    Examples
+    --------
+    >>> count_by_reason(["no value (character 4)", "no value (character 17)", "no time"])
+    {'no value': 2, 'no time': 1}
+    """
+    return dict(Counter(_CHARACTER.sub("", reason) for reason in reasons).most_common())
+
+
+_CHARACTER = re.compile(r" \(character [0-9,]+\)$")
 
 
 def to_mend(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -88,6 +88,26 @@ def test_types_are_found_out_over_the_whole_file_and_told(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", b"ts;v\n1;1,5\n", "v read as VARCHAR, since line 2 holds '1,5'; if its comma"),
+        ("a.csv", b"ts;v\n1;1\n2;-2,25\n", "'-2,25'; if its comma is a decimal one, give --deci"),
+        ("a.csv", b'ts,v\n1,"1,2,3"\n', "1 event added"),
+        ("a.json", b'{"ts": 1, "v": "1,5"}', "1 event added"),
+        ("a.csv", b"ts,v\n1,K\xf6ln\n2,x\n", "1 because the record is not UTF-8 text; name its -"),
+        ("a.json", b'{"ts": 1, "v": "K\xf6ln"}\n{"ts": 2}', "such as latin-1"),
+        ("a.json", b'[{"ts": 1, "v": "K\xf6ln"}]', "UTF-8 text; name its --encoding, such as l"),
+    ],
+)
+def test_an_option_that_would_read_the_file_is_told(
+    command: Commands, tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    done = take(command, tmp_path / name, content)
+    assert said in done.err
+    assert ("--decimal-comma" in done.err) == ("comma" in said)
+
+
 def test_a_fraction_in_a_stream_of_integers_is_refused_unless_the_type_is_stated(
     command: Commands, tmp_path: Path
 ) -> None:
@@ -138,16 +158,23 @@ def test_nested_fields_are_left_out_and_told_or_flattened(
 
 def test_broken_json_is_put_aside_by_line(command: Commands, tmp_path: Path) -> None:
     deep = '{"ts": 3, "x": ' + "[" * 1200 + "]" * 1200 + "}"
-    lines = ['{"ts": 1, "x": 1}', "", '{"ts": 2, "x": ', deep, "[5]", '{"ts": 6, "x": "many"}']
+    lines = ['{"ts": 1, "x": 1}', "", ' {"ts": 2, "x": ', deep, "[5]", '{"ts": 6, "x": "many"}']
+    lines += ['{"ts": 7, "x": }', '{"ts": 8} x', '{"ts": ' + "8" * 5000 + "}"]
     take(command, tmp_path / "a.json", '{"ts": 0, "x": 0}\n')
     done = take(command, tmp_path / "b.json", "\n".join(lines))
     assert done.code == 0, done.err
     assert [row["ts"] for row in rows(command)] == [0, 1]
     aside = put_aside(command)
     assert [(line, record) for line, _, record in aside] == [
-        (n, lines[n - 1]) for n in (3, 4, 5, 6)
+        (n, lines[n - 1]) for n in range(3, 10)
     ]
-    assert "nested" in aside[1][1]
+    reasons = [reason.removeprefix("the record does not parse: ") for _, reason, _ in aside]
+    assert [reasons[0], *reasons[4:]] == [
+        "Expecting value (character 16)", "Expecting value (character 16)",
+        "Extra data (character 10)", "a number has thousands of digits",
+    ]  # fmt: skip
+    assert "nested" in reasons[1]
+    assert "2 because the record does not parse: Expecting value\n" in done.err
 
 
 def test_integers_of_any_size_and_an_unknown_field_are_never_changed_in_silence(

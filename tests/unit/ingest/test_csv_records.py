@@ -120,7 +120,8 @@ def test_encodings_and_compressions_make_no_difference(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_are_put_aside(tmp_path: Path) -> None:
     rows, rejects, _ = read(tmp_path / "a.csv", b"a,b,c\n1,\xff\xe4,3\n4,5,6\n")
     assert rows == [["4", "5", "6"]]
-    assert [(one.line, one.reason) for one in rejects] == [(2, "the record is not UTF-8 text")]
+    assert [one.line for one in rejects] == [2]
+    assert "the record is not UTF-8 text" in rejects[0].reason
     with pytest.raises(SourceError, match="not ascii text"):
         read(tmp_path / "a.csv", "a,b,c\n1,2,ä\n".encode(), dialect=Dialect(",", '"', "ascii"))
 

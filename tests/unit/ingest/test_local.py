@@ -98,7 +98,7 @@ def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path) -> 
     assert found.events.to_pylist() == [{"t": 1, "x": 1.5}, {"t": 6, "x": None}]
     assert reasons(found) == {
         "column 'x' does not parse as double": 1,
-        "the record does not parse": 1,
+        "the record does not parse: Expecting value (character 14)": 1,
         "time 't' does not parse": 1,
         "no time in column 't'": 1,
         "time 't' is beyond 2^62": 1,
