@@ -40,7 +40,7 @@ from chronicle.stream_folder import check_stream_name
 from chronicle.tree.derived_attributes import canonical_names
 from chronicle.write.append import append
 from chronicle.write.lifecycle import drop_if_empty
-from chronicle.write.quarantine import QUARANTINE_SCHEMA
+from chronicle.write.quarantine import QUARANTINE_SCHEMA, count_by_reason
 
 BYTES_MAX = 1 << 30
 """Events are held in memory whole; beyond this, ingest on Spark is the way."""
@@ -59,7 +59,7 @@ class AppendFilesReport:
     """Files that the stream had taken before."""
 
     appended: AppendReport | None
-    """None where every file was skipped."""
+    """None where every file was skipped, or none holds a record."""
 
     folder_columns: tuple[str, ...] = ()
     """Names and types of columns whose values are those in names of folders."""
@@ -117,7 +117,8 @@ def append_files(
     Raises
     ------
     SourceError
-        If a file cannot be taken, has changed since it was taken, or holds no event.
+        If a file cannot be taken or has changed since it was taken, or if the files hold no event
+        but other records, or nothing for a new stream.
     SchemaError
         If its columns are not those of the stream, no time column is named for a new one, or
         something is asked of an existing one that only a new one can have.
@@ -152,6 +153,9 @@ def append_files(
         schema=None if stream is None else stream.schema,
         stdin=stdin,
     )
+    if read.events.num_rows == 0:
+        nothing = _no_events(read, time, is_new=stream is None)
+        return AppendFilesReport(stream_name, store.path, n_skipped, None, notes=(nothing,))
     if stream is not None:
         report = _append(stream, read, new, tables, options, derived=derived)
         return AppendFilesReport(
@@ -170,6 +174,17 @@ def append_files(
     return AppendFilesReport(
         stream_name, store.path, n_skipped, report, read.folder_columns, read.notes
     )
+
+
+def _no_events(read: FileEvents, time: str, *, is_new: bool) -> str:
+    """Return what is said where files hold no record; all else that is no event is refused."""
+    if read.put_aside.num_rows:
+        reasons = count_by_reason(read.put_aside.column("reason").to_pylist())
+        raise nothing_usable(read.shown, time, read.put_aside.num_rows, reasons)
+    nothing = f"nothing to append: {read.shown} holds {read.nothing}"
+    if is_new:
+        raise SourceError(f"{nothing}; a new stream needs events, name a file that has some")
+    return nothing
 
 
 def _check_stream(
@@ -245,6 +260,12 @@ class FileEvents:
     put_aside: pa.Table
     """Rows of the quarantine table, their batch not named yet: records that are no events."""
 
+    shown: str
+    """The first file and how many more there are, for people."""
+
+    nothing: str
+    """What they hold if they hold no record, in words."""
+
     notes: tuple[str, ...]
     """What is to be known of how they were read."""
 
@@ -272,14 +293,12 @@ def read_files(
     time: str,
     schema: pa.Schema | None,
     stdin: BinaryIO | None = None,
-    may_be_empty: bool = False,
 ) -> FileEvents:
     """Read files of events into memory.
 
     A record with a cell that does not parse or without a time is no event, and is put aside with
     the reason. Sources are in the order of arrival, or only ``"-"`` for ``stdin``, or what was
-    found of them. Without ``schema``, that of the stream, the files' own is taken. Files without
-    an event are refused unless ``may_be_empty``.
+    found of them. Without ``schema``, that of the stream, the files' own is taken.
     """
     given: Sequence[str | Path] = sources.files if isinstance(sources, SourceSet) else sources
     with _spooled(given, options.format, stdin) as paths:
@@ -293,11 +312,10 @@ def read_files(
             found, options, time=time, stream_schema=schema, guess=lambda: _guess(found, options)
         )
         events, put_aside, cut = _read(files, plan)
-    if events.num_rows == 0 and not may_be_empty:
-        where = f"'{named[0]}'" + (f" and {len(named) - 1:,} more" if len(named) > 1 else "")
-        raise nothing_usable(where, time, put_aside.num_rows)
+    shown = f"'{named[0]}'" + (f" and {len(named) - 1:,} more" if len(named) > 1 else "")
+    nothing = "a header only" if plan.dialect and plan.dialect.has_header else "no event"
     notes = (*plan.notes, *cut_note(cut.n_values))
-    return FileEvents(events, put_aside, notes, found.sources.folder_columns)
+    return FileEvents(events, put_aside, shown, nothing, notes, found.sources.folder_columns)
 
 
 def _guess(found: Inspected, options: ReadOptions) -> dict[str, Guess]:

@@ -17,6 +17,7 @@ from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.report import AppendOptions, IngestOptions
 from chronicle.ingest.source_memory import Source, fingerprints, names_of, read_source, taken
 from chronicle.ingest.sources import SourceSet
+from chronicle.ingest.times import Fault
 from chronicle.log import delta_log
 from chronicle.log.stream_metadata import declared_tables
 from chronicle.schema import composite_parts
@@ -215,13 +216,25 @@ def check_settings(
             )
 
 
-def nothing_usable(where: str, time: str, n_bad: int) -> SourceError:
-    """Return the refusal of files that hold no event, only ``n_bad`` other records."""
+def nothing_usable(
+    where: str, time: str, n_bad: int, reasons: Mapping[str, int] | None = None
+) -> SourceError:
+    """Return the refusal of files that hold no event, only ``n_bad`` other records.
+
+    ``reasons`` are theirs, the most frequent one first, where they are known.
+    """
     if n_bad == 0:
         return SourceError(f"{where} holds no event; nothing was taken, name another file")
+    if reasons is not None and list(reasons) == [Fault.NO_TIME.reason(time)]:
+        return SourceError(
+            f"every time in column '{time}' of {where} is missing; nothing was taken, fill the "
+            "column in, or name a file that has times there"
+        )
+    told = ", ".join(f"{count:,} because {reason}" for reason, count in (reasons or {}).items())
     return SourceError(
         f"none of the {n_bad:,} records in {where} has a usable time in column '{time}' and cells "
-        "that parse; nothing was taken, check --time, --time-format and --schema"
+        f"that parse{f' ({told})' if told else ''}; nothing was taken, check --time, --time-format "
+        "and --schema"
     )
 
 

@@ -59,7 +59,7 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
     for field in ROWS_SCHEMA:
         schema = schema.append(field)
     time = stream.settings.time
-    read = read_files([path], ReadOptions(), time=time, schema=schema, may_be_empty=True)
+    read = read_files([path], ReadOptions(), time=time, schema=schema)
     if read.put_aside.num_rows:
         reasons = count_by_reason(read.put_aside.column("reason").to_pylist())
         told = ", ".join(f"{count:,} because {reason}" for reason, count in reasons.items())

@@ -42,6 +42,21 @@ def test_what_fails_once_the_events_are_in_is_a_warning_and_no_failure(
     assert times(command)[-1] == 41
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [("a.csv", HEADER, "a header only"), ("a.json", "[]", "no event")],
+)
+def test_a_known_stream_takes_a_file_of_a_header_as_nothing(
+    command: Commands, tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    path = write(tmp_path / name, text)
+    done = command("append", path, "--stream", "s")
+    assert (done.code, done.err) == (0, f"nothing to append: '{path}' holds {said}\n")
+    write(path, HEADER + "41,1,,,,\n" if name == "a.csv" else '[{"t": 41}]')
+    assert command("append", path, "--stream", "s").code == 0  # it was not taken before
+    assert times(command)[-2:] == [39, 41]
+
+
 def test_append_adds_a_file_once(command: Commands, tmp_path: Path) -> None:
     path = write(tmp_path / "new.csv", HEADER + "41,1,,,,\n40,1,,,,\n")
     done = command("append", path, "--stream", "s")
@@ -156,7 +171,13 @@ def test_new_stream_takes_its_columns_from_the_file(
         pytest.param("a.csv", HEADER.replace("k", "kk") + "1,1,1,1,1,1\n", [],
                      "did you mean 'k'", id="unknown column"),
         pytest.param("a.csv", HEADER + "1,1,,,,\n", ["--time", "a"], "ordered by 't'", id="time"),
-        pytest.param("a.csv", HEADER, [], "holds no event", id="no event"),
+        pytest.param("a.csv", HEADER, ["--stream", "n", "--time", "t"],
+                     "a header only; a new stream needs events", id="no event"),
+        pytest.param("a.csv", HEADER + ",1,,,,\n,2,,,,\n", [],
+                     "every time in column 't' of '", id="no time"),
+        pytest.param("a.json", '{"a": 1}', [], "every time in column 't' of '", id="no field"),
+        pytest.param("a.csv", HEADER + ",1,,,,\n3,x,,,,\n", [],
+                     "(1 because no time in column 't', 1 because column 'a'", id="reasons"),
         pytest.param("a.csv", HEADER + "soon,1,,,,\n", [], "none of the 1 records", id="all bad"),
         pytest.param("a.csv", "", [], "is empty", id="empty"),
         pytest.param("a.txt", HEADER, [], "--format", id="ending"),

@@ -57,9 +57,8 @@ def test_again_takes_a_file_that_changed(store: Store, tmp_path: Path) -> None:
 
 def test_file_without_events_leaves_no_new_stream(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
-    path.write_text("t,x\nsoon,1\n")
-    for text in ("t,x\nsoon,1\n", "t,x\n"):
+    for text, said in (("t,x\nsoon,1\n", "nothing was taken"), ("t,x\n", "nothing to append")):
         path.write_text(text)
-        with pytest.raises(SourceError, match="nothing was taken"):
+        with pytest.raises(SourceError, match=said):
             append_files(store, "new", [path], AppendOptions(time="t"))
     assert store.stream_names() == ("s",)
