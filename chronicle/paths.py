@@ -61,7 +61,7 @@ def local_path(path: str | Path, *, what: str = "store") -> Path:
 NULL_TEXT = "__HIVE_DEFAULT_PARTITION__"
 """What Hive, Spark and Delta call a folder of rows that have no value."""
 
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -85,11 +85,11 @@ def values_in(path: PurePosixPath | str) -> dict[str, str | None]:
 def infer_type(values: Iterable[str | None]) -> pa.DataType:
     """Return the type of a partition column: whole numbers, dates, or else text.
 
-    ``05`` is the number 5, as Spark, DuckDB and Arrow read such a folder.
+    ``05`` is text, as it is in a cell of CSV: it may be a name, whose 0 counts.
 
     Examples
     --------
-    >>> infer_type(["2024", "05", None]), infer_type(["2024-05-01"]), infer_type(["1", "x"])
+    >>> infer_type(["2024", "-5", None]), infer_type(["2024-05-01"]), infer_type(["12", "05"])
     (DataType(int64), DataType(date32[day]), DataType(string))
     """
     texts = [value for value in values if value is not None]

@@ -94,10 +94,12 @@ class TimeSpan:
     ordinal: tuple[int, ...]
 
 
-def find_table(path: str | Path) -> AdoptableTable:
+def find_table(path: str | Path, adopted: pa.Schema | None = None) -> AdoptableTable:
     """Return the table at a path: a Delta table, a folder of Parquet files, or one such file.
 
-    Refuses files that cannot be read one by one where they are.
+    Columns that names of folders give have the types they have in ``adopted``, the schema of a
+    stream that the table was made before. Refuses files that cannot be read one by one where they
+    are.
     """
     place = local_path(path, what="table").resolve()
     if not place.exists():
@@ -105,7 +107,7 @@ def find_table(path: str | Path) -> AdoptableTable:
     if delta_log.table_exists(place):
         return _delta_table(place)
     if place.is_file():
-        return _parquet_files(place.parent, (place.name,))
+        return _parquet_files(place.parent, (place.name,), adopted)
     inside = sorted(
         file.relative_to(place).as_posix()
         for file in place.rglob("*")
@@ -123,7 +125,7 @@ def find_table(path: str | Path) -> AdoptableTable:
             f"'{place}' holds neither a Delta table nor Parquet files; name one, or take other "
             "files in with 'chronicle ingest'"
         )
-    return _parquet_files(place, tuple(visible))
+    return _parquet_files(place, tuple(visible), adopted)
 
 
 def _delta_table(place: Path) -> AdoptableTable:
@@ -144,12 +146,16 @@ def _delta_table(place: Path) -> AdoptableTable:
     return AdoptableTable(place, found.version, schema, tuple(file.inside for file in found.files))
 
 
-def _parquet_files(place: Path, inside: tuple[str, ...]) -> AdoptableTable:
+def _parquet_files(
+    place: Path, inside: tuple[str, ...], adopted: pa.Schema | None
+) -> AdoptableTable:
+    known = {} if adopted is None else {one.name: one.type for one in adopted}
     first = _stored_schema(place / inside[0])
     said = [values_in(one) for one in inside]
     for name in said[0]:
         if name not in first.names and all(name in values for values in said):
-            first = first.append(pa.field(name, infer_type(values[name] for values in said)))
+            found = known.get(name) or infer_type(values[name] for values in said)
+            first = first.append(pa.field(name, found))
     return AdoptableTable(place, None, first, inside)
 
 
@@ -353,8 +359,8 @@ def adopt(  # noqa: PLR0913 -- the options of a command
     check_type(store, Store)
     check_name(stream_name, "stream")
     check_stream_name(stream_name)
-    found = find_table(table)
     stream = store.stream(stream_name) if stream_name in store.stream_names() else None
+    found = find_table(table, None if stream is None else stream.schema)
     if stream is None:
         stream = _create(store, stream_name, found, time, key, derive)
     is_new = stream.version_of(None) == 0  # or was killed before it held events

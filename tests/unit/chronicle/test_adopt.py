@@ -329,13 +329,19 @@ def test_partition_columns_are_columns(store: Store, tmp_path: Path) -> None:
 
 
 def test_partitions_of_parquet_folders_are_typed(store: Store, tmp_path: Path) -> None:
-    for month in (5, 6):
-        folder = tmp_path / "lake" / "year=2024" / f"month={month:02d}"
-        folder.mkdir(parents=True)
-        pq.write_table(rows(month * 10, month * 10 + 10), folder / "x.parquet")
-    adopt(store, tmp_path / "lake", time="t", key="month")
-    found = replay.query(store, "SELECT month, COUNT(*) AS n FROM s GROUP BY month")
-    assert found.table.to_pylist() == [{"month": 5, "n": 10}, {"month": 6, "n": 10}]
+    for folder in ("5/zone=10", "6/zone=11", "7/zone=01"):
+        month = int(folder[0])
+        path = tmp_path / "lake" / f"month={folder}"
+        path.mkdir(parents=True)
+        pq.write_table(rows(month * 10, month * 10 + 10), path / "x.parquet")
+        if month != 5:  # once more, with a zone that would be text in a new stream
+            adopt(store, tmp_path / "lake", time="t", key="month")
+    adopt_function(store, "new", tmp_path / "lake", time="t")
+    sql = "SELECT month, zone, COUNT(*) AS n FROM s GROUP BY month, zone"
+    assert [tuple(row.values()) for row in replay.query(store, sql)] == [
+        (5, 10, 10), (6, 11, 10), (7, 1, 10),
+    ]  # fmt: skip
+    assert store.stream("new").schema.field("zone").type == pa.string()
 
 
 def test_one_file_of_instants_written_as_int96_is_read_as_utc(store: Store, tmp_path: Path) -> None:

@@ -177,12 +177,14 @@ def test_names_of_folders_are_columns(
     put("06", "__HIVE_DEFAULT_PARTITION__", 2)
     report = take(store, tmp_path / "lake")
     assert "column from names of folders: year int64" in str(report)
+    assert "column from names of folders: month string" in str(report)
     put("07", "12", 4)  # text by the stream, though a number by itself
     take(store, tmp_path / "lake")
     found = replay.query(store, "SELECT t, a, year, month, city FROM s").table.to_pylist()
     cities = ("São Paulo", "São Paulo", None, None, "12", "12")
     assert found == [
-        {"t": t, "a": t, "year": 2024, "month": 5 + t // 2, "city": cities[t]} for t in range(6)
+        {"t": t, "a": t, "year": 2024, "month": f"0{5 + t // 2}", "city": cities[t]}
+        for t in range(6)
     ]
 
 
