@@ -204,17 +204,24 @@ class CsvRecords:
             if not isinstance(key, _Rejected):
                 yield place
 
-    def cells_of(self, text: str) -> str | None:
-        """Return the cells of a record as a JSON object; None if it has not one for each column."""
+    def cells_of(self, text: str, *, doubtful: str | None = None) -> str | None:
+        """Return the cells of a record as a JSON object; None if it has not one for each column.
+
+        With ``doubtful``, a column, it may have too few or too many: they go by position, and that
+        column's begins with a ``?``, so that nobody takes them for right without looking.
+        """
         try:
             cells = _first_record(text, self.dialect)
         except csv.Error:
             return None
-        if len(cells) != len(self.names):
+        if len(cells) != len(self.names) and doubtful is None:
             return None
         missing = ("", *self.dialect.null)
-        row = dict(zip(self.names, cells, strict=True))
-        return json.dumps({name: None if cell in missing else cell for name, cell in row.items()})
+        found = zip(self.names, cells, strict=False)
+        row = {name: None if cell in missing else cell for name, cell in found}
+        if doubtful is not None:
+            row[doubtful] = f"?{row.get(doubtful) or ''}"
+        return json.dumps(row)
 
     def takes_line_ends(self) -> bool:
         """Return whether DuckDB reads a file whose lines end in several ways to its end."""

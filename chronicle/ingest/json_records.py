@@ -87,7 +87,7 @@ class JsonRecords:
                 if at in wanted:
                     yield Place(line, text)
 
-    def cells_of(self, _text: str) -> None:
+    def cells_of(self, _text: str, *, doubtful: str | None = None) -> None:
         """Return nothing: a record is an object itself, which has its cells by name."""
 
     def first(self, n: int) -> list[tuple[int, dict[str, Any]]]:

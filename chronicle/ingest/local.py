@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chronicle.append_report import AppendReport
 from chronicle.arguments import check_name, check_paths, check_type
@@ -45,6 +46,8 @@ from chronicle.write.quarantine import QUARANTINE_SCHEMA, count_by_reason
 BYTES_MAX = 1 << 30
 """Events are held in memory whole; beyond this, ingest on Spark is the way."""
 
+_LINES_SHOWN = 3
+
 STDIN = "-"
 """Stands for what comes in by standard input."""
 
@@ -65,11 +68,13 @@ class AppendFilesReport:
     """Names and types of columns whose values are those in names of folders."""
     notes: tuple[str, ...] = ()
     """What is to be known of how the files were read."""
+    first_aside: str = ""
+    """Lines of the first records that were put into quarantine, in words; empty if none has one."""
 
     def __str__(self) -> str:
         lines = list(self.notes)
         if self.appended is not None:
-            lines += [f"stream '{self.stream}': {self.appended}"]
+            lines += [f"stream '{self.stream}': {self.appended}{self.first_aside}"]
             lines += [f"column from names of folders: {column}" for column in self.folder_columns]
         if self.n_skipped:
             files = "1 file was" if self.n_skipped == 1 else f"{self.n_skipped:,} files were"
@@ -156,23 +161,27 @@ def append_files(
     if read.events.num_rows == 0:
         nothing = _no_events(read, time, is_new=stream is None)
         return AppendFilesReport(stream_name, store.path, n_skipped, None, notes=(nothing,))
-    if stream is not None:
-        report = _append(stream, read, new, tables, options, derived=derived)
-        return AppendFilesReport(
-            stream_name, store.path, n_skipped, report, read.folder_columns, read.notes
-        )
-    settings = StreamSettings(time=time, key=options.key, derived=derived_names)
-    stream = store.create_stream(stream_name, read.events.schema, settings)
+    is_new = stream is None
+    if stream is None:
+        settings = StreamSettings(time=time, key=options.key, derived=derived_names)
+        stream = store.create_stream(stream_name, read.events.schema, settings)
     try:
-        if begin is not None:
+        if is_new and begin is not None:
             begin(stream)
         report = _append(stream, read, new, tables, options, derived=derived)
     except BaseException:
-        with suppress(StorageError):  # it is gone, or another process has one of this name
-            drop_if_empty(store, stream)
+        if is_new:
+            with suppress(StorageError):  # it is gone, or another process has one of this name
+                drop_if_empty(store, stream)
         raise
     return AppendFilesReport(
-        stream_name, store.path, n_skipped, report, read.folder_columns, read.notes
+        stream_name,
+        store.path,
+        n_skipped,
+        report,
+        read.folder_columns,
+        read.notes,
+        _first_lines(read.put_aside),
     )
 
 
@@ -185,6 +194,18 @@ def _no_events(read: FileEvents, time: str, *, is_new: bool) -> str:
     if is_new:
         raise SourceError(f"{nothing}; a new stream needs events, name a file that has some")
     return nothing
+
+
+def _first_lines(put_aside: pa.Table) -> str:
+    """Return a line of a report that names lines of the first file which has records put aside."""
+    put_aside = put_aside.filter(pc.is_valid(put_aside.column("line")))
+    if put_aside.num_rows == 0:
+        return ""
+    source = put_aside.column("source")[0]
+    own = put_aside.filter(pc.equal(put_aside.column("source"), source))
+    lines = [f"{line:,}" for line in sorted(own.column("line").to_pylist())[:_LINES_SHOWN]]
+    more = ", …" if put_aside.num_rows > len(lines) else ""
+    return f"\n  at line {', '.join(lines)}{more} of '{source}'"
 
 
 def _check_stream(

@@ -66,7 +66,8 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
         raise SourceError(
             f"{read.put_aside.num_rows:,} rows of '{path}' are no events yet ({told}); nothing was "
             f"put back: correct the columns {', '.join(stream.schema.names)} ({RECORD} is not "
-            "read), or take the rows out of the file"
+            "read), take a ? away before times of rows that are right, or take the rows out of the "
+            "file"
         )
     if read.events.num_rows == 0:
         raise SourceError(f"'{path}' holds no row; nothing was put back, name another file")

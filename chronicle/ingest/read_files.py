@@ -231,7 +231,10 @@ def _faults_of_text(
     records: Records, faults: Sequence[tuple[int, str]], plan: ReadPlan, piece: Piece
 ) -> Iterator[pa.RecordBatch]:
     """Yield what is no event, with its text, its line and the cells that it can be parted into."""
-    rejects = ((one.reason, one.text, one.line, None) for one in records.rejects())
+    rejects = (
+        (one.reason, one.text, one.line, records.cells_of(one.text, doubtful=plan.time))
+        for one in records.rejects()
+    )
     places: Iterable[Place] = records.places([number for number, _ in faults]) if faults else ()
     found = (
         (reason, at.text, at.line, records.cells_of(at.text))

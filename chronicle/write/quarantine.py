@@ -234,9 +234,10 @@ _CHARACTER = re.compile(r" \(character [0-9,]+\)$")
 def to_mend(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows of the quarantine with a cell of text for each of the stream's columns. Pure.
 
-    Cells hold what stands in the record. They are empty where it is a line that cannot be parted
-    into cells, to be filled from the line, and so is a column of bytes, which a record shows but
-    does not hold.
+    Cells hold what stands in the record. Where it has too few or too many, they go by position, and
+    a ``?`` before the time keeps the row from being put back until somebody took it away. They are
+    empty where a line cannot be parted into cells, to be filled from the line, and so is a column
+    of bytes, which a record shows but does not hold.
     """
     texts = pc.coalesce(rows.column(CELLS), rows.column(RECORD)).to_pylist()
     records = [_cells(text) for text in texts]

@@ -113,6 +113,7 @@ def test_records_that_are_no_events_are_put_aside_with_reasons(
     assert "quarantined: 3 rows" in done.err
     for reason in ("column 'a' does not parse", "no time in column 't'", "record does not parse"):
         assert f"1 because {reason}" in done.err or f"1 because the {reason}" in done.err
+    assert done.err.endswith(f"at line 2, 3, 5 of '{path}'\n")
     table = command.store / "s" / "quarantine"
     rows = pa.concat_tables([pq.read_table(table / f.name) for f in live_files(table)]).to_pylist()
     assert {row["record"] for row in rows} >= {"41,one,,,,", "43,1"}

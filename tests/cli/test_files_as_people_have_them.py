@@ -175,6 +175,7 @@ def test_broken_json_is_put_aside_by_line(command: Commands, tmp_path: Path) -> 
     ]  # fmt: skip
     assert "nested" in reasons[1]
     assert "2 because the record does not parse: Expecting value\n" in done.err
+    assert f"at line 3, 4, 5, … of '{tmp_path / 'b.json'}'\n" in done.err
 
 
 def test_integers_of_any_size_and_an_unknown_field_are_never_changed_in_silence(

@@ -102,7 +102,7 @@ def test_records_are_listed_with_reasons_and_cells(tmp_path: Path) -> None:
 
 def test_cells_of_a_csv_record_hold_its_raw_text_whatever_the_order(tmp_path: Path) -> None:
     stream = made(tmp_path, "")
-    (tmp_path / "o.csv").write_text('s;t;a\n"p;q";3;bad\nNA;four;4\nx;5\n')
+    (tmp_path / "o.csv").write_text('s;t;a\n"p;q";3;bad\nNA;four;4\nx;5\ny;6;6;6\n')
     (tmp_path / "g.csv").write_text("s;t;a\nx;9;9\n")
     options = AppendOptions(delimiter=";", null=("NA",))
     append_files(
@@ -110,7 +110,9 @@ def test_cells_of_a_csv_record_hold_its_raw_text_whatever_the_order(tmp_path: Pa
     )
     found = to_mend(quarantined(stream), SCHEMA).to_pylist()
     cells = {row[LINE]: tuple(row[name] for name in SCHEMA.names) for row in found}
-    assert cells == {2: ("3", "bad", "p;q"), 3: ("four", "4", None), 4: (None, None, None)}
+    assert cells == {
+        2: ("3", "bad", "p;q"), 3: ("four", "4", None), 4: ("?5", None, "x"), 5: ("?6", "6", "y"),
+    }  # fmt: skip
 
 
 def test_a_file_without_a_mended_row_is_told_which_columns_to_correct(tmp_path: Path) -> None:
@@ -154,6 +156,7 @@ def test_the_same_file_is_put_back_once(tmp_path: Path) -> None:
         pytest.param(lambda rows: [*rows, rows[0]], "stands 2 times", id="twice"),
         pytest.param(lambda rows: [rows[0] | {ROW: "x:3"}], "not in quarantine", id="name"),
         pytest.param(lambda rows: [rows[0] | {"a": "no"}, rows[1]], "are no events yet", id="bad"),
+        pytest.param(lambda rows: [rows[0], rows[1] | {"t": "?8"}], "are no events yet", id="mark"),
     ],
 )
 def test_a_file_with_a_wrong_row_puts_nothing_back(tmp_path: Path, change: Any, said: str) -> None:
