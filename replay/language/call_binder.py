@@ -44,6 +44,12 @@ def find_function(node: syntax.Function, source: Source) -> Function:
             raise NotSupportedError(refused, **source.place(node))
         if word in NOT_YET:
             raise source.not_supported(f"the function {word}", node, INSTEAD.get(word, ""))
+        if word in syntax.WINDOW_ARGUMENTS:
+            raise source.error(
+                f"windows stand in FROM; write FROM {syntax.window_form(word)} … GROUP BY "
+                "window_start, window_end",
+                node,
+            )
         raise source.unknown("function", name, sorted(FUNCTIONS), node, listed=_LISTED)
     count = len(node.args)
     if count < function.least or (count > len(function.arguments) and not function.variadic):

@@ -20,6 +20,7 @@ from replay.language.bound import (
 )
 from replay.language.expression_binder import ExpressionBinder
 from replay.language.outer_scope import OuterScope, RowRules
+from replay.language.printer import to_sql
 from replay.language.relation_columns import RelationColumn, RelationColumns, unique_names
 from replay.language.source import Source
 from replay.language.syntax import Join, Span
@@ -122,11 +123,7 @@ class _JoinBinder:
             times = [known or named for known, named in zip(times, self._ordered(), strict=True)]
         for side, time in zip(sides, times, strict=True):
             if time is None:
-                raise self._source.error(
-                    "a join goes by time, and nothing says which column of this side is the time; "
-                    "write (SELECT * FROM … ORDER BY time) AS …",
-                    side.node,
-                )
+                raise self._source.error(_which_time(side.node), side.node)
         left, right = times
         assert left is not None
         assert right is not None
@@ -295,6 +292,20 @@ def _downwards(condition: Expression) -> Call | None:
     if not isinstance(condition, Call) or condition.op not in ("<", "<=", ">", ">="):
         return None
     return _mirrored(condition) if condition.op in ("<", "<=") else condition
+
+
+def _which_time(side: syntax.Node) -> str:
+    """Return what is said of a side whose time is not known."""
+    if not isinstance(side, syntax.StreamName):
+        return (
+            "a join goes by time, and nothing says which column of this side is the time; write "
+            "(SELECT * FROM … ORDER BY time) AS …"
+        )
+    name, alias = (to_sql(one) for one in (side.name, side.alias or side.name))
+    return (
+        "a join goes by time, and a table in memory does not say which column that is; write "
+        f"(SELECT * FROM {name} ORDER BY time) AS {alias}, with the name of that column"
+    )
 
 
 _MIRRORED = {"<": ">", "<=": ">=", "=": "="}

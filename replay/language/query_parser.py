@@ -31,6 +31,7 @@ from replay.language.syntax import (
     StreamName,
     Subquery,
     WindowCall,
+    window_form,
 )
 from replay.language.tokens import END, NAME, QUOTED, Token
 
@@ -483,11 +484,7 @@ def _window_call(cursor: Cursor) -> WindowCall:
 
 
 def _form(function: str) -> str:
-    """Return how a window function is written, for errors."""
-    time = "" if function in OF_ROWS else ", DESCRIPTOR(time)"
-    names = "".join(f", {name.lower()}" for name in WINDOW_ARGUMENTS[function])
-    origin = "[, origin]" if function in WITH_ORIGIN else ""
-    return f"{function} is written {function}(TABLE stream{time}{names}{origin})"
+    return f"{function} is written {window_form(function)}"
 
 
 def _window_source(cursor: Cursor, function: str) -> StreamName | Subquery:

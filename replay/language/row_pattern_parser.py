@@ -17,7 +17,9 @@ def parse_row_pattern(cursor: Cursor) -> RowPattern:
     opening = cursor.expect("(", "and a row pattern after PATTERN")
     if cursor.token.key == ")":
         raise cursor.error(
-            "PATTERN () names no symbol; write at least one, such as PATTERN (A)", opening.at
+            "PATTERN () names no symbol; write one, as in PATTERN (A), or PATTERN (()) for empty "
+            "matches",
+            opening.at,
         )
     pattern = _alternation(cursor, opening)
     _close(cursor, opening)

@@ -512,6 +512,14 @@ WITH_ORIGIN = frozenset({"HOP", "TUMBLE", "CUMULATE"})
 OF_ROWS = frozenset({"HOP_ROWS", "TUMBLE_ROWS"})
 
 
+def window_form(function: str) -> str:
+    """Return how a window function is written, for errors."""
+    time = "" if function in OF_ROWS else ", DESCRIPTOR(time)"
+    names = "".join(f", {name.lower()}" for name in WINDOW_ARGUMENTS[function])
+    origin = "[, origin]" if function in WITH_ORIGIN else ""
+    return f"{function}(TABLE stream{time}{names}{origin})"
+
+
 @dataclass(frozen=True, slots=True)
 class Span(Node):
     """``10 MINUTES``, ``300`` or ``10 ROWS``, each ``[SLIDE n]``: the window over a side."""

@@ -172,7 +172,7 @@ def test_table_in_memory_is_joined_by_its_one_timestamp_or_its_order():
     assert join_of(f"SELECT a.x FROM {ordered} a JOIN ticks b WITHIN 5").left_time == "t"
     join = join_of("SELECT a.x FROM whole_memory a ASOF JOIN whole_memory b ON a.t >= b.t")
     assert (join.left_time, join.right_time) == ("t", "t")
-    with pytest.raises(BindError, match="nothing says which column of this side is the time"):
+    with pytest.raises(BindError, match="a table in memory does not say which column that is"):
         join_of("SELECT a.x FROM whole_memory a JOIN ticks b WITHIN 5")
 
 
