@@ -27,6 +27,10 @@ TOLD_MAX = 100_000_000
 """Windows an answer that is kept whole has at most, those of each key counted: some GB of them."""
 
 
+HELD_MAX = 1 << 22
+"""Entries up to which windows wait that may be too many."""
+
+
 class Placed(NamedTuple):
     """Where rows stand: what decides in which windows they are."""
 
@@ -156,6 +160,8 @@ class TimeForming:
         """
         if self._grid is None or not len(self._lasts):
             return
+        if not (final or eager) and self._may_be_too_many(self._grid) and store.weight < HELD_MAX:
+            return
         end = self._complete(self._grid, final=final)
         if end <= self._next:
             return
@@ -190,6 +196,20 @@ class TimeForming:
         self._now, self._next = state["now"], state["next"]
         origin = state["origin"]
         self._grid = None if origin is None else grid_of(self._windows, origin)
+
+    def _may_be_too_many(self, grid: TimeGrid) -> bool:
+        """Tell whether the keys met could have too many windows; refuse if they do already.
+
+        Why: what is refused in the end should be refused before millions of its rows are made.
+        """
+        if self._told_max is None or self._span is None or not self._is_keyed:
+            return False
+        begin, end = grid.overlapping(*self._span)
+        if (end - begin) * len(self._keys) <= self._told_max:
+            return False
+        of_keys = grid.starting_after(self._lasts) - grid.ending_after(self._firsts)
+        check_told(float(of_keys.sum(dtype=np.float64)), self._told_max)
+        return True
 
     def _complete(self, grid: TimeGrid, *, final: bool) -> int:
         """Return the number of the first window that more events could change."""

@@ -88,6 +88,23 @@ def test_a_key_that_may_come_back_holds_the_answer_back() -> None:
     assert found[3] == [(5, 10, "a", 0), (5, 10, "b", 1)]
 
 
+def test_windows_that_may_be_too_many_wait_until_their_number_is_known() -> None:
+    what = aggregation(TimeWindows(1, 1), COUNT, keys=(S,))
+    events = [stream((t, 1.0, key)) for t, key in ((0, "a"), (0, "b"), (60, "b"), (60, "a"))]
+
+    def pushed(told_max: int | None) -> tuple[WindowAggregator, int]:
+        aggregator = WindowAggregator(what, stream().schema, span=(0, 99), told_max=told_max)
+        return aggregator, sum(t.num_rows for one in events for t in aggregator.push(one))
+
+    free, waiting = pushed(None), pushed(200 - 1)
+    assert (free[1], waiting[1]) == (120, 0)
+    last = stream((99, 1.0, "a"))
+    n_told = [sum(t.num_rows for t in (*it.push(last), *it.finish())) for it, _ in (free, waiting)]
+    assert n_told == [100 + 61 - 120, 100 + 61]
+    with pytest.raises(QueryError, match="161 windows would be told, and the limit is 160"):
+        list(pushed(160)[0].push(last))
+
+
 def test_a_session_is_told_once_its_gap_has_passed() -> None:
     what = aggregation(SessionWindows(3), COUNT)
 
