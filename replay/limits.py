@@ -27,7 +27,7 @@ from replay.errors import LimitExceededError
 _STATM = Path("/proc/self/statm")
 
 _CODE_BYTES = 200_000_000
-"""About what a process grows by while it loads the code of queries for the first time."""
+"""About what a process grows by, at most, while it loads the code of queries."""
 
 
 Timeout = float | dt.timedelta | str
@@ -143,6 +143,7 @@ class LimitWatch:
         self._started = perf_counter()
         bounded = limits.memory is not None
         self._resident, self._arrow = (resident_bytes(), _arrow_bytes()) if bounded else (0, 0)
+        self._n_modules = len(sys.modules)
         self._tokens: list[Token[LimitWatch | None]] = []
 
     def __enter__(self) -> LimitWatch:
@@ -179,10 +180,12 @@ class LimitWatch:
         grown = max(resident_bytes() - self._resident, _arrow_bytes() - self._arrow)
         if grown > limits.memory:
             allowed = f"{limits.memory / 1e6:,.0f} MB"
+            if limits.memory < 1e6:
+                allowed = f"{limits.memory:,} bytes"
             hint = ""
-            if limits.memory < _CODE_BYTES:
-                allowed = f"{limits.memory:,} bytes" if limits.memory < 1e6 else allowed
-                hint = "; loading code alone may take 200 MB, so give 500MB or more"
+            has_loaded = len(sys.modules) > self._n_modules
+            if has_loaded and max(limits.memory, grown - limits.memory) < _CODE_BYTES:
+                hint = "; code loaded meanwhile, once in a process, takes up to 200 MB: give 500MB"
             raise LimitExceededError(
                 "memory",
                 f"the query needs {max(grown / 1e6, 1):,.0f} MB of memory or more, and {allowed} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import sys
 
 import pyarrow as pa
 import pytest
@@ -204,11 +205,25 @@ def test_limits_are_taken_as_the_texts_of_the_command_line(store: Store) -> None
         replay.query(store, sql, memory="much")
 
 
+@pytest.mark.parametrize(
+    ("loads", "grown", "allowed", "is_told"),
+    [(True, 1_000, 10, True), (False, 1_000, 10, False), (True, 10**9, 10**8, False)],
+)
 def test_too_little_memory_to_load_code_in_is_told_with_what_to_give(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    grown = itertools.count(0, 1_000)
-    monkeypatch.setattr("replay.limits.resident_bytes", lambda: next(grown))
+    store: Store, monkeypatch: pytest.MonkeyPatch, *,
+    loads: bool, grown: int, allowed: int, is_told: bool,
+) -> None:  # fmt: skip
+    replay.query(store, ASKED["filter"])  # which loads what it needs
+    sizes = itertools.chain([0], itertools.repeat(grown))
 
-    with pytest.raises(LimitExceededError, match=r"10 bytes are allowed .*; .*give 500MB or more"):
-        replay.query(store, ASKED["filter"], memory=10)
+    def size_now() -> int:
+        found = next(sizes)
+        if found and loads:
+            monkeypatch.setitem(sys.modules, "loaded_meanwhile", sys)
+        return found
+
+    monkeypatch.setattr("replay.limits.resident_bytes", size_now)
+    with pytest.raises(LimitExceededError, match="are allowed") as ended:
+        replay.query(store, ASKED["filter"], memory=allowed)
+    assert ("give 500MB" in str(ended.value)) == is_told
+    assert ("10 bytes" in str(ended.value)) == (allowed == 10)
