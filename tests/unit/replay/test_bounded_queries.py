@@ -12,6 +12,7 @@ import pytest
 import replay
 from chronicle import Store, create_store
 from replay import LimitExceededError
+from replay.limits import Limits, LimitWatch
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream
 
@@ -110,6 +111,7 @@ def test_memory_beyond_the_limit_ends_a_query(
 ) -> None:
     grown = itertools.count(0, 1_000_000)
     monkeypatch.setattr("replay.limits.resident_bytes", lambda: next(grown))
+    monkeypatch.setattr("replay.limits._LOOK_S", 0.0)
 
     with pytest.raises(LimitExceededError, match="and 2 MB are allowed") as ended:
         replay.query(store, sql, plan=plan, memory=2_000_000)
@@ -124,6 +126,17 @@ def test_generous_limits_change_nothing(store: Store, sql: str, plan: str) -> No
     assert replay.query(store, sql, plan=plan, **bounds).table.equals(expected)
     if plan == "auto":
         assert replay.batches(store, sql, **bounds).read_all().equals(expected)
+
+
+def test_the_memory_of_the_process_is_looked_at_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = itertools.count()
+    monkeypatch.setattr("replay.limits.resident_bytes", lambda: next(looks))
+    watch = LimitWatch(Limits.of(None, None, "900GB"))
+    for _ in range(3000):
+        watch.check()
+    assert 2 <= next(looks) < 1000
 
 
 def test_memory_that_arrow_holds_counts_though_the_process_does_not_grow(
