@@ -60,8 +60,7 @@ def values_as_texts(column: pa.ChunkedArray) -> list[str | None]:
 
     Texts are without quotes and escapes; None where a value is null.
     """
-    data_type = column.type
-    if pat.is_timestamp(data_type) and data_type.tz in (None, "UTC"):
+    if pat.is_timestamp(column.type):
         return list(_of_times(_whole(column)).to_pylist())
     return [_as_text(value) for value in column.to_pylist()]
 
@@ -121,7 +120,7 @@ def _texts(column: pa.Array) -> pa.Array:
         return _of_doubles(column.cast(pa.float64()))
     if pat.is_string(data_type) or pat.is_large_string(data_type):
         return _quoted(_escaped(column.cast(_LARGE)))
-    if pat.is_timestamp(data_type) and data_type.tz in (None, "UTC"):
+    if pat.is_timestamp(data_type):
         return _quoted(_of_times(column))
     if pat.is_date32(data_type):
         return _quoted(column.cast(_LARGE))
@@ -159,14 +158,27 @@ def _escaped(texts: pa.Array) -> pa.Array:
 
 
 def _of_times(column: pa.Array) -> pa.Array:
-    """Return times as ISO 8601, with a fraction where there is one."""
+    """Return times as ISO 8601, each with a fraction if it has one."""
     data_type = column.type
-    unit = "ns" if data_type.unit == "ns" else "us"
+    if data_type.tz not in (None, "UTC"):
+        return pa.array(map(json_value, column.to_pylist()), _LARGE)
     # Without a zone: a cast with one looks it up for every value.
-    naive = column.view(pa.timestamp(data_type.unit)).cast(pa.timestamp(unit))
-    texts = pc.replace_substring(naive.cast(_LARGE), " ", "T")
-    texts = pc.replace_substring_regex(texts, r"\.0+$", "")
+    naive = column.view(pa.timestamp(data_type.unit))
+    seconds = naive.cast(pa.timestamp("s"), safe=False)
+    is_whole = pc.equal(seconds, naive)
+    if pc.all(is_whole).as_py() is not False:
+        texts = _iso(seconds)
+    else:
+        exact = naive.cast(pa.timestamp("ns" if data_type.unit == "ns" else "us"))
+        texts = pc.replace_with_mask(_iso(exact), is_whole, _iso(seconds.filter(is_whole)))
     return texts if data_type.tz is None else _joined(texts, "Z")
+
+
+def _iso(times: pa.Array) -> pa.Array:
+    """Return times without a zone as ISO 8601, all with the digits of their unit."""
+    blank = -{"s": 9, "us": 16, "ns": 19}[times.type.unit]  # before the time of day, from the end
+    texts = times.cast(_LARGE).cast(pa.large_binary())
+    return pc.binary_replace_slice(texts, blank, blank + 1, b"T").cast(_LARGE)
 
 
 MACHINE_FORMATS = ("json", "jsonl", "csv", "parquet", "arrow")
@@ -203,7 +215,7 @@ def write_answer(tables: Iterable[pa.Table], output_format: str, stream: BinaryI
 
     ``tables`` are at least one, all of one schema; ``stream`` is left open. The format is ``json``
     (one array of row objects, see `json_rows`), ``jsonl`` (the same objects, one a line), ``csv``
-    (with header; intervals are seconds, bytes hexadecimal digits), ``parquet`` (intervals are
+    (with header; intervals, times and bytes as in JSON), ``parquet`` (intervals are
     seconds), or ``arrow`` (an IPC stream).
     """
     if output_format not in _WRITERS:
@@ -318,11 +330,14 @@ def _intervals_to_seconds(table: pa.Table) -> pa.Table:
 
 
 def as_csv(table: pa.Table) -> pa.Table:
-    """Return the table with intervals as seconds and bytes as hexadecimal digits: CSV is text."""
+    """Return the table with intervals, times and bytes as JSON has them: CSV is text."""
     table = _intervals_to_seconds(table)
     for index, field in enumerate(table.schema):
-        if pa.types.is_binary(field.type):
-            digits = [None if v is None else v.hex() for v in table.column(index).to_pylist()]
+        column = table.column(index)
+        if pat.is_timestamp(field.type):
+            table = table.set_column(index, field.name, _of_times(_whole(column)))
+        elif pat.is_binary(field.type):
+            digits = [None if v is None else v.hex() for v in column.to_pylist()]
             table = table.set_column(index, field.name, pa.array(digits, pa.string()))
     return table
 

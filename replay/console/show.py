@@ -8,7 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replay.console.table_layout import NULL, Grid, expanded, footer, lay_out
+from replay.console.table_layout import (
+    NULL,
+    Grid,
+    expanded,
+    footer,
+    lay_out,
+    with_equal_fractions,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,13 +74,16 @@ def print_rows(
 
 
 def to_grid(table: pa.Table) -> Grid:
-    """Return the cells of an answer as text: the values of ``--format json``, and NULL."""
+    """Return the cells of an answer as text: values as in JSON, times of a column alike, NULL."""
     import pyarrow.types as pat
 
     from replay.formats import values_as_texts
 
     columns = [values_as_texts(column) for column in table.columns]
     cells = [[NULL if text is None else text for text in column] for column in columns]
+    for at, kind in enumerate(table.schema.types):
+        if pat.is_timestamp(kind):
+            cells[at] = with_equal_fractions(cells[at])
     is_number = tuple(
         pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
         for kind in table.schema.types

@@ -17,6 +17,7 @@ from replay.console.options import (
     time_range,
 )
 from replay.console.show import print_table
+from replay.console.table_layout import with_equal_fractions
 
 if TYPE_CHECKING:
     from chronicle import Snapshot
@@ -99,7 +100,7 @@ def _cell(value: Any) -> str:
 def _to_dict(drawn: Histogram, snapshot: Snapshot) -> dict[str, Any]:
     from chronicle.time import show_time
 
-    edges = [show_time(int(edge), snapshot.time_type) for edge in drawn.edges]
+    edges = [show_time(int(edge), snapshot.time_type) for edge in drawn.edges.tolist()]
     means: list[float | None] = [None] * len(drawn.n_events)
     if drawn.mean is not None:
         means = [None if math.isnan(mean) else float(mean) for mean in drawn.mean]
@@ -126,10 +127,13 @@ def _draw(drawn: Histogram, snapshot: Snapshot) -> None:
     print(
         f"\nabout, as level {drawn.level} of the tree tells ({drawn.n_entries:,} entries): {what}"
     )
-    for edge, value in zip(drawn.edges.tolist(), values.tolist(), strict=False):
+    times = with_equal_fractions(
+        [show_time(edge, snapshot.time_type) for edge in drawn.edges.tolist()]
+    )
+    for time, value in zip(times, values.tolist(), strict=False):
         if math.isnan(value):
-            print(f"{show_time(edge, snapshot.time_type):<26}")
+            print(f"{time:<26}")
             continue
         length = round(BAR_WIDTH * (value - low) / width) if width else 0
         number = f"{value:,.0f}" if drawn.mean is None else f"{value:,.6g}"
-        print(f"{show_time(edge, snapshot.time_type):<26} {'█' * length} {number}")
+        print(f"{time:<26} {'█' * length} {number}")

@@ -13,6 +13,7 @@ TEXT_WIDTH_MIN = 16
 """Characters a text in a terminal keeps at least before it is cut."""
 
 _NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?(e[-+]?\d+)?( ?(%|MB|ns|µs|ms|s))?|NULL|", re.ASCII)
+_TIME = re.compile(r"(-?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(\D.*)?", re.ASCII)
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
 _UNPRINTABLE = {code: repr(chr(code))[1:-1] for code in _CONTROLS}
 
@@ -37,10 +38,11 @@ class Grid:
 
     @classmethod
     def of_texts(cls, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
-        """Return a grid whose columns of numbers are told by how their cells look."""
+        """Return a grid whose columns of numbers and times are told by how their cells look."""
         columns = list(zip(*rows, strict=True)) or [()] * len(head)
         looks = (all(_NUMBER.fullmatch(cell) for cell in column) for column in columns)
-        return cls(head, rows, tuple(looks))
+        cells = list(zip(*map(with_equal_fractions, columns), strict=True))
+        return cls(head, cells, tuple(looks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,26 @@ def one_line(text: str) -> str:
     'a\\nb\\x1b[2J'
     """
     return text.translate(_UNPRINTABLE)
+
+
+def with_equal_fractions(cells: Sequence[str]) -> list[str]:
+    """Return cells whose times have the fewest of 0, 3, 6 or 9 decimals that lose nothing.
+
+    Times are ISO 8601; cells that are none stay as they are.
+
+    Examples
+    --------
+    >>> with_equal_fractions(["2024-05-01T09:30:00Z", "NULL", "2024-05-01T09:30:00.500000Z"])
+    ['2024-05-01T09:30:00.000Z', 'NULL', '2024-05-01T09:30:00.500Z']
+    """
+    times = [_TIME.fullmatch(cell) for cell in cells]
+    decimals = max((len((time[2] or "").rstrip("0")) for time in times if time), default=0)
+    n = -(-decimals // 3) * 3
+    point = "." if n else ""
+    return [
+        f"{time[1]}{point}{(time[2] or '')[:n]:0<{n}}{time[3] or ''}" if time else cell
+        for time, cell in zip(times, cells, strict=True)
+    ]
 
 
 def lay_out(grid: Grid, width: int | None) -> Laid:

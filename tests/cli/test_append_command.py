@@ -200,6 +200,28 @@ def test_file_that_does_not_fit_is_refused_in_one_sentence(
     assert times(command) == list(range(40))
 
 
+def test_an_answer_written_as_csv_is_appended_with_the_same_times(
+    command: Commands, tmp_path: Path
+) -> None:
+    micros = [0, 500_000, 1_000_000, 1_772_443_800_000_001]
+    local = pa.array(micros, pa.timestamp("us"))
+    events = pa.table(
+        {"local": local, "at": local.cast(pa.int64()).cast(pa.timestamp("us", "UTC"))}
+    )
+    pq.write_table(events, tmp_path / "events.parquet")
+    command("append", tmp_path / "events.parquet", "--stream", "one", "--time", "at")
+    written = tmp_path / "written.csv"
+    command("query", "SELECT * FROM one", "--out", written)
+    done = command("append", written, "--stream", "two", "--time", "at")
+
+    assert (done.code, "4 events added" in done.err) == (0, True)
+    one, two = (open_store(command.store).stream(name).snapshot() for name in ("one", "two"))
+    assert two.schema == one.schema
+    assert read_rows(open_store(command.store), "two") == read_rows(
+        open_store(command.store), "one"
+    )
+
+
 def test_new_stream_needs_its_time_column(command: Commands, tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "at,x\n1,2\n")
     done = command("append", path, "--stream", "new")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import gc
 import io
@@ -47,6 +48,27 @@ def test_csv_has_bytes_as_digits_and_intervals_as_seconds() -> None:
     assert head == '"raw","price","took","day","is_late"'
     assert first == '"61ff",1.25,2,2024-02-29,true'
     assert second == ",,,,false"
+
+
+TIMES = [dt.datetime(2026, 3, 2, 9, 30), dt.datetime(1969, 12, 31, 23, 59, 59, 500_000), None]
+
+
+@pytest.mark.parametrize("data_type", ["timestamp[us]", "timestamp[ms]", "timestamp[ns]"])
+def test_times_of_csv_are_those_of_json(data_type: str) -> None:
+    local = pa.array(TIMES).cast(data_type)
+    zones = {zone: pa.compute.assume_timezone(local, zone) for zone in ("UTC", "Europe/Paris")}
+    table = pa.table({"local": local, **zones})
+    lines, objects = io.BytesIO(), io.BytesIO()
+    write_answer([table], "csv", lines)
+    write_answer([table], "json", objects)
+
+    rows = list(csv.reader(io.StringIO(lines.getvalue().decode())))
+    digits = "500000000" if data_type == "timestamp[ns]" else "500000"
+    assert rows[1] == ["2026-03-02T09:30:00", "2026-03-02T09:30:00Z", "2026-03-02T09:30:00+01:00"]
+    assert rows[2][:2] == [f"1969-12-31T23:59:59.{digits}{zone}" for zone in ("", "Z")]
+    assert rows[1:] == [
+        [time or "" for time in row.values()] for row in json.loads(objects.getvalue())
+    ]
 
 
 def test_format_that_is_not_there_is_refused() -> None:

@@ -104,8 +104,18 @@ def test_expanded_has_a_column_a_line() -> None:
         pytest.param(pa.array([True]), ["true"], id="boolean"),
         pytest.param(
             pa.array([0, 1], pa.timestamp("us", "UTC")),
-            ["1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000001Z"],
-            id="times as in JSON",
+            ["1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000001Z"],
+            id="times of a column look alike",
+        ),
+        pytest.param(
+            pa.array([0, 1500, None], pa.timestamp("ms")),
+            ["1970-01-01T00:00:00.000", "1970-01-01T00:00:01.500", "NULL"],
+            id="no more digits than needed",
+        ),
+        pytest.param(
+            pa.array(["1970-01-01T00:00:00", "1970-01-01T00:00:00.5"]),
+            ["1970-01-01T00:00:00", "1970-01-01T00:00:00.5"],
+            id="texts stay",
         ),
         pytest.param(pa.array([dt.timedelta(minutes=90)]), ["1:30:00"], id="interval"),
         pytest.param(pa.array([b"\x00\xff"]), ["00ff"], id="bytes"),
@@ -119,3 +129,11 @@ def test_columns_of_texts_that_look_like_numbers_stand_at_the_right() -> None:
     rows = [("a", "1,234", "0.5 MB", "x"), ("2", "", "12 %", "NULL")]
 
     assert Grid.of_texts(("w", "n", "size", "s"), rows).is_number == (False, True, True, False)
+
+
+def test_times_in_columns_of_texts_look_alike() -> None:
+    rows = [("2024-05-01T09:30:00Z", "1"), ("2024-05-01T09:30:00.250000Z", "2"), ("", "3")]
+
+    assert [row[0] for row in Grid.of_texts(("first", "n"), rows).rows] == [
+        "2024-05-01T09:30:00.000Z", "2024-05-01T09:30:00.250Z", "",
+    ]  # fmt: skip
