@@ -14,6 +14,7 @@ from replay.console.table_layout import (
     expanded,
     footer,
     lay_out,
+    left_out,
     with_equal_fractions,
 )
 
@@ -67,10 +68,10 @@ def print_rows(
         n_rows += table.num_rows
         if shown.num_rows < rows_max:
             shown = _joined(shown, table.slice(0, rows_max - shown.num_rows))
-    grid = to_grid(shown)
-    laid = None if as_columns else lay_out(grid, terminal_width())
+    grid, width = to_grid(shown), terminal_width()
+    laid = None if as_columns else lay_out(grid, width)
     lines = expanded(grid) if laid is None else laid.lines
-    print("\n".join([*lines, *footer(n_rows, shown.num_rows, laid)]), flush=True)
+    print("\n".join([*lines, *footer(n_rows, shown.num_rows, laid, width)]), flush=True)
 
 
 def to_grid(table: pa.Table) -> Grid:
@@ -99,10 +100,11 @@ def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print rows of texts under their heads, all of them."""
-    laid = lay_out(Grid.of_texts(head, rows), terminal_width())
+    width = terminal_width()
+    laid = lay_out(Grid.of_texts(head, rows), width)
     print("\n".join(laid.lines))
     if laid.left_out:
-        print(f"… not shown for lack of room: {', '.join(laid.left_out)}")
+        print(left_out(laid, width))
 
 
 def terminal_width() -> int | None:

@@ -142,21 +142,34 @@ def expanded(grid: Grid, first_number: int = 1) -> list[str]:
     return lines
 
 
-def footer(n_rows: int, n_shown: int, laid: Laid | None = None) -> list[str]:
+def footer(
+    n_rows: int, n_shown: int, laid: Laid | None = None, width: int | None = None
+) -> list[str]:
     """Return what is said below a table: how many rows it has, and what is not shown.
 
-    ``laid`` is how rows were laid out; None where all columns are whole.
+    ``laid`` is how rows were laid out within the width; None where all columns are whole.
     """
     said = [f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}"]
     if n_rows > n_shown:
         said = [f"… {n_rows - n_shown:,} more rows (--rows {n_rows} shows them)"]
     if laid is not None and laid.left_out:
-        n = len(laid.left_out)
-        names = ", ".join(laid.left_out[:6]) + (", …" if n > 6 else "")
-        said.append(f"… {n:,} more {'column' if n == 1 else 'columns'}: {names} (-x shows them)")
+        said.append(left_out(laid, width, " (-x shows them)"))
     elif laid is not None and laid.n_cut:
         said.append("long texts are cut (-x shows them whole)")
     return said
+
+
+def left_out(laid: Laid, width: int | None, remedy: str = "") -> str:
+    """Return how many columns there was no room for, with the names there is room for here."""
+    n = len(laid.left_out)
+    said = f"… {n:,} more {'column' if n == 1 else 'columns'}"
+    names = [one_line(name) for name in laid.left_out]
+    for n_named in range(n, 0, -1):
+        more = ", …" if n_named < n else ""
+        line = f"{said}: {', '.join(names[:n_named])}{more}{remedy}"
+        if width is None or _width(line) <= width:
+            return line
+    return said + remedy
 
 
 def _total(widths: Sequence[int]) -> int:

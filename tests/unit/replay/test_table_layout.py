@@ -33,7 +33,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(grid: Grid, wid
     n_shown = len(grid.head) - len(laid.left_out)
 
     assert len(laid.lines) == 2 + len(grid.rows)
-    assert all(cell_len(line) <= width for line in laid.lines)
+    assert all(cell_len(line) <= width for line in [*laid.lines, *footer(1, 1, laid, width)])
     assert not any(unicodedata.category(each) == "Cc" for line in laid.lines for each in line)
     assert laid.left_out == grid.head[n_shown:]
     for line, row in zip(laid.lines[2:], grid.rows, strict=True):
@@ -70,10 +70,14 @@ def test_a_wide_table_says_which_columns_it_leaves_out() -> None:
     # 6 columns of 10 and gaps of 2 take 70; a seventh and the mark would take 85.
     assert laid.left_out == head[6:]
     assert laid.lines[2].endswith("1000000005  …")
-    assert footer(1, 1, laid)[1] == (
+    assert footer(1, 1, laid, 80)[1] == (
+        "… 6 more columns: column_6, column_7, column_8, column_9, … (-x shows them)"
+    )
+    assert footer(1, 1, laid, 96)[1] == (
         "… 6 more columns: column_6, column_7, column_8, column_9, column_10, column_11 "
         "(-x shows them)"
     )
+    assert footer(1, 1, laid, 40)[1] == "… 6 more columns (-x shows them)"
 
 
 def test_more_rows_than_are_shown_are_counted() -> None:
