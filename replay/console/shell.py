@@ -87,14 +87,17 @@ class Session:
 
         The last statement needs no ``;``.
         """
-        pending, n_failed = "", 0
+        pending, n_failed, number = "", 0, 0
         for line in lines:
-            pending, failed = self._take(pending, line)
+            number += 1
+            pending, failed = self._take(pending, line.rstrip("\n") + "\n", number)
             n_failed += failed
             if self._has_ended:
                 return n_failed
         if not is_blank(pending):
-            n_failed += not self._answered(pending)
+            n_failed += self._count_failed(
+                [pending.strip()], pending, number + 1 - pending.count("\n")
+            )
         return n_failed
 
     def names(self) -> list[str]:
@@ -110,24 +113,42 @@ class Session:
             self._names = sorted(found)
         return self._names
 
-    def _take(self, pending: str, line: str) -> tuple[str, int]:
-        """Take a line; return what is not ended yet, and how many statements failed."""
-        if is_blank(pending) and line.lstrip().startswith("."):
-            return "", not self._guarded(self._command, line)
-        statements, pending = split_statements(pending + line)
-        n_failed = sum(not self._answered(statement) for statement in statements)
-        return "" if is_blank(pending) else pending, n_failed
+    def _take(self, pending: str, line: str, number: int | None = None) -> tuple[str, int]:
+        """Take a line; return what is not ended yet, and how many statements failed.
 
-    def _answered(self, statement: str) -> bool:
+        ``number`` is that of a line of a script.
+        """
+        if is_blank(pending) and line.lstrip().startswith("."):
+            return "", not self._guarded(self._command, line, number)
+        first = None if number is None else number - pending.count("\n")
+        statements, rest = split_statements(pending + line)
+        n_failed = self._count_failed(statements, pending + line, first)
+        return "" if is_blank(rest) else rest, n_failed
+
+    def _count_failed(self, statements: list[str], text: str, first: int | None) -> int:
+        """Answer statements of a text whose first line has this number; return how many failed."""
+        n_failed, at = 0, 0
+        for statement in statements:
+            at = text.index(statement, at)
+            line = None if first is None else first + text.count("\n", 0, at)
+            n_failed += not self._answered(statement, line)
+            at += len(statement)
+        return n_failed
+
+    def _answered(self, statement: str, line: int | None) -> bool:
         self._names = None  # it may create a stream
         began = perf_counter()
-        is_done = self._guarded(self._answer, statement)
+        is_done = self._guarded(self._answer, statement, line)
         if self._settings.timing:
             say(f"{perf_counter() - began:.3f} s")
         return is_done
 
-    def _guarded(self, work: Callable[[str], None], text: str) -> bool:
-        """Do something with a text; return whether it went well. What goes wrong is said."""
+    def _guarded(self, work: Callable[[str], None], text: str, line: int | None) -> bool:
+        """Do something with a text; return whether it went well. What goes wrong is said.
+
+        ``line`` is the one of a script in which the text begins.
+        """
+        error_in = "error" if line is None else f"error in the statement at line {line}"
         try:
             work(text)
         except KeyboardInterrupt:
@@ -135,9 +156,9 @@ class Session:
         except typer.Exit as ended:
             return not ended.exit_code
         except typer.BadParameter as error:
-            say(f"error: {error.message}")
+            say(f"{error_in}: {error.message}")
         except ChronicleError as error:
-            say(f"error: {error}")
+            say(f"{error_in}: {error}")
         else:
             return True
         return False
@@ -151,6 +172,9 @@ class Session:
                 self._has_ended = True
             case "streams":
                 ask.streams(self._store.path)
+            case "params":
+                for name, value in self._settings.params.items():
+                    print(f":{name} = {json.dumps(value, ensure_ascii=False)}")
             case "describe":
                 ask.describe(action.value, self._store.path)
             case "set":
@@ -164,12 +188,16 @@ class Session:
 
         chosen = self._settings
         if chosen.explain:
-            explanation = replay.explain(self._store, statement, plan=chosen.plan)
+            explanation = replay.explain(
+                self._store, statement, params=chosen.params, plan=chosen.plan
+            )
             is_json = chosen.output_format == "json"
             print(json.dumps(explanation.to_dict(), indent=2) if is_json else explanation)
             return
         bounds = limits(chosen.timeout, None, None)
-        answer = answer_in_pieces(self._store, statement, plan=chosen.plan, limits=bounds)
+        answer = answer_in_pieces(
+            self._store, statement, params=chosen.params, plan=chosen.plan, limits=bounds
+        )
         write_to(Target(chosen.output_format, None, chosen.rows), answer.tables)
         for warning in answer.told().actual.warnings:
             say(f"warning: {warning}")

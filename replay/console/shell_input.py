@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from chronicle.errors import ChronicleError, did_you_mean
 from replay.console.answers import FOR_PEOPLE
+from replay.console.options import parameters
 from replay.console.show import ROWS_SHOWN
 
 FORMATS = (*FOR_PEOPLE, "json", "jsonl", "csv")
@@ -20,6 +21,7 @@ Write a query and end it with ; it may have several lines. Ctrl-C ends a query t
 .describe STREAM      time range, columns, indexes and sizes of a stream
 .plan auto|full|tree|all|indexes=A.x,C
                       which plan queries take
+.param NAME VALUE     give :NAME in queries a value; .param alone lists them
 .explain on|off       print the plan and its steps in place of the answer
 .timing on|off        say how long each query took
 .format table|expanded|json|jsonl|csv
@@ -89,13 +91,14 @@ class Settings:
     timeout: str | None = None
     explain: bool = False
     timing: bool = False
+    params: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """Something the shell is to do at once."""
 
-    name: Literal["help", "quit", "streams", "describe", "set"]
+    name: Literal["help", "quit", "streams", "describe", "params", "set"]
     value: str = ""
     settings: Settings | None = None
     """The settings from now on, of ``set``."""
@@ -114,6 +117,8 @@ def read_command(line: str, settings: Settings) -> Action:
             return Action("streams")
         case ".describe":
             return Action("describe", _given(name, value))
+        case ".param" if not value:
+            return Action("params")
         case _:
             return Action("set", value, _changed(name, value, settings))
 
@@ -122,6 +127,12 @@ def _changed(name: str, value: str, settings: Settings) -> Settings:
     match name:
         case ".plan":
             return replace(settings, plan=_given(name, value))
+        case ".param":
+            param, _, text = value.removeprefix(":").partition(" ")
+            if not text.strip():
+                raise ChronicleError(f"'{name} {value}': give a name and a value, as .param s 5")
+            given = parameters([f"{param}={text.strip()}"])
+            return replace(settings, params={**settings.params, **given})
         case ".explain":
             return replace(settings, explain=_one_of(name, value, ("on", "off")) == "on")
         case ".timing":

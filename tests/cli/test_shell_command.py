@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import stat
 import subprocess
 import sys
@@ -43,10 +44,34 @@ def test_a_statement_that_fails_is_told_with_its_place_and_the_next_one_runs(
     done = piped(command, monkeypatch, f".format csv\nSELECT nix FROM s;\n.fly\n{FIRST};")
 
     assert done.code == 1
-    assert "error: line 1, column 8: no " in done.err
+    assert "error in the statement at line 2: line 1, column 8: no " in done.err
     assert "\n         ^" in done.err
-    assert "no command '.fly'" in done.err
+    assert "error in the statement at line 3: no command '.fly'" in done.err
     assert done.out.splitlines() == ['"t"', "0"]
+
+
+def test_a_statement_that_fails_is_told_with_the_line_it_begins_in(
+    command: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "SELECT t\nFROM s LIMIT 1;\nSELECT a\nFROM s LIMIT 0; SELECT one;\n\nSELECT\n\n  two"
+    for ending in ("", "\n", "\n\n", ";"):
+        done = piped(command, monkeypatch, text + ending)
+        told = re.findall(r"at line (\d+): ", done.err)
+        assert told == ["4", "6"], ending
+
+
+def test_parameters_last_and_are_listed(command: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        ".format jsonl\n.param low 37\n.param who quiet\n.param\n"
+        "SELECT t FROM s WHERE t > :low AND s = :who;\n"
+        ".param low 38\nSELECT t FROM s WHERE t > :low;"
+    )
+    done = piped(command, monkeypatch, text)
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        ":low = 37", ':who = "quiet"', '{"t": 38}', '{"t": 39}', '{"t": 39}',
+    ]  # fmt: skip
 
 
 def test_a_shell_explains_times_lists_and_describes(

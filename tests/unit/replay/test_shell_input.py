@@ -74,6 +74,9 @@ def test_nothing_but_blanks_is_no_statement(text: str) -> None:
         (".rows 7", Settings(rows=7)),
         (".timeout 30s", Settings(timeout="30s")),
         (".timeout off", Settings()),
+        (".param low 5", Settings(params={"low": 5})),
+        (".param :who Ann Lee;", Settings(params={"who": "Ann Lee"})),
+        (".param day 2024-05-01", Settings(params={"day": "2024-05-01"})),
     ],
 )
 def test_a_command_changes_one_setting(line: str, expected: Settings) -> None:
@@ -90,6 +93,7 @@ def test_a_command_changes_one_setting(line: str, expected: Settings) -> None:
         (".rows 0", "give a number"),
         (".describe", "needs a value"),
         (".explain", "on, off"),
+        (".param low", "give a name and a value, as .param s 5"),
     ],
 )
 def test_what_is_no_command_is_told(line: str, said: str) -> None:
@@ -99,7 +103,14 @@ def test_what_is_no_command_is_told(line: str, said: str) -> None:
 
 
 def test_every_command_of_the_help_is_one() -> None:
-    values = {".describe": "s", ".plan": "full", ".format": "json", ".rows": "1", ".timeout": "1s"}
+    values = {
+        ".describe": "s",
+        ".param": "low 5",
+        ".plan": "full",
+        ".format": "json",
+        ".rows": "1",
+        ".timeout": "1s",
+    }
     for command in COMMANDS:
         read_command(f"{command} {values.get(command, 'on')}", Settings())
 
