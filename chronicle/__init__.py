@@ -6,9 +6,7 @@ offered here too, though the rooms above have them (``chronicle/door.py``).
 
 from typing import TYPE_CHECKING
 
-from chronicle.append_report import AppendReport
-from chronicle.describe import StreamDescription, describe_stream, history
-from chronicle.door import resolve as __getattr__  # noqa: F401 -- Python calls it
+from chronicle.door import offer
 from chronicle.errors import (
     AdoptedStreamError,
     ChangedFileError,
@@ -35,26 +33,27 @@ from chronicle.errors import (
     VacuumedVersionError,
     VersionNotFoundError,
 )
-from chronicle.log.history import HistoryEntry
-from chronicle.maintenance.check import check_store, check_stream
-from chronicle.maintenance.compaction import CompactionReport, compact_events
-from chronicle.maintenance.finding import Finding, Severity
-from chronicle.maintenance.repair import RepairReport, repair_store, repair_stream
-from chronicle.maintenance.vacuum import VacuumReport, vacuum
-from chronicle.settings import StreamSettings
-from chronicle.snapshot import DataFile, Snapshot
-from chronicle.store import Store, create_store, ensure_store, open_store
-from chronicle.tree.summary import AttributeBounds, Leaves
-from chronicle.tree.tab_tree import Aggregate
-from chronicle.verbs import Stream
 from chronicle.version import __version__
-from chronicle.write.adopt import AdoptReport, adopt
-from chronicle.write.evolve import add_column, add_derived
-from chronicle.write.lifecycle import DeleteReport, delete_range, drop_stream, rename_stream
 
 if TYPE_CHECKING:
+    from chronicle.append_report import AppendReport
+    from chronicle.describe import StreamDescription, describe_stream, history
     from chronicle.ingest.local import AppendFilesReport, append_files
     from chronicle.ingest.report import AppendOptions
+    from chronicle.log.history import HistoryEntry
+    from chronicle.maintenance.check import check_store, check_stream
+    from chronicle.maintenance.compaction import CompactionReport, compact_events
+    from chronicle.maintenance.finding import Finding, Severity
+    from chronicle.maintenance.repair import RepairReport, repair_store, repair_stream
+    from chronicle.maintenance.vacuum import VacuumReport, vacuum
+    from chronicle.settings import StreamSettings
+    from chronicle.snapshot import DataFile, Snapshot
+    from chronicle.store import Store, Stream, create_store, ensure_store, open_store
+    from chronicle.tree.summary import AttributeBounds, Leaves
+    from chronicle.tree.tab_tree import Aggregate
+    from chronicle.write.adopt import AdoptReport, adopt
+    from chronicle.write.evolve import add_column, add_derived
+    from chronicle.write.lifecycle import DeleteReport, delete_range, drop_stream, rename_stream
     from indexing import (
         CorruptRunError,
         IndexingError,
@@ -64,29 +63,94 @@ if TYPE_CHECKING:
         list_indexes,
     )
     from replay import (
-        BindError,
         Dataflow,
         Explanation,
-        LimitExceededError,
-        NotSupportedError,
         OnlineFlow,
         OnlineQuery,
         PacedReplay,
-        PatternSyntaxError,
-        PlanError,
-        QueryError,
         Result,
-        SkipError,
-        StepLimitError,
-        UnknownNameError,
         batches,
         events,
         explain,
         stream,
     )
     from replay.calibration.measure import CalibrationError
+    from replay.errors import (
+        BindError,
+        LimitExceededError,
+        NotSupportedError,
+        PatternSyntaxError,
+        PlanError,
+        QueryError,
+        SkipError,
+        StepLimitError,
+        UnknownNameError,
+    )
     from replay.online import online
     from replay.query import query
+
+offer(
+    __name__,
+    {
+        "chronicle.append_report": ("AppendReport",),
+        "chronicle.describe": ("StreamDescription", "describe_stream", "history"),
+        "chronicle.ingest.local": ("AppendFilesReport", "append_files"),
+        "chronicle.ingest.report": ("AppendOptions",),
+        "chronicle.log.history": ("HistoryEntry",),
+        "chronicle.maintenance.check": ("check_store", "check_stream"),
+        "chronicle.maintenance.compaction": ("CompactionReport", "compact_events"),
+        "chronicle.maintenance.finding": ("Finding", "Severity"),
+        "chronicle.maintenance.repair": ("RepairReport", "repair_store", "repair_stream"),
+        "chronicle.maintenance.vacuum": ("VacuumReport", "vacuum"),
+        "chronicle.settings": ("StreamSettings",),
+        "chronicle.snapshot": ("DataFile", "Snapshot"),
+        "chronicle.store": ("Store", "Stream", "create_store", "ensure_store", "open_store"),
+        "chronicle.tree.summary": ("AttributeBounds", "Leaves"),
+        "chronicle.tree.tab_tree": ("Aggregate",),
+        "chronicle.write.adopt": ("AdoptReport", "adopt"),
+        "chronicle.write.evolve": ("add_column", "add_derived"),
+        "chronicle.write.lifecycle": (
+            "DeleteReport",
+            "delete_range",
+            "drop_stream",
+            "rename_stream",
+        ),
+        "indexing": (
+            "CorruptRunError",
+            "IndexingError",
+            "UnknownIndexError",
+            "create_index",
+            "drop_index",
+            "list_indexes",
+        ),
+        "replay": (
+            "Dataflow",
+            "Explanation",
+            "OnlineFlow",
+            "OnlineQuery",
+            "PacedReplay",
+            "Result",
+            "batches",
+            "events",
+            "explain",
+            "stream",
+        ),
+        "replay.calibration.measure": ("CalibrationError",),
+        "replay.errors": (
+            "BindError",
+            "LimitExceededError",
+            "NotSupportedError",
+            "PatternSyntaxError",
+            "PlanError",
+            "QueryError",
+            "SkipError",
+            "StepLimitError",
+            "UnknownNameError",
+        ),
+        "replay.online": ("online",),
+        "replay.query": ("query",),
+    },
+)
 
 __all__ = [
     "AdoptReport",

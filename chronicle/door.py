@@ -1,57 +1,45 @@
-"""The names that ``import chronicle`` offers though a room above it has them.
+"""Packages that import a module when one of the names it has is asked for.
 
-Somebody who uses Chronicle should need one import. The rooms are imported in one direction
-(``ARCHITECTURE.md``), and ``chronicle`` is the lowest: so a name is looked up here when it is asked
-for, by the name of its module; names of ``chronicle.ingest``, which few need, are too. This, and
-the types of the same names in ``chronicle/__init__.py``, is the one exception to that direction.
+Somebody who uses Chronicle should need one import, and a command no more modules than its work
+takes. The rooms are imported in one direction (``ARCHITECTURE.md``), and ``chronicle`` is the
+lowest: what it offers of the rooms above, by this and as types in ``chronicle/__init__.py``, is the
+one exception to that direction.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-_NAMES = {
-    "chronicle.ingest.local": ("AppendFilesReport", "append_files"),
-    "chronicle.ingest.report": ("AppendOptions",),
-    "indexing": ("create_index", "drop_index", "list_indexes"),
-    "indexing.errors": ("CorruptRunError", "IndexingError", "UnknownIndexError"),
-    "replay": (
-        "Dataflow",
-        "Explanation",
-        "OnlineFlow",
-        "OnlineQuery",
-        "PacedReplay",
-        "Result",
-        "batches",
-        "events",
-        "explain",
-        "online",
-        "query",
-        "stream",
-    ),
-    "replay.calibration.measure": ("CalibrationError",),
-    "replay.errors": (
-        "BindError",
-        "LimitExceededError",
-        "NotSupportedError",
-        "PatternSyntaxError",
-        "PlanError",
-        "QueryError",
-        "SkipError",
-        "StepLimitError",
-        "UnknownNameError",
-    ),
-}
 
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+def offer(package: str, names: Mapping[str, tuple[str, ...]]) -> None:
+    """Let a package offer names of modules, which are imported when a name is asked for."""
+    module = sys.modules[package]
+    homes = {name: home for home, offered in names.items() for name in offered}
+    module.__dict__["_homes"] = homes
+    module.__class__ = _Package
 
 
-def resolve(name: str) -> Any:
-    """Return what a room above offers under ``name``; the ``__getattr__`` of ``chronicle``."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'chronicle' has no attribute '{name}'")
-    value = getattr(import_module(_HOMES[name]), name)
-    setattr(sys.modules["chronicle"], name, value)
-    return value
+class _Package(ModuleType):
+    """A package that offers names of modules not imported yet."""
+
+    _homes: Mapping[str, str]
+    """The module of each name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._homes:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        value = getattr(import_module(self._homes[name]), name)
+        setattr(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python sets each module that it imports: ``replay.query`` is the function all the same.
+        if name not in self._homes or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._homes})

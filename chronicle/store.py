@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -324,12 +325,39 @@ class Stream:
         """Kind of the time column."""
         return time_type(self.schema.field(self.settings.time).type, column=self.settings.time)
 
-    if TYPE_CHECKING:
+    def append(
+        self, events: Any, *, late: str = "merge", derived: DerivedWriter | None = None
+    ) -> AppendReport:
+        """Append events held in memory, without Spark; all become visible at once, or none.
 
-        def append(
-            self, events: Any, *, late: str = "merge", derived: DerivedWriter | None = None
-        ) -> AppendReport:
-            """Append events; ``chronicle/verbs.py`` has it, as what writes imports this module."""
+        Parameters
+        ----------
+        events
+            With the stream's columns, in order of arrival; they need not be in order of time. A
+            ``pyarrow.Table``, a frame of pandas or Polars, or whatever else holds Arrow data.
+        late
+            What becomes of events older than the stream's end: ``merge`` puts them where they
+            belong, ``reject`` takes nothing, ``quarantine`` puts them aside.
+        derived
+            Writes runs of the indexes, such as ``indexing.writer_for(stream)`` gives; without one
+            the new files are the tail of the indexes until the next compaction or ingest.
+
+        Raises
+        ------
+        SchemaError
+            If columns or types do not fit the stream.
+        LateEventError
+            If events are late and ``late`` is ``reject``.
+        CommitConflictError
+            If other processes commit first again and again.
+        StorageError
+            If the store cannot be written; nothing was appended.
+        """
+        # By name, as what writes imports this module.
+        report: AppendReport = import_module("chronicle.verbs").append(
+            self, events, late=late, derived=derived
+        )
+        return report
 
     def check_writable(self) -> None:
         """Check that events of the stream may be written; only its own files are."""

@@ -1,6 +1,8 @@
 """Queries over history: languages, planning, operators and engines."""
 
-from replay.dataflow import Dataflow, Windowed, stream
+from typing import TYPE_CHECKING
+
+from chronicle.door import offer
 from replay.errors import (
     BindError,
     LimitExceededError,
@@ -12,11 +14,26 @@ from replay.errors import (
     StepLimitError,
     UnknownNameError,
 )
-from replay.online import OnlineFlow, online
-from replay.pacing.events import PacedReplay, events
-from replay.query import Explanation, batches, clear_caches, explain, query
-from replay.result import Result
-from replay.running.online_query import OnlineQuery
+
+if TYPE_CHECKING:
+    from replay.dataflow import Dataflow, Windowed, stream
+    from replay.online import OnlineFlow, online
+    from replay.pacing.events import PacedReplay, events
+    from replay.query import Explanation, batches, clear_caches, explain, query
+    from replay.result import Result
+    from replay.running.online_query import OnlineQuery
+
+offer(
+    __name__,
+    {
+        "replay.dataflow": ("Dataflow", "Windowed", "stream"),
+        "replay.online": ("OnlineFlow", "online"),
+        "replay.pacing.events": ("PacedReplay", "events"),
+        "replay.query": ("Explanation", "batches", "clear_caches", "explain", "query"),
+        "replay.result": ("Result",),
+        "replay.running.online_query": ("OnlineQuery",),
+    },
+)
 
 __all__ = [
     "BindError",

@@ -4,12 +4,14 @@ import ast
 import importlib
 import importlib.metadata
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import chronicle
-from chronicle import door
+import replay
 from chronicle.errors import ChronicleError
 
 PACKAGES = ("chronicle", "chronicle.ingest", "costmodel", "datasets", "indexing", "replay")
@@ -59,7 +61,6 @@ def all_errors() -> set[type[ChronicleError]]:
 
 
 def test_import_chronicle_offers_queries_and_every_error():
-    replay = importlib.import_module("replay")
     assert chronicle.query is replay.query
     assert chronicle.online is replay.online
     assert chronicle.explain is replay.explain
@@ -74,16 +75,72 @@ def test_a_name_that_chronicle_lacks_is_an_attribute_error():
         _ = chronicle.qery
 
 
-def test_the_door_resolves_the_names_whose_types_are_declared():
-    source = ast.parse(Path(chronicle.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("package", [chronicle, replay])
+def test_the_door_resolves_the_names_whose_types_are_declared(package):
+    source = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     (typed,) = (node for node in source.body if isinstance(node, ast.If))
     declared = {
-        alias.name
+        alias.name: node.module
         for node in typed.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert declared == set(door._HOMES)
+    assert declared == package._homes
+    assert set(package.__all__) <= set(dir(package))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        "import replay.query",
+        "import replay.online, replay.query",
+        "from replay.query import batches",
+        "from replay.online import OnlineFlow",
+        "import replay.dataflow",
+        "import replay.pacing.events",
+        "import chronicle; chronicle.events",
+        "import importlib; importlib.import_module('replay.query')",
+        "from replay import query; import replay.query",
+    ],
+)
+def test_names_that_are_modules_too_are_the_functions(first):
+    code = f"""{first}
+import sys
+import replay
+for name in ("query", "online"):
+    function = getattr(replay, name)
+    assert function is getattr(sys.modules[f"replay.{{name}}"], name), name
+from replay import online, query
+import chronicle
+assert (query, online) == (replay.query, replay.online) == (chronicle.query, chronicle.online)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=API.parent.parent)
+
+
+def test_a_command_that_only_tells_its_options_imports_no_data_libraries():
+    code = """
+import sys
+import replay.console.app
+print(sorted({"numpy", "pyarrow", "deltalake", "chronicle.store"} & set(sys.modules)))
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, cwd=API.parent.parent
+    )
+    assert told.stdout == b"[]\n"
+
+
+def test_a_stream_opened_by_its_module_can_be_appended_to(tmp_path):
+    code = f"""
+import pyarrow as pa
+from chronicle.settings import StreamSettings
+from chronicle.store import create_store
+events = pa.table({{"t": [1, 2]}})
+store = create_store({str(tmp_path / "store")!r})
+stream = store.create_stream("s", events.schema, StreamSettings(time="t"))
+assert stream.append(events).n_events == 2
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=API.parent.parent)
 
 
 def test_the_version_is_that_of_the_distribution():

@@ -22,7 +22,7 @@ from replay.console import (
     tend,
 )
 from replay.console.show import INTERRUPTED, say
-from replay.console.startup import tell_compiling
+from replay.console.startup import collect_seldom, tell_compiling
 
 _ENDED_EARLY = {
     "calibrate": "interrupted; the weights are as they were",
@@ -139,6 +139,7 @@ def _as_argument(word: str) -> str:
 
 def main() -> None:
     """Run the command line; stated failures become one sentence on stderr and exit code 1."""
+    collect_seldom()
     tell_compiling()
     try:
         app(args=[_as_argument(word) for word in sys.argv[1:]])

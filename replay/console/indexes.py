@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from chronicle.describe import megabytes
 from replay.console.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
 from replay.console.show import print_table, say
 from replay.console.tend import runner
@@ -28,6 +27,7 @@ def create(
 
     Example: chronicle index create crimes district district+crime_code --store data
     """
+    from chronicle.describe import megabytes
     from indexing.lifecycle import create_index
 
     with runner(spark) as lent:
@@ -57,6 +57,7 @@ def drop(
 
     Example: chronicle index drop crimes district --store data
     """
+    from chronicle.describe import megabytes
     from indexing.lifecycle import drop_index
 
     n_bytes = drop_index(stream_of(store, stream), attribute)
@@ -68,6 +69,7 @@ def show(stream: StreamArgument, store: StoreOption, as_json: JsonOption = False
 
     Example: chronicle index list crimes --store data
     """
+    from chronicle.describe import megabytes
     from indexing.lifecycle import list_indexes
 
     indexes = list_indexes(stream_of(store, stream).snapshot())
