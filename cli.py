@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replay.console.app import main
+from replay.console.entry import main
 
 if __name__ == "__main__":
     main()

@@ -269,3 +269,13 @@ def test_interrupt_ends_a_query_at_once(store: Path) -> None:
     )
     assert done.returncode == -signal.SIGINT
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("module", ["typer", "pydantic", "statistics"])
+def test_ctrl_c_while_modules_are_imported_is_one_line(tmp_path: Path, module: str) -> None:
+    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt")
+    words = [sys.executable, "cli.py", "streams", "--store", "nowhere"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
