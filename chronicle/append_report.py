@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-def counted(n: int, what: str) -> str:
+def counted(n: int, what: str, several: str | None = None) -> str:
     """Return a number of things in words, such as ``1 file`` and ``2 files``. Pure."""
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+    return f"{n:,} {what if n == 1 else several or f'{what}s'}"
 
 
 @dataclass(frozen=True, slots=True)

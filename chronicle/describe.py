@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from chronicle.append_report import counted
 from chronicle.arguments import check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.log import delta_log
@@ -94,7 +95,7 @@ class StreamDescription:
         if self.settings.adopted_from is not None:
             lines.append(("adopted from", f"{self.settings.adopted_from}, read where it is"))
         if self.n_files_without_tree:
-            without = f"{self.n_files_without_tree:,} data files, read in full"
+            without = f"{counted(self.n_files_without_tree, 'data file')}, read in full"
             lines.append(("without tree", without))
         return lines
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chronicle.append_report import counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.errors import CorruptBlockError, StorageError, UnreadFileError
 from chronicle.log import delta_log
@@ -48,7 +49,7 @@ def check_runs(events: CheckedEvents, *, deep: bool) -> list[Finding]:
     checker = _RunChecker(events, findings, deep=deep)
     attributes = indexed_attributes(events.stream_dir, events.schema.names, events.settings.derived)
     n_runs = sum(checker.check_index(attribute) for attribute in attributes)
-    runs = f"{n_runs} runs of {len(attributes)} indexes"
+    runs = f"{counted(n_runs, 'run')} of {counted(len(attributes), 'index', 'indexes')}"
     for invariant in (WHOLE, COVER, COVERED, *([ENTRIES] if deep else [])):
         findings.conclude(invariant, events.stream_dir, runs)
     return findings.all()

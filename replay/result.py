@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import pyarrow as pa
 
+from chronicle.append_report import counted
 from chronicle.errors import did_you_mean
 from replay.query_plan import AnyPlan, to_json, to_text
 
@@ -176,13 +177,13 @@ class Result:
             return self.table.slice(start, max(stop - start, 0))
         row = operator.index(key)
         if not -len(self) <= row < len(self):
-            raise IndexError(f"no row {key} in an answer of {len(self):,} rows")
+            raise IndexError(f"no row {key} in an answer of {counted(len(self), 'row')}")
         return self.table.slice(row % len(self), 1).to_pylist()[0]
 
     def __repr__(self) -> str:
         name = "full" if self.plan is None else self.plan.name
         seen = f"{self.actual.blocks_read} of {self.actual.blocks_total} blocks"
-        return f"<Result: {len(self):,} rows, plan {name}, {seen}>"
+        return f"<Result: {counted(len(self), 'row')}, plan {name}, {seen}>"
 
     def _repr_html_(self) -> str:
         shown = self.table.slice(0, 20).to_pylist()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle import config
+from chronicle.append_report import counted
 from chronicle.arguments import check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.errors import (
@@ -303,19 +304,24 @@ def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedE
     blocks = {name: checker.reader.block_counts(name) for name in ordered}
     counts |= {name: sum(found) for name, found in blocks.items()}
     n_blocks = sum(len(found) for found in blocks.values())
-    files = f"{len(live)} data files"
+    files = counted(len(live), "data file")
+    events = counted(sum(counts.values()), "event")
     compared = "all summaries compared" if deep else "counts and times compared"
     n_bytes = f"{sum(file.size_bytes for file in live)} bytes"
     if checker.settings.adopted_from is not None:
         n_bytes += " as last verified, with such checksums of pages as their writers left"
     for invariant, what in (
         (NAMES, files),
-        (FILES, f"{files}, {sum(counts.values())} events"),
+        (FILES, f"{files}, {events}"),
         (CHECKSUMS, f"{files}, {n_bytes}"),
-        *([] if checker.settings.adopted_from is not None else [(BLOCKS, f"{n_blocks} blocks")]),
-        (TIMES, f"{sum(counts.values())} events"),
+        *(
+            []
+            if checker.settings.adopted_from is not None
+            else [(BLOCKS, counted(n_blocks, "block"))]
+        ),
+        (TIMES, events),
         (ORDER, files),
-        (TREE, f"{len(live)} tree files, {compared}"),
+        (TREE, f"{counted(len(live), 'tree file')}, {compared}"),
     ):
         findings.conclude(invariant, path, what)
     rest = sorted(counts.keys() - set(ordered))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chronicle.append_report import counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.disk_errors import reason_of, unread_remedy
 from chronicle.errors import (
@@ -140,12 +141,13 @@ class EventsChecker:
             what = f"it has {size} bytes, the log says {file.size_bytes}"
             self.findings.fault(FILES, path, what, _RESTORE)
         if file.n_rows is not None and n_events != file.n_rows:
-            what = f"it has {n_events} events, the log says {file.n_rows}"
+            what = f"it has {counted(n_events, 'event')}, the log says {file.n_rows}"
             self.findings.fault(FILES, path, what, _RESTORE)
         if self.settings.adopted_from is not None:
             return counts  # blocks are the row groups of whoever wrote the file
         if n_events > self.settings.file_events:
-            what = f"it has {n_events} events, at most {self.settings.file_events} were to be"
+            most = self.settings.file_events
+            what = f"it has {counted(n_events, 'event')}, at most {most} were to be"
             self.findings.fault(BLOCKS, path, what, _FOREIGN)
         expected = block_counts(n_events, self.settings.block_events)
         if counts != expected:
@@ -162,7 +164,7 @@ class EventsChecker:
         """Return the times of all events; None if one is null."""
         column = self.reader.read(name, range(n_blocks), [self.settings.time]).column(0)
         if column.null_count:
-            what = f"{column.null_count} events have no time"
+            what = f"events without a time: {column.null_count:,}"
             self.findings.fault(TIMES, path, what, _FOREIGN)
             return None
         times: Ints = to_int64(column, name=self.settings.time).to_numpy()

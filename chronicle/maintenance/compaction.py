@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle import config
-from chronicle.append_report import AppendReport
+from chronicle.append_report import AppendReport, counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedWriter
 from chronicle.disk_errors import reason_of
@@ -37,6 +37,11 @@ _ATTEMPTS_MAX = 5
 _EVERYTHING = 2**63 - 1
 
 
+def merged(before: int, after: int, what: str) -> str:
+    """Return in words how many things became how many. Pure."""
+    return f"{counted(before, what)} {'is' if before == 1 else 'are'} {after:,} now"
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionReport:
     """What a compaction did."""
@@ -54,10 +59,12 @@ class CompactionReport:
     """What failed; what was committed before stays, and the next compaction goes on."""
 
     def __str__(self) -> str:
-        files = f"{self.n_files_before:,} files are {self.n_files_after:,} now"
-        lines = [f"{files}, {self.n_events_rewritten:,} events rewritten"]
+        lines = [f"{counted(self.n_files_after, 'file')}, none to merge"]
+        if self.n_events_rewritten:
+            files = merged(self.n_files_before, self.n_files_after, "file")
+            lines = [f"{files}, {counted(self.n_events_rewritten, 'event')} rewritten"]
         if self.n_runs_merged:
-            lines.append(f"{self.n_runs_merged:,} runs are {self.n_runs_written:,} now")
+            lines.append(merged(self.n_runs_merged, self.n_runs_written, "run"))
         return "\n".join(lines)
 
 
@@ -431,7 +438,8 @@ def _carry_out(merging: _Merging, tasks: Sequence[Rewrite]) -> Iterator[tuple[in
         batch = tasks[first : first + size]
         n_files = sum(len(task.files) for task in batch)
         merging.progress(
-            f"merging {n_files:,} files ({first + len(batch):,} of {len(tasks):,} merges)"
+            f"merging {counted(n_files, 'file')} ({first + len(batch):,} of "
+            f"{counted(len(tasks), 'merge')})"
         )
         results = merging.runner(merging.job(), [task.to_json() for task in batch])
         written = [WrittenFile.from_json(text) for result in results for text in json.loads(result)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chronicle.append_report import counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.errors import (
     ChangedFileError,
@@ -39,7 +40,7 @@ class MissingFile:
     t_max: int | None
 
     def __str__(self) -> str:
-        events = "its events" if self.n_events is None else f"its {self.n_events:,} events"
+        events = "its events" if self.n_events is None else f"its {counted(self.n_events, 'event')}"
         if self.t_min is None or self.t_max is None:
             when = "of a time that is not known"
         else:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle import config
+from chronicle.append_report import counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedChange, DerivedWriter
 from chronicle.describe import megabytes
@@ -65,10 +66,12 @@ class VacuumReport:
             f"\n  {megabytes(n_bytes)} of '{table}'"
             for table, n_bytes in self.bytes_by_table.items()
         )
-        killed = f"\n  {self.n_staging:,} folders of killed ingests" if self.n_staging else ""
+        killed = (
+            f"\n  {counted(self.n_staging, 'folder')} of killed ingests" if self.n_staging else ""
+        )
         links = "".join(f"\n  '{link}' is a link and was left alone" for link in self.links)
         return (
-            f"{self.n_files:,} files of {megabytes(self.n_bytes)} {verb}; versions from "
+            f"{counted(self.n_files, 'file')} of {megabytes(self.n_bytes)} {verb}; versions from "
             f"{self.oldest_version} on stay readable{by_table}{killed}{links}"
         )
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chronicle.append_report import counted
 from chronicle.arguments import check_name, check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedFile, DerivedWriter
@@ -301,8 +302,9 @@ class AdoptReport:
     def __str__(self) -> str:
         gone = f", {self.n_gone:,} left" if self.n_gone else ""
         return (
-            f"stream '{self.stream}' reads '{self.table}' where it is: {self.n_new:,} files "
-            f"verified{gone}; {self.n_events:,} events in {self.n_files:,} files, version "
+            f"stream '{self.stream}' reads '{self.table}' where it is: "
+            f"{counted(self.n_new, 'file')} verified{gone}; {counted(self.n_events, 'event')} in "
+            f"{counted(self.n_files, 'file')}, version "
             f"{self.version}"
         )
 
@@ -468,7 +470,7 @@ def _take(
     """Verify what is new, and commit what came and what left."""
     state = delta_log.load_table(stream.path / EVENTS_TABLE)
     version, live = state.version, {fingerprint_in(file.name): file for file in state.files}
-    progress(f"looking at {len(table.files):,} files of '{table.path}'")
+    progress(f"looking at {counted(len(table.files), 'file')} of '{table.path}'")
     found = [find_file(table, inside) for inside in table.files]
     here = {file.fingerprint for file in found}
     gone = [file for fingerprint, file in live.items() if fingerprint not in here]
@@ -512,7 +514,7 @@ def _verify(
     generation = stream.next_generation()
     news = []
     for part, file in enumerate(found):
-        progress(f"verifying '{file.inside}' ({file.n_events:,} events)")
+        progress(f"verifying '{file.inside}' ({counted(file.n_events, 'event')})")
         times = check_file(table, file.inside, stream.settings.time, stream.time_type)
         ordinal = child(f"{generation:06d}-{part:06d}", 0)
         news.append(_News(file, adopted_name(ordinal, file.fingerprint), ordinal, *times))

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from chronicle.append_report import counted
 from chronicle.errors import StorageError
 from replay.console.answers import FORMATS, check_target, read_target, write_to
 from replay.console.options import (
@@ -249,8 +250,8 @@ def describe(
     for name, value in described.lines():
         print(f"{name:<14}{value}")
     for i in indexes:
-        held = f"{i.n_entries:,} entries in {i.n_runs:,} runs, {described.sizes(i.size_bytes)}"
-        print(f"{'index':<14}{i.attribute}: {held}")
+        held = f"{counted(i.n_entries, 'entry', 'entries')} in {counted(i.n_runs, 'run')}"
+        print(f"{'index':<14}{i.attribute}: {held}, {described.sizes(i.size_bytes)}")
     if lineage is not None:
         print(f"{'made by':<14}{lineage}")
 

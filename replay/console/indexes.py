@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from chronicle.append_report import counted
 from replay.console.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
 from replay.console.show import print_table, say
 from replay.console.tend import runner
@@ -39,12 +40,12 @@ def create(
                 done = "has all the runs it should, and all are whole"
             else:
                 done = (
-                    f"{'completed' if report.existed else 'created'}: {report.n_entries:,} entries "
-                    f"in {report.n_files:,} runs, {megabytes(report.size_bytes)}"
+                    f"{'completed' if report.existed else 'created'}: {_entries(report.n_entries)} "
+                    f"in {counted(report.n_files, 'run')}, {megabytes(report.size_bytes)}"
                 )
             say(
                 f"index '{report.attribute}' {done}; "
-                f"{report.n_tail_events:,} events in small files are answered from memory"
+                f"{counted(report.n_tail_events, 'event')} in small files are answered from memory"
             )
 
 
@@ -111,6 +112,10 @@ def compact(
     with runner(spark) as lent:
         for report in compact_index(stream_of(store, stream), attribute, full=full, runner=lent):
             say(
-                f"index '{report.attribute}': {report.n_runs_before:,} runs before, "
-                f"{report.n_runs_after:,} now, {report.n_entries:,} entries written"
+                f"index '{report.attribute}': {counted(report.n_runs_before, 'run')} before, "
+                f"{report.n_runs_after:,} now, {_entries(report.n_entries)} written"
             )
+
+
+def _entries(n: int) -> str:
+    return counted(n, "entry", "entries")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from chronicle.append_report import counted
 from replay.console.answers import check_target
 from replay.console.options import (
     StoreOption,
@@ -137,9 +138,9 @@ def replay(
             if attached is not None:
                 _write(outlet, attached.finish())
         except KeyboardInterrupt:
-            say(f"interrupted after {n_events:,} events, at {paced.position}")
+            say(f"interrupted after {counted(n_events, 'event')}, at {paced.position}")
             raise typer.Exit(INTERRUPTED) from None
-    say(f"{n_events:,} events in {time.monotonic() - began:.1f} s")
+    say(f"{counted(n_events, 'event')} in {time.monotonic() - began:.1f} s")
 
 
 def _check_one_stream(query: str) -> None:

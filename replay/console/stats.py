@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from chronicle.append_report import counted
 from replay.console.options import (
     JsonOption,
     StoreOption,
@@ -76,7 +77,8 @@ def stats(
         }
         print(json.dumps(shown, indent=2))
         return
-    print(f"{whole.n_events:,} events" + ("" if ends[0] is None else f", {ends[0]} to {ends[1]}"))
+    span = "" if ends[0] is None else f", {ends[0]} to {ends[1]}"
+    print(f"{counted(whole.n_events, 'event')}{span}")
     heads = ("column", "values", "nulls", "nans", "min", "max", "sum", "mean", "stddev_pop")
     print_table(heads, [(name, *map(_cell, row.values())) for name, row in rows.items()])
     if drawn is not None:
@@ -124,9 +126,8 @@ def _draw(drawn: Histogram, snapshot: Snapshot) -> None:
     low = min(low, 0.0) if drawn.mean is None else low - (high - low) / BAR_WIDTH
     width = high - low
     what = "events" if drawn.mean is None else "mean"
-    print(
-        f"\nabout, as level {drawn.level} of the tree tells ({drawn.n_entries:,} entries): {what}"
-    )
+    entries = counted(drawn.n_entries, "entry", "entries")
+    print(f"\nabout, as level {drawn.level} of the tree tells ({entries}): {what}")
     times = with_equal_fractions(
         [show_time(edge, snapshot.time_type) for edge in drawn.edges.tolist()]
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chronicle.append_report import counted
 from chronicle.errors import StorageError, StreamNotFoundError
 from replay.console.options import (
     JsonOption,
@@ -57,7 +58,7 @@ def compact(
 
     Example: chronicle compact crimes --store data --full
     """
-    from chronicle.maintenance.compaction import compact_events
+    from chronicle.maintenance.compaction import compact_events, merged
     from indexing.lifecycle import compact_index
     from indexing.writer import writer_for
 
@@ -70,11 +71,8 @@ def compact(
         if report.fault is not None:
             say(f"warning: {report.fault}")
         for index in compact_index(opened, full=True, runner=lent) if full else ():
-            say(f"index '{index.attribute}': {_runs(index.n_runs_before, index.n_runs_after)}")
-
-
-def _runs(before: int, after: int) -> str:
-    return f"{before:,} {'run is' if before == 1 else 'runs are'} {after:,} now"
+            runs = merged(index.n_runs_before, index.n_runs_after, "run")
+            say(f"index '{index.attribute}': {runs}")
 
 
 def vacuum(
@@ -128,7 +126,7 @@ def _held(store: Store, name: str) -> str:
         found = store.stream(name)
         if found.settings.adopted_from is not None:
             return f"tree and indexes of '{found.settings.adopted_from}', which stays as it is"
-        return f"{found.snapshot().n_events:,} events"
+        return counted(found.snapshot().n_events, "event")
     except StreamNotFoundError:
         raise
     except StorageError:
@@ -173,7 +171,7 @@ def delete(
     opened = stream_of(store, stream)
     first, end = time_range(opened, start, stop)
     n_events = plan_deletion(opened.snapshot(), first, end).n_events
-    confirm(f"Delete {n_events:,} events of stream '{stream}'?", yes=yes)
+    confirm(f"Delete {counted(n_events, 'event')} of stream '{stream}'?", yes=yes)
     report = delete_range(opened, first, end, derived=writer_for(opened), progress=say)
     say(str(report))
     if report.fault is not None:
@@ -241,13 +239,8 @@ def report_lines(findings: Sequence[Finding], *, verbose: bool) -> list[str]:
             where = f" ({finding.file})" if finding.file else ""
             remedy = f"; {finding.remedy}" if finding.remedy else ""
             lines.append(f"{finding.severity:<9}{finding.invariant}: {finding.what}{where}{remedy}")
-    wrong = [
-        f"{counts[kind]:,} {kind if counts[kind] == 1 else f'{kind}s'}"
-        for kind in ("fault", "warning")
-        if counts[kind]
-    ]
-    n_whole = counts["ok"]
-    whole = f"{n_whole:,} {'check' if n_whole == 1 else 'checks'} found nothing wrong"
+    wrong = [counted(counts[kind], kind) for kind in ("fault", "warning") if counts[kind]]
+    whole = f"{counted(counts['ok'], 'check')} found nothing wrong"
     return [*lines, ", ".join([*wrong, whole])]
 
 
@@ -290,8 +283,8 @@ def repair(
             continue
         n_left += len(report.left)
         say(
-            f"stream '{name}': {len(report.replaced):,} damaged files taken out, "
-            f"{report.n_written:,} written, {len(report.removed):,} leftovers removed"
+            f"stream '{name}': {counted(len(report.replaced), 'damaged file')} taken out, "
+            f"{report.n_written:,} written, {counted(len(report.removed), 'leftover')} removed"
         )
         for finding in report.left:
             remedy = f"; {finding.remedy}" if finding.remedy else ""

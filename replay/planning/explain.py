@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from chronicle.append_report import counted
 from costmodel.plan_cost import Estimate
 from replay.planning.block_ranges import count_blocks
 from replay.planning.plan import Plan, PlanKind, Selectivity, Step
@@ -205,9 +206,9 @@ def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
 def _stretches(plan: Plan) -> str:
     n, blocks = len(plan.stretches), count_blocks(plan.stretches)
     if plan.kind is PlanKind.FULL:
-        return f"all {plan.n_blocks:,} blocks"
+        return f"all {counted(plan.n_blocks, 'block')}"
     drawn = f", by the tree from level {plan.level}" if plan.level else ""
-    left = f"{_counted(n, 'stretch', 'stretches')} of {blocks:,} of {plan.n_blocks:,} blocks"
+    left = f"{counted(n, 'stretch', 'stretches')} of {blocks:,} of {plan.n_blocks:,} blocks"
     return f"{left}{drawn}"
 
 
@@ -217,14 +218,11 @@ def _step_lines(plan: Plan) -> list[str]:
     for step in plan.steps:
         least, most = step.counted
         entries = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-        left = "" if step.left is None else f"leaves {step.left.blocks:,} blocks"
+        left = "" if step.left is None else f"leaves {counted(step.left.blocks, 'block')}"
         took = _ms(step.seconds) if step.taken else ""
-        rows.append((step.lookup, f"{entries} entries", left, took, step.why))
+        entries += " entry" if most == 1 else " entries"
+        rows.append((step.lookup, entries, left, took, step.why))
     return ["steps", *_aligned(rows, "<>>><")] if rows else []
-
-
-def _counted(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"
 
 
 def _plan_lines(plan: Plan) -> list[str]:
@@ -267,7 +265,7 @@ def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
     parts = (
         f"{events} in {actual['blocks_read']:,} of {actual['blocks_total']:,} blocks",
         f"{actual['bytes_read']:,} bytes",
-        _counted(actual["intervals"], "interval", "intervals"),
+        counted(actual["intervals"], "interval"),
     )
     switched = actual.get("switched")
     return [

@@ -20,7 +20,7 @@ def test_a_table_is_adopted_asked_refreshed_and_dropped(command: Commands, tmp_p
     pq.write_table(pa.table({"t": range(9, 12), "a": range(3)}), lake / "1.parquet")
     again = command("adopt", lake)
     assert again.code == 0
-    assert "1 files verified; 12 events in 2 files" in again.err
+    assert "1 file verified; 12 events in 2 files" in again.err
     query = "SELECT COUNT(*) AS n FROM trades WHERE a = 2"
     assert json.loads(command("query", query, "--format", "json").out) == [{"n": 2}]
     assert f"adopted from  {lake}, read where it is" in command("describe", "trades").out

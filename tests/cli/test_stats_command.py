@@ -57,7 +57,7 @@ def test_a_named_column_is_drawn_by_its_means(command: Commands) -> None:
 
 def test_a_bar_of_less_than_half_an_event_is_empty(command: Commands) -> None:
     done = command("stats", "s", "--histogram", "--to", "1970-01-01T00:00:00.000001")
-    assert done.out.startswith("1 events")
+    assert done.out.startswith("1 event,")
     assert "█" not in done.out
 
 

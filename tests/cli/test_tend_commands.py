@@ -27,6 +27,14 @@ def test_compact_makes_one_file_of_small_ones(command: Commands) -> None:
     assert times(command) == list(range(40))
 
 
+def test_one_file_is_counted_as_one(command: Commands) -> None:
+    command("compact", "s", "--full")
+    assert "1 file, none to merge\n" in command("compact", "s").err
+    checked = command("check", "s", "--verbose")
+    assert "1 data file," in checked.out
+    assert "4 runs of 1 index (s)" in checked.out
+
+
 def test_vacuum_frees_replaced_files_only_when_asked_for(command: Commands) -> None:
     command("compact", "s", "--full")
     folder = command.store / "s" / "events"
@@ -182,7 +190,7 @@ def test_check_names_a_damaged_file_and_repair_makes_it_whole(command: Commands)
     assert damaged.name in next(one["file"] for one in as_json if one["severity"] == "fault")
     repaired = command("repair", "s")
     assert repaired.code == 0, repaired.err
-    assert "1 damaged files taken out" in repaired.err
+    assert "1 damaged file taken out" in repaired.err
     assert command("check").code == 0
     assert times(command) == list(range(40))
 
@@ -333,7 +341,7 @@ def test_repair_names_a_stream_that_lost_its_log_and_repairs_the_others(
     assert "stream 'other' cannot be repaired: " in repaired.err
     log = command.store / "other" / "events" / "_delta_log"
     assert f"restore '{log}' from a copy" in repaired.err
-    assert "stream 's': 1 damaged files taken out" in repaired.err
+    assert "stream 's': 1 damaged file taken out" in repaired.err
     named = command("repair", "other")
     assert named.code == 1
     assert f"restore '{log}' from a copy" in named.err
