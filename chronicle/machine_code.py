@@ -211,9 +211,11 @@ def code_folder() -> Path | None:
             LOG.warning("compiled code is kept in '%s' only (%s)", parent, "; ".join(why))
         return folder
     LOG.warning(
-        "compiled code is not kept, and made anew each time (%s); set NUMBA_CACHE_DIR to a folder "
-        "of your own that can be written to",
+        "compiled code is not kept, and made anew each time, which takes some seconds (%s); %s",
         "; ".join(why),
+        "let NUMBA_CACHE_DIR name another folder, one of your own that can be written to"
+        if config.CACHE_DIR
+        else "set NUMBA_CACHE_DIR to a folder of your own that can be written to",
     )
     return None
 
@@ -368,6 +370,8 @@ def _listen() -> None:
 
 @functools.cache
 def _say_once() -> None:
-    LOG.info(
-        "compiling what this query needs; it takes some seconds, once for each version of Chronicle"
-    )
+    if code_folder() is not None:  # else that was said
+        LOG.info(
+            "compiling what this query needs; it takes some seconds, once for each version of "
+            "Chronicle"
+        )

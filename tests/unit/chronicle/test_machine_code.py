@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
 import shutil
@@ -185,6 +186,26 @@ def test_without_a_home_a_private_folder_or_none_is_used_and_said_once(tmp_path,
         0 if os.environ.get("NUMBA_DISABLE_JIT") else 1
     )
     assert bool(list(temp.iterdir())) == (temp_works and "NUMBA_DISABLE_JIT" not in os.environ)
+
+
+@pytest.mark.parametrize(("chosen", "remedy"), [("x", "name another folder"), ("", "set NUMBA_")])
+def test_without_a_folder_one_sentence_says_what_to_do(
+    tmp_path, monkeypatch, caplog, chosen, remedy
+):
+    blocked = tmp_path / "file"
+    blocked.touch()
+    monkeypatch.setattr(machine_code.config, "CACHE_DIR", chosen and str(blocked / chosen))
+    monkeypatch.setattr(machine_code, "user_cache_dir", lambda *_, **__: str(blocked / "cache"))
+    monkeypatch.setattr(machine_code.tempfile, "gettempdir", lambda: str(blocked))
+    uncached = functools.cache(machine_code.code_folder.__wrapped__)
+    monkeypatch.setattr(machine_code, "code_folder", uncached)
+    caplog.set_level("INFO", logger=machine_code.LOG.name)
+
+    assert machine_code.code_folder() is None
+    machine_code._say_once.__wrapped__()
+    (told,) = caplog.messages
+    assert remedy in told
+    assert "once for each" not in told
 
 
 @pytest.fixture
