@@ -3,7 +3,7 @@
 How to call it
 --------------
 All state is plain arrays, handed on one by one: a tuple of arrays costs a call several times the
-work of a comparison. `to_conditions` and `new_mapped` in ``conditions/state.py``
+work of a comparison. `to_conditions` and `new_mapped` in ``conditions/across.py``
 return the arrays as plain tuples, in this order.
 
 ``_nrt=False`` keeps Numba from counting references: to every array of every call, each in a locked

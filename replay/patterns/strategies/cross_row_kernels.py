@@ -100,7 +100,7 @@ def gap(state, low, high, first, semantics, data, tables, across, progress):  # 
 
 @njit(_nrt=False)
 def verdict(state, span, semantics, data, tables, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
-    """As `runs.kernels.verdict`, of the mapping bound."""
+    """As `run_kernels.verdict`, of the mapping bound."""
     after = _NONE
     for x in range(tables.negated.size):
         symbol = tables.negated[x]
