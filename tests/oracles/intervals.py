@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise, product
 from typing import Any
@@ -10,21 +9,18 @@ from typing import Any
 from replay.language.bound import (
     Alternate,
     AnchorKind,
-    Attribute,
     BoundPatternQuery,
-    Call,
     Concat,
-    DataType,
     Edge,
     Exclusion,
     Expression,
-    Literal,
     Negation,
     Pattern,
     Repeat,
     Semantics,
     Symbol,
 )
+from tests.oracles import scalar
 
 Row = Mapping[str, Any]
 
@@ -78,64 +74,17 @@ def _then(left: set, right: set, length_max: int) -> set:
 
 
 def evaluate(expression: Expression, row: Row, mapped: Sequence[tuple[int, Row]] = ()) -> Any:
-    """Return the value, None for NULL and UNKNOWN; NaN counts as missing in comparisons."""
-    match expression:
-        case Literal(value):
-            return value
-        case Attribute(name, _, anchor, 0):
-            if anchor.kind is AnchorKind.CURRENT:
-                return row[name]
-            assert anchor.kind is AnchorKind.LAST
-            rows = [r for symbol, r in mapped if symbol in anchor.symbols]
-            return rows[-1][name] if rows else None
-        case Call("not", (inner,)):
-            value = evaluate(inner, row, mapped)
-            return None if value is None else not value
-        case Call("and" | "or" as op, arguments):
-            values = [evaluate(argument, row, mapped) for argument in arguments]
-            decisive = op == "or"
-            if decisive in values:
-                return decisive
-            return None if None in values else not decisive
-        case Call("is_null", (inner,)):
-            return evaluate(inner, row, mapped) is None
-        case Call("cast", (inner,), target):
-            return _cast(evaluate(inner, row, mapped), inner.type, target)
-        case Call("in", (inner, *items)):
-            each = [
-                _compare("=", evaluate(inner, row, mapped), evaluate(item, row)) for item in items
-            ]
-            return True if True in each else None if None in each else False
-        case Call("like", (inner, pattern)):
-            return _like(evaluate(inner, row, mapped), evaluate(pattern, row))
-        case Call(op, (left, right)):
-            return _compare(op, evaluate(left, row, mapped), evaluate(right, row, mapped))
-    raise AssertionError(expression)
+    """Return the value at a row, given the (symbol, row) mapped so far."""
 
+    def lookup(attribute: Any) -> Any:
+        assert attribute.offset == 0
+        if attribute.anchor.kind is AnchorKind.CURRENT:
+            return row[attribute.name]
+        assert attribute.anchor.kind is AnchorKind.LAST
+        rows = [r for symbol, r in mapped if symbol in attribute.anchor.symbols]
+        return rows[-1][attribute.name] if rows else None
 
-def _compare(op: str, a: Any, b: Any) -> bool | None:
-    if any(v is None or (isinstance(v, float) and math.isnan(v)) for v in (a, b)):
-        return None
-    return {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
-
-
-def _cast(value: Any, source: DataType, target: DataType) -> Any:
-    if value is None:
-        return None
-    if target is DataType.DOUBLE:
-        return float(value)
-    assert (source, target) == (DataType.DATE, DataType.TIMESTAMP)
-    return value * 86_400_000_000
-
-
-def _like(text: str | None, pattern: str | None) -> bool | None:
-    if text is None or pattern is None:
-        return None
-    if not pattern:
-        return not text
-    if pattern[0] == "%":
-        return any(_like(text[i:], pattern[1:]) for i in range(len(text) + 1))
-    return bool(text) and pattern[0] in (text[0], "_") and bool(_like(text[1:], pattern[1:]))
+    return scalar.evaluate(expression, lookup)
 
 
 # --- matches -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from costmodel.parameters import DEFAULT_PARAMETERS
 from indexing.composite import Composite, to_composite_column
-from indexing.key_range import KeyRange, KeyRanges
+from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind, key_kind
 from replay.language.bound import (
     Alternate,
@@ -38,6 +38,7 @@ from replay.planning.key_join import tells_keys
 from replay.planning.key_spans import KeySpans
 from replay.planning.plan import Occurrences, Plan, Slot
 from replay.planning.row_spans import RowSpans
+from tests.oracles.index import admits
 
 INT, BOOL = DataType.INTEGER, DataType.BOOLEAN
 
@@ -133,13 +134,7 @@ def is_in(ranges: KeyRanges, value: Any) -> bool:
     """Return whether a value lies in the ranges; what is missing lies in none."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return False
-    return any(_is_in_one(r, value) for r in ranges.ranges)
-
-
-def _is_in_one(r: KeyRange, value: Any) -> bool:
-    above = r.low is None or value > r.low or (value == r.low and r.low_closed)
-    below = r.high is None or value < r.high or (value == r.high and r.high_closed)
-    return above and below
+    return any(admits(r, value) for r in ranges.ranges)
 
 
 class SmallStatistics:
