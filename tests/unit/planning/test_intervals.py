@@ -20,7 +20,7 @@ from replay.patterns.plan import plan_pattern
 from replay.patterns.requirements import requirements
 from replay.planning.block_ranges import all_blocks, bridge, mask_of, ranges_of
 from replay.planning.coarse_map import draw_coarse_map
-from replay.planning.intervals import replay_stretches
+from replay.planning.intervals import earliest_times, latest_times, replay_stretches
 from replay.planning.named_plans import gap_conditions, index_conditions
 from replay.planning.plan import Plan, PlanKind
 from tests.oracles.intervals import covered_blocks, deciding_rows, matches
@@ -71,13 +71,24 @@ def replayed(query, statistics, chosen=None, bridge_blocks=0):
     return replay_stretches(plan, statistics.look_up(plan), statistics, bridge_blocks=bridge_blocks)
 
 
-def events(query, letters: str, chosen=None, times: list[int] | None = None, keys="") -> str:
-    """Return the stream with what is not replayed as blanks, in blocks of one event."""
+def events(query, shown: str, chosen=None, times: list[int] | None = None, keys="") -> str:
+    """Return the stream with what is replayed in brackets, in blocks of one event."""
+    letters = shown.replace("[", "").replace("]", "")
     made = stream(letters, times, keys)
     statistics = SmallStatistics(made, 1, ["a"], key="k" if keys else None)
-    mask = mask_of(replayed(query, statistics, chosen).blocks, len(letters))
-    return "".join(x if keep else " " for x, keep in zip(letters, mask, strict=True))
+    blocks = replayed(query, statistics, chosen).blocks.tolist()
+    begins, ends = ({pair[i] for pair in blocks} for i in (0, 1))
+    marked = [("]" if i in ends else "") + "[" * (i in begins) + x for i, x in enumerate(letters)]
+    return "".join(marked) + "]" * (len(letters) in ends)
 
+
+def within(window: int | None, *parts, by: tuple[str, ...] = ()) -> BoundPatternQuery:
+    """Return a query whose A, B and C are their letters; D is any row."""
+    return query_of(seq(*parts), [*EQUALS[:3], None], within=window, partition_by=by)
+
+
+ANY, TENS = star(D), [10 * i for i in range(11)]
+MORE_B, FEW = star(B), Repeat(D, 0, 2)
 
 # Thesis Fig. 3.7: pattern A B C* D. a1 and b1 are near but not adjacent, a2 b2 are adjacent and a
 # D follows within the window, a3 has no B. Window 6.
@@ -89,171 +100,66 @@ STREAM_3_7 = "..A.B.......AB..D......A......"
     ("chosen", "expected"),
     [
         # (a) index on A alone: [a.t, a.t + w] for each a
-        pytest.param([0], "  A.B....   AB..D..    A......", id="a-first-symbol"),
+        pytest.param([0], "..[A.B....]...[AB..D..]....[A......]", id="a-first-symbol"),
         # (b) A and B: only the adjacent pair is left, still to the end of the window
-        pytest.param([0, 1], "            AB..D..           ", id="b-first-block"),
+        pytest.param([0, 1], "..A.B.......[AB..D..]....A......", id="b-first-block"),
         # (c) A, B and D: the interval ends with D
-        pytest.param([0, 1, 2], "            AB..D             ", id="c-all"),
+        pytest.param([0, 1, 2], "..A.B.......[AB..D]......A......", id="c-all"),
         # D alone: (S3) [d.t - w, d.t]
-        pytest.param([2], "          ..AB..D             ", id="last-symbol"),
+        pytest.param([2], "..A.B.....[..AB..D]......A......", id="last-symbol"),
         # B alone: the start is the row before b, (S1) holds by seq; one time unit before b
-        pytest.param([1], "   .B.....  AB..D..           ", id="second-of-first-block"),
+        pytest.param([1], "..A[.B.....]..[AB..D..]....A......", id="second-of-first-block"),
     ],
 )
 def test_intervals_of_thesis_figure_3_7(chosen, expected):
-    assert events(FIGURE_3_7, STREAM_3_7, chosen) == expected
+    assert events(FIGURE_3_7, expected, chosen) == expected
 
 
-def test_nearest_end_alone_would_lose_rows():
-    # A Z* B on A B Z B: the match may end with either B.
-    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None], within=10)
-    assert events(query, "..AB.B..") == "  AB.B  "
+EXAMPLES = {
+    # The match may end with either B; [first b - w, last b] for each a.
+    "the nearest end is not all": (within(10, A, ANY, B), "..[AB.B].."),
+    "the earliest end bounds an open start": (within(4, ANY, A, ANY, B), "...[..A.B.B]...."),
+    "the window is inclusive": (within(3, A, ANY, B), ".[A..B]."),
+    "and no longer": (within(3, A, ANY, B), ".A...B."),
+    # [b.t - w, a.t + w]
+    "two open ends are two windows": (within(3, ANY, A, B, ANY), "...[..AB..]..."),
+    "without a window there is one in rows": (within(None, A, FEW, B), ".[A..B]..A...B."),
+    "without any from first to last": (within(None, A, ANY, B), ".B.[A..B.A.B].A."),
+    "partitions leave order and window": (within(4, A, B, by=("k",)), ".[A..B].....A....B"),
+    "a gap of one symbol holds its rows": (within(9, A, MORE_B, C), "[AC].[ABC].ABB.C"),
+    # The match may end with either of the first two.
+    "a gap ends where the run does": (within(9, A, star(Alternate((B, C))), C), "[ACBC].C.."),
+    "a gap not looked up may hold anything": (within(9, A, ANY, C), "[A.C]."),
+}
 
 
-def test_earliest_end_says_how_far_back_an_open_start_reaches():
-    # Z* A Z* B: [first b - w, last b] for each a.
-    query = query_of(seq(star(C), A, star(C), B), [EQUALS[0], EQUALS[1], None], within=4)
-    assert events(query, ".....A.B.B....") == "   ..A.B.B    "
+@pytest.mark.parametrize(("query", "shown"), EXAMPLES.values(), ids=EXAMPLES)
+def test_interval_is_what_a_match_of_a_candidate_may_hold(query, shown):
+    assert events(query, shown) == shown
 
 
-def test_window_is_inclusive():
-    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None], within=3)
-    assert events(query, ".A..B.") == " A..B "
-    assert events(query, ".A...B.") == "       "
-
-
-def test_ties_have_no_distance_in_time():
+def test_only_least_gaps_of_the_blocks_that_have_them_shorten_intervals():
     # All at one time: shortening by rows before B would cut the end of the window.
-    query = query_of(seq(A, B, star(C)), [EQUALS[0], EQUALS[1], None], within=1)
-    times = [0, 5, 5, 5, 6, 6, 7]
-    assert events(query, ".AB....", [1], times) == " AB... "
+    ties = [0, 5, 5, 5, 6, 6, 7]
+    assert events(within(1, A, B, ANY), ".[AB...].", [1], ties) == ".[AB...]."
+    # w = 30, every gap 10: one row each side, also where two rows elsewhere have one time.
+    query = within(30, ANY, A, B, C, ANY)
+    assert events(query, "...[..B..]...", [1], TENS) == "...[..B..]..."
+    assert events(query, "...[..B..]....", [1], [*TENS, 100]) == "...[..B..]...."
 
 
-def test_kleene_at_the_start_keeps_the_start_open():
-    query = query_of(seq(star(C), A), [EQUALS[0], None, None], within=2)
-    assert events(query, "......A.....") == "    ..A     "
-
-
-def test_base_case_is_two_windows_less_the_candidate():
-    # Z* A B Z*: [b.t - w, a.t + w]
-    query = query_of(seq(star(C), A, B, star(C)), [EQUALS[0], EQUALS[1], None], within=3)
-    assert events(query, ".....AB.....") == "   ..AB..   "
-
-
-def test_minimal_gap_shortens_by_symbols_that_were_not_looked_up():
-    # Z* A B C Z* with every gap 10: B's interval is [t - 3 + ..]: w = 30, one row each side.
-    pattern = seq(star(D), A, B, C, star(D))
-    query = query_of(pattern, [None, EQUALS[1], None, None], within=30)
-    times = [10 * i for i in range(11)]
-    assert events(query, ".....B.....", [1], times) == "   ..B..   "
-
-
-def test_bounded_pattern_without_window_in_time_has_one_in_rows():
-    query = query_of(seq(A, Repeat(C, 0, 2), B), [EQUALS[0], EQUALS[1], None])
-    assert events(query, ".A..B..A...B.", [0]) == " A..B  A...  "
-    assert events(query, ".A..B..A...B.") == " A..B        "
-    assert events(query, ".A..B..A...B.", [1]) == " A..B   ...B "
-
-
-def test_unbounded_pattern_without_window_reads_from_the_first_start_to_the_last_end():
-    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None])
-    assert events(query, ".B.A..B.A.B.A.") == "   A..B.A.B   "
-    assert events(query, "..B..A..") == "        "
-
-
-def test_partitions_leave_order_and_window_only():
-    query = query_of(seq(A, B), EQUALS[:2], within=4, partition_by=("k",))
-    assert events(query, ".A..B.....A....B") == " A..B           "
-
-
-def keyed(pattern, within=None, partition_by=("k",)):
-    return query_of(pattern, EQUALS, within=within, partition_by=partition_by)
-
-
-def test_candidates_agree_on_the_key_of_the_stream():
+KEYED = {
     # Of key 1 there is no B within 4 behind the A, of key 2 there is one.
-    query = keyed(seq(A, B), within=4)
-    assert events(query, "..A.A.B.B.", keys="1112222333") == "    A.B   "
-    assert events(query, "..A.A.B.B.") == "  A.A.B.B "
-
-
-def test_events_without_a_key_agree_with_each_other():
-    query = keyed(seq(A, B), within=4)
-    assert events(query, ".A.B...A.B.", keys="..2.111.111") == " A.B       "
-
-
-def test_partitions_by_another_column_say_nothing_of_the_key():
-    query = keyed(seq(A, B), within=4, partition_by=("b",))
-    assert events(query, "A.B.", keys="1122") == "A.B "
-
-
-def test_a_later_start_of_another_key_may_end_earlier():
+    "candidates agree on it": (4, "..A.[A.B].B.", "1112222333"),
+    "events without one agree with each other": (4, ".[A.B]...A.B.", "..2.111.111"),
     # Key 1 from 1 to 9, key 2 from 3 to 5: ends do not ascend with starts.
-    query = keyed(seq(A, B), within=9)
-    assert events(query, ".A.A.B...B..", keys="111222111111") == " A.A.B...B  "
-    # Key 2 from 1 to 3, key 1 from 8 to 9: nothing lies between.
-    assert events(query, ".A.B....AB..", keys="122211111111") == " A.B    AB  "
+    "a later start may end earlier": (9, ".[A.A.B...B]..", "111222111111"),
+}
 
 
-def test_the_earliest_end_of_the_key_says_how_far_back_an_open_start_reaches():
-    # Z* A B: the B of key 2 is nearer, that of key 1 is at 8: [8 - 4, 8].
-    query = keyed(seq(star(C), A, B), within=4)
-    assert events(query, "......AB.B..", keys="111111122111") == "     .AB.B  "
-
-
-def filled(pattern, within=9):
-    return query_of(pattern, EQUALS, within=within)
-
-
-@pytest.mark.parametrize(
-    ("letters", "expected"),
-    [
-        pytest.param("AC.ABC.ABBBC.", "AC ABC ABBBC ", id="all-rows-between-are-b"),
-        pytest.param("AB.C.A.C.ABBDC", "              ", id="another-row-between"),
-        pytest.param("A.ABBC..ABB.C", "  ABBC       ", id="the-nearest-start-only"),
-    ],
-)
-def test_gap_of_one_symbol_holds_its_rows_only(letters, expected):
-    assert events(filled(seq(A, star(B), C)), letters) == expected
-
-
-def test_gap_of_a_repeated_symbol_begins_with_the_symbol_itself():
-    query = filled(seq(A, Repeat(B, 1, None), C))
-    assert events(query, "AC.ABC.ABBC") == "   ABC ABBC"
-    # Without the first B, only the gap's rows are known, and these may be none at all.
-    assert events(query, "AC.ABC.AB.C", [0, 2, ~2]) == "   ABC     "
-
-
-def test_gap_ends_where_the_run_does_and_the_latest_end_counts():
-    # A (B | C)* C on A C B C . C: the match may end with either of the first two.
-    query = filled(seq(A, star(Alternate((B, C))), C))
-    assert events(query, "ACBC.C..") == "ACBC    "
-
-
-def test_gap_that_was_not_looked_up_may_hold_anything():
-    assert events(filled(seq(A, star(B), C)), "A.C.", [0, 1]) == "A.C "
-
-
-def test_gap_between_blocks_that_were_not_looked_up_prunes_nothing():
-    query = filled(seq(A, star(B), D, star(B), C), within=4)
-    assert events(query, "A.D.C.", [0, 2, ~1, ~2]) == "A.D.C "
-    assert events(query, "A.D.C.") == "      "
-
-
-def test_gap_alone_prunes_nothing():
-    query = filled(seq(A, star(B), C))
-    assert events(query, "A.C.", [~1]) == "A.C."
-
-
-def test_partitions_leave_anything_in_a_gap():
-    assert events(keyed(seq(A, star(B), C), within=4), "A.C.") == "A.C "
-
-
-def test_rows_of_one_time_elsewhere_do_not_lengthen_intervals_here():
-    # Z* A B C Z* with gaps of 10 about the B, and two rows of one time at the end of the stream.
-    query = query_of(seq(star(D), A, B, C, star(D)), [None, EQUALS[1], None, None], within=30)
-    times = [*(10 * i for i in range(11)), 100]
-    assert events(query, ".....B......", [1], times) == "   ..B..    "
+@pytest.mark.parametrize(("window", "shown", "keys"), KEYED.values(), ids=KEYED)
+def test_the_key_of_the_stream_parts_candidates(window, shown, keys):
+    assert events(within(window, A, B, by=("k",)), shown, keys=keys) == shown
 
 
 def test_several_attributes_of_a_position_are_intersected():
@@ -297,7 +203,16 @@ def test_without_conditions_the_plans_own_stretches_are_replayed():
 def test_extreme_times_do_not_wrap():
     query = query_of(seq(star(C), A, star(C)), [EQUALS[0], None, None], within=2**63 - 1)
     times = [-(2**63), 0, 2**63 - 1]
-    assert events(query, "..A", None, times) == " .A"
+    assert events(query, ".[.A]", None, times) == ".[.A]"
+
+
+def test_times_of_rows_that_were_not_looked_up_do_not_wrap():
+    half = 2**62
+    made = [{"t": t, "a": 0, "b": 0, "k": 0} for t in (-half, 0, half - 1)]
+    leaves = SmallStatistics(made, 3).leaves
+    behind = earliest_times(np.array([0]), np.array([-half]), 2, leaves)
+    before = latest_times(np.array([2]), np.array([half - 1]), 2, leaves)
+    assert (behind.tolist(), before.tolist()) == ([half - 2], [1 - half])
 
 
 @st.composite

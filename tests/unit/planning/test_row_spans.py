@@ -13,7 +13,6 @@ from tests.oracles.intervals import matches
 from tests.unit.planning.test_intervals import cases, queries
 
 LEAST, MOST = -(2**63), 2**63 - 1
-NO_TIMES = np.empty(0, np.int64)
 
 
 def spans(**bounds: list[int]) -> RowSpans:
@@ -30,16 +29,6 @@ def cut(found: RowSpans, stretches: list[tuple[int, int]], times) -> list[tuple[
     first_seqs = np.array([first for first, _ in stretches], np.int64)
     runs = found.cut(np.cumsum(n_rows) - n_rows, n_rows, first_seqs, np.asarray(times, np.int64))
     return list(zip(*(part.tolist() for part in runs), strict=True))
-
-
-def test_rows_from_the_first_to_the_last_of_an_interval_are_one_run():
-    # Rows 10 to 15 at times 0, 10, ..., 50.
-    times = range(0, 60, 10)
-    assert cut(spans(t_low=[10], t_high=[30]), [(10, 6)], times) == [(1, 3, 11)]
-    assert cut(spans(t_low=[11], t_high=[29]), [(10, 6)], times) == [(2, 1, 12)]
-    assert cut(spans(seq_low=[11], t_high=[30]), [(10, 6)], times) == [(1, 3, 11)]
-    assert cut(spans(seq_low=[11], seq_high=[11]), [(10, 6)], NO_TIMES) == [(1, 1, 11)]
-    assert cut(spans(t_low=[31], t_high=[39]), [(10, 6)], times) == []
 
 
 def test_rows_are_cut_by_one_kernel_wherever_arrays_come_from():
