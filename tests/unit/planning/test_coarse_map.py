@@ -57,79 +57,53 @@ def stream(letters: str, step: int = 1) -> list[dict]:
     return [{"t": i * step, "a": values[x], "b": 0, "k": 0} for i, x in enumerate(letters)]
 
 
-def test_only_blocks_in_which_the_pattern_can_lie_remain():
-    #        0    1    2    3    4    5    6
-    rows_ = stream("...." + "A..." + "...." + "...B" + "...." + "A..." + "....")
-    statistics = SmallStatistics(rows_, 4)
-    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None], within=100)
-    assert stretches_of(query, statistics) == [[1, 4]]
+def within(window: int | None, *parts):
+    """Return a query whose A and B are their letters; C is any row."""
+    return query_of(seq(*parts), [EQUALS[0], EQUALS[1], None], within=window)
+
+
+def stretches_shown(query, shown: str, step: int = 1) -> str:
+    """Return the blocks of a stream, those that remain in brackets."""
+    blocks = shown.replace("[", "").replace("]", "").split()
+    statistics = SmallStatistics(stream("".join(blocks), step), [len(block) for block in blocks])
+    for first, stop in stretches_of(query, statistics):
+        blocks[first] = f"[{blocks[first]}"
+        blocks[stop - 1] += "]"
+    return " ".join(blocks)
+
+
+ANY, EITHER = star(C), [compare(">=", "a", 0)] * 2
+EXAMPLES = {
+    "between its symbols": (within(99, A, ANY, B), ".... [A... .... ...B] .... A..."),
+    "over the border of neighbours": (within(None, A, B), "[...A B...]"),
+    "not over a block between them": (within(None, A, B), "...A .... B..."),
+    "in the block of both": (within(None, A, B), ".... [.AB.]"),
+    "up to any block of its end": (within(99, A, ANY, B), ".... [A... B... .... B...] ...."),
+    "in a block of two events": (within(None, A, B), ".. [AB] .."),
+    "never in a block of one": (query_of(seq(A, B), EITHER), "A ."),
+    "in as many rows as it has": (within(None, A, Repeat(C, 0, 20), B), "[A... .... .... B...]"),
+    "in no more rows": (within(None, A, Repeat(C, 0, 3), B), "A... .... .... B..."),
+    "in order": (within(None, A, ANY, B), ".... [A... .... B...] ...."),
+    "in no other order": (within(None, A, ANY, B), ".... B... .... A... ...."),
+    # The block of A is [12, 15]: 5 before its least time is 7, 5 after its greatest is 20.
+    "a window before A": (within(5, ANY, A), ".... [.... .... A...] .... .... ...."),
+    "a window behind A": (within(5, A, ANY), ".... .... .... [A... .... ....] ...."),
+    "not where there are too few events": (within(None, Repeat(A, 9, None)), "AA A"),
+}
+
+
+@pytest.mark.parametrize(("query", "shown"), EXAMPLES.values(), ids=EXAMPLES)
+def test_pattern_can_lie(query, shown):
+    assert stretches_shown(query, shown) == shown
 
 
 def test_window_cuts_chains_that_are_too_long():
-    rows_ = stream("A..." + "...." + "...B", step=10)
-    query = seq(A, star(C), B)
-    defines = [EQUALS[0], EQUALS[1], None]
     # Block 0 ends at 30, block 2 begins at 80: a window of 50 still reaches, one of 49 does not.
-    assert stretches_of(query_of(query, defines, within=50), SmallStatistics(rows_, 4)) == [[0, 3]]
-    assert stretches_of(query_of(query, defines, within=49), SmallStatistics(rows_, 4)) == []
-
-
-def test_adjacent_symbols_stay_in_a_block_or_go_on_to_the_next():
-    query = query_of(seq(A, B), EQUALS[:2])
-    assert stretches_of(query, SmallStatistics(stream("...A" + "B..."), 4)) == [[0, 2]]
-    assert stretches_of(query, SmallStatistics(stream("...A" + "...." + "B..."), 4)) == []
-    assert stretches_of(query, SmallStatistics(stream("...." + ".AB."), 4)) == [[1, 2]]
-
-
-def test_match_may_end_in_any_block_its_end_may_lie_in():
-    rows_ = stream("...." + "A..." + "B..." + "...." + "B..." + "....")
-    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None], within=100)
-    assert stretches_of(query, SmallStatistics(rows_, 4)) == [[1, 5]]
-
-
-def test_block_of_two_events_holds_two_symbols():
-    query = query_of(seq(A, B), EQUALS[:2])
-    assert stretches_of(query, SmallStatistics(stream("..AB.."), 2)) == [[1, 2]]
-
-
-def test_block_of_one_event_holds_one_symbol():
-    # x admits both symbols, but a block of one event cannot hold two of them.
-    query = query_of(seq(A, B), [compare(">=", "a", 0)] * 2)
-    assert stretches_of(query, SmallStatistics(stream("A."), 1)) == []
-
-
-def test_blocks_of_one_event_that_all_admit_both_symbols_may_lie_too_far_apart():
-    query = seq(A, B)
-    defines = [compare(">=", "a", 0)] * 2
-    for within, expected in ((9, []), (10, [[0, 3]])):
-        statistics = SmallStatistics(stream("AAA", step=10), 1)
-        assert stretches_of(query_of(query, defines, within=within), statistics) == expected
-
-
-def test_bounded_pattern_without_time_window_has_a_window_in_rows():
-    rows_ = stream("A..." + "...." + "...." + "B...")
-    near = query_of(seq(A, Repeat(C, 0, 20), B), [EQUALS[0], EQUALS[1], None])
-    far = query_of(seq(A, Repeat(C, 0, 3), B), [EQUALS[0], EQUALS[1], None])
-    assert stretches_of(near, SmallStatistics(rows_, 4)) == [[0, 4]]
-    assert stretches_of(far, SmallStatistics(rows_, 4)) == []
-
-
-def test_unbounded_pattern_keeps_order_only():
-    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None])
-    after = SmallStatistics(stream("...." + "A..." + "...." + "B..." + "...."), 4)
-    before = SmallStatistics(stream("...." + "B..." + "...." + "A..." + "...."), 4)
-    assert stretches_of(query, after) == [[1, 4]]
-    assert stretches_of(query, before) == []
-
-
-def test_optional_ends_reach_as_far_as_the_window():
-    rows_ = stream("...." * 3 + "A..." + "...." * 3, step=1)
-    ahead = query_of(seq(star(C), A), [EQUALS[0], None, None], within=5)
-    behind = query_of(seq(A, star(C)), [EQUALS[0], None, None], within=5)
-    statistics = SmallStatistics(rows_, 4)
-    # Block 3 is [12, 15]: 5 before its least time is 7, in block 1; 5 after its greatest is 20.
-    assert stretches_of(ahead, statistics) == [[1, 4]]
-    assert stretches_of(behind, statistics) == [[3, 6]]
+    for window, shown in ((50, "[A... .... ...B]"), (49, "A... .... ...B")):
+        assert stretches_shown(within(window, A, ANY, B), shown, step=10) == shown
+    # Blocks of one event that all admit both symbols.
+    for window, shown in ((10, "[A A A]"), (9, "A A A")):
+        assert stretches_shown(query_of(seq(A, B), EITHER, within=window), shown, step=10) == shown
 
 
 def test_block_nothing_is_known_of_may_hold_anything():
@@ -140,12 +114,6 @@ def test_block_nothing_is_known_of_may_hold_anything():
 def test_range_on_the_time_column_uses_the_leaves():
     query = query_of(A, [compare(">", "t", 8)])
     assert stretches_of(query, SmallStatistics(stream("...." * 3), 4)) == [[2, 3]]
-
-
-def test_pattern_longer_than_the_stream_leaves_nothing():
-    assert (
-        stretches_of(query_of(Repeat(A, 9, None), [None]), SmallStatistics(stream("AAA"), 2)) == []
-    )
 
 
 def test_empty_stream_has_no_stretch():
@@ -206,7 +174,7 @@ def test_blocks_are_looked_at_only_under_coarse_buckets_that_survive():
     blocks = ["...."] * 32
     blocks[9], blocks[10], blocks[25] = "A...", "..B.", "B..."
     statistics = SmallStatistics(stream("".join(blocks)), 4)
-    query = query_of(seq(A, star(C), B), [EQUALS[0], EQUALS[1], None], within=20)
+    query = within(20, A, ANY, B)
     looked_at = []
     sweep = coarse_map._sweep
 
@@ -227,8 +195,7 @@ def test_coarse_buckets_reach_as_far_as_any_of_their_blocks(first, second, ends_
     blocks[first], blocks[second] = "A...", "...B"
     statistics = SmallStatistics(stream("".join(blocks)), 4)
     window = 4 * (second - first) + 3
-    parts = [star(C), A, star(C), B] if ends_open else [A, star(C), B]
-    query = query_of(seq(*parts), [EQUALS[0], EQUALS[1], None], within=window)
+    query = within(window, *([ANY] if ends_open else []), A, ANY, B)
     with levels(4, 2):
         stretches = stretches_of(query, statistics)
     assert any(a <= first and second < b for a, b in stretches)
@@ -275,27 +242,24 @@ def test_no_block_that_holds_a_value_of_the_ranges_is_denied(values, ranges, kin
             assert mask[block]
 
 
-def test_exact_borders_of_a_range_decide():
-    statistics = SmallStatistics(stream("AABBCC"), 2)
-    bounds = statistics.bounds("a")
-    above = KeyRanges((KeyRange(1, None, False),))
-    assert may_contain(above, bounds).tolist() == [False, False, True]
-    assert may_contain(KeyRanges((KeyRange(None, 1, True, False),)), bounds).tolist() == [
-        True,
-        False,
-        False,
-    ]
+@pytest.mark.parametrize(
+    ("r", "expected"),
+    [
+        (KeyRange(1, None, low_closed=False), [False, False, True]),
+        (KeyRange(None, 1, high_closed=False), [True, False, False]),
+    ],
+)
+def test_exact_borders_of_a_range_decide(r, expected):
+    bounds = SmallStatistics(stream("AABBCC"), 2).bounds("a")
+    assert may_contain(KeyRanges((r,)), bounds).tolist() == expected
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1, 2**62, -(2**62), 2**70, -(2**70)])
 def test_sums_of_times_never_wrap(delta):
     info = np.iinfo(np.int64)
     times = [info.min, -5, 0, 5, info.max]
-    expected = [min(max(t + delta, info.min), info.max) for t in times]
-    if abs(delta) > info.max:
-        expected = [
-            min(max(t + info.max * (1 if delta > 0 else -1), info.min), info.max) for t in times
-        ]
+    added = min(max(delta, -info.max), info.max)
+    expected = [min(max(t + added, info.min), info.max) for t in times]
     assert saturating_add(np.array(times), delta).tolist() == expected
 
 
