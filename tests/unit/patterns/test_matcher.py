@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import replay
 from replay.errors import NotSupportedError, SkipError, StepLimitError
 from replay.language import bind, parse_query
 from replay.language.bound import (
@@ -78,25 +80,6 @@ def find(asked: BoundPatternQuery, table: pa.Table) -> Matches:
 
 def numbers(values: list[int]) -> pa.Table:
     return pa.table({"t": range(len(values)), "i": pa.array(values, pa.int64())})
-
-
-def test_window_is_part_of_the_match_and_comes_before_preferment() -> None:
-    #  t 0 4 9: the greedy way to the second b leaves the window, the way to the first does not
-    pattern = Concat((A, Repeat(C, 0, None), B))
-    assert spans(pattern, "abb", "ab.", times=[0, 4, 9], within=4) == [(0, 4, "B")]
-    assert spans(pattern, "abb", "ab.", times=[0, 4, 9], within=3) == []
-
-
-def test_strings_compare_across_batches_with_different_dictionaries() -> None:
-    asked = query(
-        Concat((A, Repeat(C, 0, None), B)),
-        [call("=", attr("i"), lit(1)), call("=", attr("s"), attr("s", last(0))), None],
-        measures=[attr("s", last(0)), attr("t", last(1))],
-    )
-    table = pa.table({"t": range(6), "s": list("zyxwvz"), "i": [1, 0, 0, 0, 0, 0]})
-    for cut in range(1, 6):
-        found = run(asked, table, (cut,))
-        assert [tuple(row.values()) for row in found] == [("z", 5)]
 
 
 def test_regression_bounded_run_near_the_end_leaves_the_frame_below_alone() -> None:
@@ -351,13 +334,6 @@ def test_repetition_of_one_symbol_may_be_as_long_as_one_likes() -> None:
     assert spans(Concat((Repeat(A, 2, 3), B)), "aaaab", "ab") == [(1, 4, "B")]
 
 
-def test_start_edge_holds_at_the_first_row_of_each_partition_only() -> None:
-    #  p 0 0 1 1: first rows are 0 and 2
-    asked = query(Concat((START, A)), [None], partition_by=("p",))
-    assert find(asked, letters("aaaa", p=[0, 0, 1, 1])).first_seq.tolist() == [0, 2]
-    assert spans(Concat((START, A)), "aaa", "a") == [(0, 0, "A")]
-
-
 def test_start_of_a_partition_is_remembered_over_stretches() -> None:
     program = compile_program(query(Concat((START, A)), [None], partition_by=("p",)))
     matcher = PatternMatcher(program)
@@ -428,28 +404,6 @@ def test_skip_error_of_a_partition_waits_for_earlier_matches_of_others() -> None
     assert matcher.take().first_seq.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("greedy", [True, False])
-@pytest.mark.parametrize("after", [True, False])
-def test_negation_keeps_its_rows_out_of_the_repetition_beside_it(after, greedy) -> None:
-    #  a . . b  has no x between, a x b has
-    gap = (Negation(3), Repeat(C, 0, None, greedy))
-    pattern = Concat((A, *(gap if after else gap[::-1]), B))
-    defines = [is_letter("a"), is_letter("b"), None, is_letter("x")]
-    asked = query(pattern, defines, rows_per_match=ALL)
-    rows = find(asked, letters("axba..b")).rows
-    assert rows is not None
-    assert rows.seq.tolist() == [3, 4, 5, 6]
-    assert rows.symbol.tolist() == [0, 2, 2, 1]  # as the symbol that is repeated
-
-
-def test_unknown_is_no_reason_to_keep_a_row_out_of_a_negation() -> None:
-    pattern = Concat((A, Negation(2), Repeat(B, 0, None)))
-    unknown = call("=", attr("i"), lit(1))
-    table = pa.table({"t": range(3), "i": pa.array([0, None, 1]), "s": ["a", "x", "x"]})
-    found = find(query(pattern, [is_letter("a"), None, unknown]), table)
-    assert found.last_seq.tolist() == [1]
-
-
 def test_negation_elsewhere_is_refused_by_name() -> None:
     with pytest.raises(NotSupportedError, match="!C stands beside no unbounded repetition"):
         compile_program(query(Concat((A, Negation(2), B)), [None, None, is_letter("x")]))
@@ -506,3 +460,37 @@ def test_state_is_refused_by_another_query() -> None:
     PatternMatcher(one).take_over(state)
     with pytest.raises(ValueError, match="another query"):
         PatternMatcher(other).take_over(state)
+
+
+def ask(clauses: str, **columns: list[Any]) -> list[tuple[int, int]]:
+    """Return the times of first and last row of the matches."""
+    sql = (
+        "SELECT * FROM s MATCH_RECOGNIZE ("
+        f"ORDER BY t MEASURES FIRST(t) AS first, LAST(t) AS last {clauses})"
+    )
+    n_rows = len(next(iter(columns.values())))
+    found = replay.query({"s": pa.table({"t": range(n_rows), **columns})}, sql).table.to_pylist()
+    return [(row["first"], row["last"]) for row in found]
+
+
+def test_nothing_is_remembered_of_states_that_no_key_tells_apart(monkeypatch: Any) -> None:
+    # (A | B) is tried as A first, so that C, at row 5, fails from row 4 with few rows mapped to B
+    # before it succeeds from there with rows 1 or 2, and 3 and 4 mapped to B: 2, 3 and 1.
+    monkeypatch.setattr(search, "STATES_PATIENCE", 0)
+    clauses = "PATTERN ((A | B)+ C) DEFINE C AS a = 5 AND COUNT(DISTINCT B.a) = 3"
+    assert ask(clauses, a=[1, 2, 2, 3, 1, 5]) == [(0, 5)]
+
+
+def test_search_that_cannot_remember_ends_at_the_step_limit(monkeypatch: Any) -> None:
+    monkeypatch.setattr(search, "STEPS_MAX", 10_000)
+    clauses = "PATTERN ((A+)+ B) DEFINE A AS a >= 0, B AS COUNT(DISTINCT A.a) > 100"
+    with pytest.raises(StepLimitError, match=r"PATTERN \(\(A\+\)\+ B\) from the event with seq 0"):
+        ask(clauses, a=list(range(40)))
+
+
+def test_order_of_texts_holds_for_texts_seen_later(monkeypatch: Any) -> None:
+    # In batches of one row each text is new; 'm' comes between 'b' and 'z', and after 'c'.
+    monkeypatch.setattr("replay.engines.source.TABLE_BLOCK_EVENTS", 1)
+    monkeypatch.setattr("replay.patterns.local.UNIT_EVENTS", 1)
+    for earlier in ("A.s", "LAST(s, 1)"):
+        assert ask(f"PATTERN (A B+) DEFINE B AS s > {earlier}", s=[*"zbcma"]) == [(1, 3)]

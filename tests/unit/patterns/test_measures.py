@@ -5,7 +5,6 @@ That they are what the naive evaluation gives, `tests.campaigns.test_pattern_fuz
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
@@ -18,35 +17,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import replay
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
-    MATCH_LAST,
     Aggregate,
     Attribute,
     BoundPatternQuery,
     Call,
     Classifier,
-    Concat,
-    DataType,
     Expression,
     MatchNumber,
     Measure,
     RowsPerMatch,
     Symbol,
-    TimedOut,
 )
 from replay.patterns import measures as measures_module
-from replay.patterns.matcher import PatternMatcher
 from replay.patterns.matches import NO_SYMBOL, Matches, MatchRows
 from replay.patterns.measures import FetchedEvents, answer_counts
-from replay.patterns.program import compile_program
 from tests.oracles.answer import Found
 from tests.oracles.view import Mapped
 from tests.unit.patterns.bound_queries import (
     INT,
     STRING,
     attr,
-    call,
     first,
     last,
     lit,
@@ -159,10 +152,16 @@ def test_columns_and_plain_measures_keep_their_type_and_dictionaries_are_decoded
     assert answer(bound, TABLE, FOUND).column("i").to_pylist() == [10, 20, 30, 40, 50]
 
 
-def test_runs_that_timed_out_say_so() -> None:
-    assert columns([TimedOut()], [match(0, "A"), match(1, "A", 2, timed_out=True)], rows=ONE) == {
-        "m0": [False, True]
-    }
+@pytest.mark.parametrize("condition", ["i > 0", "i > 99"])
+def test_measures_have_their_types_where_rows_of_matches_are_not_kept(condition: str) -> None:
+    sql = (
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES FIRST(i) AS i, LAST(s) AS s, "
+        "A.at AS at, LAST(at) - FIRST(at) AS took, CLASSIFIER() AS c "
+        f"PATTERN (A B) DEFINE B AS {condition})"
+    )
+    types = replay.query({"s": TABLE}, sql).table.schema.types
+    utc = pa.timestamp("us", "UTC")
+    assert types == [pa.int16(), pa.string(), utc, pa.duration("us"), pa.string()]
 
 
 def test_every_event_is_fetched_once_and_nothing_where_nothing_is_read() -> None:
@@ -208,16 +207,6 @@ def test_unmatched_rows_are_never_at_fault() -> None:
     assert faults.count == 1  # the empty match counts no row
 
 
-def test_strings_navigate_as_numbers_do() -> None:
-    measures = [
-        Attribute("s", STRING, MATCH_LAST, -1),
-        Aggregate("max", attr("s"), None, STRING),
-        Call("upper", (attr("s", first(1)),), STRING),
-    ]
-    found = columns(measures, [match(2, "ABB")], rows=ALL)
-    assert found == {"m0": [None, "c", "d"], "m1": ["c", "d", "e"], "m2": [None, "D", "D"]}
-
-
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [(ONE, [1, 1, 1, 1]), (ALL, [1, 1, 1, 0]), (OMIT, [1, 0, 1, 0]), (UNMATCHED, [1, 1, 1, 0])],
@@ -249,82 +238,6 @@ def test_parts_are_whole_matches_and_no_larger_than_asked_but_for_a_single_match
         assert size <= n_rows or len(part) == 1
     for one, two in pairwise(sizes):
         assert one + two > n_rows  # parts are as large as they may be
-
-
-# -----------------------------------------------------------------------------
-# Matches whose rows the matcher does not keep.
-
-STREAM = pa.table(
-    {
-        "t": pa.array([0, 1, 2, 3, 4]),
-        "i": pa.array([1, 2, 2, 1, 2]),
-        "small": pa.array([10, 11, 12, 13, 14], pa.int16()),
-        "s": pa.array(["a", "b", None, "c", "d"]).dictionary_encode(),
-        "at": pa.array([0, 1, 2, 3, 4], pa.int64()).cast(pa.timestamp("us", "UTC")),
-        "day": pa.array([0, 1, 2, 3, 4], pa.int32()).cast(pa.date32()),
-    }
-)
-IS_ONE, IS_TWO = (call("=", attr("i"), lit(value)) for value in (1, 2))
-
-
-def matched(measures: list, pattern=None, table: pa.Table = STREAM, **more: object) -> pa.Table:
-    pattern = pattern or Concat((Symbol(0), Symbol(1)))
-    bound = query(pattern, [IS_ONE, IS_TWO], measures=measures, **more)
-    program = compile_program(bound)
-    matcher = PatternMatcher(program)
-    matcher.push(program.prepare(table), 0)
-    matcher.finish()
-    fetched = []
-
-    def fetch(columns: list[str], seqs: np.ndarray) -> pa.Table:
-        fetched.append((columns, seqs.tolist()))
-        return table.select(columns).take(pa.array(seqs))
-
-    result = measured(bound, program, matcher.take(), fetch, n_events=table.num_rows)
-    assert len(fetched) <= 1
-    for _, seqs in fetched:
-        assert seqs == sorted(set(seqs))
-    return result
-
-
-def test_plain_attributes_keep_their_column_type_and_dictionaries_are_decoded() -> None:
-    found = matched(
-        [
-            Attribute("small", INT, first(None)),
-            attr("s", last(1)),
-            Attribute("at", DataType.TIMESTAMP_UTC, last(None)),
-            Attribute("day", DataType.DATE, first(0)),
-        ]
-    )
-    types = [pa.int16(), pa.string(), pa.timestamp("us", "UTC"), pa.date32()]
-    assert found.schema.types == types
-    assert found.column(1).to_pylist() == ["b", "d"]  # matches at rows 0-1 and 3-4
-    assert found.column(3).to_pylist() == [dt.date(1970, 1, 1), dt.date(1970, 1, 4)]
-
-
-def test_expressions_over_rows_of_a_match_have_the_type_of_the_language() -> None:
-    difference = Call(
-        "-",
-        (
-            Attribute("at", DataType.TIMESTAMP_UTC, last(1)),
-            Attribute("at", DataType.TIMESTAMP_UTC, first(0)),
-        ),
-        DataType.INTERVAL,
-    )
-    found = matched([difference, Classifier()])
-    assert found.schema.types == [pa.duration("us"), pa.string()]
-    assert found.column(0).cast(pa.int64()).to_pylist() == [1, 1]
-    assert found.column(1).to_pylist() == ["B", "B"]
-
-
-def test_no_match_gives_an_empty_table_with_all_columns_typed() -> None:
-    found = matched([attr("s", first(0)), Classifier()], Concat((Symbol(1),) * 3))
-    assert found.num_rows == 0
-    assert found.schema.types == [pa.string(), pa.string()]
-
-
-def test_measures_that_read_no_event_fetch_nothing() -> None:
-    assert matched([Classifier()]).to_pydict() == {"m0": ["B", "B"]}
 
 
 # -----------------------------------------------------------------------------

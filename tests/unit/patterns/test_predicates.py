@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
 from replay.language.bound import Attribute, Call, DataType, Literal
-from replay.patterns.predicates import plan_masks, to_bounds
+from replay.patterns.predicates import plan_masks
 from tests.oracles.scalar import evaluate as evaluate_naively
 
 BOOL, INT, DOUBLE, STRING = DataType.BOOLEAN, DataType.INTEGER, DataType.DOUBLE, DataType.STRING
@@ -68,8 +68,3 @@ def test_ranges_of_one_attribute_and_equal_conditions_are_evaluated_once() -> No
     assert len(plan.ranges) == 1
     assert plan.ranges[0].bits.tolist() == [3]
     assert [bits for _, bits in plan.others] == [np.uint64(3)]
-
-
-def test_strict_bound_excludes_only_the_literal() -> None:
-    below = Call("<", (Attribute("d", DOUBLE), Literal(1.0, DOUBLE)), BOOL)
-    assert to_bounds(below) == (Attribute("d", DOUBLE), -math.inf, math.nextafter(1.0, 0.0))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import comb
 
 import pyarrow as pa
 import pytest
@@ -21,7 +20,6 @@ from replay.language.bound import (
     Concat,
     Edge,
     EdgeKind,
-    Exclusion,
     Negation,
     Pattern,
     Repeat,
@@ -157,37 +155,6 @@ def test_a_state_of_another_query_is_refused() -> None:
         new_matcher(compile_program(other)).take_over(state)
 
 
-def timed_out(pattern: Pattern, text: str, semantics: Semantics, within: int) -> list[str]:
-    rules = [Rule(s) for s in "abc"]
-    bound = asked(pattern, rules, semantics, within=within, with_timeouts=True)
-    found = find(bound, to_table(letters(text)))
-    words = ["".join(f"{text[r]}{r + 1}" for r in rows) for rows in rows_of(found)]
-    late = [
-        flag for part in found if part.timed_out is not None for flag in part.timed_out.tolist()
-    ]
-    return [word + "?" * flag for word, flag in zip(words, late, strict=True)]
-
-
-def test_a_run_that_is_a_match_does_not_time_out() -> None:
-    assert timed_out(Concat((A, plus(B))), "abdddd", NEXT, 2) == ["a1b2"]
-    assert timed_out(Concat((A, plus(B))), "abdddd", ANY, 2) == ["a1?", "a1b2"]
-
-
-def test_rows_within_exclusion_are_marked() -> None:
-    bound = asked(Concat((A, Exclusion(B), C)), [Rule(s) for s in "abc"], ANY)
-    found = find(bound, to_table(letters("abc")))
-    assert [part.rows.excluded.tolist() for part in found if len(part)] == [[False, True, False]]
-
-
-def test_the_preferred_derivation_tells_what_is_excluded() -> None:
-    # a b by the first branch; a b c by the second, though b alone would be the first
-    pattern = Concat((A, Alternate((Exclusion(B), Concat((B, C)), B))))
-    bound = asked(pattern, [Rule(s) for s in "abc"], ANY)
-    rows = find(bound, to_table(letters("abc")))[0].rows
-    assert rows.offsets.tolist() == [0, 2, 5]
-    assert rows.excluded.tolist() == [False, True, False, False, False]
-
-
 def test_exponentially_many_matches_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     program = compile_program(asked(plus(A), [Rule("a")], ANY))
     matcher = new_matcher(program)
@@ -285,11 +252,6 @@ def test_counts_beyond_64_bits_are_exact_in_windows() -> None:
     rows = letters("a" * 150)
     expected = sum(2 ** min(100, 149 - first) for first in range(150))
     assert count(asked(plus(A), [Rule("a")], ANY, within=100), rows) == expected
-
-
-def test_fixed_length_sequences_are_binomial() -> None:
-    bound = asked(Concat((A, B, C)), [Rule("a")] * 3, ANY)
-    assert count(bound, letters("a" * 60)) == comb(60, 3)
 
 
 def counted(program: MatchProgram, table: pa.Table, cuts: list[int], *, whole: bool) -> int:

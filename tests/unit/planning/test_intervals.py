@@ -127,6 +127,7 @@ EXAMPLES = {
     "without any from first to last": (within(None, A, ANY, B), ".B.[A..B.A.B].A."),
     "partitions leave order and window": (within(4, A, B, by=("k",)), ".[A..B].....A....B"),
     "a gap of one symbol holds its rows": (within(9, A, MORE_B, C), "[AC].[ABC].ABB.C"),
+    "a gap whose rows are nowhere is empty": (within(9, A, MORE_B, C), "[AC].A.C."),
     # The match may end with either of the first two.
     "a gap ends where the run does": (within(9, A, star(Alternate((B, C))), C), "[ACBC].C.."),
     "a gap not looked up may hold anything": (within(9, A, ANY, C), "[A.C]."),
