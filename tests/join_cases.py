@@ -23,6 +23,7 @@ from replay.language.bound import (
     StreamRelation,
 )
 from tests.oracles.joins import Pair, Row, asof_join, windowed_join
+from tests.property.law import comparable
 from tests.strategies import nullable
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int32()), ("s", pa.string()), ("x", pa.float64())])
@@ -137,19 +138,8 @@ class JoinCase:
         return answer
 
 
-def comparable(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows with NaN equal to itself, and -0.0 told from 0.0."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, float):
-            return "nan" if math.isnan(value) else repr(value)
-        return value
-
-    return [tuple(map(plain, row)) for row in rows]
-
-
 def values_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    return comparable([list(row.values()) for row in table.to_pylist()])
+    return comparable(table.to_pylist())
 
 
 @st.composite
@@ -178,14 +168,6 @@ def join_windows(draw: st.DrawFn) -> JoinWindow:
 def _below(one: Row, other: Row) -> bool:
     x, y = one["x"], other["x"]
     return x is not None and y is not None and x <= y
-
-
-def _is_large(one: Row, other: Row) -> bool:
-    return one["k"] is not None and one["k"] > 0
-
-
-def _is_small(one: Row, other: Row) -> bool:
-    return other["k"] is not None and other["k"] < 2
 
 
 CONDITIONS: tuple[tuple[Expression | None, Callable[[Row, Row], bool]], ...] = (

@@ -23,15 +23,16 @@ ROWS_MAX = 10_000
 Rows = list[tuple[object, ...]]
 
 
-def comparable(rows: list[dict[str, object]]) -> Rows:
-    """Rows with NaN made equal to itself, and -0.0 told from 0.0."""
+def comparable(rows: Iterable[Any]) -> Rows:
+    """Rows, each a dict or a list, with NaN made equal to itself, and -0.0 told from 0.0."""
 
     def plain(value: object) -> object:
         if isinstance(value, float):
             return "nan" if math.isnan(value) else repr(value)
         return value
 
-    return [tuple(plain(value) for value in row.values()) for row in rows]
+    values = (row.values() if isinstance(row, dict) else row for row in rows)
+    return [tuple(map(plain, row)) for row in values]
 
 
 def answer(table: pa.Table) -> Rows:

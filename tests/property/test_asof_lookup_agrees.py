@@ -16,7 +16,7 @@ from replay.joins.asof_lookup import AsofLookup, find_asof_stretches
 from replay.joins.keys import KeyNumbers
 from replay.language.bound import Attribute, DataType, Expression, Literal
 from replay.planning.block_ranges import mask_of
-from tests.join_cases import SCHEMA, Row, call, equals, row, rows_in_order, to_table
+from tests.join_cases import Row, call, equals, row, rows_in_order, to_table
 
 KEYS = ("k", "s")
 FEW = call("<", Attribute("k", DataType.INTEGER), Literal(2, DataType.INTEGER))
@@ -58,6 +58,23 @@ def blocks_of_rows(draw: st.DrawFn) -> Blocks:
     return Blocks(rows, sorted(end for end in ends if 0 < end <= len(rows)))
 
 
+def find(
+    blocks: Blocks, seekers: list[Row], keys: tuple[str, ...], condition: Any, strict: bool
+) -> tuple[Any, int]:
+    """Return the stretches found for rows of the other side, and how many blocks it took."""
+    numbers = KeyNumbers(len(keys))
+    times = np.array([row["t"] for row in seekers], np.int64)
+    codes = numbers.number(to_table(seekers), keys)
+    return find_asof_stretches(
+        blocks,  # type: ignore[arg-type]
+        AsofLookup("t", keys, condition, strict),
+        (times, codes),
+        numbers,
+        np.arange(blocks.n_blocks),
+        n_blocks_max=None,
+    )
+
+
 @given(
     blocks=blocks_of_rows(),
     seekers=rows_in_order(24, rows_min=6),
@@ -75,21 +92,9 @@ def test_the_latest_event_of_each_key_is_in_what_is_read(
     at_once: int,
 ) -> None:
     keys = KEYS[:n_keys]
-    numbers = KeyNumbers(n_keys)
-    times = np.array([row["t"] for row in seekers], np.int64)
-    codes = numbers.number(to_table(seekers), keys)
-    asof_lookup.BLOCKS_AT_ONCE_MAX, at_most = at_once, asof_lookup.BLOCKS_AT_ONCE_MAX
-    try:
-        stretches, n_read = find_asof_stretches(
-            blocks,  # type: ignore[arg-type]
-            AsofLookup("t", keys, condition, strict),
-            (times, codes),
-            numbers,
-            np.arange(blocks.n_blocks),
-            n_blocks_max=None,
-        )
-    finally:
-        asof_lookup.BLOCKS_AT_ONCE_MAX = at_most
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asof_lookup, "BLOCKS_AT_ONCE_MAX", at_once)
+        stretches, n_read = find(blocks, seekers, keys, condition, strict)
     assert stretches is not None
     assert n_read == len(blocks.reads) == len(set(blocks.reads))
     is_read = mask_of(stretches, blocks.n_blocks)
@@ -120,38 +125,14 @@ def test_the_latest_event_of_each_key_is_in_what_is_read(
 def test_each_seeker_of_a_key_is_satisfied(strict: bool, second: int, expected: list[int]) -> None:
     blocks = Blocks([row(0, 2), row(3, 1), row(4, 2), row(10, 1), row(12, 2)], [2, 5])
     seekers = [row(5 if second == 15 else 10, 1), row(second, 1)]
-    numbers = KeyNumbers(1)
-    times = np.array([seeker["t"] for seeker in seekers])
-    codes = numbers.number(to_table(seekers), ("k",))
-    lookup = AsofLookup("t", ("k",), None, strict)
-    find_asof_stretches(
-        blocks,  # type: ignore[arg-type]
-        lookup,
-        (times, codes),
-        numbers,
-        np.arange(2),
-        n_blocks_max=None,
-    )
+    find(blocks, seekers, ("k",), None, strict)
     assert sorted(blocks.reads) == expected
 
 
-def test_nothing_is_read_where_nothing_is_sought() -> None:
-    rows = [{"t": t, "k": 1, "s": "a", "x": 0.0} for t in range(10)]
-    numbers = KeyNumbers(1)
-    nobody = (
-        np.array([5]),
-        numbers.number(pa.table([[None]], schema=pa.schema([SCHEMA.field("k")])), ("k",)),
-    )
-    early = np.array([-5]), np.zeros(1, np.int64)
-    for seekers in (nobody, early):
-        blocks = Blocks(rows, [5, 10])
-        lookup = AsofLookup("t", ("k",), None, False)
-        found = find_asof_stretches(
-            blocks,  # type: ignore[arg-type]
-            lookup,
-            seekers,
-            numbers if seekers is nobody else KeyNumbers(1),
-            np.arange(2),
-            n_blocks_max=None,
-        )
-        assert (len(found[0]), found[1], blocks.reads) == (0, 0, [])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "seeker", [pytest.param(row(5, None), id="no key"), pytest.param(row(-5, 1), id="too early")]
+)
+def test_nothing_is_read_where_nothing_is_sought(seeker: Row) -> None:
+    blocks = Blocks([row(t, 1) for t in range(10)], [5, 10])
+    stretches, n_read = find(blocks, [seeker], ("k",), None, strict=False)
+    assert (len(stretches), n_read, blocks.reads) == (0, 0, [])

@@ -75,12 +75,6 @@ def test_every_plan_gives_the_answer_of_the_oracle(
         check_plans(stream, sql, tuple(sorted(indexes)), (*PLANS, *named), expected=expected)
 
 
-@given(SEEDS.map(pattern_case))
-@SLOW
-def test_every_plan_gives_the_full_replay_whatever_the_constructs(case: PatternCase) -> None:
-    check_plans(case.stream, case.sql, case.indexes)
-
-
 @given(stream=streams(), data=st.data(), indexes=st.sets(st.sampled_from(INDEXED)))
 @SLOW
 def test_every_plan_gives_every_match_of_a_strategy_and_what_forbids_it(

@@ -20,7 +20,7 @@ from replay.patterns.plan import plan_pattern
 from replay.patterns.requirements import requirements
 from replay.planning.block_ranges import all_blocks, bridge, mask_of, ranges_of
 from replay.planning.coarse_map import draw_coarse_map
-from replay.planning.intervals import earliest_times, latest_times, replay_stretches
+from replay.planning.intervals import replay_stretches
 from replay.planning.named_plans import gap_conditions, index_conditions
 from replay.planning.plan import Plan, PlanKind
 from tests.oracles.intervals import covered_blocks, deciding_rows, matches
@@ -149,18 +149,23 @@ def test_only_least_gaps_of_the_blocks_that_have_them_shorten_intervals():
     assert events(query, "...[..B..]....", [1], [*TENS, 100]) == "...[..B..]...."
 
 
+def by_key(window: int, *parts) -> BoundPatternQuery:
+    return within(window, *parts, by=("k",))
+
+
 KEYED = {
     # Of key 1 there is no B within 4 behind the A, of key 2 there is one.
-    "candidates agree on it": (4, "..A.[A.B].B.", "1112222333"),
-    "events without one agree with each other": (4, ".[A.B]...A.B.", "..2.111.111"),
+    "candidates agree on it": (by_key(4, A, B), "..A.[A.B].B.", "1112222333"),
+    "events without one agree with each other": (by_key(4, A, B), ".[A.B]...A.B.", "..2.111.111"),
     # Key 1 from 1 to 9, key 2 from 3 to 5: ends do not ascend with starts.
-    "a later start may end earlier": (9, ".[A.A.B...B]..", "111222111111"),
+    "a later start may end earlier": (by_key(9, A, B), ".[A.A.B...B]..", "111222111111"),
+    "an open end reaches to the window's": (by_key(4, A, B, ANY), "[A.B..]...", "11111111"),
 }
 
 
-@pytest.mark.parametrize(("window", "shown", "keys"), KEYED.values(), ids=KEYED)
-def test_the_key_of_the_stream_parts_candidates(window, shown, keys):
-    assert events(within(window, A, B, by=("k",)), shown, keys=keys) == shown
+@pytest.mark.parametrize(("query", "shown", "keys"), KEYED.values(), ids=KEYED)
+def test_the_key_of_the_stream_parts_candidates(query, shown, keys):
+    assert events(query, shown, keys=keys) == shown
 
 
 def test_several_attributes_of_a_position_are_intersected():
@@ -205,15 +210,6 @@ def test_extreme_times_do_not_wrap():
     query = query_of(seq(star(C), A, star(C)), [EQUALS[0], None, None], within=2**63 - 1)
     times = [-(2**63), 0, 2**63 - 1]
     assert events(query, ".[.A]", None, times) == ".[.A]"
-
-
-def test_times_of_rows_that_were_not_looked_up_do_not_wrap():
-    half = 2**62
-    made = [{"t": t, "a": 0, "b": 0, "k": 0} for t in (-half, 0, half - 1)]
-    leaves = SmallStatistics(made, 3).leaves
-    behind = earliest_times(np.array([0]), np.array([-half]), 2, leaves)
-    before = latest_times(np.array([2]), np.array([half - 1]), 2, leaves)
-    assert (behind.tolist(), before.tolist()) == ([half - 2], [1 - half])
 
 
 @st.composite
