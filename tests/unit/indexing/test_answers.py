@@ -37,27 +37,6 @@ def below(high: int) -> KeyRanges:
     return KeyRanges.of([KeyRange(None, high)])
 
 
-@given(streams(), st.integers(1, 30), st.data())
-@settings(deadline=None)
-def test_kept_answer_equals_the_fresh_one(
-    table: pa.Table, file_events: int, data: st.DataObject
-) -> None:
-    pieces = cut_into_pieces(table, [file_events], 5)
-    ranges = data.draw(ranges_for(table["x"].combine_chunks()))
-    with TemporaryDirectory() as folder:
-        index = index_over(Path(folder), pieces, n_runs=1)
-        fresh = index.lookup(ranges)
-        kept = index.lookup(ranges)
-        indexing.clear_caches()
-        again = index.lookup(ranges)
-    for other in (kept, again):
-        assert other.seq.tolist() == fresh.seq.tolist()
-        assert other.t.tolist() == fresh.t.tolist()
-        assert other.n_entries_read == fresh.n_entries_read
-    assert kept.n_bytes_read == 0
-    assert again.n_bytes_read == fresh.n_bytes_read
-
-
 def test_answer_weighs_what_its_memory_takes(tmp_path: Path) -> None:
     pieces = cut_into_pieces(events(), [100], 10)
     index = index_over(tmp_path, pieces)
@@ -77,15 +56,6 @@ def test_answer_cannot_be_written_to(tmp_path: Path) -> None:
         for array in (found.seq, found.t):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 7
-
-
-def test_answers_outlive_lookups_that_follow(tmp_path: Path) -> None:
-    pieces = cut_into_pieces(events(), [100], 10)
-    index = index_over(tmp_path, pieces)
-    found = [index.lookup(below(high)) for high in range(17)]
-    for high in range(17):
-        assert found[high].seq.tolist() == matching_rows(VALUES, [KeyRange(None, high)])
-        assert found[high].t.tolist() == found[high].seq.tolist()
 
 
 def test_run_found_damaged_later_changes_no_answer(tmp_path: Path) -> None:

@@ -61,18 +61,17 @@ def keys_of(table: pa.Table) -> list[str | None]:
 
 
 @given(tables())
-def test_keys_sort_as_tuples_do(table: pa.Table) -> None:
-    rows = [(row, key) for row, key in zip(tuples_of(table), keys_of(table), strict=True) if key]
+def test_keys_sort_as_tuples_do_and_only_rows_without_a_first_part_have_none(
+    table: pa.Table,
+) -> None:
+    every = list(zip(tuples_of(table), keys_of(table), strict=True))
+    assert all((key is None) == (row[0] is None) for row, key in every)
+    rows = [(row, key) for row, key in every if key]
     rows.sort(key=lambda pair: sortable(pair[0]))
     for (row, key), (later_row, later_key) in pairwise(rows):
         # Arrow compares the UTF-8 bytes.
         assert key.encode() <= later_key.encode()
         assert (key == later_key) == (sortable(row) == sortable(later_row))
-
-
-@given(tables())
-def test_row_has_a_key_unless_its_first_part_is_null_or_nan(table: pa.Table) -> None:
-    assert [key is None for key in keys_of(table)] == [row[0] is None for row in tuples_of(table)]
 
 
 @pytest.mark.parametrize("kind", list(AWKWARD), ids=str)
@@ -157,12 +156,6 @@ def key_of(*parts: int | float | str | None) -> str:
     return key
 
 
-def test_points_of_all_parts_are_one_closed_key() -> None:
-    found = composite_ranges([INTEGER, STRING], [points(35), points("ROBBERY")])
-    key = key_of(35, "ROBBERY")
-    assert found == (KeyRanges((KeyRange(key, key),)), 2)
-
-
 def test_key_is_spelled_as_the_format_says() -> None:
     # 5 with its sign bit flipped is 2^63 + 5: of ten sevens of bits the first is 1, the last 5.
     assert key_of(5, "a") == "\x01" + "\x00" * 8 + "\x05" + "\x01" + "a\x00"
@@ -170,14 +163,6 @@ def test_key_is_spelled_as_the_format_says() -> None:
     assert key_of("", None) == "\x00\x00"
     # -0.0 is 0.0, whose bits are none but the sign, flipped.
     assert key_of(-0.0, 0.0) == "\x01" + "\x00" * 9 + "\x01" + "\x01" + "\x00" * 9
-
-
-def test_range_without_end_of_the_second_part_ends_with_the_first() -> None:
-    table = pa.table({"a": [1, 1, 1, 2, 2], "b": [None, "a", "\U0010ffff", None, "b"]})
-    found = composite_ranges([INTEGER, STRING], [points(1), KeyRanges((KeyRange("a", None),))])
-    assert found is not None
-    (only,) = found[0].ranges
-    assert [admits(only, key) for key in keys_of(table)] == [False, True, True, False, False]
 
 
 def test_range_of_whole_numbers_is_spelled_out_where_a_later_part_is_bounded() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,8 +24,6 @@ from indexing.keys import KeyKind, key_kind
 from indexing.lifecycle import create_index, drop_index, list_indexes
 from indexing.run import open_run
 from indexing.writer import writer_for
-from tests.oracles.index import matching_rows
-from tests.unit.indexing.typed_events import rows
 
 SCHEMA = pa.schema(
     [("t", pa.int64()), ("k", pa.string()), ("kind", pa.string()), ("beat", pa.int32())]
@@ -214,38 +211,3 @@ def test_its_runs_hold_strings(stream: Stream) -> None:
     create_index(stream, [NAME], least_events=0)
     runs = sorted((stream.path / "index" / NAME).glob("*.parquet"))
     assert {open_run(path).kind for path in runs} == {KeyKind.STRING}
-
-
-TYPED = {
-    "small": KeyRange(2, 5),
-    "price": KeyRange(None, 6.5),
-    "single": KeyRange(4.0, 19.5, low_closed=False),
-    "venue": KeyRange("v3", "v6"),
-    "is_late": KeyRange(0, 0),
-    "day": KeyRange(19724, 19727),  # 2 to 5 January 2024
-    "seen": KeyRange(5_000_000, 40_000_000),
-    "seen_utc": KeyRange(5_000_000, None),
-}
-
-
-@pytest.mark.parametrize(("first", "second"), [*pairwise(TYPED), ("seen_utc", "small")])
-@pytest.mark.parametrize("least_events", [0, 100], ids=["runs", "tail"])
-def test_every_type_can_be_indexed_with_another(
-    tmp_path: Path, first: str, second: str, least_events: int
-) -> None:
-    events = rows(45)
-    settings = StreamSettings(time="t", block_events=4, file_events=20)
-    stream = create_store(tmp_path / "store").create_stream("s", events.schema, settings)
-    stream.append(events)
-    parts = list(dict.fromkeys(("is_late", first, second)))
-    name = "+".join(parts)
-    create_index(stream, [name], least_events=least_events)
-    kinds = [key_kind(events.schema.field(part).type, part) for part in parts]
-    asked = composite_ranges(kinds, [KeyRanges((TYPED[part],)) for part in parts])
-    assert asked is not None
-    told = parts[: asked[1]]
-    assert len(told) >= 2
-    columns = (set(matching_rows(events[part].to_pylist(), [TYPED[part]])) for part in told)
-    expected = sorted(set.intersection(*columns))
-    assert 0 < len(expected) < 45
-    assert index_of(stream, name).lookup(asked[0]).seq.tolist() == expected

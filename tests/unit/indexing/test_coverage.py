@@ -15,7 +15,6 @@ from chronicle.write.commit import complete_derived
 from indexing import KeyRange, KeyRanges, RunWriter, clear_caches, open_indexes
 from indexing.coverage import list_runs
 from indexing.lifecycle import compact_index, create_index
-from indexing.tables import is_of_one_file, merged_run_name
 from tests.helpers import commit_table
 from tests.unit.indexing.doubles import flip_byte
 
@@ -55,12 +54,6 @@ def assert_answers(stream: Stream, n: int, *, tail: int = 0) -> None:
     assert indexes.index("x").n_tail_events == tail
     found = indexes.index("x").lookup(KeyRanges.of([KeyRange(1, 2)]))
     assert found.seq.tolist() == [i for i in range(n) if 1 <= i % 5 <= 2]
-
-
-def test_nothing_is_lacking_where_all_runs_are_whole(stream: Stream) -> None:
-    files = data_files(stream)
-    assert WRITER.lacking(stream.path, files) == {"index/x": set(), "index/y": set()}
-    assert WRITER.damaged(stream.path, files) == {"index/x": set(), "index/y": set()}
 
 
 def test_without_an_index_table_every_file_is_lacking(stream: Stream) -> None:
@@ -159,12 +152,6 @@ def test_runs_of_dead_data_files_are_not_even_opened(stream: Stream) -> None:
     listing = list_runs(stream.path, "x", files)
     assert set(listing.whole) == set(files)
     assert listing.damaged == {}
-
-
-def test_names_tell_merged_runs_from_those_of_one_file(stream: Stream) -> None:
-    assert all(is_of_one_file(name) for name in listed(stream, "x"))
-    assert not is_of_one_file(merged_run_name())
-    assert is_of_one_file(f"000001-000002-000003-000004-{'0' * 32}.parquet")
 
 
 def test_a_writer_can_be_sent_to_other_processes(stream: Stream) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import indexing.tail
 from chronicle import StreamSettings, create_store
 from chronicle.errors import SchemaError
 from chronicle.maintenance.check import check_store
@@ -18,13 +17,12 @@ from indexing import KeyRange, KeyRanges
 from indexing.check import ENTRIES, check_runs
 from indexing.errors import UnknownIndexError
 from indexing.index import Index, clear_caches, open_indexes
-from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
-from indexing.writer import RunWriter, writer_for
+from indexing.lifecycle import create_index, drop_index, list_indexes
+from indexing.writer import RunWriter
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("speed", pa.float64())])
 NAME = "delta(speed)"
 ABOVE_ZERO = KeyRanges((KeyRange(low=0, low_closed=False),))
-BELOW_ZERO = KeyRanges((KeyRange(high=0, high_closed=False),))
 
 
 def table(*rows: tuple[int, str, float | None]) -> pa.Table:
@@ -62,58 +60,6 @@ def test_index_on_a_derived_attribute_declares_it(stream: Stream):
     assert (report.attribute, report.existed, report.n_entries) == (NAME, False, 7)
     assert stream.settings.derived == (NAME,)
     assert [index.attribute for index in list_indexes(stream.snapshot())] == [NAME]
-
-
-@pytest.mark.parametrize("least_events", [0, 100])
-def test_lookup_finds_values_in_range_and_events_that_are_open(stream: Stream, least_events: int):
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=least_events)
-    # The first of each object is open; a then rises by 1, falls by 2, stays; b falls, rises.
-    assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5]
-    assert found(stream, BELOW_ZERO) == [0, 1, 3, 4]
-    assert found(stream, KeyRanges((KeyRange(0, 0),))) == [0, 1, 6]
-    assert found(stream, KeyRanges((KeyRange(1000, None),))) == [0, 1]
-    assert found(stream, KeyRanges.everything()) == [0, 1, 2, 3, 4, 5, 6]
-    assert found(stream, KeyRanges(())) == []
-
-
-def test_large_tail_file_is_read_as_a_whole(stream: Stream, monkeypatch: pytest.MonkeyPatch):
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=100)
-    monkeypatch.setattr(indexing.tail, "MEMTABLE_EVENTS", 0)
-    monkeypatch.setattr(indexing.tail, "SCAN_EVENTS", 2)
-    assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5]
-    assert index_of(stream).estimate_count(ABOVE_ZERO) == (0, 8)
-
-
-def test_estimate_counts_open_events_as_possible_only(stream: Stream):
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=100)
-    assert index_of(stream).estimate_count(ABOVE_ZERO) == (2, 4)
-    assert index_of(stream).estimate_count(KeyRanges.everything()) == (5, 7)
-    assert index_of(stream).estimate_count(KeyRanges(())) == (0, 0)
-
-
-def test_late_event_corrects_the_one_after_it_in_its_object(stream: Stream):
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=0)
-    late = table((4, "b", 70.0), (4, "a", 3.5))
-    stream.append(late, derived=writer_for(stream, least_events=0))
-    # t 0a 1b 2a 3b 4a 4b 4a 5b 6a 7b: b rises 40 to 70 and falls to 60, a falls to 3.5 and rises.
-    assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5, 8]
-    assert found(stream, BELOW_ZERO) == [0, 1, 3, 4, 6, 7]
-
-
-def test_event_whose_predecessor_lies_in_another_file_is_a_candidate(stream: Stream):
-    stream.append(EVENTS)
-    create_index(stream, [NAME], least_events=0)
-    later = table((8, "a", 1.0), (9, "a", 0.5), (10, "b", 9.0))
-    stream.append(later, derived=writer_for(stream, least_events=0))
-    assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5, 8, 10]
-    compact_index(stream, full=True)
-    assert index_of(stream).n_runs == 1
-    assert found(stream, ABOVE_ZERO) == [0, 1, 2, 5, 8, 10]
-    assert found(stream, BELOW_ZERO) == [0, 1, 3, 4, 8, 9, 10]
 
 
 def test_dropped_index_leaves_the_attribute_declared(stream: Stream):

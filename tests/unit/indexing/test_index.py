@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -40,27 +39,6 @@ def cases(draw: st.DrawFn) -> tuple[pa.Table, list[Piece], KeyRanges, list[bool]
     has_run = draw(st.lists(st.booleans(), min_size=len(pieces), max_size=len(pieces)))
     ranges = draw(ranges_for(events["x"].combine_chunks()))
     return events, pieces, ranges, has_run, draw(st.integers(2, 9))
-
-
-@given(cases())
-@settings(deadline=None)
-def test_lookup_returns_what_a_look_at_every_value_returns(
-    case: tuple[pa.Table, list[Piece], KeyRanges, list[bool], int],
-) -> None:
-    events, pieces, ranges, has_run, fence_entries = case
-    expected = matching_rows(events["x"].to_pylist(), ranges.ranges)
-    with TemporaryDirectory() as folder:
-        covered = [p for p, has in zip(pieces, has_run, strict=True) if has]
-        write_runs(Path(folder), covered, ("x",), fence_entries=fence_entries)
-        snapshot = SnapshotDouble(Path(folder), pieces)
-        indexes = index_set(snapshot, {"x": RunTable(0, tuple(p.name for p in covered))})
-        found = indexes.index("x").lookup(ranges)
-        least, most = indexes.index("x").estimate_count(ranges)
-    assert found.seq.tolist() == expected
-    assert found.t.tolist() == [events["t"][row].as_py() for row in expected]
-    assert found.seq.dtype == found.t.dtype == np.int64
-    assert indexes.faults == []
-    assert least <= len(expected) <= most
 
 
 @given(cases())

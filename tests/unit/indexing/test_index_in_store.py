@@ -72,17 +72,6 @@ def assert_answers(stream: Stream, table: pa.Table) -> None:
         assert found.t.tolist() == [micros[row] for row in expected]
 
 
-def test_lookups_answer_for_ingested_events(stream: Stream) -> None:
-    append(stream, events(250))
-    append(stream, events(70, first=250))
-    indexes = open_indexes(stream.snapshot())
-    assert indexes.attributes == tuple(sorted(ATTRIBUTES))
-    assert indexes.index("price").n_runs == 4
-    assert indexes.index("price").n_tail_events == 0
-    assert_answers(stream, events(320))
-    assert indexes.faults == []
-
-
 @pytest.mark.parametrize("steps", [1, 2])
 def test_commit_cut_short_leaves_a_tail_and_right_answers(stream: Stream, steps: int) -> None:
     append(stream, events(250))
@@ -110,14 +99,6 @@ def test_runs_committed_later_are_seen_by_the_same_snapshot(stream: Stream) -> N
     assert_answers(stream, events(100))
 
 
-def test_older_snapshot_sees_its_own_events_only(stream: Stream) -> None:
-    append(stream, events(50))
-    old = stream.snapshot()
-    append(stream, events(50, first=50))
-    found = open_indexes(old).index("is_late").lookup(KeyRanges.everything())
-    assert found.seq.tolist() == list(range(50))
-
-
 def test_damaged_index_log_makes_all_events_tail_and_is_named(stream: Stream) -> None:
     append(stream, events(50))
     for commit in (stream.path / "index" / "price" / "_delta_log").glob("*.json"):
@@ -127,14 +108,6 @@ def test_damaged_index_log_makes_all_events_tail_and_is_named(stream: Stream) ->
     assert "'price'" in fault
     assert indexes.index("price").n_tail_events == 50
     assert_answers(stream, events(50))
-
-
-def test_stream_without_an_index_has_none(tmp_path: Path) -> None:
-    store = create_store(tmp_path / "store")
-    schema = pa.schema([("t", pa.int64()), ("x", pa.int64())])
-    stream = store.create_stream("plain", schema, StreamSettings(time="t"))
-    commit_table(stream, pa.table({"t": range(3), "x": range(3)}, schema=schema))
-    assert open_indexes(stream.snapshot()).attributes == ()
 
 
 def test_a_range_between_two_fences_is_expected_in_proportion(tmp_path: Path) -> None:

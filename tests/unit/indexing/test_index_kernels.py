@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexing.kernels import admit, decode, order_by_seq, order_groups, stable_order
+from indexing.kernels import admit, decode, order_by_seq
 
 _INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -73,25 +73,3 @@ def test_a_number_that_comes_twice_is_counted_once() -> None:
     into = np.full((2, 3), -1)
     assert order_by_seq(seq, seq, 0, marks, below, into[0], into[1]) == 2
     assert (into == -1).all()
-
-
-@settings(deadline=None)
-@given(st.one_of(st.lists(st.integers(-3, 3), max_size=300), st.lists(_INT64, max_size=50)))
-@example([-(1 << 63), (1 << 63) - 1, 0, -1])
-@example([1 << 40, 5, 1 << 40, 5 + (1 << 22)])
-def test_places_are_in_stable_order(numbers: list[int]) -> None:
-    array = np.array(numbers, dtype=np.int64)
-    with np.errstate(over="ignore"):
-        found = stable_order(array)
-    assert found.tolist() == sorted(range(len(numbers)), key=lambda i: numbers[i])
-
-
-@settings(deadline=None)
-@given(st.permutations(range(12)), st.lists(st.integers(0, 12), max_size=4))
-def test_groups_are_ordered_by_position(position: list[int], cuts: list[int]) -> None:
-    order = np.arange(12)
-    borders = [0, *sorted(cuts), 12]
-    order_groups(order, np.array(position), np.array(borders))
-    for first, end in pairwise(borders):
-        group = order[first:end].tolist()
-        assert group == sorted(range(first, end), key=lambda place: position[place])

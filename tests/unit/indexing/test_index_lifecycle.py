@@ -211,20 +211,6 @@ def test_a_damaged_events_file_stops_the_creation_and_is_named(stream: Stream) -
         create(stream, ["venue"])
 
 
-def test_creating_again_replaces_damaged_runs(stream: Stream) -> None:
-    create(stream, ["venue"])
-    first, second = (f.name for f in stream.snapshot().files[:2])
-    (stream.path / "index" / "venue" / first).write_bytes(b"no run")
-    (stream.path / "index" / "venue" / second).unlink()
-    clear_caches()
-    assert tail_of(stream, "venue") == 20
-    [report] = create(stream, ["venue"])
-    assert (report.existed, report.n_files) == (True, 2)
-    assert tail_of(stream, "venue") == 0
-    assert list_indexes(stream.snapshot())[0].n_runs == 5
-    assert_answers(stream, rows(N), ["venue"])
-
-
 @pytest.mark.parametrize("writes_runs", [False, True])
 def test_events_appended_while_an_index_is_created_are_found(
     stream: Stream, writes_runs: bool

@@ -75,7 +75,7 @@ def expected_objects(events: pa.Table, rows: list[int]) -> list[object]:
 
 @given(cases(), st.data())
 @settings(deadline=None)
-def test_lookup_returns_the_objects_of_the_events_it_finds(
+def test_lookup_returns_what_a_look_at_every_event_returns(
     case: tuple[pa.Table, list[Piece], KeyRanges, int], data: st.DataObject
 ) -> None:
     events, pieces, ranges, fence_entries = case
@@ -91,7 +91,10 @@ def test_lookup_returns_the_objects_of_the_events_it_finds(
         indexes = index_set(snapshot, {"x": RunTable(0, tuple(p.name for p in covered))})
         plain = indexes.index("x").lookup(ranges)
         found = indexes.index("x").lookup(ranges, with_objects=True)
+        least, most = indexes.index("x").estimate_count(ranges)
     assert plain.objects is None
+    assert found.t.tolist() == [events["t"][row].as_py() for row in expected]
+    assert least <= len(expected) <= most
     assert found.seq.tolist() == plain.seq.tolist() == expected
     assert found.t.tolist() == plain.t.tolist()
     assert objects_of(found) == expected_objects(events, expected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,51 +70,6 @@ def test_run_holds_plain_columns(tmp_path: Path) -> None:
         "low": [3, 5, 9],
         "high": [3, 7, 9],
     }
-
-
-@pytest.mark.parametrize(
-    ("column", "keys"),
-    [
-        pytest.param(pa.array([5, 3, None, 3, 9, 7]), [3, 3, 9], id="integers"),
-        pytest.param(pa.array([5.5, 3, None, 3, 9, 7]), [3.0, 3.0, 9.0], id="doubles"),
-        pytest.param(pa.array(["d", "b", None, "b", "f", "e"]), ["b", "b", "f"], id="strings"),
-    ],
-)
-def test_reading_groups_returns_them_in_order(
-    tmp_path: Path, column: pa.Array, keys: list[object]
-) -> None:
-    # Sorted by (key, row), in groups of two: rows 1 3 | 0 5 | 4.
-    read = write(tmp_path / "run.parquet", column, fence_entries=2).read(np.array([0, 2]))
-    assert read.keys.tolist() == keys
-    assert read.t.tolist() == [10, 30, 40]
-    assert read.position.tolist() == [1, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("groups", "rim", "position"),
-    [
-        pytest.param([0, 1, 2], [False, False, False], [1, 3, 0, 5, 4], id="all-inside"),
-        pytest.param([0, 1, 2], [True, False, True], [0, 5], id="rims-on-both-sides"),
-        pytest.param([1, 2], [False, True], [0, 5], id="rim-behind"),
-        pytest.param([0, 1], [True, True], [0, 5], id="rims-only"),
-        pytest.param([0, 2], [False, False], [1, 3, 4], id="not-adjacent"),
-        pytest.param([0, 2], [True, True], [], id="nothing-admitted"),
-    ],
-)
-def test_keys_are_compared_in_groups_at_the_rim_only(
-    tmp_path: Path, groups: list[int], rim: list[bool], position: list[int]
-) -> None:
-    # Sorted by (key, row), in groups of two: rows 1 3 | 0 5 | 4, keys 3 3 | 5 7 | 9.
-    column = pa.array([5, 3, None, 3, 9, 7])
-    run = write(tmp_path / "run.parquet", column, fence_entries=2)
-    bounds = to_bounds(KeyRanges.of([KeyRange(4, 8)]), KeyKind.INTEGER)
-    inside = Selection(np.array(groups), np.array(rim))
-    found = run.find(inside, bounds, shift=100, room=Room(6))
-    assert found.position.tolist() == [100 + p for p in position]
-    assert found.t.tolist() == [10 * p for p in position]
-    assert found.n_entries_read == sum([2, 2, 1][g] for g in groups)
-    for first, end in pairwise(found.cuts.tolist()):
-        assert found.position[first:end].tolist() == sorted(found.position[first:end].tolist())
 
 
 @pytest.mark.parametrize("rim", [[False, True, False], [True, False, False], [False] * 3])

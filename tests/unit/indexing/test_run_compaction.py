@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing.compaction import RunChoice, RunMerge, RunState, choose_run_merges, tier_of
+from indexing.compaction import RunChoice, RunMerge, RunState, choose_run_merges
 from indexing.cover import choose_runs
 from indexing.run_format import CoveredFile
 
@@ -211,10 +209,6 @@ def test_a_run_mostly_dead_is_written_anew_and_one_half_dead_stays() -> None:
     assert choose_run_merges([half, mostly], ["a", "b"], budget=4) == RunChoice()
 
 
-def test_a_run_without_a_live_file_is_left_for_older_versions() -> None:
-    assert choose_run_merges([run("old", ("gone", 9))], ["a"], full=True) == RunChoice()
-
-
 def test_of_two_runs_of_the_same_files_one_is_redundant() -> None:
     twins = [run("r1", ("a", 5), ("b", 5), ("gone", 1)), run("r2", ("a", 5), ("b", 5), ("gone", 1))]
     assert choose_run_merges(twins, ["a", "b"]) == RunChoice(redundant=("r2",))
@@ -232,18 +226,3 @@ def test_full_merges_all_and_leaves_a_single_clean_run() -> None:
     assert choose_run_merges(runs[:1], live[:1], full=True) == RunChoice()
     with_dead = run("r", ("a", 9), ("gone", 1))
     assert choose_run_merges([with_dead], ["a"], full=True).merges == (RunMerge(("r",), 9),)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 63, 64, 65, 4**12 - 1, 4**12])
-def test_a_tier_is_the_logarithm(n: int) -> None:
-    assert tier_of(n, fan_in=4) == math.floor(round(math.log2(n), 9) / 2)
-
-
-def test_a_thousand_appends_leave_ten_runs() -> None:
-    tree = Tree(4, 64)
-    for _ in range(1000):
-        tree.append(1)
-        tree.tidy()
-    # 1,000 is 33220 to base 4: so many runs of each power of four.
-    assert len(tree.runs) == 3 + 3 + 2 + 2 + 0
-    assert max(tree.times_written.values()) == 4

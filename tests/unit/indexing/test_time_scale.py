@@ -45,12 +45,6 @@ def test_one_time_that_no_sample_holds_makes_the_divisor_smaller() -> None:
     assert TimeScale.of(times) == TimeScale(0, 599_000, 200)
 
 
-def test_milliseconds_in_microseconds_are_stored_as_milliseconds() -> None:
-    scale = TimeScale.of(np.array([1_700_000_000_054_000, 1_700_000_000_151_000]))
-    assert scale == TimeScale(1_700_000_000_054_000, 1_700_000_000_151_000, 97_000)
-    assert TimeScale.of(np.array([7_000, 9_000, 12_000])) == TimeScale(7_000, 12_000, 1_000)
-
-
 @given(st.lists(st.lists(st.integers(-1000, 1000), min_size=1, max_size=9), min_size=1, max_size=4))
 def test_merged_scale_is_that_of_all_times(parts: list[list[int]]) -> None:
     arrays = [np.array(part) * 10 for part in parts]

@@ -27,10 +27,6 @@ def test_one_run_per_attribute_is_reported_as_written(tmp_path: Path) -> None:
         assert open_run(path).cover[0].n_events == 3
 
 
-def test_a_table_is_made_for_each_attribute() -> None:
-    assert RunWriter(("x", "s"), "t").tables(EVENTS.schema) == ("index/x", "index/s")
-
-
 def test_attribute_without_an_order_leaves_no_run_of_the_others(tmp_path: Path) -> None:
     with pytest.raises(IndexingError, match="cannot be indexed"):
         RunWriter(("x", "l"), "t").write(

@@ -45,8 +45,6 @@ SCHEMA = pa.schema(
 X = Attribute("x", T.INTEGER)
 Y = Attribute("y", T.DOUBLE)
 FIRST_A, LAST_A = Anchor(AnchorKind.FIRST, (0,)), Anchor(AnchorKind.LAST, (0,))
-FIRST_B = Anchor(AnchorKind.FIRST, (1,))
-FIRST_ANY, LAST_ANY = Anchor(AnchorKind.FIRST), Anchor(AnchorKind.LAST)
 
 
 def query(inside, *, select="*", after="", order_by="ts", schema=SCHEMA, time=None, **params):

@@ -63,14 +63,6 @@ def test_windows_ascend_by_both_of_their_columns(time):
     assert inner(bound).time == time
 
 
-def test_pattern_over_a_stream_has_no_relation():
-    bound = bound_query(
-        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES A.x AS x PATTERN (A))"
-    )
-    assert isinstance(bound, BoundPatternQuery)
-    assert (bound.source, bound.stream) == (None, "s")
-
-
 def test_order_makes_a_column_the_time():
     bound = bound_select(
         "SELECT COUNT(*) FROM TUMBLE(TABLE (SELECT t, x FROM whole_memory ORDER BY t), "

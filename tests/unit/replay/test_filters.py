@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import replay
 from chronicle import Store, create_store
-from replay.engines.scan import Reading, Scan, blocks_of, cut_blocks
+from replay.engines.scan import Reading, Scan
 from replay.engines.source import TableSource
 from replay.errors import PlanError
 from replay.planning.block_ranges import all_blocks
@@ -132,33 +131,6 @@ def test_faults_of_rows_are_counted_wherever_they_are(store: Store) -> None:
 
 # ---------------------------------------------------------------------------------------------
 # Blocks cut into units, and units read backward
-
-
-def test_units_grow_until_they_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("replay.engines.scan.UNIT_EVENTS", 40)
-    bases = np.arange(0, 151, 10)
-    blocks = np.arange(15)
-
-    forward = cut_blocks(blocks, bases, backward=False, first_events=10)
-    assert [unit.tolist() for unit in forward] == [
-        [0],
-        [1, 2],
-        [3, 4, 5, 6],
-        [7, 8, 9, 10],
-        [11, 12, 13, 14],
-    ]
-    backward = cut_blocks(blocks, bases, backward=True, first_events=10)
-    assert [unit.tolist() for unit in backward][:3] == [[14], [12, 13], [8, 9, 10, 11]]
-
-
-def test_a_block_larger_than_a_unit_is_one() -> None:
-    units = cut_blocks(np.arange(3), np.array([0, 100, 101, 102]), backward=False, first_events=1)
-    assert [unit.tolist() for unit in units] == [[0], [1, 2]]
-
-
-def test_blocks_of_stretches_are_those_in_them() -> None:
-    assert blocks_of(np.array([[1, 3], [6, 7]])).tolist() == [1, 2, 6]
-    assert blocks_of(np.empty((0, 2), np.int64)).tolist() == []
 
 
 @pytest.mark.parametrize("unit", [1, 2, 3, 5, 100])

@@ -35,14 +35,6 @@ def written(output_format: str) -> str:
     return stream.getvalue().decode()
 
 
-def test_json_has_bytes_as_digits_and_what_it_cannot_carry_as_text() -> None:
-    first, second = json.loads(written("json"))
-    assert first == {
-        "raw": "61ff", "price": "1.25", "took": 2.0, "day": "2024-02-29", "is_late": True,
-    }  # fmt: skip
-    assert second == dict.fromkeys(TABLE.column_names[:4]) | {"is_late": False}
-
-
 def test_csv_has_bytes_as_digits_and_intervals_as_seconds() -> None:
     head, first, second = written("csv").splitlines()
     assert head == '"raw","price","took","day","is_late"'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -214,18 +213,3 @@ def test_what_needs_the_whole_answer_is_refused(sql: str) -> None:
 def test_a_time_is_asked_for() -> None:
     with pytest.raises(QueryError, match="which column is the time"):
         replay.online("SELECT a FROM s", SCHEMA)
-
-
-def test_events_out_of_order_are_refused() -> None:
-    operator = replay.online("SELECT a FROM s", SCHEMA, time="t")
-    first: dict[str, Any] = {"a": [1], "t": [5]}
-    operator.push(pa.table(first))
-    with pytest.raises(SchemaError, match="go back in time"):
-        operator.push(pa.table({"a": [1], "t": [4]}))
-    with pytest.raises(SchemaError, match="no column 'a'"):
-        operator.push(pa.table({"t": [6]}))
-    operator.finish()
-    with pytest.raises(QueryError, match="is finished"):
-        operator.push(pa.table(first))
-    with pytest.raises(QueryError, match="is finished"):
-        operator.finish()

@@ -8,7 +8,6 @@ import pytest
 
 import replay
 from chronicle import Snapshot, Store, create_store
-from replay.errors import PlanError
 from replay.patterns import local
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream
@@ -119,12 +118,6 @@ def test_tree_plan_reads_only_where_minima_and_maxima_allow(store: Store, plan: 
     assert blocks_read(store, sql, plan) <= 3
 
 
-def test_range_that_no_block_admits_reads_nothing(store: Store) -> None:
-    sql = recognize("A B", "A AS A.x > 1e9")
-    assert blocks_read(store, sql, "tree") == 0
-    assert blocks_read(store, sql, "auto") == 0
-
-
 def test_equality_with_a_pinned_symbol_uses_its_range(store: Store) -> None:
     sql = recognize("A Z*? B", "A AS a = 77, B AS B.a = A.a AND B.t > A.t", "WITHIN 1000")
     # B can only be another 77: 400 events apart, in a window of 500.
@@ -174,22 +167,3 @@ def test_equal_ranges_are_looked_up_once(store: Store) -> None:
     once = replay.query(store, recognize("A", "A AS a = 77"), plan="indexes=A.a")
     three = replay.query(store, sql, plan="indexes=A.a")
     assert three.actual.entries_read == once.actual.entries_read
-
-
-@pytest.mark.parametrize(
-    ("sql", "plan", "said"),
-    [
-        pytest.param(RARE, "indexes=A.x", "A.x", id="no range on it"),
-        pytest.param(RARE, "indexes=Q.a", "Q", id="no symbol"),
-        pytest.param(RARE, "indexes=A.aa", "did you mean", id="no attribute"),
-        pytest.param(RARE, "fast", "fast", id="no plan"),
-        pytest.param(recognize("A*", "A AS a = 77"), "all", "match no row", id="nothing mandatory"),
-        pytest.param(recognize("A", "A AS A.x = 1"), "all", "index", id="no index"),
-    ],
-)
-def test_named_plan_that_cannot_apply_is_an_error(
-    store: Store, sql: str, plan: str, said: str
-) -> None:
-    with pytest.raises(PlanError) as caught:
-        replay.query(store, sql, plan=plan)
-    assert said in str(caught.value)

@@ -31,22 +31,3 @@ def test_fetched_events_are_those_asked_for(
                 assert found.column("t").to_pylist() == seqs
                 assert found.column_names == columns
         assert found.column("s").to_pylist() == [f"s{i % 7}" for i in seqs]
-
-
-def test_small_replay_goes_to_the_source_once() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source_module, "TABLE_BLOCK_EVENTS", 4)
-        plain = TableSource(table_of(40), ["s", "t"], time="t", name="x")
-        asked: list[list[int]] = []
-        read = plain.read_blocks
-        patch.setattr(
-            plain, "read_blocks", lambda blocks, c: asked.append(blocks.tolist()) or read(blocks, c)
-        )
-        once = OnceRead(plain, ["s", "t"])
-        assert once.read_blocks(np.array([2, 5, 6]), ["t"]).column("t").to_pylist()[4] == 20
-        assert once.read_blocks(np.array([5]), ["s"]).column("s").to_pylist() == [
-            "s6", "s0", "s1", "s2",
-        ]  # fmt: skip
-        assert asked == [[2, 5, 6]]
-        once.read_blocks(np.array([7]), ["t"])
-        assert asked == [[2, 5, 6], [7]]

@@ -72,7 +72,3 @@ def test_units_hold_every_block_once_and_in_order(
     assert blocks == [0, 1, 2, 4, 6, 7, 8, 9]
     assert [piece.first_block for piece in pieces if piece.begins] == [0, 4, 6]
     assert [piece.last_block for piece in pieces if piece.ends] == [3, 5, 10]
-
-
-def test_no_stretch_makes_no_unit() -> None:
-    assert units_of([], 25) == []
