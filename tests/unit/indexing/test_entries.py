@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,27 @@ from indexing.entries import choose_cuts, sort_entries
 from indexing.keys import to_keys
 from tests.oracles.index import to_key
 from tests.unit.indexing.index_strategies import streams
+
+
+@pytest.mark.parametrize(
+    ("keys", "cuts"),
+    [
+        # Groups of at most 4; | marks a cut.
+        pytest.param("", [0], id="no-entry"),
+        pytest.param("abcd", [0, 4], id="one-full-group"),
+        pytest.param("aabbcc", [0, 4, 6], id="change-at-the-end-of-the-room"),
+        pytest.param("aaabbbbb", [0, 3, 7, 8], id="change-in-the-second-half"),  # aaa|bbbb|b
+        pytest.param("abbbbbb", [0, 4, 7], id="change-in-the-first-half"),  # abbb|bbb
+        pytest.param("aabbbb", [0, 4, 6], id="change-in-the-middle-is-first-half"),
+        pytest.param("aaaaaaaa", [0, 4, 8], id="no-change"),
+        pytest.param("abcdefg", [0, 4, 7], id="all-differ"),
+    ],
+)  # fmt: skip
+def test_groups_end_where_the_key_last_changes_in_their_second_half(
+    keys: str, cuts: list[int]
+) -> None:
+    changes = np.array([i for i in range(1, len(keys)) if keys[i] != keys[i - 1]], dtype=np.int64)
+    assert choose_cuts(changes, len(keys), fence_entries=4).tolist() == cuts
 
 
 @given(st.text("abc"), st.integers(0, 30), st.integers(2, 5))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from chronicle import StreamSettings, create_store
+from chronicle import StreamSettings, create_store, open_store
 from chronicle.errors import CorruptBlockError, StorageError
 from chronicle.jobs import run_locally
 from chronicle.log import delta_log
@@ -430,32 +431,37 @@ def test_tidy_takes_out_runs_whose_footer_is_damaged(stream: Stream) -> None:
     assert (change.added, change.removed) == ((), (live[1],))
 
 
-def test_runs_merged_in_two_rounds_leave_only_the_last_one(tmp_path: Path) -> None:
+MANY = RUN_MERGE_WIDTH + 6
+
+
+@pytest.fixture(scope="module")
+def many_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose stream has more runs than are read at once, of an event each."""
     settings = StreamSettings(time="t", block_events=1, file_events=1)
-    store = create_store(tmp_path / "store")
+    store = create_store(tmp_path_factory.mktemp("many") / "store")
     stream = store.create_stream("s", rows(1).schema, settings)
-    n = RUN_MERGE_WIDTH + 6
-    commit_table(stream, rows(n), derived=RunWriter(("t",), "t"))
+    commit_table(stream, rows(MANY), derived=RunWriter(("t",), "t"))
+    return store.path
+
+
+def test_runs_merged_in_two_rounds_leave_only_the_last_one(many_runs: Path, tmp_path: Path) -> None:
+    stream = open_store(copytree(many_runs, tmp_path / "store")).stream("s")
     live = [f.name for f in stream.snapshot().files]
-    [change] = RunWriter(("t",), "t").tidy(stream.path, live, budget=2 * n)
+    [change] = RunWriter(("t",), "t").tidy(stream.path, live, budget=2 * MANY)
     # 64 and 6 in the first round, which are of different tiers: 4 ** 3 and 4 ** 1.
     assert sorted(file.n_rows for file in change.added) == [6, 64]
     assert sorted(change.removed) == sorted(live)
     commit_tidy(stream, [change])
     [report] = compact_index(stream, full=True)
     assert (report.n_runs_before, report.n_runs_after) == (2, 1)
-    assert_answers(stream, rows(n), ["t"])
+    assert_answers(stream, rows(MANY), ["t"])
 
 
 def test_full_compaction_of_more_runs_than_are_read_at_once_keeps_no_draft(
-    tmp_path: Path,
+    many_runs: Path, tmp_path: Path
 ) -> None:
-    settings = StreamSettings(time="t", block_events=1, file_events=1)
-    store = create_store(tmp_path / "store")
-    stream = store.create_stream("s", rows(1).schema, settings)
-    n = RUN_MERGE_WIDTH + 6
-    commit_table(stream, rows(n), derived=RunWriter(("t",), "t"))
+    stream = open_store(copytree(many_runs, tmp_path / "store")).stream("s")
     [report] = compact_index(stream, full=True)
-    assert (report.n_runs_before, report.n_runs_after, report.n_entries) == (n, 1, n)
-    assert len(list((stream.path / "index" / "t").glob("*.parquet"))) == n + 1
-    assert_answers(stream, rows(n), ["t"])
+    assert (report.n_runs_before, report.n_runs_after, report.n_entries) == (MANY, 1, MANY)
+    assert len(list((stream.path / "index" / "t").glob("*.parquet"))) == MANY + 1
+    assert_answers(stream, rows(MANY), ["t"])

@@ -240,7 +240,7 @@ def test_counting_a_constant_is_counting_rows(store: Store) -> None:
 
 
 def test_a_stream_read_more_than_once_is_said_to_be_replayed_as_a_whole(store: Store) -> None:
-    result = replay.query(store, hop(49, 7), plan="tree-naive")
+    result = replay.query(store, hop(58, 29), plan="tree-naive")
     assert result.actual.rows_replayed > result.actual.rows_total
     assert result.actual.alpha == 1.0
     assert violations(result.stats, SCHEMA) == []
