@@ -1,7 +1,8 @@
-"""Run files: what is written is read back, damage is found."""
+"""Run files: what is written is read back, its times too, and damage is found."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +10,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chronicle.tree import column_file
 from chronicle.tree.column_file import open_columns
 from indexing.config import FENCE_KEY_CHARS
 from indexing.entries import sort_entries
-from indexing.errors import CorruptRunError
+from indexing.errors import CorruptRunError, IndexingError
 from indexing.fences import Selection
 from indexing.key_range import KeyRange, KeyRanges, to_bounds
 from indexing.keys import KeyKind, key_kind, to_keys
 from indexing.run import Run, open_run
 from indexing.run_format import CoveredFile, RunHead, TimeScale, cut_above, cut_below, write_entries
 from indexing.scratch import Room
+from indexing.writer import RunWriter
 from tests.unit.indexing.doubles import flip_byte
 
 
@@ -192,3 +194,75 @@ def test_cut_fences_enclose_their_keys_and_ascend(ends: list[str]) -> None:
     assert all(a <= k <= b for a, k, b in zip(low, keys, high, strict=True))  # type: ignore[operator]
     assert low == sorted(low)  # type: ignore[type-var]
     assert high == sorted(high)  # type: ignore[type-var]
+
+
+INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+def restored(scale: TimeScale, steps: np.ndarray) -> list[int]:
+    """Undo a scale with Python's numbers, which know no overflow but the one made here."""
+    times = [scale.first + scale.divisor * step for step in steps.tolist()]
+    return [(t + (1 << 63)) % (1 << 64) - (1 << 63) for t in times]
+
+
+@given(st.lists(INT64))
+@example([-(1 << 63), (1 << 63) - 1])
+@example([5] * 3)
+@example([0, 1, *(1_000 * i for i in range(2, 600))])  # the 1 is in no sample
+def test_any_times_are_restored_from_their_steps(times: list[int]) -> None:
+    array = np.array(times, dtype=np.int64)
+    scale = TimeScale.of(array)
+    assert restored(scale, scale.to_steps(array)) == times
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=900), st.integers(1, 10_000), INT64)
+def test_divisor_is_the_greatest_that_divides_all_times_less_the_first(
+    steps: list[int], unit: int, first: int
+) -> None:
+    times = [min(max(first, -(1 << 62)), 1 << 62) + unit * step for step in steps]
+    scale = TimeScale.of(np.array(times, dtype=np.int64))
+    greatest = math.gcd(*(t - min(times) for t in times))
+    assert scale == TimeScale(min(times), max(times), greatest)
+
+
+def test_one_time_that_no_sample_holds_makes_the_divisor_smaller() -> None:
+    times = np.arange(600) * 1_000
+    times[1] = 400
+    assert TimeScale.of(times) == TimeScale(0, 599_000, 200)
+
+
+@given(st.lists(st.lists(st.integers(-1000, 1000), min_size=1, max_size=9), min_size=1, max_size=4))
+def test_merged_scale_is_that_of_all_times(parts: list[list[int]]) -> None:
+    arrays = [np.array(part) * 10 for part in parts]
+    merged = TimeScale.merged([TimeScale.of(array) for array in arrays])
+    assert merged == TimeScale.of(np.concatenate(arrays))
+
+
+EVENTS = pa.table({"t": [1, 2, 3], "x": [5, None, 4], "s": ["b", "a", "b"], "l": [[1], [2], [3]]})
+
+
+def test_one_run_per_attribute_is_reported_as_written(tmp_path: Path) -> None:
+    writer = RunWriter(("x", "s"), "t")
+    files = writer.write(tmp_path, "f.parquet", EVENTS, EVENTS["t"].combine_chunks(), [2, 1])
+    assert [(f.table, f.name, f.n_rows) for f in files] == [
+        ("index/x", "f.parquet", 2),
+        ("index/s", "f.parquet", 3),
+    ]
+    for file in files:
+        path = tmp_path / file.table / file.name
+        assert path.stat().st_size == file.size_bytes
+        assert open_run(path).cover[0].n_events == 3
+
+
+def test_attribute_without_an_order_leaves_no_run_of_the_others(tmp_path: Path) -> None:
+    with pytest.raises(IndexingError, match="cannot be indexed"):
+        RunWriter(("x", "l"), "t").write(
+            tmp_path, "f.parquet", EVENTS, EVENTS["t"].combine_chunks(), [3]
+        )
+    assert not list(tmp_path.rglob("*.parquet*"))
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "_x", "a%b", "", "a\nb", "x" * 201])
+def test_attribute_that_cannot_name_a_folder_is_refused(name: str) -> None:
+    with pytest.raises(IndexingError, match="cannot name an index folder"):
+        RunWriter((name,), "t")

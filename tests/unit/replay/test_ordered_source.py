@@ -1,4 +1,4 @@
-"""Events of one time in the order of further columns, held to a plain sort of all rows."""
+"""Sources of events: those asked for are fetched; those of one time come in any order asked for."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.engines import source as source_module
-from replay.engines.source import IntArray, TableSource, fetch_events
+from replay.engines.source import IntArray, OnceRead, TableSource, fetch_events
 from replay.patterns.ordered import OrderedSource
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int32()), ("x", pa.float64()), ("s", pa.string())])
@@ -113,3 +114,24 @@ def test_long_run_of_one_time_is_read_once_for_the_blocks_in_it() -> None:
         found = source.read_blocks(np.array([block]), ["n"]).column("n").to_pylist()
         assert found == [39 - 4 * block - i for i in range(4)]
     assert blocks.asked == [list(range(10))]
+
+
+def table_of(n_rows: int) -> pa.Table:
+    return pa.table({"t": list(range(n_rows)), "s": [f"s{i % 7}" for i in range(n_rows)]})
+
+
+@given(data=st.data(), n_rows=st.integers(1, 60), slice_rows=st.integers(1, 9))
+def test_fetched_events_are_those_asked_for(
+    data: st.DataObject, n_rows: int, slice_rows: int
+) -> None:
+    seqs = sorted(data.draw(st.sets(st.integers(0, n_rows - 1))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_module, "TABLE_BLOCK_EVENTS", slice_rows)
+        patch.setattr(source_module, "FETCH_BLOCKS", 2)
+        plain = TableSource(table_of(n_rows), ["s", "t"], time="t", name="x")
+        for source in (plain, OnceRead(plain, ["s", "t"])):
+            for columns in (["t"], ["s", "t"]):
+                found = fetch_events(source, columns, np.array(seqs, dtype=np.int64))
+                assert found.column("t").to_pylist() == seqs
+                assert found.column_names == columns
+        assert found.column("s").to_pylist() == [f"s{i % 7}" for i in seqs]
