@@ -17,7 +17,6 @@ from chronicle.stream_folder import check_unclaimed
 from indexing import clear_caches
 from tests.cli.commands import Commands, assert_refused
 
-FILTER = "SELECT t FROM s WHERE a >= 0"
 PERMIT = "check the permissions of the file and its folders"
 
 
@@ -35,45 +34,39 @@ def deny(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     clear_caches()
 
 
-def first(command: Commands, table: str, pattern: str = "*.parquet") -> Path:
-    return min((command.store / "s" / table).glob(pattern))
+def faults(command: Commands) -> list[str]:
+    """Return what a check finds wrong."""
+    done = command("check", "s")
+    assert done.code == 1
+    return [line for line in done.out.splitlines() if line.startswith("fault")]
 
 
 def test_query_says_that_events_may_not_be_read(
     command: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = first(command, "events")
+    file = min((command.store / "s" / "events").glob("*.parquet"))
     deny(monkeypatch, file)
-    done = command("query", FILTER, "--format", "csv")
-    assert_refused(done, f"'{file}' could not be read (Permission denied); {PERMIT}")
-    assert "copy" not in done.err
-    not_skipped = command("query", FILTER, "--format", "csv", "--skip-damaged")
-    assert_refused(not_skipped, f"'{file}' could not be read (Permission denied); {PERMIT}")
+    for more in ((), ("--skip-damaged",)):
+        done = command("query", "SELECT t FROM s WHERE a >= 0", "--format", "csv", *more)
+        assert_refused(done, f"'{file}' could not be read (Permission denied); {PERMIT}")
+        assert "copy" not in done.err
 
 
 @pytest.mark.parametrize(
-    ("table", "pattern"),
-    [
-        ("events", "*.parquet"),
-        ("tree", "*.parquet"),
-        ("index/a", "*.parquet"),
-        ("events/_delta_log", "*.json"),
-    ],
+    "files",
+    ["events/*.parquet", "tree/*.parquet", "index/a/*.parquet", "events/_delta_log/*.json"],
 )
 def test_check_says_to_look_at_permissions(
-    command: Commands, monkeypatch: pytest.MonkeyPatch, table: str, pattern: str
+    command: Commands, monkeypatch: pytest.MonkeyPatch, files: str
 ) -> None:
-    file = first(command, table, pattern)
+    file = min((command.store / "s").glob(files))
     deny(monkeypatch, file)
-    done = command("check", "s")
-    assert done.code == 1
-    [fault] = [line for line in done.out.splitlines() if line.startswith("fault")]
+    [fault] = faults(command)
     assert "Permission denied" in fault
-    assert fault.endswith(f"(s/{table}/{file.name}); {PERMIT}")
+    assert fault.endswith(f"({file.relative_to(command.store)}); {PERMIT}")
 
 
 def test_log_that_may_not_be_read_is_not_to_be_restored(command: Commands) -> None:
-    table = command.store / "s" / "events"
     said = (
         "Kernel error -> Generic LocalFileSystem error\n  ↳ Unable to open file /a.json\n"
         "  ↳ Permission denied (os error 13)\n"
@@ -82,7 +75,7 @@ def test_log_that_may_not_be_read_is_not_to_be_restored(command: Commands) -> No
         patch("deltalake.DeltaTable", side_effect=OSError(said)),
         pytest.raises(StorageError, match=r"could not be read \(Permission denied\); check"),
     ):
-        load_table(table)
+        load_table(command.store / "s" / "events")
 
 
 def test_hint_that_may_not_be_read_is_not_taken_for_stale(
@@ -94,10 +87,7 @@ def test_hint_that_may_not_be_read_is_not_taken_for_stale(
     command("repair", "s")
     assert hint.exists()
     with patch("deltalake.DeltaTable", side_effect=OSError("… (os error 13)")):
-        done = command("check", "s")
-    faults = [line for line in done.out.splitlines() if line.startswith("fault")]
-    assert faults
-    assert all(fault.endswith(PERMIT) for fault in faults)
+        assert all(fault.endswith(PERMIT) for fault in faults(command))
 
 
 def test_stream_whose_log_may_not_be_looked_into_has_not_lost_it(command: Commands) -> None:

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Commands, assert_refused
+from tests.cli.commands import Commands, assert_refused, write
 
 
 def test_a_store_or_an_answer_at_a_url_is_refused_and_makes_no_folder(
     command: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events = tmp_path / "x.csv"
-    events.write_text("t\n1\n")
+    events = write(tmp_path / "x.csv", "t\n1\n")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     at_url = ("--stream", "n", "--time", "t", "--store", "s3://bucket/x")

@@ -33,7 +33,6 @@ def test_statements_of_a_pipe_are_answered_in_order(
 ) -> None:
     text = f".format jsonl\n{FIRST};SELECT t\nFROM s -- ;\nWHERE t = 7; {FIRST}"
     done = piped(command, monkeypatch, text)
-
     assert (done.code, done.err) == (0, "")
     assert [json.loads(line)["t"] for line in done.out.splitlines()] == [0, 7, 0]
 
@@ -79,7 +78,6 @@ def test_a_shell_explains_times_lists_and_describes(
 ) -> None:
     text = f".streams\n.describe s\n.explain on\n.timing on\n{FIRST};\n.quit\nSELECT nix;"
     done = piped(command, monkeypatch, text)
-
     assert done.code == 0
     assert "40 events" not in done.out  # no answer to count
     assert "time column   t (integer)" in done.out
@@ -92,7 +90,6 @@ def test_a_timeout_of_the_shell_ends_a_query_and_no_more(
 ) -> None:
     text = f".format csv\n.timeout 0.000001s\n{FIRST};\n.timeout off\n{FIRST};"
     done = piped(command, monkeypatch, text)
-
     assert done.code == 1
     assert done.out == '"t"\n0\n'
     assert "limit --timeout" in done.err
