@@ -1,7 +1,7 @@
-"""Does random things to a store until it is killed; a server forks one such process per job.
+"""Does random things to a store until it is killed, or its job is done.
 
-The server has imported everything and done nothing, so a fork costs milliseconds. Before each
-operation the worker writes to its journal what it is about to do, and after it that it is done.
+Before each operation the worker writes to its journal what it is about to do, and after it that it
+is done.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import json
 import os
 import random
 import signal
-import sys
-import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,7 @@ from chronicle.write.lifecycle import delete_range
 from indexing.check import check_runs
 from indexing.lifecycle import compact_index, create_index, drop_index
 from indexing.tables import indexed_attributes
+from tests.campaigns.worker_server import serve
 from tests.crash_points import dying_at
 from tests.store_model import INDEXABLE, NUMBERED, Row, writer_of
 
@@ -41,9 +40,6 @@ KINDS = (
     *("repair at once", "vacuum at once"),
 )
 """What is done at once takes no regard for other processes."""
-
-FAILED = 3
-"""Exit status of a worker that met an error."""
 
 
 @dataclass(frozen=True)
@@ -150,26 +146,5 @@ def work(job: Job) -> None:
             log({"done": getattr(report, "version", None)})
 
 
-def serve() -> None:
-    """Fork a worker for each job on standard input, one after the other; print how it ended."""
-    for line in sys.stdin:
-        job = Job(**json.loads(line))
-        pid = os.fork()
-        if pid == 0:
-            try:
-                work(job)
-            except BaseException:  # noqa: BLE001 - whatever it is, the process must not go on as a server
-                traceback.print_exc()
-                os._exit(FAILED)
-            os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-def to_line(job: Job) -> str:
-    """Return a job as the server reads it."""
-    return json.dumps(asdict(job)) + "\n"
-
-
 if __name__ == "__main__":
-    serve()
+    serve(Job, work)

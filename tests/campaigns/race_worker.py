@@ -1,17 +1,13 @@
 """Uses a stream, or drops and makes it again, at random beside others; tells what it did.
 
-A server that has imported everything forks one process for each job. It holds its store and its
-streams for as long as it lives, as a service does.
+A worker holds its store and its streams for as long as it lives, as a service does.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import sys
 import time as clock
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +27,7 @@ from indexing.check import check_runs
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
 from indexing.writer import writer_for
 from replay import query
+from tests.campaigns.worker_server import serve
 
 STREAM, ASIDE = "s", "aside"
 
@@ -181,28 +178,10 @@ class Worker:
         return {"made": life}
 
 
-def work(job: RaceJob) -> int:
-    """Do a job; return the exit status of its process."""
-    try:
-        Worker(job).run()
-    except BaseException:  # noqa: BLE001 - told to the test, whatever it is
-        traceback.print_exc()
-        return 3
-    return 0
-
-
-def serve() -> None:
-    """Fork a worker for each job of a line, all at once; print how they ended."""
-    for line in sys.stdin:
-        workers = []
-        for fields in json.loads(line):
-            pid = os.fork()
-            if pid == 0:
-                os._exit(work(RaceJob(**fields)))
-            workers.append(pid)
-        ends = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in workers]
-        print(json.dumps(ends), flush=True)
+def work(job: RaceJob) -> None:
+    """Do a job."""
+    Worker(job).run()
 
 
 if __name__ == "__main__":
-    serve()
+    serve(RaceJob, work)

@@ -14,9 +14,9 @@ import pytest
 from chronicle import Store, StreamSettings, create_store, open_store
 from chronicle.maintenance.repair import repair_store
 from indexing.check import check_runs
-from tests.campaigns.kill_worker import FAILED, STREAM, Job, random_events
+from tests.campaigns.kill_worker import STREAM, Job, random_events
 from tests.campaigns.seeds import FAST, seeds
-from tests.campaigns.worker_server import WorkerServer
+from tests.campaigns.worker_server import FAILED, WorkerServer
 from tests.store_model import (
     NUMBERED,
     PROBE,
@@ -41,7 +41,7 @@ N_OPERATIONS = 8
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[WorkerServer]:
-    with WorkerServer() as opened:
+    with WorkerServer("kill_worker") as opened:
         yield opened
 
 
@@ -111,5 +111,5 @@ def test_no_event_is_lost_or_doubled_by_a_kill(
             die_at=None if by_time else rng.randrange(STEPS_MAX),
             die_after_s=rng.uniform(0.01, 0.6) if by_time else None,
         )
-        assert server.run(job) != FAILED
+        assert server.run(job) != [FAILED]
         rows = check_after_kill(store, outcomes(rows, Path(job.journal)), rng)

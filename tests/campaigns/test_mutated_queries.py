@@ -54,28 +54,17 @@ def tables() -> dict[str, pa.Table]:
     case = next(
         c for c in map(pattern_case, range(1000)) if not c.stream.has_timestamps and c.planned
     )
-    crimes = pa.Table.from_pylist(
-        [
-            {
-                "ts": t,
-                "id": t,
-                "district": "ab"[t % 2],
-                "beat": t % 3,
-                "speed": t / 2,
-                "arrest": t > 3,
-            }
-            for t in range(6)
-        ],
-        CRIMES,
-    )
-    # Of few rows: SKIP TILL ANY may have exponentially many matches in their number.
-    return {
-        "ticks": ticks,
-        "s": case.stream.table.slice(0, 9),
-        "crimes": crimes,
-        "a": ticks,
-        "b": ticks,
+    columns = {
+        "ts": range(6),
+        "id": range(6),
+        "district": [*"ababab"],
+        "beat": [0, 1, 2, 0, 1, 2],
+        "speed": [t / 2 for t in range(6)],
+        "arrest": [t > 3 for t in range(6)],
     }
+    # Of few rows: SKIP TILL ANY may have exponentially many matches in their number.
+    few = case.stream.table.slice(0, 9)
+    return {"ticks": ticks, "a": ticks, "b": ticks, "s": few, "crimes": pa.table(columns, CRIMES)}
 
 
 @contextmanager

@@ -72,6 +72,11 @@ def _equal(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
+def hold_to(expected: Answer, given: Answer, how: str, case: PatternCase) -> None:
+    if not is_same(given, expected):
+        pytest.fail(f"{how}: {case.shown()}\ngiven    {given}\nexpected {expected}")
+
+
 @contextmanager
 def batches_of(events: int) -> Iterator[None]:
     """Have tables in memory replayed so many events at a time, few with little room for results."""
@@ -173,8 +178,7 @@ class Tally:
         else:
             given = as_rows(result.table)
             skips = result.actual.blocks_read < result.actual.blocks_total
-        if not is_same(given, expected):
-            pytest.fail(f"{how}: {case.shown()}\ngiven    {given}\nexpected {expected}")
+        hold_to(expected, given, how, case)
         return skips
 
     def _compare_online(self, case: PatternCase, expected: Answer) -> None:
@@ -188,8 +192,7 @@ class Tally:
                 return
             given = as_rows(table)
         self.counts["online"] += 1
-        if not is_same(given, expected):
-            pytest.fail(f"online: {case.shown()}\ngiven    {given}\nexpected {expected}")
+        hold_to(expected, given, "online", case)
 
 
 def run_seeds(seeds: range, *, stored_every: int) -> None:
@@ -211,17 +214,8 @@ def run_seeds(seeds: range, *, stored_every: int) -> None:
 
 
 CONSTRUCTS = (
-    *(
-        "PARTITION BY s, k",
-        "ORDER BY t,",
-        "FROM s AS q",
-        "BY Q.k",
-        "PATTERN (a",
-        "ONE ROW",
-        "SHOW EMPTY",
-        "OMIT EMPTY",
-        "WITH UNMATCHED",
-    ),
+    *("PARTITION BY s, k", "ORDER BY t,", "FROM s AS q", "BY Q.k", "PATTERN (a"),
+    *("ONE ROW", "SHOW EMPTY", "OMIT EMPTY", "WITH UNMATCHED"),
     *("SKIP PAST", "TO NEXT ROW", "SKIP TO FIRST", "SKIP TO LAST", "SKIP TO A", "SKIP TO LAST U"),
     *("PERMUTE(", "{-", "^ ", " $", "()", " | ", "*?", "+?", "??", "}?", "{1,2}", "{,2}", "{2,}"),
     *("CONTIGUOUS", "TILL NEXT", "TILL ANY", "WITHIN", "INTERVAL", "TIMEOUTS", "SUBSET", "!X"),

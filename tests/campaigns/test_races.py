@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -34,9 +33,9 @@ ROLES = (("append",), ("append",), TIDY)
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[list[WorkerServer]]:
-    with ExitStack() as stack:
-        yield [stack.enter_context(WorkerServer()) for _ in ROLES]
+def server() -> Iterator[WorkerServer]:
+    with WorkerServer("kill_worker") as opened:
+        yield opened
 
 
 def batches(journals: list[Path]) -> dict[int, list[Row]]:
@@ -59,7 +58,7 @@ def batches(journals: list[Path]) -> dict[int, list[Row]]:
 
 @pytest.mark.parametrize("seed", seeds(10, fast=5))
 def test_appends_of_many_land_whole_and_in_order_of_their_commits(
-    tmp_path: Path, servers: list[WorkerServer], seed: int
+    tmp_path: Path, server: WorkerServer, seed: int
 ) -> None:
     rng = random.Random(seed)
     store = create_store(tmp_path / "store")
@@ -79,14 +78,14 @@ def test_appends_of_many_land_whole_and_in_order_of_their_commits(
         for i, kinds in enumerate(ROLES)
     ]
     seen: list[tuple[int, list[Row]]] = []
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        running = [pool.submit(server.run, job) for server, job in zip(servers, jobs, strict=True)]
-        while not all(worker.done() for worker in running):
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(server.run, *jobs)
+        while not running.done():
             version = stream.refresh()
             rows = rows_of(stream, version)
             check_answers(store, STREAM, rows, PROBE, as_of=version)
             seen.append((version, rows))
-        assert [worker.result() for worker in running] == [0] * len(jobs)
+        assert running.result() == [0] * len(jobs)
     seen.append((stream.refresh(), rows_of(stream)))
     appended = batches(journals)
     for version, rows in seen:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +18,7 @@ from indexing.check import check_runs
 from replay import query
 from tests.campaigns.race_worker import BATCH_EVENTS, STREAM, RaceJob
 from tests.campaigns.seeds import seeds
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.campaigns.worker_server import WorkerServer
 
 N_RACES, N_RACES_FAST = 20, 1
 SECONDS, SECONDS_FAST = 12.0, 3.0
@@ -30,21 +26,12 @@ ROLES = ("write", "write", "read", "tend", "remake")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.campaigns.race_worker"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield process
-        process.communicate()
+def server() -> Iterator[WorkerServer]:
+    with WorkerServer("race_worker") as opened:
+        yield opened
 
 
-def race(
-    server: subprocess.Popen[str], folder: Path, seed: int, seconds: float
-) -> list[dict[str, Any]]:
+def race(server: WorkerServer, folder: Path, seed: int, seconds: float) -> list[dict[str, Any]]:
     """Let several processes loose on one store; return what they say they did."""
     rng = random.Random(seed)
     jobs = [
@@ -58,11 +45,7 @@ def race(
         )
         for number, role in enumerate(ROLES)
     ]
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write(json.dumps([asdict(job) for job in jobs]) + "\n")
-    server.stdin.flush()
-    assert json.loads(server.stdout.readline()) == [0] * len(jobs)
+    assert server.run(*jobs) == [0] * len(jobs)
     lines = [
         json.loads(line)
         for job in jobs
@@ -82,7 +65,7 @@ def check_answer(groups: list[list[int]], life: int | None) -> None:
 
 @pytest.mark.parametrize("seed", seeds(N_RACES, fast=N_RACES_FAST))
 def test_nothing_is_lost_doubled_or_mixed_where_a_stream_is_made_again_and_again(
-    tmp_path: Path, server: subprocess.Popen[str], seed: int
+    tmp_path: Path, server: WorkerServer, seed: int
 ) -> None:
     store = create_store(tmp_path / "store")
     lines = race(server, tmp_path, seed, SECONDS_FAST if seed < N_RACES_FAST else SECONDS)
