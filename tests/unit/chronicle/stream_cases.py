@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
 from chronicle.log import delta_log
@@ -150,6 +153,36 @@ def on_disk(stream: Stream, table: str = "events") -> set[str]:
 
 def live(stream: Stream, table: str = "events") -> set[str]:
     return {file.name for file in delta_log.live_files(stream.path / table)}
+
+
+def ever_live(stream: Stream) -> set[str]:
+    """Return the names of the data files of all versions."""
+    table = stream.path / "events"
+    versions = range(stream.snapshot().version + 1)
+    return {file.name for version in versions for file in delta_log.live_files(table, version)}
+
+
+def meet(
+    patch: pytest.MonkeyPatch,
+    owner: object,
+    step: str,
+    act: Callable[[], object],
+    *,
+    after: bool = False,
+) -> None:
+    """Let another process act right before (or after) the first call of a step."""
+    original, acts = getattr(owner, step), [act]
+
+    def met(*args: Any, **options: Any) -> Any:
+        if after and acts:
+            done = original(*args, **options)
+            acts.pop()()
+            return done
+        while acts:
+            acts.pop()()
+        return original(*args, **options)
+
+    patch.setattr(owner, step, met)
 
 
 def flip(path: Path, at: int = 40) -> None:

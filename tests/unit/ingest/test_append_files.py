@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from chronicle import create_store
 from chronicle.errors import SourceError
 from chronicle.ingest import local as subject
 from chronicle.ingest.local import AppendOptions, append_files
-from chronicle.ingest.source_memory import Source
-from chronicle.store import Store, Stream
+from chronicle.store import Store
 from tests.ingest_files import read_rows
+from tests.unit.chronicle.stream_cases import meet
 
 
 @pytest.fixture
@@ -29,15 +30,8 @@ def test_file_that_another_process_takes_meanwhile_is_not_taken_twice(
 ) -> None:
     path = tmp_path / "next.csv"
     path.write_text("t,x\n2,2\n")
-    taken = subject.taken
-
-    def taken_just_before(stream: Stream | None, sources: list[Source]) -> frozenset[str]:
-        seen = taken(stream, sources)
-        monkeypatch.setattr(subject, "taken", taken)
-        append_files(store, "s", [path], AppendOptions())
-        return seen
-
-    monkeypatch.setattr(subject, "taken", taken_just_before)
+    beat = partial(append_files, store, "s", [path], AppendOptions())
+    meet(monkeypatch, subject, "taken", beat, after=True)
     with pytest.raises(SourceError, match=r"another process took .*next.csv"):
         append_files(store, "s", [path], AppendOptions())
     assert [row["x"] for row in read_rows(store)] == [1, 2]

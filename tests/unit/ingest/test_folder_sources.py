@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.feather
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -19,6 +15,7 @@ import replay
 from chronicle import Store
 from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.local import AppendFilesReport, AppendOptions, append_files
+from tests.ingest_files import write_rows
 
 
 @pytest.fixture
@@ -147,31 +144,20 @@ def test_a_folder_within_a_table_or_around_one_is_refused(
 # Folders named column=value.
 
 
-def write_csv(events: pa.Table, path: Path) -> None:
-    pa.csv.write_csv(events, path.with_suffix(".csv"))
+def write(events: pa.Table, path: Path) -> None:
+    """Write events in the format that the path's ending names."""
+    if path.suffix in (".arrow", ".feather"):
+        pa.feather.write_feather(events, path)
+    else:
+        write_rows(path, events.to_pylist(), events.schema)
 
 
-def write_json(events: pa.Table, path: Path) -> None:
-    lines = (json.dumps(row) + "\n" for row in events.to_pylist())
-    path.with_suffix(".jsonl").write_text("".join(lines))
-
-
-def write_parquet(events: pa.Table, path: Path) -> None:
-    pq.write_table(events, path.with_suffix(".parquet"))
-
-
-def write_arrow(events: pa.Table, path: Path) -> None:
-    pa.feather.write_feather(events, path.with_suffix(".arrow"))
-
-
-@pytest.mark.parametrize("write", [write_csv, write_json, write_parquet, write_arrow])
-def test_names_of_folders_are_columns(
-    write: Callable[[pa.Table, Path], None], store: Store, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "arrow", "feather"])
+def test_names_of_folders_are_columns(ending: str, store: Store, tmp_path: Path) -> None:
     def put(month: str, city: str, start: int) -> None:
         folder = tmp_path / "lake" / "year=2024" / f"month={month}" / f"city={city}"
         folder.mkdir(parents=True)
-        write(rows(start, start + 2), folder / "x")
+        write(rows(start, start + 2), folder / f"x.{ending}")
 
     put("05", "S%C3%A3o Paulo", 0)
     put("06", "__HIVE_DEFAULT_PARTITION__", 2)
@@ -193,7 +179,7 @@ def test_a_date_is_a_date_and_what_a_file_holds_itself_counts_more(
 ) -> None:
     folder = tmp_path / "lake" / "day=2024-05-01" / "a=9"
     folder.mkdir(parents=True)
-    write_csv(rows(0, 2), folder / "x")
+    write(rows(0, 2), folder / "x.csv")
     take(store, tmp_path / "lake")
     found = replay.query(store, "SELECT t, a, day FROM s").table.to_pylist()
     assert found == [{"t": t, "a": t, "day": dt.date(2024, 5, 1)} for t in range(2)]
@@ -202,9 +188,9 @@ def test_a_date_is_a_date_and_what_a_file_holds_itself_counts_more(
 def test_a_stream_that_lacks_the_column_of_a_folder_is_told(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "lake" / "year=2024"
     folder.mkdir(parents=True)
-    write_csv(rows(0, 2), folder / "x")
+    write(rows(0, 2), folder / "x.csv")
     take(store, folder / "x.csv")
-    write_csv(rows(2, 4), folder / "y")
+    write(rows(2, 4), folder / "y.csv")
     with pytest.raises(SchemaError, match="add-column"):
         take(store, tmp_path / "lake")
     assert times(store) == [0, 1]

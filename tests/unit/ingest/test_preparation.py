@@ -23,7 +23,7 @@ from chronicle.ingest.preparation import (
     to_attributes,
     to_units,
 )
-from chronicle.ingest.source_memory import Source, read_source, taken, to_transactions
+from chronicle.ingest.source_memory import Source, read_source, to_transactions
 from chronicle.ingest.sources import find_sources
 from chronicle.log.stream_metadata import add_metadata
 from chronicle.settings import StreamSettings
@@ -103,11 +103,6 @@ def test_fingerprint_depends_on_size_and_checksum_and_has_63_bits() -> None:
     assert all(0 <= number < 1 << 63 for number in numbers)
     assert Source("/b", 1, "ab").fingerprint == numbers[0]
     assert Source("/b", 1, "ab").application_id != sources[0].application_id
-
-
-def test_stream_that_does_not_exist_has_taken_nothing(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"x")
-    assert taken(None, [read_source(tmp_path / "a")]) == frozenset()
 
 
 def test_checksum_is_that_of_the_whole_file(tmp_path: Path) -> None:

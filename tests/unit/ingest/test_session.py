@@ -122,12 +122,8 @@ def test_the_log_nobody_named_is_private_and_goes_after_success(
         assert stat.S_IMODE(first.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == []
 
-    def fail() -> None:
-        with session._log_of(None):
-            raise ValueError("the work failed")
-
-    with pytest.raises(ValueError, match="the work failed"):
-        fail()
+    with pytest.raises(ValueError, match="the work failed"), session._log_of(None):
+        raise ValueError("the work failed")
     assert len(list(tmp_path.iterdir())) == 1, "what Spark said is there to be read"
 
 

@@ -68,20 +68,3 @@ def test_survey_equals_a_look_at_all_times(
             assert (split.t_min, split.t_max) == (min(times), max(times))
         expected = [t for t in times if stream_end is not None and t < stream_end]
         assert list(split.late) == expected[:LATE_SHOWN_MAX]
-
-
-def test_split_border_out_of_order_is_seen() -> None:
-    key_a, key_b = (0, 0), (0, 100)
-    splits = to_splits([[(key_a, 1), (key_a, 5), (key_b, 4), (key_b, 9)]], None)
-    assert [split.ordered for split in splits] == [True, True]
-    assert not summarise_splits(splits).in_order
-
-
-def test_split_without_usable_records_does_not_break_the_order() -> None:
-    records: list[Record] = [((0, 0), 5), ((0, 9), None), ((1, 0), 5)]
-    assert summarise_splits(to_splits([records], None)).in_order
-
-
-def test_the_first_late_times_are_named_over_all_batches() -> None:
-    (split,) = to_splits([[((0, 0), 2), ((0, 0), 1)], [((0, 0), 3), ((0, 0), 4)]], 9)
-    assert (split.n_late, split.late) == (4, [2, 1, 3])

@@ -18,6 +18,7 @@ from chronicle.ingest.helper_columns import HELPERS
 from chronicle.ingest.late import LateRoute, read_staged
 from chronicle.ingest.write import TaskOutput, WriteTask, join_outputs, write_part
 from chronicle.settings import StreamSettings
+from tests.unit.chronicle.stream_cases import KilledError
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64())])
 ARRIVING = pa.schema([("c0", pa.int64()), ("c1", pa.float64()), *HELPERS])
@@ -94,10 +95,6 @@ def test_records_are_put_aside_with_reason_source_and_line(tmp_path: Path) -> No
         ("batch", "no time", "second.csv", "{}", None, None),
     ]
     assert output.quarantine[0].reasons == {"no time": 2, "too many cells": 1}
-
-
-class KilledError(Exception):
-    """A task is killed."""
 
 
 def test_a_second_attempt_that_dies_leaves_what_the_first_one_wrote(tmp_path: Path) -> None:
