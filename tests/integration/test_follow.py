@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chronicle.errors import SchemaError, SourceError, StorageError
+from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest import FollowReport, follow, ingest
 from chronicle.ingest.follow import default_place, open_checkpoint
 from chronicle.log import delta_log
 from chronicle.store import Store, create_store
 from chronicle.write import commit
 from indexing import RunWriter
-from tests.ingest_files import TIES, Row, options, read_rows, write_rows
+from tests.ingest_files import TIES, Row, by_time, options, put, read_rows, rows_of, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -31,10 +31,9 @@ def store(tmp_path: Path) -> Store:
     return create_store(tmp_path / "store")
 
 
-def put(store: Store, name: str, times: list[int], first: int = 0) -> list[Row]:
-    rows = [{"t": t, "n": first + i, "pad": "x"} for i, t in enumerate(times)]
-    write_rows(store.path.parent / "in" / name, rows, TIES)
-    return rows
+def arrive(store: Store, name: str, times: list[int], first: int = 0) -> list[Row]:
+    put(store.path.parent / "in", name, times, first)
+    return rows_of(times, first)
 
 
 def once(store: Store, **given: Any) -> FollowReport:
@@ -44,21 +43,17 @@ def once(store: Store, **given: Any) -> FollowReport:
     )
 
 
-def by_time(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: row["t"])
-
-
 def test_each_file_is_taken_once_and_late_ones_are_merged(store: Store) -> None:
-    rows = put(store, "a%20ü 1.parquet", [10, 30, 20])
-    rows += put(store, "b.parquet", [20, 5], first=10)
+    rows = arrive(store, "a%20ü 1.parquet", [10, 30, 20])
+    rows += arrive(store, "b.parquet", [20, 5], first=10)
     said: list[str] = []
-    put(store, "_hidden.parquet", [1])
+    arrive(store, "_hidden.parquet", [1])
     (store.path.parent / "in" / "notes.txt").write_text("no events")
     first = once(store, progress=said.append)
     assert (first.n_batches, first.n_events) == (1, 5)
     assert any("notes.txt', whose ending tells no format" in text for text in said)
 
-    rows += put(store, "c.parquet", [7, 40, 20], first=20)
+    rows += arrive(store, "c.parquet", [7, 40, 20], first=20)
     second = once(store)
     assert (second.n_events, second.n_late) == (3, 2)
     assert once(store).n_batches == 0
@@ -66,13 +61,13 @@ def test_each_file_is_taken_once_and_late_ones_are_merged(store: Store) -> None:
 
 
 def test_events_beyond_the_lateness_are_put_aside(store: Store) -> None:
-    put(store, "a.parquet", [100])
+    arrive(store, "a.parquet", [100])
     once(store, lateness=10)
-    put(store, "b.parquet", [90, 89, 200, 95], first=10)
+    arrive(store, "b.parquet", [90, 89, 200, 95], first=10)
     report = once(store, lateness=10)
     assert (report.n_events, report.n_late, report.n_quarantined) == (3, 2, 1)
     assert [row["t"] for row in read_rows(store)] == [90, 95, 100, 200]
-    put(store, "c.parquet", [300])
+    arrive(store, "c.parquet", [300])
     with pytest.raises(SchemaError, match="time is an integer"):
         once(store, lateness=timedelta(hours=1))
 
@@ -90,9 +85,9 @@ def interrupted(step: Callable[..., Any], *, before: bool) -> Callable[..., Any]
 def test_batch_that_failed_around_its_commit_is_taken_once(
     store: Store, monkeypatch: pytest.MonkeyPatch, before: bool
 ) -> None:
-    rows = put(store, "a.parquet", [1, 2])
+    rows = arrive(store, "a.parquet", [1, 2])
     once(store)
-    rows += put(store, "b.parquet", [1, 3], first=10)
+    rows += arrive(store, "b.parquet", [1, 3], first=10)
     with monkeypatch.context() as patch:
         patch.setattr(commit, "commit_events", interrupted(commit.commit_events, before=before))
         with pytest.raises(OSError, match="the disk is gone"):
@@ -108,11 +103,11 @@ def test_batch_that_failed_around_its_commit_is_taken_once(
 def test_lost_or_foreign_checkpoint_takes_nothing_twice_and_leaves_nothing_out(
     store: Store,
 ) -> None:
-    rows = put(store, "a.parquet", [1, 2])
+    rows = arrive(store, "a.parquet", [1, 2])
     once(store)
     place = default_place(store, "s", store.path.parent / "in")
     shutil.rmtree(place)
-    rows += put(store, "b.parquet", [3], first=10)
+    rows += arrive(store, "b.parquet", [3], first=10)
     assert once(store).n_skipped == 1
     assert read_rows(store) == by_time(rows)
 
@@ -123,7 +118,7 @@ def test_lost_or_foreign_checkpoint_takes_nothing_twice_and_leaves_nothing_out(
 
 
 def test_file_that_was_ingested_is_not_followed_again(store: Store) -> None:
-    rows = put(store, "a.parquet", [1, 2])
+    rows = arrive(store, "a.parquet", [1, 2])
     ingest(store, "s", [store.path.parent / "in" / "a.parquet"], options())
     assert once(store).n_skipped == 1
     events = store.path / "s" / "events"
@@ -135,16 +130,16 @@ def test_file_that_was_ingested_is_not_followed_again(store: Store) -> None:
 def test_batch_without_a_usable_record_goes_to_the_quarantine_and_does_not_stop(
     store: Store,
 ) -> None:
-    put(store, "a.parquet", [1])
+    arrive(store, "a.parquet", [1])
     once(store)
     write_rows(store.path.parent / "in" / "b.parquet", [{"t": None, "n": 1, "pad": ""}], TIES)
     assert once(store).n_quarantined == 1
-    put(store, "c.parquet", [2], first=5)
+    arrive(store, "c.parquet", [2], first=5)
     assert once(store).n_events == 1
 
 
 def test_file_that_cannot_be_read_stops_with_its_reason_and_is_tried_again(store: Store) -> None:
-    rows = put(store, "a.parquet", [1])
+    rows = arrive(store, "a.parquet", [1])
     bad = store.path.parent / "in" / "b.parquet"
     bad.write_text("no parquet")
     with pytest.raises(SourceError, match=r"b\.parquet' is not a Parquet file"):
@@ -155,12 +150,12 @@ def test_file_that_cannot_be_read_stops_with_its_reason_and_is_tried_again(store
 
 
 def test_following_waits_for_files_and_ends_when_none_comes(store: Store) -> None:
-    rows = put(store, "a.parquet", [1])
+    rows = arrive(store, "a.parquet", [1])
     more: list[Row] = []
 
     def progress(text: str) -> None:
         if text.startswith("batch 0"):
-            more.extend(put(store, "b.parquet", [2], first=10))
+            more.extend(arrive(store, "b.parquet", [2], first=10))
 
     folder = store.path.parent / "in"
     report = follow(store, "s", folder, options(), idle_seconds=5, progress=progress)
@@ -168,17 +163,8 @@ def test_following_waits_for_files_and_ends_when_none_comes(store: Store) -> Non
     assert read_rows(store) == rows + more
 
 
-def test_second_follower_with_the_same_checkpoint_is_refused(store: Store) -> None:
-    place = default_place(store, "s", store.path.parent / "in")
-    with (
-        open_checkpoint(place, store, "s"),
-        pytest.raises(StorageError, match="another process follows"),
-    ):
-        once(store)
-
-
 def test_appends_in_between_lose_no_event(store: Store) -> None:
-    rows = put(store, "a.parquet", [1, 2])
+    rows = arrive(store, "a.parquet", [1, 2])
     once(store)
     others: list[Row] = []
 
@@ -191,7 +177,9 @@ def test_appends_in_between_lose_no_event(store: Store) -> None:
             clock.sleep(0.3)
 
     writer = threading.Thread(target=write)
-    rows += put(store, "b.parquet", [2, 4], first=10) + put(store, "c.parquet", [2, 4], first=20)
+    rows += arrive(store, "b.parquet", [2, 4], first=10) + arrive(
+        store, "c.parquet", [2, 4], first=20
+    )
     writer.start()
     once(store)
     writer.join()

@@ -1,97 +1,185 @@
-"""An ingest in a process of its own: what it prints, and what Ctrl-C and a kill leave behind."""
+"""Ingests and followers that a kill or Ctrl-C ends: nothing is said, lost or taken twice."""
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+import threading
+import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chronicle.ingest import IngestOptions
-from chronicle.ingest.pipeline import ingest
-from chronicle.store import Store, create_store, open_store
+from chronicle.ingest import IngestOptions, follow, ingest
+from chronicle.log import delta_log
+from chronicle.settings import StreamSettings
+from chronicle.store import create_store
+from indexing import RunWriter
+from tests.ingest_files import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
+OPTIONS = IngestOptions(time="t", index=("n",))
 
 SCRIPT = """
-import os, signal, sys
-from contextlib import suppress
+import threading
 from pathlib import Path
-from chronicle.ingest import IngestOptions, ingest
+from chronicle.ingest import IngestOptions, follow, ingest
 from chronicle.store import open_store
 from indexing import RunWriter
 
-class Interrupting(RunWriter):
-    # Presses Ctrl-C in the driver while a task writes.
-    def write(self, *args):
-        os.kill(int(os.environ["DRIVER_PID"]), signal.SIGINT)
-        return super().write(*args)
+store, log = open_store("store"), Path("spark.log")
+of_i = IngestOptions(time="t", index=("n",), master="local[2]")
+of_s = IngestOptions(time="t", index=("n",), block_events=16, file_events=64, master="local[2]")
+commits = threading.Event()
 
-def kill_at(step):
-    def progress(text):
-        if text == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-    return progress
+def hold(step):  # the kill meets this ingest right before its commit
+    if step == "committing":
+        commits.set()
+        threading.Event().wait()
 
-# A process started in the background inherits that Ctrl-C is ignored; this one must hear it.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-os.environ["DRIVER_PID"] = str(os.getpid())
-store = open_store("store")
-options = IngestOptions(time="t", index=("n",), master="local[2]")
-log = Path("spark.log")
-ingest(store, "s", ["0.parquet"], options, derived=RunWriter, log_file=log)
-try:
-    ingest(store, "s", ["1.parquet"], options, derived=Interrupting, log_file=log)
-except KeyboardInterrupt:
-    assert not list(Path("store").glob(".ingest-*")), "staging is left"
-else:
-    sys.exit("the interrupt was swallowed")
-ingest(store, "s", ["2.parquet"], options, derived=RunWriter, log_file=log,
-       progress=kill_at("committing"))
+ingesting = {"derived": RunWriter, "log_file": log, "progress": hold}
+threading.Thread(
+    target=ingest, args=(store, "i", ["0.parquet"], of_i), kwargs=ingesting, daemon=True
+).start()
+assert commits.wait(120)
+follow(store, "s", "in", of_s, derived=RunWriter,
+       progress=lambda text: print(text, flush=True), log_file=log)
 """
 
+MOMENTS = ("reading", "checking", "writing", "merging", "committing", "batch")
+_SECONDS_MAX = 300
 
-def read_times(store: Store) -> list[int]:
-    snapshot = store.stream("s").snapshot()
-    times = snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t"]).column("t").to_pylist()
-    return [int(time) for time in times]
+
+class Feed:
+    """Puts files into the folder, in the order in which they are to arrive."""
+
+    def __init__(self, folder: Path, generator: random.Random) -> None:
+        self._folder = folder
+        self._generator = generator
+        self._begin = clock.time() - 10_000
+        self.rows: list[dict[str, int]] = []
+        self._n_files = 0
+
+    def put(self) -> None:
+        times = [self._generator.randrange(40) + 10 * self._n_files for _ in range(50)]
+        new = [{"t": t, "n": len(self.rows) + i} for i, t in enumerate(times)]
+        draft = self._folder.parent / "draft.parquet"
+        pq.write_table(pa.Table.from_pylist(new), draft)
+        self._n_files += 1
+        os.utime(draft, (self._begin, self._begin + self._n_files))
+        # No order of names: files arrive by time.
+        draft.rename(self._folder / f"{self._generator.randrange(10**9)}.parquet")
+        self.rows += new
+
+
+def run_killed(folder: Path, moment: str, delay: float) -> None:
+    """Run a process and kill it some time after its follower first said a word."""
+    with (folder / "errors").open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    watchdog = threading.Timer(_SECONDS_MAX, process.kill)
+    watchdog.start()
+    said = []
+    assert process.stdout is not None
+    with process.stdout:
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith(moment):
+                clock.sleep(delay)
+                process.kill()
+    watchdog.cancel()
+    assert process.wait() == -signal.SIGKILL
+    assert any(line.startswith(moment) for line in said), said
+    assert (folder / "errors").read_text() == ""
+    assert (folder / "spark.log").stat().st_size > 0
+
+
+@contextmanager
+def hearing_ctrl_c() -> Iterator[None]:
+    """Hear Ctrl-C in the block: a process started in the background inherits that it does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.spark
-def test_killed_and_interrupted_ingests_are_silent_and_change_nothing(
-    tmp_path: Path, request: pytest.FixtureRequest
+@pytest.mark.parametrize(
+    ("seed", "n_kills"),
+    [pytest.param(5, 1, id="one"), pytest.param(6, 25, id="many", marks=pytest.mark.slow)],
+)
+def test_what_a_kill_or_ctrl_c_ends_takes_each_file_once_or_not_at_all(
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    capfd: pytest.CaptureFixture[str],
+    seed: int,
+    n_kills: int,
 ) -> None:
-    create_store(tmp_path / "store")
-    for i in range(3):
-        times = pa.array(range(10 * i, 10 * i + 10), pa.int64())
-        pq.write_table(pa.table({"t": times, "n": times}), tmp_path / f"{i}.parquet")
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.stdout, done.stderr) == ("", "")
-    assert done.returncode == -signal.SIGKILL
-    assert (tmp_path / "spark.log").stat().st_size > 0
-
-    store = open_store(tmp_path / "store")
-    assert read_times(store) == list(range(10))
-    assert len(list(store.path.glob(".ingest-*"))) == 1
+    generator = random.Random(seed)
+    store = create_store(tmp_path / "store")
+    events = [pa.table({"t": range(at, at + 10), "n": range(10)}) for at in (0, 10, 20)]
+    store.create_stream("i", events[0].schema, StreamSettings("t")).append(events[0])
+    for i, table in enumerate(events[1:]):
+        pq.write_table(table, tmp_path / f"{i}.parquet")
+    (tmp_path / "in").mkdir()
+    feed = Feed(tmp_path / "in", generator)
+    feed.put()
+    for n in range(n_kills):
+        # The first kill hits what a first batch says; later ones meet late events too.
+        moments = [one for one in MOMENTS if n > 0 or one != "merging"]
+        moment, delay = generator.choice(moments), generator.random() / 2
+        feed.put()
+        run_killed(tmp_path, moment, delay)
+    assert [row["t"] for row in read_rows(store, "i")] == list(range(10))
+    assert list(store.path.glob(".ingest-*"))
 
     request.getfixturevalue("spark")
-    ingest(store, "s", [tmp_path / "2.parquet"], IngestOptions(time="t"))
-    assert read_times(store) == [*range(10), *range(20, 30)]
+    driver = os.getpid()
+
+    class Interrupting(RunWriter):
+        """Presses Ctrl-C in the driver while a task writes."""
+
+        def write(self, *args: Any) -> Any:
+            os.kill(driver, signal.SIGINT)
+            return super().write(*args)
+
+    capfd.readouterr()
+    with hearing_ctrl_c(), pytest.raises(KeyboardInterrupt):
+        ingest(store, "i", [tmp_path / "1.parquet"], OPTIONS, derived=Interrupting)
     assert not list(store.path.glob(".ingest-*"))
+    assert [row["t"] for row in read_rows(store, "i")] == list(range(10))
+    ingest(store, "i", [tmp_path / "0.parquet"], OPTIONS)
+    assert [row["t"] for row in read_rows(store, "i")] == list(range(20))
+
+    feed.put()
+    said: list[str] = []
+
+    def interrupt(text: str) -> None:
+        said.append(text)
+        if text.startswith("writing"):
+            os.kill(driver, signal.SIGINT)
+
+    with hearing_ctrl_c():
+        follow(store, "s", tmp_path / "in", OPTIONS, derived=RunWriter, progress=interrupt)
+    assert "interrupted; ending after the running batch" in said
+    # What it ended after may have been a batch that a kill had left undone.
+    follow(store, "s", tmp_path / "in", OPTIONS, derived=RunWriter, once=True)
+    assert read_rows(store) == sorted(feed.rows, key=lambda row: row["t"])
+    assert delta_log.live_files(store.path / "s" / "index" / "n")
+    assert capfd.readouterr() == ("", "")
 
 
 STARTING = """
@@ -132,7 +220,7 @@ def processes_of(session: int) -> list[str]:
 
 @pytest.mark.spark
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are listed elsewhere")
-@pytest.mark.parametrize("moment", ["launch", "context"])
+@pytest.mark.parametrize("moment", [pytest.param("launch", marks=pytest.mark.slow), "context"])
 def test_ctrl_c_while_spark_starts_is_one_line_and_leaves_no_jvm_and_no_store(
     tmp_path: Path, moment: str
 ) -> None:
