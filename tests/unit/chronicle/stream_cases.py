@@ -171,16 +171,15 @@ def meet(
     after: bool = False,
 ) -> None:
     """Let another process act right before (or after) the first call of a step."""
-    original, acts = getattr(owner, step), [act]
+    original, once = getattr(owner, step), iter([act])
 
     def met(*args: Any, **options: Any) -> Any:
-        if after and acts:
-            done = original(*args, **options)
-            acts.pop()()
-            return done
-        while acts:
-            acts.pop()()
-        return original(*args, **options)
+        for do in () if after else once:
+            do()
+        done = original(*args, **options)
+        for do in once:
+            do()
+        return done
 
     patch.setattr(owner, step, met)
 

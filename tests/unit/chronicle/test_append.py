@@ -1,28 +1,28 @@
 """Appends without Spark: any split of the events, in any order, makes the same stream."""
 
 import tempfile
-import threading
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle.errors import CommitConflictError, LateEventError, SchemaError
+from chronicle.errors import CommitConflictError, SchemaError
 from chronicle.log import delta_log
 from chronicle.maintenance.compaction import compact_events
-from chronicle.ordinal import child, parse_ordinal, pieces_of
 from chronicle.settings import StreamSettings
 from chronicle.store import Stream, create_store, open_store
 from chronicle.write import append as append_module
 from chronicle.write.append import Placement, append, place_late
+from chronicle.write.commit import Change, commit_change
 from chronicle.write.evolve import add_column
 from chronicle.write.rewrite import even_cuts
-from tests.unit.chronicle.stream_cases import on_disk
+from tests.unit.chronicle.stream_cases import meet, on_disk
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
 
@@ -44,6 +44,7 @@ def _rows(stream: Stream) -> list[tuple[int, int]]:
     return list(zip(table["t"].to_pylist(), table["n"].to_pylist(), strict=True))
 
 
+@settings(max_examples=settings().max_examples // 4)
 @given(st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=6), st.booleans())
 def test_merged_stream_is_sorted_by_time_and_arrival(batches: list[list[int]], tidy: bool):
     with tempfile.TemporaryDirectory() as folder:
@@ -78,15 +79,6 @@ def test_only_the_files_concerned_are_rewritten(tmp_path: Path):
     assert change.metadata["chronicle.operation"] == "append"
 
 
-def test_late_events_can_be_refused_as_a_whole(tmp_path: Path):
-    stream = _stream(tmp_path)
-    stream.append(_table([10, 20]))
-    with pytest.raises(LateEventError, match=r"1 of 2 events are older than the end") as caught:
-        stream.append(_table([5, 30], 2), late="reject")
-    assert caught.value.n_late == 1
-    assert _rows(stream) == [(10, 0), (20, 1)]
-
-
 def test_late_events_and_events_without_a_time_can_be_put_aside(tmp_path: Path):
     stream = _stream(tmp_path)
     stream.append(_table([10, 20]))
@@ -104,70 +96,43 @@ def test_late_events_and_events_without_a_time_can_be_put_aside(tmp_path: Path):
     assert {row["batch"] for row in rows} == {newest.metadata["quarantine_batch"]}
 
 
-def test_events_that_are_all_put_aside_are_accounted_for_by_a_commit(tmp_path: Path):
-    stream = _stream(tmp_path)
-    stream.append(_table([10]))
-    report = stream.append(_table([5], 1), late="quarantine")
-    assert (report.n_events, report.n_quarantined) == (0, 1)
-    assert "quarantine_batch" in delta_log.commits(stream.path / "events")[0].metadata
-    assert _rows(stream) == [(10, 0)]
-
-
 @pytest.mark.parametrize("step", ["_write_new", "commit_quarantine", "commit_change"])
 def test_append_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ):
     stream = _stream(tmp_path)
     stream.append(_table([10, 20]))
-    events = {path.name for path in (stream.path / "events").glob("*.parquet")}
-
-    def fail(*args: object, **kwargs: object) -> None:
-        raise OSError("no space")
-
+    before = on_disk(stream)
     with monkeypatch.context() as patch:
-        patch.setattr(append_module, step, fail)
+        patch.setattr(append_module, step, Mock(side_effect=OSError("no space")))
         with pytest.raises(OSError, match="no space"):
             stream.append(_table([5, None, 30], 2), late="merge")
-    assert {path.name for path in (stream.path / "events").glob("*.parquet")} == events
+    assert on_disk(stream) == before
     assert _rows(stream) == [(10, 0), (20, 1)]
 
 
-def test_append_follows_one_that_came_first_if_their_times_are_apart(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("stored", "first", "second"),
+    [
+        pytest.param(range(10, 101, 10), [15, 101], [95, 200], id="into files apart"),
+        pytest.param([10, 20, 30], [15, 35], [15, 35], id="into a file that the first rewrote"),
+    ],
+)
+def test_of_two_appends_at_once_the_second_follows_the_first_to_commit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stored: list[int],
+    first: list[int],
+    second: list[int],
+):
     ours = _stream(tmp_path)
-    append(ours, _table([10, 20, 30, 40, 50, 60, 70, 80, 90, 100]))
-    versions = _interleaved(ours, _table([15, 101], 10), _table([95, 200], 12))
-    assert versions == [2, 3]
-    assert [t for t, _ in _rows(ours)] == [*range(10, 20, 10), 15, *range(20, 100, 10), 95, 100,
-                                           101, 200]  # fmt: skip
-
-
-def test_append_is_prepared_anew_if_another_rewrote_its_file(tmp_path: Path):
-    ours = _stream(tmp_path)
-    append(ours, _table([10, 20, 30]))
-    _interleaved(ours, _table([15, 35], 3), _table([15, 35], 5))
-    assert _rows(ours) == [(10, 0), (15, 3), (15, 5), (20, 1), (30, 2), (35, 3 + 1), (35, 5 + 1)]
-
-
-def _interleaved(ours: Stream, first: pa.Table, second: pa.Table) -> list[int]:
-    """Append ``second`` in a process of its own mind whose commit comes after ``first``'s."""
+    append(ours, _table([*stored]))
     theirs = open_store(ours.path.parent).stream(ours.name)
-    versions: list[int] = []
-    commit = append_module.commit_change
-    done = threading.Event()
-
-    def late_commit(*args: object, **kwargs: object) -> int:
-        if not done.is_set():
-            done.set()
-            versions.append(append(ours, first).version)
-        return commit(*args, **kwargs)
-
-    append_module.commit_change, original = late_commit, commit
-    try:
-        done.clear()
-        versions.append(append(theirs, second).version)
-    finally:
-        append_module.commit_change = original
-    return versions
+    beat = partial(append, ours, _table(first, len(stored)))
+    meet(monkeypatch, append_module, "commit_change", beat)
+    assert append(theirs, _table(second, len(stored) + 2)).version == 3
+    times = [*stored, *first, *second]
+    assert _rows(ours) == sorted((t, n) for n, t in enumerate(times))
 
 
 def test_a_stale_commit_of_the_same_source_is_refused(tmp_path: Path):
@@ -176,8 +141,6 @@ def test_a_stale_commit_of_the_same_source_is_refused(tmp_path: Path):
     theirs = open_store(ours.path.parent).stream(ours.name)
     version = theirs.snapshot().version
     append(ours, _table([20], 1), transactions={"source.b": 1})
-    from chronicle.write.commit import Change, commit_change
-
     with pytest.raises(CommitConflictError, match="took the same source"):
         commit_change(
             theirs, Change(()), read_version=version, metadata={}, transactions={"source.b": 1}
@@ -211,14 +174,8 @@ def test_append_that_meets_a_new_column_asks_for_it_and_leaves_nothing(
 ) -> None:
     stream = _stream(tmp_path)
     stream.append(_table([5, 6]))
-    commit = append_module.commit_change
-
-    def beaten(*arguments: object, **options: object) -> object:
-        monkeypatch.undo()
-        add_column(open_store(stream.path.parent).stream("s"), "c", "int64")
-        return commit(*arguments, **options)
-
-    monkeypatch.setattr(append_module, "commit_change", beaten)
+    rival = open_store(stream.path.parent).stream("s")
+    meet(monkeypatch, append_module, "commit_change", lambda: add_column(rival, "c", "int64"))
     before = on_disk(stream)
     with pytest.raises(SchemaError, match="lack column 'c'"):
         stream.append(_table(times, 2))
@@ -230,38 +187,6 @@ def test_worked_example():
     # Files [0, 10], [10, 10], [20, 30]: a 10 goes behind both tens, a 15 and a 10 into one file.
     placed = place_late(np.array([-5, 3, 10, 15, 20, 29]), np.array([0, 10, 20]))
     assert placed == [Placement(0, 0, 2), Placement(1, 2, 4), Placement(2, 4, 6)]
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=4), min_size=1, max_size=5),
-    st.lists(st.integers(-3, 20), max_size=12),
-)
-def test_merging_file_by_file_sorts_the_whole(pieces: list[list[int]], late: list[int]):
-    stored = sorted(time for piece in pieces for time in piece)
-    files, at = [], 0
-    for piece in pieces:
-        files.append([(time, 0) for time in stored[at : at + len(piece)]])
-        at += len(piece)
-    times = sorted(late)
-    placed = place_late(np.array(times, np.int64), np.array([file[0][0] for file in files]))
-    assert [time for p in placed for time in times[p.start : p.stop]] == times
-    for p in placed:
-        coming = [(time, 1) for time in times[p.start : p.stop]]
-        files[p.file] = sorted([*files[p.file], *coming])
-    merged = [event for file in files for event in file]
-    assert merged == sorted([(time, 0) for time in stored] + [(time, 1) for time in late])
-
-
-def test_pieces_of_a_file_stand_where_it_stood():
-    def ordinal(text: str) -> tuple[int, ...]:
-        return parse_ordinal(f"{text}-{'0' * 32}.parquet", events_dir=None)
-
-    assert pieces_of("000001-000000-000002", 1) == ["000001-000000-000002"]
-    first, second = pieces_of("000001-000000-000002", 2)
-    inner = child(first, 7)
-    in_order = ["000001-000000-000001", first, inner, second, "000001-000000-000003"]
-    assert sorted(in_order, key=ordinal) == in_order
-    assert ordinal(inner) == (1, 0, 2, 0, 7)
 
 
 @given(st.integers(0, 200), st.integers(1, 40), st.integers(1, 50))

@@ -1,7 +1,5 @@
 """What a Python user is told who gives a call the wrong thing."""
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -78,28 +76,12 @@ def test_an_unknown_treatment_of_late_events_is_told_with_those_there_are(store)
     assert "did you mean 'reject'" in str(one.value)
 
 
-def test_a_file_is_appended_without_spark_and_once(tmp_path):
-    (tmp_path / "a.csv").write_text("t,page\n1,a\n2,b\n")
-    made = chronicle.create_store(tmp_path / "s")
-    options = chronicle.AppendOptions(time="t")
-    report = chronicle.append_files(made, "clicks", [tmp_path / "a.csv"], options)
-    assert isinstance(report, chronicle.AppendFilesReport)
-    assert report.appended.n_events == 2
-    assert chronicle.append_files(made, "clicks", [tmp_path / "a.csv"]).n_skipped == 1
-
-
 def test_a_report_of_one_event_is_written_in_the_singular():
     report = chronicle.AppendReport(1, 1, 1, 1, 3)
     assert str(report).splitlines() == [
         "1 event added, 1 of them late into 1 file rewritten, version 3",
         "quarantined: 1 row, kept in table 'quarantine'",
     ]
-
-
-@pytest.mark.parametrize("given", ["s3://bucket/x", Path("s3://bucket/x")])
-def test_a_url_is_named_as_it_was_given(given):
-    with pytest.raises(chronicle.StorageError, match="'s3://bucket/x' is a URL"):
-        chronicle.open_store(given)
 
 
 def test_a_range_is_deleted_without_a_writer_of_runs(tmp_path):

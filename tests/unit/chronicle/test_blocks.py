@@ -16,7 +16,7 @@ from chronicle.errors import CorruptBlockError, CorruptTreeError, SchemaError
 from chronicle.settings import StreamSettings
 from chronicle.tree import blocks
 from chronicle.tree.blocks import BlockReader, OpenFiles
-from chronicle.tree.checksummed_file import check_chunks, parse_seal, read_footer
+from chronicle.tree.checksummed_file import read_footer
 from chronicle.tree.column_file import open_columns
 from chronicle.tree.summary import Kind
 from chronicle.tree.tree_file import TreeFile
@@ -237,12 +237,6 @@ def test_time_going_backwards_is_refused_and_nothing_stays(tmp_path: Path, batch
     assert _left_over(tmp_path) == []
 
 
-def test_missing_time_is_refused(tmp_path: Path):
-    batch = pa.record_batch({"t": pa.array([1, None], pa.int64()), "x": [1.0, 2.0]})
-    with pytest.raises(SchemaError, match="'t' has 1 null"):
-        _write(tmp_path, [batch])
-
-
 @pytest.mark.parametrize("fail_at", [1, 2])
 def test_failure_of_a_derived_writer_leaves_no_file(tmp_path: Path, fail_at: int):
     with pytest.raises(RuntimeError, match="disk full"):
@@ -370,14 +364,14 @@ def test_any_flipped_byte_of_a_tree_file_gives_its_entries_or_one_clear_error(
     expected = _entries(path)
     n_bytes = path.stat().st_size
     n_found = 0
-    for at in range(0, n_bytes, 3):
+    for at in range(0, n_bytes, 7):
         damaged = _damaged(path, tmp_path, at, 0x5A)
         try:
             assert _entries(damaged) == expected, f"byte {at}"
         except CorruptTreeError as error:
             n_found += error.path == str(damaged)
     # Reading three attributes leaves the others' bytes unread.
-    assert n_found > n_bytes // 2 // 3
+    assert n_found > n_bytes // 2 // 7
 
 
 def test_checking_a_whole_file_finds_a_flipped_byte_of_any_column(
@@ -387,12 +381,12 @@ def test_checking_a_whole_file_finds_a_flipped_byte_of_any_column(
     _verify(path)
     with path.open("rb") as file:
         footer_at = path.stat().st_size - 8 - len(read_footer(file))
-    for at in range(4, footer_at, 2):
+    for at in range(4, footer_at, 7):
         with pytest.raises(CorruptBlockError, match="checksum of column"):
             _verify(_damaged(path, tmp_path, at, 0xA5))
     TreeFile(tree).check()
     for column in open_columns(tree, kind="tree").columns.values():
-        for at in range(column.start, column.start + column.n_bytes):
+        for at in range(column.start, column.start + column.n_bytes, 5):
             with pytest.raises(CorruptTreeError, match="checksum"):
                 TreeFile(_damaged(tree, tmp_path, at, 0xA5)).check()
 
@@ -415,34 +409,6 @@ def test_a_file_under_the_name_of_another_is_found(files: tuple[Path, Path], tmp
     (tmp_path / f"other-{path.name}").write_bytes(path.read_bytes())
     with pytest.raises(CorruptBlockError, match=f"it is the file of '{path.name}'"):
         _read(tmp_path / f"other-{path.name}")
-
-
-def test_chunks_lie_where_the_footer_says(files: tuple[Path, Path]):
-    path, _ = files
-    with path.open("rb") as file:
-        seal = parse_seal(read_footer(file), subject=path.name)
-    metadata = pq.read_metadata(path)
-    assert seal.crc.shape == (metadata.num_row_groups, metadata.num_columns)
-    for chunk, start in enumerate(seal.starts[:-1].tolist()):
-        group, column = divmod(chunk, metadata.num_columns)
-        found = metadata.row_group(group).column(column)
-        first = found.dictionary_page_offset or found.data_page_offset
-        assert (start, int(seal.starts[chunk + 1])) == (
-            first,
-            first + found.total_compressed_size,
-        )
-
-
-def test_only_the_columns_asked_for_are_compared(files: tuple[Path, Path], tmp_path: Path):
-    path, _ = files
-    with path.open("rb") as file:
-        seal = parse_seal(read_footer(file), subject=path.name)
-    damaged = _damaged(path, tmp_path, int(seal.starts[1]) + 3, 0x77)
-    check_chunks(damaged, seal, [0, 1, 2], [0, 2, 3])
-    check_chunks(damaged, seal, [1, 2], [0, 1])
-    check_chunks(damaged, seal, [0], [])
-    with pytest.raises(ValueError, match="column 1 in its row group 0"):
-        check_chunks(damaged, seal, [0], [0, 1])
 
 
 def test_a_data_file_without_a_seal_is_read_by_the_checksums_of_its_pages(tmp_path: Path):

@@ -24,7 +24,7 @@ from chronicle.store import Stream, open_store
 from chronicle.tree.column_file import open_columns
 from chronicle.write.block_writer import write_events, write_tree
 from tests.helpers import commit_table
-from tests.unit.chronicle.stream_cases import TICKS, events, flip, make_stream, names_of, ticks
+from tests.unit.chronicle.stream_cases import TICKS, at, events, flip, make_stream, names_of, ticks
 
 INVARIANTS = {
     check.LOGS,
@@ -186,19 +186,26 @@ def test_a_file_of_a_foreign_name_is_found(stream: Stream):
 
 
 @pytest.mark.parametrize(
-    ("block_events", "what"), [(5, "block 0 has 5 events, not 4"), (3, "block 0 has 3 events")]
-)
-def test_blocks_of_another_size_are_found(stream: Stream, block_events: int, what: str):
-    name = names_of(stream)[0]
-    _rewrite(stream, name, ticks(0, 16), block_events=block_events)
-    assert _broken(stream) == [("fault", check_events.BLOCKS, f"ticks/events/{name}")]
+    ("place", "events", "block_events", "invariant", "what"),
+    [
+        pytest.param(0, ticks(0, 16), 5, check_events.BLOCKS, "block 0 has 5 events, not 4",
+                     id="large blocks"),
+        pytest.param(0, ticks(0, 16), 3, check_events.BLOCKS, "block 0 has 3 events",
+                     id="small blocks"),
+        pytest.param(-1, ticks(20, 37), 4, check_events.BLOCKS, "17 events",
+                     id="more events than a file holds"),
+        pytest.param(0, pa.table({"t": [0, None], "x": [0.0, 1.0]}, TICKS), 4,
+                     check_events.TIMES, "", id="an event without a time"),
+        pytest.param(-1, at(18, 31), 4, check_events.ORDER, "", id="overlap in time"),
+    ],
+)  # fmt: skip
+def test_a_file_of_wrong_blocks_or_times_is_found(
+    stream: Stream, place: int, events: pa.Table, block_events: int, invariant: str, what: str
+):
+    name = names_of(stream)[place]
+    _rewrite(stream, name, events, block_events=block_events)
+    assert _broken(stream) == [("fault", invariant, f"ticks/events/{name}")]
     assert any(what in f.what for f in check_stream(stream.path))
-
-
-def test_a_file_of_too_many_events_is_found(stream: Stream):
-    name = names_of(stream)[-1]
-    _rewrite(stream, name, ticks(20, 37))
-    assert _broken(stream) == [("fault", check_events.BLOCKS, f"ticks/events/{name}")]
 
 
 def test_times_that_go_back_are_found(stream: Stream):
@@ -212,19 +219,9 @@ def test_times_that_go_back_are_found(stream: Stream):
     assert faults[0].what == "time goes back from 3 to 2 at its event 4"
 
 
-def test_an_event_without_a_time_is_found(stream: Stream):
-    name = names_of(stream)[0]
-    table = pa.table({"t": [0, None], "x": [0.0, 1.0]}, schema=TICKS)
-    _rewrite(stream, name, table)
-    assert _broken(stream) == [("fault", check_events.TIMES, f"ticks/events/{name}")]
-
-
-def test_files_that_overlap_in_time_are_found_but_ties_at_a_border_are_not(stream: Stream):
-    commit_table(stream, pa.table({"t": [29, 29, 31], "x": [0.0] * 3}, schema=TICKS))
+def test_files_that_tie_at_a_border_are_no_fault(stream: Stream):
+    commit_table(stream, at(29, 29, 31))
     assert _broken(stream) == []
-    name = names_of(stream)[-1]
-    _rewrite(stream, name, pa.table({"t": [28, 31], "x": [0.0] * 2}, schema=TICKS))
-    assert _broken(stream) == [("fault", check_events.ORDER, f"ticks/events/{name}")]
 
 
 def test_missing_tree_entries_cost_time_and_are_a_warning(stream: Stream):

@@ -32,38 +32,12 @@ def _add(path: Path, name: str, *, read_version: int | None) -> int:
     )
 
 
-def test_new_table_has_schema_properties_and_no_files(tmp_path: Path):
-    path = _table(tmp_path)
-    state = delta_log.load_table(path)
-    assert (state.version, state.files) == (0, ())
-    assert state.schema.names == ["t", "x"]
-    assert state.schema.field("t").type == pa.timestamp("us")
-    assert state.properties["chronicle.note"] == "kept"
-
-
 def test_creating_a_table_again_changes_nothing(tmp_path: Path):
     path = _table(tmp_path)
     _add(path, "a.parquet", read_version=0)
     delta_log.create_table(path, SCHEMA, {"chronicle.note": "other"})
     assert delta_log.load_table(path).properties["chronicle.note"] == "kept"
     assert [file.name for file in delta_log.live_files(path)] == ["a.parquet"]
-
-
-def test_versions_list_their_own_files(tmp_path: Path):
-    path = _table(tmp_path)
-    assert not delta_log.version_exists_after(path, 0)
-    assert _add(path, "a.parquet", read_version=0) == 1
-    assert _add(path, "b.parquet", read_version=1) == 2
-    assert delta_log.version_exists_after(path, 0)
-    assert not delta_log.version_exists_after(path, 2)
-    assert delta_log.load_table(path).version == 2
-    (first,) = delta_log.live_files(path, 1)
-    assert (first.name, first.n_rows) == ("a.parquet", 0)
-    assert first.size_bytes == (path / "a.parquet").stat().st_size
-    assert {file.name for file in delta_log.live_files(path)} == {"a.parquet", "b.parquet"}
-    commits = delta_log.commits(path)
-    assert [commit.version for commit in commits] == [2, 1, 0]
-    assert [commit.metadata.get("who") for commit in commits] == ["b.parquet", "a.parquet", None]
 
 
 def test_stale_commit_conflicts_only_where_a_version_was_read(tmp_path: Path):
@@ -80,13 +54,6 @@ def test_commit_that_carries_no_transaction_conflicts_too(tmp_path: Path):
     _add(path, "optimised-by-others.parquet", read_version=None)
     with pytest.raises(CommitConflictError):
         _add(path, "b.parquet", read_version=0)
-
-
-def test_file_added_twice_lives_once(tmp_path: Path):
-    path = _table(tmp_path)
-    _add(path, "a.parquet", read_version=None)
-    _add(path, "a.parquet", read_version=None)
-    assert len(delta_log.live_files(path)) == 1
 
 
 def test_missing_table_and_version_are_said(tmp_path: Path):
@@ -128,22 +95,6 @@ def test_version_that_delta_cleaned_up_is_said(tmp_path: Path, n_gone: int):
     assert len(delta_log.live_files(path)) == 24
     with pytest.raises(StorageError, match=f"older commits than {n_gone} are gone: name a later"):
         delta_log.load_table(path, n_gone)
-
-
-def test_files_come_and_go_in_one_commit(tmp_path: Path):
-    path = _table(tmp_path)
-    _add(path, "a.parquet", read_version=0)
-    _add(path, "b.parquet", read_version=1)
-    pq.write_table(SCHEMA.empty_table(), path / "ab.parquet")
-    files = delta_log.new_files([("ab.parquet", (path / "ab.parquet").stat().st_size, 0)])
-    version = delta_log.commit_changes(
-        path, add=files, remove=["a.parquet", "b.parquet"], read_version=2, metadata={}
-    )
-    assert [file.name for file in delta_log.live_files(path, version)] == ["ab.parquet"]
-    assert {file.name for file in delta_log.live_files(path, 2)} == {"a.parquet", "b.parquet"}
-    (change,) = delta_log.changes_since(path, 2)
-    assert (change.added, set(change.removed)) == (("ab.parquet",), {"a.parquet", "b.parquet"})
-    assert (path / "a.parquet").exists()
 
 
 def test_what_is_not_live_cannot_be_taken_out_of_the_version_it_was_read_in(tmp_path: Path):
@@ -219,15 +170,6 @@ def test_refresh_gives_what_a_fresh_reader_sees(tmp_path: Path) -> None:
     assert [file.name for file in followed.state.files] == ["b.parquet"]
     assert followed.state.schema.names == ["t", "x", "n"]
     assert not followed.refresh()
-
-
-def test_state_before_a_refresh_is_left_as_it_was(tmp_path: Path) -> None:
-    path = _table(tmp_path)
-    followed = FollowedTable(path)
-    before = followed.state
-    _add(path, "a.parquet", read_version=None)
-    followed.refresh()
-    assert (before.version, before.files) == (0, ())
 
 
 def test_commits_before_the_checkpoint_are_not_looked_at(tmp_path: Path) -> None:

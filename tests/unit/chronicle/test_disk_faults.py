@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -37,7 +38,7 @@ from indexing import RunWriter, clear_caches
 from indexing.check import check_runs
 from replay.engines.weights import store_weights
 from tests.helpers import write_table
-from tests.store_model import rows_of
+from tests.store_model import Row, rows_of
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
 RUNS = RunWriter(("x",), "t")
@@ -185,11 +186,18 @@ WRITES: dict[str, Callable[[Store, Stream], Any]] = {
 }
 
 
+def make_grown(path: Path) -> tuple[Store, Stream, list[Row]]:
+    """Make a store whose stream has small files to merge; return its rows, too."""
+    store = make_store(path, n_files=2)
+    stream = store.stream("s")
+    stream.append(events(16, 18))
+    stream.append(events(18, 20))
+    return store, stream, rows_of(stream)
+
+
 @pytest.fixture
 def limited() -> Iterator[Callable[[], None]]:
     """Let no file grow beyond a few bytes, as a full disk does, for whoever writes it."""
-    import signal
-
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
@@ -201,11 +209,7 @@ def limited() -> Iterator[Callable[[], None]]:
 def test_where_the_disk_takes_no_bytes_nothing_is_lost_and_it_is_said(
     tmp_path: Path, limited: Callable[[], None], what: str
 ):
-    store = make_store(tmp_path / "store", n_files=2)
-    stream = store.stream("s")
-    stream.append(events(16, 18))
-    stream.append(events(18, 20))
-    before = rows_of(stream)
+    store, stream, before = make_grown(tmp_path / "store")
     limited()
     with pytest.raises(StorageError) as caught:
         WRITES[what](store, stream)
@@ -222,11 +226,7 @@ def test_where_the_disk_takes_no_bytes_nothing_is_lost_and_it_is_said(
 def test_what_cannot_be_written_is_said_with_path_and_remedy(
     tmp_path: Path, what: str, number: int
 ):
-    store = make_store(tmp_path / "store", n_files=2)
-    stream = store.stream("s")
-    stream.append(events(16, 18))
-    stream.append(events(18, 20))
-    before = rows_of(stream)
+    store, stream, before = make_grown(tmp_path / "store")
     full = OSError(number, os.strerror(number))
     with (
         patch.object(pq.ParquetWriter, "write_table", side_effect=full),

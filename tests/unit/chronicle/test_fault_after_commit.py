@@ -79,7 +79,7 @@ def cases() -> list[object]:
         "Arrow": pa.ArrowInvalid("odd"),
         "Delta": DeltaError("odd"),
     }
-    fast = {("append", "disk full"), ("append", "Arrow")}
+    fast = {("append", "disk full")}
     return [
         pytest.param(
             name,
@@ -138,9 +138,9 @@ def test_a_checkpoint_that_cannot_be_written_does_not_fail_the_append_that_is_in
 ) -> None:
     stream = create_store(tmp_path / "store").create_stream("s", TICKS, SETTINGS)
     log = stream.path / "events" / "_delta_log"
-    for version in range(1, 60):  # where checkpoints would be, folders are in the way
+    for version in range(1, 30):  # where checkpoints would be, folders are in the way
         (log / f"{version:020d}.checkpoint.parquet").mkdir()
-    for t in range(45):
+    for t in range(22):
         append(stream, at(t))
         assert seen_times(stream) == list(range(t + 1))
 

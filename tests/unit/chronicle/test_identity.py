@@ -14,6 +14,7 @@ from chronicle.errors import StorageError, StreamNotFoundError, StreamReplacedEr
 from chronicle.maintenance.check import check_stream
 from chronicle.maintenance.compaction import compact_events
 from chronicle.maintenance.finding import faults_of
+from chronicle.maintenance.repair import repair_stream
 from chronicle.maintenance.vacuum import vacuum
 from chronicle.write.append import append
 from chronicle.write.commit import Change, commit_change
@@ -24,7 +25,7 @@ from indexing.writer import writer_for
 from replay import query
 from replay.query import batches
 from tests.helpers import write_table
-from tests.unit.chronicle.stream_cases import TICKS, at, seen_times
+from tests.unit.chronicle.stream_cases import TICKS, at, meet, seen_times
 
 SETTINGS = StreamSettings(time="t", block_events=4, file_events=100)
 
@@ -72,24 +73,16 @@ def test_who_holds_a_stream_that_was_made_again_is_told_so_and_who_asks_by_name_
     assert seen_times(store.stream("s")) == expected
 
 
-def does(name: str) -> Callable[[Stream], object]:
-    found: dict[str, Callable[[Stream], object]] = {
-        "append": lambda stream: stream.append(at(1000)),
-        "append late": lambda stream: stream.append(at(1), derived=writer_for(stream)),
-        "compact": lambda stream: compact_events(stream, derived=None, full=True),
-        "delete": lambda stream: delete_range(stream, 0, 3, derived=None),
-        "add column": lambda stream: add_column(stream, "y", "double"),
-        "vacuum": lambda stream: vacuum(stream, derived=None),
-        "index": lambda stream: create_index(stream, ["x"], least_events=0),
-        "drop index": lambda stream: drop_index(stream, "x"),
-    }
-    return found[name]
-
-
-OPERATIONS = (
-    *("append", "append late", "compact", "delete", "add column", "vacuum", "index"),
-    "drop index",
-)
+OPERATIONS: dict[str, Callable[[Stream], object]] = {
+    "append": lambda stream: stream.append(at(1000)),
+    "append late": lambda stream: stream.append(at(1), derived=writer_for(stream)),
+    "compact": lambda stream: compact_events(stream, derived=None, full=True),
+    "delete": lambda stream: delete_range(stream, 0, 3, derived=None),
+    "add column": lambda stream: add_column(stream, "y", "double"),
+    "vacuum": lambda stream: vacuum(stream, derived=None),
+    "index": lambda stream: create_index(stream, ["x"], least_events=0),
+    "drop index": lambda stream: drop_index(stream, "x"),
+}
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -100,7 +93,7 @@ def test_nothing_that_the_holder_does_reaches_the_stream_that_was_made_in_its_pl
     create_index(held, ["x"], least_events=0)
     new = remade(store, "drop", (7,), (8,))
     with pytest.raises(StreamReplacedError):
-        does(name)(held)
+        OPERATIONS[name](held)
     assert seen_times(new) == [7, 8]
     assert faults_of(check_stream(new)) == []
     assert [path.name for path in store.path.glob("*/*") if path.name == "index"] == []
@@ -114,36 +107,18 @@ def test_a_stream_that_goes_in_the_middle_of_an_operation_is_one_sentence_and_fr
     held = make(store, (0, 2), (4, 6))
     if name == "drop index":
         create_index(held, ["x"], least_events=0)
-    refresh, calls = Stream.refresh, []
 
-    def going(stream: Stream) -> int:
-        version = refresh(stream)
-        if stream is held and not calls:
-            calls.append(1)
-            drop_stream(open_store(store.path), "s")
-            if again:
-                make(open_store(store.path), (7,), (8,))
-        return version
+    def go() -> None:
+        drop_stream(open_store(store.path), "s")
+        if again:
+            make(open_store(store.path), (7,), (8,))
 
-    snapshot = Stream.snapshot
-
-    def going_snapshot(stream: Stream, *args: object, **options: object) -> object:
-        found = snapshot(stream, *args, **options)  # type: ignore[arg-type]
-        if stream is held:
-            monkeypatch.setattr(Stream, "snapshot", snapshot)
-            drop_stream(open_store(store.path), "s")
-            if again:
-                make(open_store(store.path), (7,), (8,))
-        return found
-
-    if name in ("add column", "drop index"):
-        monkeypatch.setattr(Stream, "refresh", going)
-        if name == "drop index":
-            held.refresh()
-    else:
-        monkeypatch.setattr(Stream, "snapshot", going_snapshot)
+    by_refresh = name in ("add column", "drop index")
+    meet(monkeypatch, Stream, "refresh" if by_refresh else "snapshot", go, after=True)
+    if name == "drop index":
+        held.refresh()
     with pytest.raises((StreamReplacedError, StreamNotFoundError)):
-        does(name)(held)
+        OPERATIONS[name](held)
     monkeypatch.undo()
     if again:
         assert seen_times(open_store(store.path).stream("s")) == [7, 8]
@@ -198,8 +173,6 @@ def test_damage_is_not_left_out_where_the_stream_is_gone(store: Store) -> None:
 
 
 def test_the_tree_table_made_again_by_a_repair_is_followed(store: Store) -> None:
-    from chronicle.maintenance.repair import repair_stream
-
     held = make(store, (0, 2), (4, 6))
     held.snapshot()
     log = held.path / "tree" / "_delta_log"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import chronicle.ingest.put_back
+import chronicle.ingest.put_back as module
 from chronicle import SourceError, StorageError, StreamSettings, create_store, open_store
 from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.ingest.put_back import put_back
@@ -34,6 +35,7 @@ from chronicle.write.quarantine import (
     to_return,
 )
 from tests.crash_points import dying_at
+from tests.unit.chronicle.stream_cases import meet
 
 GOOD = "t,a,s\n1,1,x\n2,2,\n"
 BAD = "one,5,q\n,6,r\n7,seven,s\n8\n"
@@ -171,16 +173,19 @@ def test_a_file_with_a_wrong_row_puts_nothing_back(tmp_path: Path, change: Any, 
 
 
 def test_a_kill_at_any_step_leaves_each_row_an_event_or_in_quarantine(tmp_path: Path) -> None:
+    prepared = made(tmp_path)
     cells = {"7,": ("7", "7", ""), "8": ("8", "8", "")}
+    file = mended(prepared, tmp_path / "m.csv", cells)
+
+    def copied(name: str) -> Stream:
+        shutil.copytree(prepared.path.parent, tmp_path / name)
+        return open_store(tmp_path / name).stream("s")
+
     with dying_at(None, die) as steps:
-        stream = made(tmp_path / "count")
-        first = steps.n_taken
-        put_back(stream, mended(stream, tmp_path / "m.csv", cells))
-    assert steps.n_taken > first + 2
-    for step in range(steps.n_taken - first):
-        folder = tmp_path / str(step)
-        stream = made(folder)
-        file = mended(stream, folder / "m.csv", cells)
+        put_back(copied("counting"), file)
+    assert steps.n_taken > 2
+    for step in range(steps.n_taken):
+        stream = copied(str(step))
         with dying_at(step, die), pytest.raises(Dead):
             put_back(stream, file)
         is_in = len(events(stream)) == 4
@@ -197,15 +202,8 @@ def test_of_two_who_put_a_row_back_at_once_one_is_refused(
     stream = made(tmp_path)
     file = mended(stream, tmp_path / "m.csv", {"8": ("8", "8", "")})
     other = mended(stream, tmp_path / "o.csv", {"8": ("9", "9", ""), "7,": ("7", "7", "")})
-    counted = chronicle.ingest.put_back.count_returned
-    turns = iter([True])
-
-    def let_another_in_between(*arguments: Any) -> dict[str, int]:
-        for _ in turns:
-            put_back(open_store(stream.path.parent).stream("s"), other)
-        return counted(*arguments)
-
-    monkeypatch.setattr(chronicle.ingest.put_back, "count_returned", let_another_in_between)
+    rival = open_store(stream.path.parent).stream("s")
+    meet(monkeypatch, module, "count_returned", lambda: put_back(rival, other))
     with pytest.raises(SourceError, match="another process put rows"):
         put_back(stream, file)
     assert [row[0] for row in events(stream)] == [1, 2, 7, 9]
@@ -214,9 +212,6 @@ def test_of_two_who_put_a_row_back_at_once_one_is_refused(
 def test_records_of_a_commit_that_never_landed_are_not_listed(tmp_path: Path) -> None:
     stream = made(tmp_path)
     (tmp_path / "more.csv").write_text("t,a,s\n50,five,\n51,1,\n")
-    with dying_at(None, die) as steps:
-        made(tmp_path / "count")
-    assert steps.n_taken
     for step in range(20):
         with dying_at(step, die):
             try:

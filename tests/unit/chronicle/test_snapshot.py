@@ -195,15 +195,6 @@ def test_aggregate_merges_logarithmically_many_entries(tmp_path: Path):
     assert snapshot.aggregate(0, 4096, "x").n_entries == 1
 
 
-def test_event_at_the_stop_is_outside_even_as_last_of_its_block(tmp_path: Path):
-    snapshot = _tick_stream(tmp_path, 40, block_events=4).snapshot()
-    assert snapshot.aggregate(0, 3, "x").sum == 0 + 1 + 2
-    assert snapshot.aggregate(4, 7, "x").sum == 4 + 5 + 6
-    assert snapshot.aggregate(3, 4, "x").n_events == 1
-    assert snapshot.aggregate(7, 7, "x").n_events == 0
-    assert snapshot.aggregate(9, 2, "x").n_events == 0
-
-
 def test_file_inside_one_tie_comes_before_the_file_that_starts_with_it(tmp_path: Path):
     # In any other order time would go backwards:   gen 0  5.....9
     #                                               gen 1  5
@@ -266,19 +257,6 @@ def test_snapshot_is_kept_until_another_process_commits(tmp_path: Path):
     commit_table(open_store(tmp_path / "store").stream("ticks"), _ticks(5, start=10))
     assert stream.snapshot().n_events == 15
     assert snapshot.n_events == 10
-
-
-def test_empty_stream_has_no_blocks_and_no_times(tmp_path: Path):
-    snapshot = make_stream(tmp_path, []).snapshot()
-    assert (snapshot.n_events, snapshot.n_blocks, snapshot.t_min, snapshot.gap_min) == (
-        0, 0, None, 0,
-    )  # fmt: skip
-    assert snapshot.leaves.base.tolist() == [0]
-    assert snapshot.aggregate(None, None, "x").n_events == 0
-    assert len(snapshot.bounds("x").minimum) == 0
-    assert snapshot.seq_at(5) == 0
-    assert len(snapshot.level(0, "x").times) == 0
-    assert snapshot.read_blocks(np.zeros(0, np.int64), ["s", "x"]).num_rows == 0
 
 
 def test_timestamps_count_microseconds(tmp_path: Path):

@@ -168,7 +168,7 @@ def test_a_url_is_no_store_and_makes_no_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StorageError, match="is a URL"):
+    with pytest.raises(StorageError, match=f"'{url}' is a URL"):
         use(give(url))
     assert list(tmp_path.iterdir()) == []
 

@@ -102,18 +102,6 @@ def test_overflowing_sum_is_infinite_and_not_nan():
     assert (high[0], low[0]) == (math.inf, 0.0)
 
 
-def test_gaps_across_block_borders_belong_to_the_merged_entry():
-    # times 0 . . . 4 4 | 5 . . 8 : inside gaps 4, 0 and 3; across the border 1
-    entries = summarise_times(np.array([0, 4, 4, 5, 8]), [3, 2])
-    assert entries.gap_min.tolist() == [0, 3]
-    assert entries.gap_max.tolist() == [4, 3]
-    single = summarise_times(np.array([0, 1, 9]), [1, 1, 1])
-    assert single.gap_min.tolist() == [-1, -1, -1]
-    assert single.merge(np.arange(3)).gap_max.tolist() == [-1, -1, -1]
-    merged = single.merge(np.zeros(1, np.int64))
-    assert (merged.gap_min[0], merged.gap_max[0]) == (1, 8)
-
-
 def test_chunks_of_a_column_do_not_matter():
     # Blocks b | d a | null c over chunks b d | (none) | a null c.
     chunks = pa.chunked_array([["b", "d"], [], ["a", None, "c"]], pa.string())

@@ -117,16 +117,3 @@ def test_a_checkpoint_that_was_cut_is_put_aside(tmp_path: Path):
     report = repair_stream(store.path / "s", derived=RUNS)
     assert report.put_aside == (f"s/put-aside/events/{checkpoint.name}",)
     assert plain(rows_of(open_store(store.path).stream("s"))) == plain(rows_from(0, 21))
-
-
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("table", ["tree", "index/a"])
-def test_a_derived_file_that_was_cut_costs_time_and_is_found(tmp_path: Path, table: str, cut: str):
-    store = make_store(tmp_path / "store")
-    for path in (store.path / "s" / table).glob("*.parquet"):
-        path.write_bytes(CUTS[cut](path.read_bytes()))
-    clear_caches()
-    check_answers(open_store(store.path), "s", rows_from(0, 15), PROBE)
-    assert faults_of(check_stream(store.path / "s", derived_checks=(check_runs,)))
-    repair_stream(store.path / "s", derived=RUNS, derived_checks=(check_runs,))
-    assert faults_of(check_stream(store.path / "s", derived_checks=(check_runs,))) == []

@@ -6,8 +6,10 @@ import datetime as dt
 import json
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
+import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +30,7 @@ from chronicle.maintenance.vacuum import FileOnDisk, choose_garbage, oldest_reta
 from chronicle.store import Stream, open_store
 from chronicle.tree.tree_file import TREE_TABLE
 from chronicle.write.append import append as append_late
-from chronicle.write.commit import complete_derived
+from chronicle.write.commit import commit_files, complete_derived
 from chronicle.write.lifecycle import delete_range
 from chronicle.write.quarantine import (
     QUARANTINE_SCHEMA,
@@ -42,6 +44,7 @@ from tests.unit.chronicle.stream_cases import (
     TICKS,
     live,
     make_stream,
+    meet,
     on_disk,
     seen_times,
     ticks,
@@ -210,18 +213,10 @@ def test_nothing_behind_a_link_is_deleted(tmp_path: Path):
 def test_what_is_committed_while_vacuum_decides_stays(tmp_path: Path, monkeypatch):
     module = sys.modules["chronicle.maintenance.vacuum"]
     stream = _compacted(tmp_path)
-    rivals = iter([open_store(tmp_path / "store").stream("ticks")])
-    original = module._list_files
-
-    def meet(folder):
-        found = original(folder)
-        if folder.name == EVENTS_TABLE:
-            for rival in rivals:
-                commit_table(rival, ticks(32, 40))
-        return found
-
-    monkeypatch.setattr(module, "_list_files", meet)
-    vacuum(stream, retention=dt.timedelta(milliseconds=0))
+    rival = open_store(tmp_path / "store").stream("ticks")
+    commits = partial(commit_table, rival, ticks(32, 40))
+    meet(monkeypatch, module, "_list_files", commits, after=True)
+    vacuum(stream, retention=NOTHING)
     assert seen_times(stream) == list(range(40))
 
 
@@ -295,8 +290,6 @@ def _quarantined(tmp_path: Path) -> Stream:
     stream = make_stream(tmp_path, [ticks(0, 4)], schema=TICKS)
     _put_aside(stream, AA)
     files = write_table(stream, ticks(4, 8))
-    from chronicle.write.commit import commit_files
-
     metadata = {"chronicle.operation": "ingest", "quarantine_batch": AA}
     commit_files(stream, files, read_version=stream.snapshot().version, metadata=metadata)
     _put_aside(stream, BB)
@@ -312,8 +305,6 @@ def test_quarantined_records_of_an_ingest_that_never_committed_go(tmp_path: Path
 
 def test_quarantined_records_stay_where_the_log_no_longer_tells(tmp_path: Path):
     stream = _quarantined(tmp_path)
-    import deltalake
-
     deltalake.DeltaTable(str(stream.path / EVENTS_TABLE)).create_checkpoint()
     for version in (0, 1):
         (stream.path / EVENTS_TABLE / "_delta_log" / f"{version:020d}.json").unlink()
