@@ -54,17 +54,12 @@ def tables() -> dict[str, pa.Table]:
     case = next(
         c for c in map(pattern_case, range(1000)) if not c.stream.has_timestamps and c.planned
     )
-    columns = {
-        "ts": range(6),
-        "id": range(6),
-        "district": [*"ababab"],
-        "beat": [0, 1, 2, 0, 1, 2],
-        "speed": [t / 2 for t in range(6)],
-        "arrest": [t > 3 for t in range(6)],
-    }
+    names = ("ts", "id", "district", "beat", "speed", "arrest")
+    rows = [(t, t, "ab"[t % 2], t % 3, t / 2, t > 3) for t in range(6)]
+    crimes = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], CRIMES)
     # Of few rows: SKIP TILL ANY may have exponentially many matches in their number.
     few = case.stream.table.slice(0, 9)
-    return {"ticks": ticks, "a": ticks, "b": ticks, "s": few, "crimes": pa.table(columns, CRIMES)}
+    return {"ticks": ticks, "a": ticks, "b": ticks, "s": few, "crimes": crimes}
 
 
 @contextmanager

@@ -9,12 +9,10 @@ from unittest.mock import patch
 
 import pytest
 
-from chronicle import StreamSettings, open_store
 from costmodel.calibration import WEIGHTS
 from costmodel.parameters import DEFAULT_PARAMETERS
 from replay.engines.weights import load_weights
 from tests.cli.commands import Commands, assert_refused
-from tests.strategies import SCHEMA
 
 SHORT = ("--seconds", "2")
 DENIED = patch("pathlib.Path.touch", side_effect=PermissionError(errno.EACCES, "Permission denied"))
@@ -80,9 +78,6 @@ def test_ctrl_c_leaves_the_weights_that_were_there(command: Commands, where: str
 
 def test_what_cannot_be_measured_is_refused(command: Commands) -> None:
     assert_refused(command("calibrate", "nix", *SHORT), "no stream 'nix'")
-    open_store(command.store).create_stream("empty", SCHEMA, StreamSettings(time="t"))
-    assert_refused(command("calibrate", "empty", *SHORT, "--json"), "has no event")
-    command("drop", "empty", "--yes")
     command("drop", "s", "--yes")
     assert_refused(command("calibrate"), "no stream to measure on")
     assert not stored(command).exists()

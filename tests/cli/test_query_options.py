@@ -123,11 +123,6 @@ def test_a_query_beyond_a_limit_writes_nothing_and_says_which(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "store"]
 
 
-def test_generous_limits_leave_an_answer_as_it_is(command: Commands) -> None:
-    bounds = ["--timeout", "1 hour", "--max-rows", "40", "--memory", "900GB"]
-    assert len(command.rows("SELECT * FROM s", *bounds)) == 40
-
-
 @pytest.mark.parametrize(
     ("text", "n_bytes"),
     [("2GB", 2 * 10**9), ("1.5 mb", 1_500_000), ("4KiB", 4096), ("17", 17), ("1 GiB", 2**30)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,26 +20,26 @@ def rows_of(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_every_event_comes_as_a_line_of_json(command: Commands) -> None:
-    done = command.succeeds("replay", "s")
-    assert [row["t"] for row in rows_of(done.out)] == list(range(40))
-    assert done.err.startswith("40 events in ")
-
-
-def test_a_stretch_and_a_condition_narrow_it(command: Commands) -> None:
-    done = command("replay", "s", "--from", "10", "--to", "30", "--where", "a = :a",
-                   "--param", "a=2", "--columns", "x,t")  # fmt: skip
-    assert rows_of(done.out) == [{"x": t / 4, "t": t} for t in (12, 17, 22, 27)]
-
-
-def test_the_time_need_not_be_among_the_columns(command: Commands) -> None:
-    done = command("replay", "s", "--columns", "a", "--to", "3", "--speed", "1000")
-    assert rows_of(done.out) == [{"a": 0}, {"a": 1}, {"a": 2}]
-
-
-def test_it_can_go_round_more_than_once(command: Commands) -> None:
-    done = command("replay", "s", "--to", "2", "--loop", "3", "--columns", "t")
-    assert [row["t"] for row in rows_of(done.out)] == [0, 1, 0, 1, 0, 1]
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("--columns t", [{"t": t} for t in range(40)], id="every event"),
+        pytest.param(
+            "--from 10 --to 30 --where 'a = :a' --param a=2 --columns x,t",
+            [{"x": t / 4, "t": t} for t in (12, 17, 22, 27)], id="a stretch and a condition",
+        ),
+        pytest.param("--columns a --to 3 --speed 1000", [{"a": 0}, {"a": 1}, {"a": 2}],
+                     id="the time is not among the columns"),
+        pytest.param("--to 2 --loop 3 --columns t", [{"t": t} for t in (0, 1, 0, 1, 0, 1)],
+                     id="more than once"),
+    ],
+)  # fmt: skip
+def test_events_come_as_lines_of_json(
+    command: Commands, words: str, expected: list[dict[str, object]]
+) -> None:
+    done = command.succeeds("replay", "s", *shlex.split(words))
+    assert rows_of(done.out) == expected
+    assert done.err.startswith(f"{len(expected)} events in ")
 
 
 def test_a_file_gets_the_rows_as_csv(command: Commands, tmp_path: Path) -> None:
