@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 from pathlib import Path
@@ -49,22 +48,12 @@ def test_a_file_gets_the_rows_as_csv(command: Commands, tmp_path: Path) -> None:
     assert out.read_text() == '"t","s"\n0,"quiet"\n1,"quiet"\n'
 
 
-def test_an_arrow_stream_has_the_types_of_the_stream(command: Commands, tmp_path: Path) -> None:
-    out = tmp_path / "events.arrow"
-    command("replay", "s", "--format", "arrow", "--out", out)
-    table = pa.ipc.open_stream(io.BytesIO(out.read_bytes())).read_all()
-    snapshot = open_store(command.store).stream("s").snapshot()
-    assert table.schema == snapshot.schema
-    assert table.column("t").to_pylist() == list(range(40))
-
-
 @pytest.mark.parametrize(
     "sql",
     [
         """SELECT window_start, COUNT(*) AS n, SUM(x) AS total
         FROM TABLE(HOP(TABLE s, DESCRIPTOR(t), 3, 7)) WHERE a <> 1
         GROUP BY window_start, window_end""",
-        "SELECT t, x FROM s WHERE x > 4 AND a = 3",
         """SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a, B.t AS b
         PATTERN (A Z* B) WITHIN 6 DEFINE A AS a = 1, B AS a = 4)""",
         "SELECT l.t, r.t AS u FROM s AS l JOIN s AS r WITHIN 3 ON l.a = r.a - 2",

@@ -194,7 +194,7 @@ class _Failing:
         return [DerivedFile("index/x", data_file, 3, events.num_rows)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(st.integers(0, 13), max_size=8))
 def test_blocks_and_files_are_cut_across_batches(sizes: list[int]):
     n = sum(sizes)
@@ -345,7 +345,7 @@ def test_any_flipped_byte_of_a_data_file_gives_the_right_events_or_one_clear_err
     assert expected.num_rows == N_EVENTS
     rng = np.random.default_rng(3)
     n_found = 0
-    for at in range(0, n_bytes, 3):
+    for at in range(0, n_bytes, 5):
         damaged = _damaged(path, tmp_path, at, int(rng.integers(256)))
         try:
             assert _read(damaged).equals(expected), f"byte {at}"
@@ -354,7 +354,7 @@ def test_any_flipped_byte_of_a_data_file_gives_the_right_events_or_one_clear_err
     # Unseen go the magic at the front, which nobody reads, and that of the seal, without which
     # the file is read as one of an older format; its bytes are right either way.
     unseen = 4 + len("chronicle.seal") + len("chronicle-seal-1:")
-    assert n_found >= n_bytes // 3 - unseen
+    assert n_found >= n_bytes // 5 - unseen
 
 
 def test_any_flipped_byte_of_a_tree_file_gives_its_entries_or_one_clear_error(

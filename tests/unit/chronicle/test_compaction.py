@@ -62,7 +62,7 @@ def _appends(draw: st.DrawFn) -> list[list[int]]:
     return result
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(_appends(), st.booleans())
 def test_compaction_moves_no_event_and_no_old_version(tmp_path_factory, appends, full):
     stream = _stream(tmp_path_factory.mktemp("case"), appends)

@@ -12,7 +12,6 @@ from chronicle import config
 from chronicle.errors import (
     FormatVersionError,
     SchemaError,
-    SourceError,
     StorageError,
     StoreExistsError,
     StoreNotFoundError,
@@ -186,12 +185,6 @@ def test_the_home_folder_and_a_file_url_are_places_for_a_store(
 def test_a_path_may_hold_a_colon() -> None:
     assert local_path("/data/10:30/x") == Path("/data/10:30/x")
     assert local_path("C:/data") == Path("C:/data")
-
-
-@pytest.mark.parametrize("give", [str, Path])
-def test_a_url_is_no_source(give: Callable[[str], str | Path]) -> None:
-    with pytest.raises(SourceError, match="is no path"):
-        find_sources([give("s3://bucket/x.csv")], format_name=None)
 
 
 def test_a_source_is_found_in_the_home_folder(
