@@ -182,7 +182,6 @@ WRITES: dict[str, Callable[[Store, Stream], Any]] = {
     "weights": lambda store, _: store_weights(store.path, {}),
     "create": lambda store, _: store.create_stream("u", SCHEMA, StreamSettings(time="t")),
     "store": lambda store, _: create_store(store.path / "inner"),
-    "staging": lambda store, _: open_staging(store.path).__enter__(),
 }
 
 
@@ -205,7 +204,7 @@ def limited() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.parametrize("what", sorted(set(WRITES) - {"staging"}))
+@pytest.mark.parametrize("what", WRITES)
 def test_where_the_disk_takes_no_bytes_nothing_is_lost_and_it_is_said(
     tmp_path: Path, limited: Callable[[], None], what: str
 ):
@@ -221,7 +220,7 @@ def test_where_the_disk_takes_no_bytes_nothing_is_lost_and_it_is_said(
     stream.append(events(30, 33), derived=RUNS)
 
 
-@pytest.mark.parametrize("what", sorted(set(WRITES) - {"weights", "declare", "store", "staging"}))
+@pytest.mark.parametrize("what", sorted(set(WRITES) - {"weights", "declare", "store"}))
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
 def test_what_cannot_be_written_is_said_with_path_and_remedy(
     tmp_path: Path, what: str, number: int
