@@ -25,6 +25,7 @@ from chronicle.time import TimeType, show_time, time_type
 from chronicle.tree.summary import Ints, kind_of
 from chronicle.tree.tab_tree import Aggregate, Value
 from chronicle.tree.tree_file import TREE_TABLE
+from chronicle.type_names import sql_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class StreamDescription:
             ("time column", f"{self.settings.time} ({self.time_type})"),
             ("key column", self.settings.key or "none"),
             ("derived", ", ".join(self.settings.derived) or "none"),
-            ("columns", ", ".join(f"{name} {kind}" for name, kind in self.columns)),
+            ("columns", ", ".join(f"{name} {sql_type(kind)}" for name, kind in self.columns)),
             ("data files", f"{self.n_files:,}, {self.sizes(self.event_bytes)}"),
             ("blocks", f"{self.n_blocks:,} of up to {self.settings.block_events:,} events"),
             ("tree", f"{self.sizes(self.tree_bytes)}; entries of {levels or 'no level yet'}"),

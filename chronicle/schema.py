@@ -11,6 +11,7 @@ from chronicle.errors import SchemaError, did_you_mean
 from chronicle.settings import StreamSettings
 from chronicle.time import time_type
 from chronicle.tree.derived_attributes import check_derived
+from chronicle.type_names import sql_type
 
 
 def normalise_schema(schema: pa.Schema) -> pa.Schema:
@@ -114,8 +115,8 @@ def check_same_schema(given: pa.Schema, stored: pa.Schema, *, where: str) -> Non
         found = incoming.field(field.name).type
         if found != field.type:
             raise SchemaError(
-                f"column '{field.name}' is {found}, the stream has {field.type} ({where}); "
-                "cast it first"
+                f"column '{field.name}' is {sql_type(found)}, the stream has "
+                f"{sql_type(field.type)} ({where}); cast it first"
             )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.config import TIME_UNIT
+from chronicle.type_names import sql_type
 from indexing.errors import IndexingError
 
 
@@ -76,7 +77,9 @@ def key_kind(data_type: pa.DataType, attribute: str) -> KeyKind:
         return KeyKind.INTEGER
     else:
         reason = "the type has no order; index numbers, booleans, dates, timestamps or strings"
-    raise IndexingError(f"column '{attribute}' of type {data_type} cannot be indexed: {reason}")
+    raise IndexingError(
+        f"column '{attribute}' of type {sql_type(data_type)} cannot be indexed: {reason}"
+    )
 
 
 def to_keys(column: pa.Array | pa.ChunkedArray, attribute: str) -> Keys:

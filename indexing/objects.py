@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from chronicle.type_names import sql_type
 from indexing.errors import IndexingError
 from indexing.keys import KeyKind, as_int64, key_kind, to_plain
 
@@ -19,7 +20,7 @@ def object_kind(data_type: pa.DataType, column: str) -> KeyKind:
     kind = key_kind(data_type, column)
     if kind is KeyKind.DOUBLE:
         raise IndexingError(
-            f"key column '{column}' is {data_type}, which tells no objects apart; "
+            f"key column '{column}' is {sql_type(data_type)}, which tells no objects apart; "
             "use a column of integers or strings"
         )
     return kind

@@ -15,6 +15,7 @@ from chronicle.errors import SchemaError, did_you_mean
 from chronicle.tree.by_key import ByKey, parse_by_key, summarise_by_key, to_entries
 from chronicle.tree.summarise import summarise
 from chronicle.tree.summary import INT_MAX, AttributeSummary, Ints, Numbers, counted
+from chronicle.type_names import sql_type
 
 _FORM = re.compile(r"delta\((.+)\)", re.DOTALL)
 _SHORT_CODES = 1 << 16
@@ -55,8 +56,8 @@ class Delta:
         if pat.is_integer(found) or pat.is_timestamp(found) or pat.is_date(found):
             return pa.int64()
         raise SchemaError(
-            f"'{self.name}' cannot be derived: column '{self.source}' is {found}; derive from "
-            "numbers, timestamps or dates"
+            f"'{self.name}' cannot be derived: column '{self.source}' is {sql_type(found)}; derive "
+            "from numbers, timestamps or dates"
         )
 
 

@@ -14,21 +14,11 @@ from chronicle.log.stream_metadata import add_metadata
 from chronicle.schema import composite_parts, normalise_schema
 from chronicle.store import Stream, watched
 from chronicle.tree.derived_attributes import Delta, check_derived, parse_declared
+from chronicle.type_names import sql_type, type_named
 from chronicle.write.commit import ADD_COLUMN, OPERATION
 
 _ATTEMPTS = 8
 """Tries to commit a column while others commit; each loses only to a commit that landed."""
-
-_TYPE_NAMES = {
-    "bigint": "int64",
-    "integer": "int32",
-    "boolean": "bool",
-    "real": "float32",
-    "varchar": "string",
-    "date": "date32",
-    "timestamp": "timestamp[us]",
-}
-"""Names of types in SQL, by what Arrow calls them."""
 
 
 @watched
@@ -135,9 +125,9 @@ def new_field(stored: pa.Schema, name: str, data_type: pa.DataType) -> pa.Field:
     """Return a column as a stream of schema ``stored`` would take it. Pure."""
     if name in stored.names:
         raise SchemaError(
-            f"the stream has a column '{name}' of type {stored.field(name).type}; columns can "
-            "neither change their type nor be renamed or dropped: add one of another name, or "
-            "ingest the events into a new stream"
+            f"the stream has a column '{name}' of type {sql_type(stored.field(name).type)}; "
+            "columns can neither change their type nor be renamed or dropped: add one of another "
+            "name, or ingest the events into a new stream"
         )
     if not name or name != name.strip():
         raise SchemaError(f"'{name}' cannot name a column; give a name without spaces around it")
@@ -148,17 +138,3 @@ def new_field(stored: pa.Schema, name: str, data_type: pa.DataType) -> pa.Field:
             "can be added of that name; take another"
         )
     return normalise_schema(stored.append(pa.field(name, data_type))).field(name)
-
-
-def type_named(text: str) -> pa.DataType:
-    """Return the type of a name in Arrow's words or SQL's, such as ``double`` or ``bigint``."""
-    plain = text.strip().lower()
-    if plain == "timestamp_utc":
-        return pa.timestamp("us", "UTC")
-    try:
-        return pa.type_for_alias(_TYPE_NAMES.get(plain, plain))
-    except ValueError as error:
-        raise SchemaError(
-            f"no type '{text}'; take int8, int16, int32, int64, float, double, bool, string, "
-            "binary, date, timestamp or timestamp_utc"
-        ) from error

@@ -16,6 +16,7 @@ from chronicle.errors import SchemaError
 from chronicle.frames import to_table
 from chronicle.schema import normalise_schema
 from chronicle.time import is_ascending, to_int64
+from chronicle.type_names import sql_type
 from replay.engines.input_buffer import InputBuffer
 from replay.engines.source import encode_strings
 from replay.errors import QueryError, SkipError
@@ -308,4 +309,4 @@ def checked(events: Any, schema: pa.Schema, time: str, *, last_time: int | None)
 
 
 def _types(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
+    return ", ".join(f"{field.name} {sql_type(field.type)}" for field in schema)

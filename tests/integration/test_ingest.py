@@ -384,7 +384,7 @@ def test_derived_attribute_is_ingested_and_corrected_by_late_events(
     ("given", "message"),
     [
         pytest.param({"index": ("k+x+k",)}, "names column 'k' twice", id="twice"),
-        pytest.param({"derive": ("delta(k)",)}, "column 'k' is string", id="derived"),
+        pytest.param({"derive": ("delta(k)",)}, "column 'k' is STRING", id="derived"),
     ],
 )
 def test_what_cannot_be_indexed_is_refused_before_anything_is_written(

@@ -380,8 +380,8 @@ def test_summaries_count_open_events_by_block_and_leave_them_out_of_extremes():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("delta(s)", "column 's' is string; derive from numbers, timestamps or dates"),
-        ("delta(f)", "column 'f' is bool"),
+        ("delta(s)", "column 's' is STRING; derive from numbers, timestamps or dates"),
+        ("delta(f)", "column 'f' is BOOLEAN"),
         ("delta(y)", r"no column 'y' to derive 'delta\(y\)' from \(columns: t, x, s, f\)"),
         ("x", r"'x' is no derived attribute; write delta\(COLUMN\)"),
     ],

@@ -68,6 +68,7 @@ def test_bytes_are_told_per_event(tmp_path: Path):
     assert found.sizes(1000) == "0.001 MB, 31.25 bytes per event"
     lines = dict(found.lines())
     assert lines["data files"] == f"2, {found.sizes(found.event_bytes)}"
+    assert lines["columns"] == "t BIGINT"
     assert lines["tree"].startswith(found.sizes(found.tree_bytes))
     empty = describe_stream(make_stream(tmp_path / "empty", []).snapshot())
     assert empty.to_dict()["bytes_per_event"] == {"events": 0.0, "tree": 0.0}

@@ -23,8 +23,9 @@ from chronicle.snapshot import Snapshot
 from chronicle.store import open_store
 from chronicle.tree.summarise import summarise
 from chronicle.tree.summary import all_null, kind_of
+from chronicle.type_names import type_named
 from chronicle.write.commit import complete_derived
-from chronicle.write.evolve import add_column, new_field, type_named
+from chronicle.write.evolve import add_column, new_field
 from tests.helpers import commit_table
 from tests.unit.chronicle.stream_cases import SCHEMA, TICKS, events, make_stream, meet, ticks
 
@@ -146,7 +147,7 @@ def test_column_missing_by_damage_is_not_taken_for_an_added_one(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "data_type", "message"),
     [
-        ("x", pa.float32(), r"column 'x' of type double; columns can neither.*another name"),
+        ("x", pa.float32(), r"column 'x' of type DOUBLE; columns can neither.*another name"),
         ("X", pa.float64(), "differ at most by case"),
         ("", pa.float64(), "cannot name a column"),
         (" y", pa.float64(), "cannot name a column"),
@@ -167,6 +168,8 @@ def test_other_changes_are_refused_with_the_remedy(
         ("BIGINT", pa.int64()),
         (" string ", pa.string()),
         ("date", pa.date32()),
+        ("int64", pa.int64()),
+        ("smallint", pa.int16()),
         ("timestamp", pa.timestamp("us")),
         ("timestamp_utc", pa.timestamp("us", "UTC")),
     ],
@@ -176,7 +179,7 @@ def test_types_are_named_as_in_sql_or_arrow(text: str, expected: pa.DataType) ->
 
 
 def test_unknown_type_lists_what_there_is() -> None:
-    with pytest.raises(SchemaError, match="no type 'money'; take int8"):
+    with pytest.raises(SchemaError, match="no type 'money'; take TINYINT, "):
         type_named("money")
 
 

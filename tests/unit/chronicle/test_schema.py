@@ -77,7 +77,7 @@ def test_events_of_another_schema_say_which_column():
             {"t": [1], "s": ["a"], "u": [1], "v": [1]},
             "have columns 'u', 'v' .*chronicle add-column",
         ),
-        ({"t": [1], "s": [1]}, "'s' is int64, the stream has string"),
+        ({"t": [1], "s": [1]}, "'s' is BIGINT, the stream has STRING"),
     ):
         with pytest.raises(SchemaError, match=message):
             check_same_schema(pa.table(columns).schema, stored, where="file.csv")
