@@ -477,7 +477,7 @@ def _type_notes(guesses: Guesses, names: Sequence[str], *, has_points: bool) -> 
             where = f" of '{names[cell.source]}'" if len(names) > 1 else ""
             hint = "; if its comma is a decimal one, give --decimal-comma" if has_comma else ""
             notes.append(
-                f"{name} read as VARCHAR, since line {cell.line:,}{where} holds "
+                f"{name} read as STRING, since line {cell.line:,}{where} holds "
                 f"'{cell.text[:80]}'{hint}"
             )
     return notes

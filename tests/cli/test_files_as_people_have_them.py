@@ -76,7 +76,7 @@ def test_types_are_found_out_over_the_whole_file_and_told(
     lines = [f"{n},{n},0{n % 7},{n},2024-01-02,true,a" for n in range(70_000)]
     lines[60_000] = '60000,high,01,1.5,2024-01-03,FALSE,"1\n2"'
     done = take(command, tmp_path / "a.csv", "ts,alt,zip,v,d,ok,s\n" + "\n".join(lines) + "\n")
-    assert "alt read as VARCHAR, since line 60,002 holds 'high'" in done.err
+    assert "alt read as STRING, since line 60,002 holds 'high'" in done.err
     assert done.err.count("read as") == 1
     assert types(command) == {
         "ts": "int64", "alt": "string", "zip": "string", "v": "double", "d": "date32[day]",
@@ -91,7 +91,7 @@ def test_types_are_found_out_over_the_whole_file_and_told(
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.csv", b"ts;v\n1;1,5\n", "v read as VARCHAR, since line 2 holds '1,5'; if its comma"),
+        ("a.csv", b"ts;v\n1;1,5\n", "v read as STRING, since line 2 holds '1,5'; if its comma"),
         ("a.csv", b"ts;v\n1;1\n2;-2,25\n", "'-2,25'; if its comma is a decimal one, give --deci"),
         ("a.csv", b'ts,v\n1,"1,2,3"\n', "1 event added"),
         ("a.json", b'{"ts": 1, "v": "1,5"}', "1 event added"),
