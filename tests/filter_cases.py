@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
+from random import Random
 
-from tests.strategies import constant_conditions
+from tests.strategies import constant_condition, seeded
 
 ITEMS = ("*", "t, a, x", "s, t", "a + 1 AS b, t", "t, x / a AS q", "k, f", "t AS time, a AS x")
 ORDERS = (
@@ -20,32 +20,31 @@ ORDERS = (
 ENDS = ("", "", "LIMIT 0", "LIMIT 1", "LIMIT 4", "LIMIT 3 OFFSET 2", "LIMIT 30 OFFSET 1")
 
 
-@st.composite
-def conditions(draw: st.DrawFn) -> str:
-    """A condition on one event, often one that bounds an attribute or the time."""
-    time = st.builds(
-        lambda op, v: f"a + 0 {op} {v}", st.sampled_from(("<", ">=")), st.integers(0, 5)
-    )
-    return draw(st.one_of(constant_conditions("A"), constant_conditions("A"), time))
+def a_condition(choose: Random) -> str:
+    """Return a condition on one event, often one that bounds an attribute."""
+    if choose.random() < 0.33:
+        return f"a + 0 {choose.choice(('<', '>='))} {choose.randint(0, 5)}"
+    return constant_condition(choose, "A")
 
 
-@st.composite
-def filters(draw: st.DrawFn, *, of: str = "s") -> str:
-    """A query that filters, projects, orders and cuts the events of a stream, or of a subquery."""
-    distinct = draw(st.sampled_from(("", "", "", "DISTINCT ")))
+conditions = seeded(a_condition)
+
+
+@seeded
+def filters(choose: Random) -> str:
+    """A query that filters, projects, orders and cuts the events of a stream."""
+    distinct = choose.choice(("", "", "", "DISTINCT "))
     # A column that queries can only select as it is cannot be compared.
-    items = draw(st.sampled_from(ITEMS[1:] if distinct else ITEMS))
-    where = f"WHERE {draw(conditions())}" if draw(st.booleans()) else ""
-    order = draw(st.sampled_from(ORDERS))
+    items = choose.choice(ITEMS[1:] if distinct else ITEMS)
+    where = f"WHERE {a_condition(choose)}" if choose.random() < 0.5 else ""
+    order = choose.choice(ORDERS)
     if distinct:  # its rows are those of no one event
-        order = draw(st.sampled_from(("", "ORDER BY a"))) if "a," in items + "," else ""
-    end = draw(st.sampled_from(ENDS))
-    return f"SELECT {distinct}{items} FROM {of} AS A {where} {order} {end}"
+        order = choose.choice(("", "ORDER BY a")) if "a," in items + "," else ""
+    return f"SELECT {distinct}{items} FROM s AS A {where} {order} {choose.choice(ENDS)}"
 
 
-@st.composite
-def plain_filters(draw: st.DrawFn) -> str:
+@seeded
+def plain_filters(choose: Random) -> str:
     """A filter whose rows keep all columns and their order: what subqueries often are."""
-    order = draw(st.sampled_from(("", "", "ORDER BY t")))
-    end = draw(st.sampled_from(("", "", "", "LIMIT 9")))
-    return f"SELECT * FROM s AS A WHERE {draw(conditions())} {order} {end}"
+    order, end = choose.choice(("", "", "ORDER BY t")), choose.choice(("", "", "", "LIMIT 9"))
+    return f"SELECT * FROM s AS A WHERE {a_condition(choose)} {order} {end}"

@@ -63,3 +63,14 @@ def fill_stream(
             continue
         commit_table(stream, small.table.slice(start, stop - start), derived=writer)
     return stream
+
+
+def damage_events(stream: Stream, *places: int) -> list[str]:
+    """Overwrite the pages of the data files at these places in stream order."""
+    names = [stream.snapshot().files[place].name for place in places]
+    for name in names:
+        path = stream.path / "events" / name
+        content = bytearray(path.read_bytes())
+        content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+        path.write_bytes(content)
+    return names

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import strategies as st
 
 from replay.language.bound import (
     JOIN_TIME,
@@ -24,7 +24,7 @@ from replay.language.bound import (
 )
 from tests.oracles.joins import Pair, Row, asof_join, windowed_join
 from tests.property.law import comparable
-from tests.strategies import nullable
+from tests.strategies import seeded
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int32()), ("s", pa.string()), ("x", pa.float64())])
 COLUMNS = (
@@ -142,27 +142,23 @@ def values_of(table: pa.Table) -> list[tuple[Any, ...]]:
     return comparable(table.to_pylist())
 
 
-@st.composite
-def rows_in_order(draw: st.DrawFn, rows_max: int = 14, rows_min: int = 0) -> list[Row]:
-    """Bursts and pauses, few keys, NULL and NaN among them."""
-    t, rows = draw(st.integers(-3, 3)), []
-    for _ in range(draw(st.integers(rows_min, rows_max))):
-        t += draw(st.sampled_from((0, 0, 0, 1, 1, 2, 3, 9)))
-        rows.append(
-            row(
-                t,
-                draw(nullable(st.integers(0, 2))),
-                draw(nullable(st.sampled_from(("", "a", "ab")))),
-                draw(nullable(st.sampled_from((-0.0, 0.0, 1.5, -2.0, math.inf, math.nan)))),
-            )
-        )
+def ordered_rows(choose: Random, rows_max: int = 14, rows_min: int = 0) -> list[Row]:
+    """Return bursts and pauses, few keys, NULL and NaN among them."""
+    t, rows = choose.randint(-3, 3), []
+    for _ in range(choose.randint(rows_min, rows_max)):
+        t += choose.choice((0, 0, 0, 1, 1, 2, 3, 9))
+        k, s, x = choose.randint(0, 2), choose.choice(("", "a", "ab")), choose.choice(DOUBLES)
+        rows.append(row(t, *(None if choose.random() < 0.25 else value for value in (k, s, x))))
     return rows
 
 
-@st.composite
-def join_windows(draw: st.DrawFn) -> JoinWindow:
-    size = draw(st.integers(1, 8))
-    return JoinWindow(size, draw(st.one_of(st.just(1), st.integers(1, size))), draw(st.booleans()))
+DOUBLES = (-0.0, 0.0, 1.5, -2.0, math.inf, math.nan)
+rows_in_order = seeded(ordered_rows)
+
+
+def join_window(choose: Random) -> JoinWindow:
+    size = choose.randint(1, 8)
+    return JoinWindow(size, choose.choice((1, choose.randint(1, size))), choose.random() < 0.5)
 
 
 def _below(one: Row, other: Row) -> bool:
@@ -181,22 +177,19 @@ CONSTANT = tuple(
 """Conditions that no pair fulfils, whatever it is."""
 
 
-@st.composite
-def join_cases(draw: st.DrawFn, rows_max: int = 14) -> JoinCase:
+@seeded
+def join_cases(choose: Random, rows_max: int = 14) -> JoinCase:
     """Joins of every kind, over rows with every kind of value."""
-    kind = draw(st.sampled_from(JoinKind))
-    equal = draw(
-        st.sampled_from(((), (), ("k",), ("k",), ("s",), ("x",), ("s", "k"), ("k", "x", "s")))
-    )
+    kind = choose.choice(list(JoinKind))
+    equal = choose.choice(((), (), ("k",), ("k",), ("s",), ("x",), ("s", "k"), ("k", "x", "s")))
     is_asof = kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
     usual = CONDITIONS[:1] if is_asof else CONDITIONS
-    condition, holds = draw(st.sampled_from((*usual * 4, *CONSTANT)))
+    condition, holds = choose.choice((*usual * 4, *CONSTANT))
+    windows: tuple[JoinWindow | None, JoinWindow | None]
     if is_asof:
-        within = draw(nullable(st.integers(1, 8)))
-        windows = None, None if within is None else JoinWindow(within)
+        windows = None, None if choose.random() < 0.25 else JoinWindow(choose.randint(1, 8))
     else:
-        windows = draw(join_windows()), draw(join_windows())
-    join = join_of(
-        kind, equal=equal, condition=condition, windows=windows, strict=draw(st.booleans())
-    )
-    return JoinCase(join, draw(rows_in_order(rows_max)), draw(rows_in_order(rows_max)), holds)
+        windows = join_window(choose), join_window(choose)
+    strict = choose.random() < 0.5
+    join = join_of(kind, equal=equal, condition=condition, windows=windows, strict=strict)
+    return JoinCase(join, ordered_rows(choose, rows_max), ordered_rows(choose, rows_max), holds)

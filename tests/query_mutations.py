@@ -23,21 +23,7 @@ _NUMBERS = (
     *("1e308", "1e309", "1e-400", "0.1e-5", "1.5", "9" * 40, "9" * 5000, "00", "1_0", "0x10"),
 )
 _SIGNS = (
-    *(
-        "é",
-        "ß",
-        "ŉ",
-        "İ",
-        "\U0001d538",
-        "\u200b",
-        "\u202e",
-        "\x00",
-        "\ud7ff",
-        "\ufeff",
-        "٣",
-        "²",
-        "\u2028",
-    ),
+    *"éßŉİ\U0001d538\u200b\u202e\x00\ud7ff\ufeff٣²\u2028",
     *("'", '"', "/*", "--", "`", "\\", "::", ";", "@", "{", "}", "[", "]", "!", "?", ":p", "☃"),
 )
 _QUANTIFIERS = (
@@ -206,27 +192,12 @@ def _spliced(choose: random.Random, tokens: _Tokens) -> _Tokens:
 
 
 _MUTATIONS: tuple[Callable[[random.Random, _Tokens], _Tokens], ...] = (
-    *(
-        _blown_up,
-        _blown_up,
-        _blown_up,
-        _replaced,
-        _replaced,
-        _replaced,
-        _replaced,
-        _swapped,
-        _swapped,
-    ),
-    *(
-        _in_other_case,
-        _in_other_case,
-        _wrapped,
-        _wrapped,
-        _quantified,
-        _deleted,
-        _doubled,
-        _inserted,
-    ),
+    *[_blown_up] * 3,
+    *[_replaced] * 4,
+    *[_swapped] * 2,
+    *[_in_other_case] * 2,
+    *[_wrapped] * 2,
+    *(_quantified, _deleted, _doubled, _inserted),
     *(_with_sign, _cut, _spliced),
 )
 

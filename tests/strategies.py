@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from hypothesis import strategies as st
+
+T = TypeVar("T")
 
 STRINGS = ("", "a", "ab", "b", "ß", "z")
 DOUBLES = (-math.inf, -1.5, -0.0, 0.0, 0.5, 1.0, 2.5, math.inf, math.nan)
@@ -49,35 +53,55 @@ class SmallStream:
         return pa.types.is_timestamp(self.schema.field("t").type)
 
 
+def repeating_rows(n: int, keys: int = 1) -> list[dict[str, Any]]:
+    """Return rows at the times from 0, whose values repeat every few rows."""
+    return [
+        {"t": t, "a": t % 7, "x": t / 2, "s": f"s{t % 3}", "f": None, "k": t % keys}
+        for t in range(n)
+    ]
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def seeded(make: Callable[..., T]) -> Callable[..., st.SearchStrategy[T]]:
+    """Return a strategy of what a seeded generator makes.
+
+    To draw a stream or a query value by value takes longer than to answer the query.
+    """
+
+    @wraps(make)
+    def strategy(*given: Any, **named: Any) -> st.SearchStrategy[T]:
+        return SEEDS.map(lambda seed: make(Random(seed), *given, **named))
+
+    return strategy
+
+
 def nullable(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(strategy, strategy, strategy, st.none())
 
 
-@st.composite
-def schemas(draw: st.DrawFn) -> pa.Schema:
+def a_schema(choose: Random) -> pa.Schema:
     """Columns of any width and in any order, and now and then one that no query names."""
     times = (pa.int64(), pa.int64(), pa.int16(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
     types = {
-        "t": draw(st.sampled_from(times)),
-        "a": draw(st.sampled_from((pa.int8(), pa.int32(), pa.int64()))),
-        "x": draw(st.sampled_from((pa.float32(), pa.float64()))),
+        "t": choose.choice(times),
+        "a": choose.choice((pa.int8(), pa.int32(), pa.int64())),
+        "x": choose.choice((pa.float32(), pa.float64())),
         "s": pa.string(),
         "f": pa.bool_(),
-        "k": draw(st.sampled_from((pa.int16(), pa.int64()))),
+        "k": choose.choice((pa.int16(), pa.int64())),
     }
-    if draw(st.booleans()):
-        types["unused"] = draw(st.sampled_from((pa.binary(), pa.decimal128(9, 2), pa.date32())))
-    return pa.schema([(name, types[name]) for name in draw(st.permutations(list(types)))])
+    if choose.random() < 0.5:
+        types["unused"] = choose.choice((pa.binary(), pa.decimal128(9, 2), pa.date32()))
+    return pa.schema(choose.sample(tuple(types.items()), len(types)))
 
 
-@st.composite
-def streams(draw: st.DrawFn, rows_max: int = 48) -> SmallStream:
+def a_stream(choose: Random, rows_max: int = 48) -> SmallStream:
     """Bursts and pauses: most steps in time are 0 or 1, a few are long."""
-    schema = draw(schemas())
+    schema = a_schema(choose)
     unit = SECOND if pa.types.is_timestamp(schema.field("t").type) else 1
-    n_rows = draw(st.integers(0, rows_max))
-    # By a seed: to draw a row value by value takes longer than to answer a query on it.
-    choose = Random(draw(st.integers(0, 2**32 - 1)))
+    n_rows = choose.choice((0, 1, *[choose.randint(0, rows_max)] * 8))
     t = choose.randint(-5, 5)
     rows = []
     for _ in range(n_rows):
@@ -91,99 +115,69 @@ def streams(draw: st.DrawFn, rows_max: int = 48) -> SmallStream:
         }
         missing = {name: None for name in row if choose.random() < 0.2}
         rows.append({"t": t * unit, **row, **missing})
-    cuts = draw(st.lists(st.integers(0, n_rows), max_size=2))
     return SmallStream(
         rows,
-        block_events=draw(st.integers(1, 5)),
-        file_events=draw(st.sampled_from((5, 12, 1000))),
-        fan_out=draw(st.integers(2, 3)),
-        cuts=tuple(sorted(cuts)),
+        block_events=choose.randint(1, 5),
+        file_events=choose.choice((5, 12, 1000)),
+        fan_out=choose.randint(2, 3),
+        cuts=tuple(sorted(choose.randint(0, n_rows) for _ in range(choose.randint(0, 2)))),
         schema=schema,
     )
 
 
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[SmallStream, str]:
+streams = seeded(a_stream)
+
+
+@seeded
+def cases(choose: Random) -> tuple[SmallStream, str]:
     """A stream and a query that fits its time column."""
-    stream = draw(streams())
-    return stream, draw(queries(timestamps=stream.has_timestamps))
+    stream = a_stream(choose)
+    return stream, a_query(choose, timestamps=stream.has_timestamps)
 
 
 # ---------------------------------------------------------------------------------------------
 # Queries, as text. Only what the language of this version has.
 
 
-def _constant_atoms(symbol: str) -> st.SearchStrategy[str]:
-    """Conditions on the current event alone, most of which give a range."""
-    column = st.sampled_from(("a", f"{symbol}.a"))
-    comparison = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
-    small = st.integers(-1, 6)
-    half = st.sampled_from(("-1.5", "0.0", "0.5", "1", "2.5", "3"))
-    text = st.sampled_from(STRINGS).map(lambda s: f"'{s}'")
-    return st.one_of(
-        st.builds(lambda c, o, v: f"{c} {o} {v}", column, comparison, small),
-        st.builds(lambda c, o, v: f"{v} {o} {c}", column, comparison, small),
-        st.builds(lambda o, v: f"{symbol}.x {o} {v}", comparison, half),
-        st.builds(lambda o, v: f"a {o} {v}", comparison, half),
-        st.builds(lambda o, v: f"{symbol}.s {o} {v}", comparison, text),
-        st.builds(lambda lo, hi: f"a BETWEEN {lo} AND {hi}", small, small),
-        st.builds(lambda lo, hi: f"x NOT BETWEEN {lo} AND {hi}", half, half),
-        st.builds(lambda u, v: f"s IN ({u}, {v})", text, text),
-        st.builds(lambda u, v: f"a NOT IN ({u}, {v})", small, small),
-        st.sampled_from(
-            (
-                "f",
-                "NOT f",
-                "f = TRUE",
-                "s LIKE 'a%'",
-                "s LIKE '%b'",
-                "x IS NULL",
-                "a IS NOT NULL",
-                "a + 1 > 2",
-                "x * 2 <= 3",
-                "10 / a > 3",
-                "a % 2 = 0",
-                "CASE WHEN a > 2 THEN f ELSE x > 0 END",
-                "COALESCE(a, 9) > 4",
-            )
-        ),
+def _constant_atom(choose: Random, symbol: str) -> str:
+    """Return a condition on the current event alone, most of which give a range."""
+    column, op = (
+        choose.choice(("a", f"{symbol}.a")),
+        choose.choice(("=", "<>", "<", "<=", ">", ">=")),
     )
-
-
-def _navigation_atoms(symbol: str) -> st.SearchStrategy[str]:
-    return st.sampled_from(
+    small, other = choose.randint(-1, 6), choose.randint(-1, 6)
+    half, half_too = (choose.choice(("-1.5", "0.0", "0.5", "1", "2.5", "3")) for _ in range(2))
+    text, text_too = choose.choice(STRINGS), choose.choice(STRINGS)
+    special = (
+        *("f", "NOT f", "f = TRUE", "s LIKE 'a%'", "s LIKE '%b'", "x IS NULL", "a IS NOT NULL"),
+        *("a + 1 > 2", "x * 2 <= 3", "10 / a > 3", "a % 2 = 0", "COALESCE(a, 9) > 4"),
+        "CASE WHEN a > 2 THEN f ELSE x > 0 END",
+    )
+    return choose.choice(
         (
-            "a > PREV(a)",
-            f"{symbol}.x >= PREV({symbol}.x)",
-            "NEXT(a) = a",
-            "PREV(s, 2) IS NULL",
-            "PREV(a) IS NULL",
-            "NEXT(x) IS NULL",
+            f"{column} {op} {small}",
+            f"{small} {op} {column}",
+            f"{symbol}.x {op} {half}",
+            f"a {op} {half}",
+            f"{symbol}.s {op} '{text}'",
+            f"a BETWEEN {small} AND {other}",
+            f"x NOT BETWEEN {half} AND {half_too}",
+            f"s IN ('{text}', '{text_too}')",
+            f"a NOT IN ({small}, {other})",
+            choose.choice(special),
         )
     )
 
 
-def _cross_atoms(
-    symbol: str, others: tuple[str, ...], *, timestamps: bool
-) -> st.SearchStrategy[str]:
-    two = _lasting(2, timestamps=timestamps)
-    other = st.sampled_from(others)
-    form = st.sampled_from(
-        (
-            "{s}.a = {o}.a",
-            "{s}.x > {o}.x",
-            "{s}.s = {o}.s",
-            "{s}.s <> {o}.s",
-            "{s}.a + {o}.a > 4",
-            "{o}.a IS NULL",
-            "{s}.a >= FIRST({s}.a)",
-            "{s}.a >= FIRST({o}.a)",
-            "a <> FIRST(a)",
-            "({o}.x IS NULL OR {s}.x <> {o}.x)",
-            "{s}.t - {o}.t <= " + two,
-        )
-    )
-    return st.builds(lambda f, o: f.format(s=symbol, o=o), form, other)
+NAVIGATION = (
+    *("a > PREV(a)", "{s}.x >= PREV({s}.x)", "NEXT(a) = a", "PREV(s, 2) IS NULL"),
+    *("PREV(a) IS NULL", "NEXT(x) IS NULL"),
+)
+ACROSS = (
+    *("{s}.a = {o}.a", "{s}.x > {o}.x", "{s}.s = {o}.s", "{s}.s <> {o}.s", "{s}.a + {o}.a > 4"),
+    *("{o}.a IS NULL", "{s}.a >= FIRST({s}.a)", "{s}.a >= FIRST({o}.a)", "a <> FIRST(a)"),
+    *("({o}.x IS NULL OR {s}.x <> {o}.x)", "{s}.t - {o}.t <= {two}"),
+)
 
 
 def _lasting(steps: int, *, timestamps: bool) -> str:
@@ -191,64 +185,70 @@ def _lasting(steps: int, *, timestamps: bool) -> str:
     return f"INTERVAL '{steps}' SECOND" if timestamps else str(steps)
 
 
-def _conditions(
-    symbol: str, others: tuple[str, ...], *, navigation: bool, timestamps: bool
-) -> st.SearchStrategy[str]:
-    constant = _constant_atoms(symbol)
-    across = _cross_atoms(symbol, others, timestamps=timestamps)
-    choices = [constant, constant, constant, across]
-    if navigation:
-        choices.append(_navigation_atoms(symbol))
-    return st.recursive(
-        st.one_of(*choices),
-        lambda inner: st.one_of(
-            st.builds(lambda u, v: f"({u}) AND ({v})", inner, inner),
-            st.builds(lambda u, v: f"({u}) OR ({v})", inner, inner),
-            st.builds(lambda u: f"NOT ({u})", inner),
-        ),
-        max_leaves=3,
-    )
+def _combined(choose: Random, atom: Callable[[], str], depth: int = 2) -> str:
+    """Return conditions joined by AND, OR and NOT."""
+    if depth == 0 or choose.random() < 0.55:
+        return atom()
+    inner = _combined(choose, atom, depth - 1)
+    if choose.random() < 0.3:
+        return f"NOT ({inner})"
+    return f"({inner}) {choose.choice(('AND', 'OR'))} ({_combined(choose, atom, depth - 1)})"
+
+
+def constant_condition(choose: Random, symbol: str) -> str:
+    """Return conditions on one event alone, joined by AND, OR and NOT."""
+    return _combined(choose, lambda: _constant_atom(choose, symbol))
+
+
+def _condition(
+    choose: Random, symbol: str, others: tuple[str, ...], *, navigation: bool, timestamps: bool
+) -> str:
+    def atom() -> str:
+        kind = choose.choice(("constant", "constant", "constant", "across", "navigation"))
+        if kind == "constant" or (kind == "navigation" and not navigation):
+            return _constant_atom(choose, symbol)
+        form = choose.choice(ACROSS if kind == "across" else NAVIGATION)
+        two = _lasting(2, timestamps=timestamps)
+        return form.format(s=symbol, o=choose.choice(others), two=two)
+
+    return _combined(choose, atom)
 
 
 QUANTIFIERS = ("*", "+", "?", "{2}", "{1,2}", "{,2}", "{2,}", "*?", "+?", "??", "{1,3}?")
 
 
-def _patterns(symbols: tuple[str, ...]) -> st.SearchStrategy[str]:
-    leaf = st.sampled_from(symbols)
-    return st.recursive(
-        leaf,
-        lambda inner: st.one_of(
-            st.lists(inner, min_size=2, max_size=3).map(lambda ps: "(" + " ".join(ps) + ")"),
-            st.lists(inner, min_size=2, max_size=2).map(lambda ps: "(" + " | ".join(ps) + ")"),
-            st.builds(lambda p, q: f"({p}){q}", inner, st.sampled_from(QUANTIFIERS)),
-        ),
-        max_leaves=5,
-    )
+def _pattern(choose: Random, symbols: tuple[str, ...], leaves: int) -> str:
+    if leaves == 1:
+        return choose.choice(symbols)
+    if choose.random() < 0.35:
+        return f"({_pattern(choose, symbols, leaves - 1)}){choose.choice(QUANTIFIERS)}"
+    first = choose.randint(1, leaves - 1)
+    parts = (_pattern(choose, symbols, n) for n in (first, leaves - first))
+    return f"({choose.choice((' ', ' ', ' | ')).join(parts)})"
 
 
-def _gapped(symbols: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """Sequences with gaps, the thesis' shape: what replay intervals are made for."""
-    gap = st.sampled_from(("", "", "Z*", "Z*?", "Z?", "Z{,3}"))
-    part = st.builds(lambda s, g: f"{s} {g}", st.sampled_from(symbols), gap)
-    return st.lists(part, min_size=2, max_size=4).map(" ".join)
+def a_query(choose: Random, *, timestamps: bool = False) -> str:
+    """Return a query over columns as `a_schema` has them; Z is true for every event.
 
-
-@st.composite
-def queries(draw: st.DrawFn, *, timestamps: bool = False) -> str:
-    """A query over columns as ``schemas`` has them; Z is true for every event."""
+    Most have gaps, the thesis' shape: what replay intervals are made for.
+    """
     symbols = ("A", "B", "C")
-    pattern = draw(st.one_of(_patterns((*symbols, "Z")), _gapped(symbols), _gapped(symbols)))
+    pattern = _pattern(choose, (*symbols, "Z"), choose.randint(1, 5))
+    if choose.random() < 0.67:
+        gaps = ("", "", "Z*", "Z*?", "Z?", "Z{,3}")
+        parts = range(choose.randint(2, 4))
+        pattern = " ".join(f"{choose.choice(symbols)} {choose.choice(gaps)}" for _ in parts)
     used = tuple(name for name in symbols if name in pattern)
-    partition = draw(st.sampled_from(("", "", "PARTITION BY k", "PARTITION BY s, k")))
+    partition = choose.choice(("", "", "PARTITION BY k", "PARTITION BY s, k"))
     defines = []
     for symbol in used:
         others = tuple(name for name in used if name != symbol) or used
-        navigation = not partition or draw(st.booleans())
-        condition = draw(_conditions(symbol, others, navigation=navigation, timestamps=timestamps))
-        defines.append(f"{symbol} AS {condition}")
-    steps = draw(st.sampled_from((None, 0, 3, 3, 10)))
+        navigation = not partition or choose.random() < 0.5
+        how = {"navigation": navigation, "timestamps": timestamps}
+        defines.append(f"{symbol} AS {_condition(choose, symbol, others, **how)}")
+    steps = choose.choice((None, 0, 3, 3, 10))
     within = "" if steps is None else f"WITHIN {_lasting(steps, timestamps=timestamps)}"
-    skip = draw(st.sampled_from(("", "AFTER MATCH SKIP TO NEXT ROW")))
+    skip = choose.choice(("", "AFTER MATCH SKIP TO NEXT ROW"))
     first = used[0] if used else "Z"
     measures = [
         f"FIRST({first}.a) AS m1",
@@ -267,14 +267,4 @@ def queries(draw: st.DrawFn, *, timestamps: bool = False) -> str:
     return text + (f" DEFINE {', '.join(defines)})" if defines else ")")
 
 
-def constant_conditions(symbol: str) -> st.SearchStrategy[str]:
-    """Conditions on one event alone, joined by AND, OR and NOT."""
-    return st.recursive(
-        _constant_atoms(symbol),
-        lambda inner: st.one_of(
-            st.builds(lambda u, v: f"({u}) AND ({v})", inner, inner),
-            st.builds(lambda u, v: f"({u}) OR ({v})", inner, inner),
-            st.builds(lambda u: f"NOT ({u})", inner),
-        ),
-        max_leaves=3,
-    )
+queries = seeded(a_query)

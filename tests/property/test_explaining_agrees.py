@@ -12,8 +12,7 @@ from replay.errors import SkipError
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.pattern_cases import pattern_case
-from tests.plan_cases import SEEDS
-from tests.strategies import SmallStream
+from tests.strategies import SEEDS, SmallStream
 
 BLOCK = 8
 PATTERNS = ("A Z* B", "A B Z* C", "Z* A B", "A B* C", "(A | B) Z* C", "A+ B", "A? B Z*", "A B{2}")

@@ -78,12 +78,12 @@ def test_every_plan_of_a_filter_gives_the_answer_of_the_oracle(
     assert answer(replay.query({"s": stream.table}, sql).table) == comparable(expected)
 
 
-@given(stream=streams(), data=st.data(), index=composites())
+@given(stream=streams(), condition=conjunctions("s"), index=composites())
 @SLOW
 def test_every_plan_of_a_filter_through_indexes_of_several_columns(
-    stream: SmallStream, data: st.DataObject, index: tuple[str, ...]
+    stream: SmallStream, condition: str, index: tuple[str, ...]
 ) -> None:
-    sql = f"SELECT t, a, x, s FROM s WHERE {data.draw(conjunctions('s', ()))}"
+    sql = f"SELECT t, a, x, s FROM s WHERE {condition}"
     expected = outer_rows(rows_of(stream), outer_of(sql, stream.schema))
     with filled(stream, set(index)) as store:
         plans = (*PLANS[:3], *(f"indexes={i}" for i in index))

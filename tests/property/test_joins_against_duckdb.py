@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from replay.joins.stream_join import AsofJoin, WindowJoin
 from replay.language.bound import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from tests.join_cases import SCHEMA, call, column, join_of, row, to_table, values_of
-from tests.strategies import nullable
+from tests.strategies import seeded
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -21,13 +22,17 @@ COLUMNS = ", ".join(f'{side}.{name} AS "{side}.{name}"' for side in "lr" for nam
 LEFT_JOIN = {JoinKind.INNER: "JOIN", JoinKind.LEFT: "LEFT JOIN"}
 
 
-@st.composite
-def tables(draw: st.DrawFn, *, unique_times: bool = False) -> pa.Table:
+@seeded
+def tables(choose: Random, *, unique_times: bool = False) -> pa.Table:
     """Rows whose x is their number, so that rows can be told apart."""
-    times = draw(st.lists(st.integers(-40, 40), max_size=40, unique=unique_times).map(sorted))
-    keys = st.integers(0, 3)
-    rows = [row(t, draw(nullable(keys)), "a", float(i)) for i, t in enumerate(times)]
-    return to_table(rows)
+    n = choose.randint(0, 40)
+    times = (
+        choose.sample(range(-40, 41), n) if unique_times else choose.choices(range(-40, 41), k=n)
+    )
+    keys = (0, 1, 2, 3, None)
+    return to_table(
+        [row(t, choose.choice(keys), "a", float(i)) for i, t in enumerate(sorted(times))]
+    )
 
 
 def answer_of_duckdb(sql: str, left: pa.Table, right: pa.Table) -> list[tuple[Any, ...]]:

@@ -20,18 +20,19 @@ from tests.memory_stream import memory_store, some_store
 from tests.oracles.matcher import match_rows
 from tests.pattern_cases import PatternCase, pattern_case
 from tests.plan_cases import (
-    SEEDS,
+    CANDIDATES_MOST,
     Case,
     composite_queries,
     composites,
     delta_cases,
+    every_lookup_within_rows,
     filled,
     keyed_cases,
-    neighbour_case,
+    neighbour_cases,
     strategy_queries,
 )
 from tests.property.law import SLOW, Rows, answer, assert_plans_agree, comparable, outcome
-from tests.strategies import SmallStream, cases, streams
+from tests.strategies import SEEDS, SmallStream, cases, streams
 
 INDEXED = ("a", "x", "s", "f")
 PLANS = ("tree", "all", "auto")
@@ -84,23 +85,27 @@ def test_every_plan_gives_every_match_of_a_strategy_and_what_forbids_it(
     check_plans(stream, sql, tuple(sorted(indexes)))
 
 
-@given(stream=streams(), data=st.data(), index=composites())
+@given(stream=streams(), data=st.data(), index=composites(), most=CANDIDATES_MOST)
 @SLOW
 def test_every_plan_over_indexes_of_several_columns_gives_the_full_replay(
-    stream: SmallStream, data: st.DataObject, index: tuple[str, ...]
+    stream: SmallStream, data: st.DataObject, index: tuple[str, ...], most: float | None
 ) -> None:
     sql = data.draw(composite_queries(timestamps=stream.has_timestamps))
     named = (f"indexes={symbol}.{name}" for symbol in "ABD" for name in index)
-    check_plans(stream, sql, index, (*PLANS, "indexes=A", *named))
+    with every_lookup_within_rows(most):
+        check_plans(stream, sql, index, (*PLANS, "indexes=A", *named))
 
 
-@given(keyed_cases())
+@given(case=keyed_cases(), most=CANDIDATES_MOST)
 @SLOW
-def test_every_plan_gives_the_answer_of_the_oracle_over_keys(case: Case) -> None:
-    check_case(case, "indexes=A", "indexes=B", "indexes=A,B", "indexes=A,B,Z")
+def test_every_plan_gives_the_answer_of_the_oracle_over_keys(
+    case: Case, most: float | None
+) -> None:
+    with every_lookup_within_rows(most):
+        check_case(case, "indexes=A", "indexes=B", "indexes=A,B", "indexes=A,B,Z")
 
 
-@given(SEEDS.map(neighbour_case))
+@given(neighbour_cases())
 @SLOW
 def test_every_plan_finds_the_neighbours_of_a_full_replay(case: Case) -> None:
     check_case(case, "indexes=A", "indexes=B", "indexes=A,B")

@@ -17,9 +17,14 @@ from replay.planning import steps
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.pattern_cases import pattern_case
-from tests.plan_cases import SEEDS, composite_queries, composites
+from tests.plan_cases import (
+    CANDIDATES_MOST,
+    composite_queries,
+    composites,
+    every_lookup_within_rows,
+)
 from tests.property.law import SLOW, answer
-from tests.strategies import SmallStream, cases, streams
+from tests.strategies import SEEDS, SmallStream, cases, streams
 
 
 @st.composite
@@ -82,10 +87,6 @@ def rows_or_error(store: Store, sql: str, plan: str) -> object:
     return answer(result.table)
 
 
-LIES = st.sampled_from([None, 1, 10**9])
-BOLDNESS = st.sampled_from([0, 1, 1, 2])
-
-
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[SmallStream, str, tuple[str, ...]]:
     """Streams, queries of any constructs, and indexes over one column or several."""
@@ -99,12 +100,20 @@ def questions(draw: st.DrawFn) -> tuple[SmallStream, str, tuple[str, ...]]:
     return stream, draw(composite_queries(timestamps=stream.has_timestamps)), draw(composites())
 
 
-@given(asked=questions(), odd=weights(), lie=LIES, boldness=BOLDNESS)
+@given(
+    asked=questions(),
+    odd=weights(),
+    lie=st.sampled_from([None, 1, 10**9]),
+    boldness=st.sampled_from([0, 1, 1, 2]),
+    most=CANDIDATES_MOST,
+)
 @SLOW
 def test_wrong_estimates_change_no_answer(
     asked: tuple[SmallStream, str, tuple[str, ...]],
     odd: CostParameters,
     lie: int | None,
     boldness: int,
+    most: float | None,
 ) -> None:
-    check_auto(*asked, odd, lie, boldness=boldness)
+    with every_lookup_within_rows(most):
+        check_auto(*asked, odd, lie, boldness=boldness)

@@ -39,7 +39,7 @@ from replay.patterns.matcher import PatternMatcher, new_matcher
 from replay.patterns.matches import Matches
 from replay.patterns.program import compile_program
 from tests.pattern_cases import PatternCase, pattern_case
-from tests.plan_cases import SEEDS
+from tests.strategies import SEEDS
 from tests.unit.patterns.bound_queries import (
     INT,
     STRING,

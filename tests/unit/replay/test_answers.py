@@ -9,15 +9,14 @@ import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import Store, create_store, open_store
+from chronicle import Store, create_store
 from chronicle.errors import SchemaError, StreamNotFoundError
-from chronicle.write.block_writer import write_ordered
 from replay.engines import source as source_module
 from replay.errors import NotSupportedError, PlanError
 from replay.patterns import answer as answer_module
 from replay.patterns import local
 from tests.helpers import fill_stream
-from tests.strategies import SCHEMA, SmallStream
+from tests.strategies import SmallStream, repeating_rows
 
 SQL = (
     "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a, B.t AS b "
@@ -25,37 +24,9 @@ SQL = (
 )
 
 
-def rows(start: int, stop: int) -> list[dict[str, object]]:
-    return [
-        {"t": t, "a": t % 7, "x": t / 2, "s": f"s{t % 3}", "f": None, "k": 0}
-        for t in range(start, stop)
-    ]
-
-
-def test_files_written_but_not_committed_are_not_seen(tmp_path: Path) -> None:
-    store = create_store(tmp_path / "store")
-    small = SmallStream(rows(0, 20), block_events=4, file_events=16, fan_out=2, cuts=())
-    stream = fill_stream(store, "s", small)
-    write_ordered(
-        pa.Table.from_pylist(rows(20, 40), schema=SCHEMA).to_batches(),
-        stream_dir=stream.path,
-        schema=SCHEMA,
-        settings=stream.settings,
-        ordinal_prefix="000001-000000",
-    )
-    assert open_store(tmp_path / "store").stream("s").snapshot().n_events == 20
-
-
-def test_query_sees_what_another_handle_committed(tmp_path: Path) -> None:
-    reader = create_store(tmp_path / "store")
-    small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=(20,))
-    fill_stream(open_store(tmp_path / "store"), "s", small, index=("a",))
-    assert len(replay.query(reader, SQL)) == 6
-
-
 def test_batches_are_the_answer_piece_by_piece(tmp_path: Path) -> None:
     store = create_store(tmp_path / "store")
-    small = SmallStream(rows(0, 40), block_events=4, file_events=16, fan_out=2, cuts=())
+    small = SmallStream(repeating_rows(40), block_events=4, file_events=16, fan_out=2, cuts=())
     fill_stream(store, "s", small, index=("a",))
     for source in (store, {"s": small.table}):
         expected = replay.query(source, SQL).table
@@ -167,7 +138,7 @@ def test_entry_points_refuse_what_they_cannot_do() -> None:
 
 def test_result_shows_itself(tmp_path: Path) -> None:
     store: Store = create_store(tmp_path / "store")
-    fill_stream(store, "s", SmallStream(rows(0, 20), 4, 16, 2, ()), index=("a",))
+    fill_stream(store, "s", SmallStream(repeating_rows(20), 4, 16, 2, ()), index=("a",))
     result = replay.query(store, SQL)
     assert "3 rows" in repr(result)
     assert "<td>1</td>" in result._repr_html_()

@@ -14,7 +14,7 @@ from chronicle import Store, create_store
 from replay import LimitExceededError
 from replay.limits import Limits, LimitWatch
 from tests.helpers import fill_stream
-from tests.strategies import SmallStream
+from tests.strategies import SmallStream, repeating_rows
 
 N_EVENTS = 64
 
@@ -39,10 +39,7 @@ PLANS = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    rows = [
-        {"t": t, "a": t % 7, "x": t / 2, "s": f"s{t % 3}", "f": None, "k": t % 2}
-        for t in range(N_EVENTS)
-    ]
+    rows = repeating_rows(N_EVENTS, keys=2)
     made = create_store(tmp_path_factory.mktemp("bounded") / "store")
     for name in ("s", "other"):
         fill_stream(made, name, SmallStream(rows, 4, 16, 2, cuts=(32,)), index=("a",))

@@ -14,22 +14,18 @@ from chronicle import Store, create_store
 from chronicle.errors import StreamNotFoundError
 from replay.errors import LimitExceededError, PlanError, QueryError
 from tests.helpers import fill_stream
-from tests.strategies import SmallStream
+from tests.strategies import SmallStream, repeating_rows
 
 N_EVENTS = 60
 
 
-def rows() -> list[dict[str, Any]]:
-    return [
-        {"t": t, "a": t % 7, "x": t / 2, "s": f"s{t % 3}", "f": None, "k": t % 2}
-        for t in range(N_EVENTS)
-    ]
+ROWS = repeating_rows(N_EVENTS, keys=2)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = create_store(tmp_path / "store")
-    fill_stream(store, "s", SmallStream(rows(), 4, 16, 2, cuts=()), index=("a",))
+    fill_stream(store, "s", SmallStream(ROWS, 4, 16, 2, cuts=()), index=("a",))
     return store
 
 
@@ -101,7 +97,7 @@ def test_the_same_answer_by_sql_by_python_and_online(store: Store) -> None:
     assert flow.run().table.equals(expected)
     operator = flow.online()
     assert operator.columns == ("a", "t")
-    table = pa.Table.from_pylist(rows(), schema=store.stream("s").schema)
+    table = pa.Table.from_pylist(ROWS, schema=store.stream("s").schema)
     pieces = [operator.push(table.slice(at, 7)) for at in range(0, N_EVENTS, 7)]
     assert any(piece.num_rows for piece in pieces)
     assert pa.concat_tables([*pieces, operator.finish()]).equals(expected)
@@ -215,5 +211,5 @@ def test_what_is_composed_says_what_it_is(store: Store) -> None:
         windows.run()
     assert repr(flow.online()) == ("<OnlineFlow: reads s (a, f, k, s, t, x)>")
     pattern = replay.stream(store, "s").match("MEASURES A.t AS t PATTERN (A B)").online()
-    pattern.push(pa.Table.from_pylist(rows()[:3], schema=store.stream("s").schema))
+    pattern.push(pa.Table.from_pylist(ROWS[:3], schema=store.stream("s").schema))
     assert repr(pattern) == "<OnlineQuery: reads t, 1 rows kept>"

@@ -14,8 +14,8 @@ from chronicle import Store, create_store, open_store
 from chronicle.errors import CorruptBlockError, VacuumedVersionError
 from chronicle.log import delta_log
 from chronicle.store import Stream
-from tests.helpers import fill_stream
-from tests.strategies import SCHEMA, SmallStream
+from tests.helpers import damage_events, fill_stream
+from tests.strategies import SCHEMA, SmallStream, repeating_rows
 
 SQL = (
     "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a, B.t AS b, A.s AS s "
@@ -25,30 +25,15 @@ PLANS = ("full", "tree", "all", "auto")
 FILE_EVENTS = 16
 
 
-def rows(n: int) -> list[dict[str, Any]]:
-    return [{"t": t, "a": t % 7, "x": t / 2, "s": f"s{t % 3}", "f": None, "k": 0} for t in range(n)]
-
-
 def make(folder: Path, n: int = 64, **kwargs: Any) -> tuple[Store, Stream]:
     store = create_store(folder / "store")
-    small = SmallStream(rows(n), 4, FILE_EVENTS, 2, cuts=(32,), **kwargs)
+    small = SmallStream(repeating_rows(n), 4, FILE_EVENTS, 2, cuts=(32,), **kwargs)
     return store, fill_stream(store, "s", small, index=("a",))
-
-
-def damage(stream: Stream, *places: int) -> list[str]:
-    """Overwrite the pages of the data files at these places in stream order."""
-    names = [stream.snapshot().files[place].name for place in places]
-    for name in names:
-        path = stream.path / "events" / name
-        content = bytearray(path.read_bytes())
-        content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
-        path.write_bytes(content)
-    return names
 
 
 def without(places: tuple[int, ...], n: int = 64) -> pa.Table:
     """Answer over the events of the other files, in memory."""
-    kept = [row for i, row in enumerate(rows(n)) if i // FILE_EVENTS not in places]
+    kept = [row for i, row in enumerate(repeating_rows(n)) if i // FILE_EVENTS not in places]
     return replay.query({"s": pa.Table.from_pylist(kept, schema=SCHEMA)}, SQL).table
 
 
@@ -67,7 +52,7 @@ def test_every_plan_answers_as_if_the_damaged_files_had_never_been(
     tmp_path: Path, places: tuple[int, ...], with_trees: bool
 ) -> None:
     _, stream = make(tmp_path)
-    names = damage(stream, *places)
+    names = damage_events(stream, *places)
     if not with_trees:
         forget_trees(stream)
     store = open_store(tmp_path / "store")
@@ -87,7 +72,7 @@ def test_every_plan_answers_as_if_the_damaged_files_had_never_been(
 @pytest.mark.parametrize("with_trees", [True, False])
 def test_warning_states_file_number_and_time_range(tmp_path: Path, with_trees: bool) -> None:
     _, stream = make(tmp_path)
-    (name,) = damage(stream, 2)
+    (name,) = damage_events(stream, 2)
     if not with_trees:  # the commit of the data file says it too
         forget_trees(stream)
     result = replay.query(open_store(tmp_path / "store"), SQL, plan="full", skip_damaged=True)
@@ -100,11 +85,11 @@ def test_warning_states_file_number_and_time_range(tmp_path: Path, with_trees: b
 def test_warning_shows_timestamps_as_iso(tmp_path: Path) -> None:
     start = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
     schema = SCHEMA.set(0, pa.field("t", pa.timestamp("us", "UTC")))
-    timed = [row | {"t": start + dt.timedelta(hours=row["t"])} for row in rows(32)]
+    timed = [row | {"t": start + dt.timedelta(hours=row["t"])} for row in repeating_rows(32)]
     store = create_store(tmp_path / "store")
     small = SmallStream(timed, 4, FILE_EVENTS, 2, cuts=(), schema=schema)
     stream = fill_stream(store, "s", small)
-    damage(stream, 0)
+    damage_events(stream, 0)
     for with_trees in (True, False):
         if not with_trees:
             forget_trees(stream)
@@ -121,7 +106,7 @@ def test_nothing_is_claimed_of_a_file_of_which_nothing_is_known(tmp_path: Path) 
     for commit in log.glob("*.json"):
         commit.write_text(commit.read_text().replace('"stats":', '"unknown":'))
     store = open_store(tmp_path / "store")
-    (name,) = damage(store.stream("s"), 1)
+    (name,) = damage_events(store.stream("s"), 1)
     result = replay.query(open_store(tmp_path / "store"), SQL, plan="full", skip_damaged=True)
     (warning,) = result.actual.warnings
     assert name in warning
@@ -137,7 +122,7 @@ def test_missing_file_is_left_out_too(tmp_path: Path) -> None:
 
 def test_without_being_asked_no_answer_is_given(tmp_path: Path) -> None:
     _, stream = make(tmp_path)
-    (name,) = damage(stream, 1)
+    (name,) = damage_events(stream, 1)
     store = open_store(tmp_path / "store")
     for plan in ("full", "auto"):
         with pytest.raises(CorruptBlockError, match=rf"{name}.*--skip-damaged.*chronicle check"):
@@ -156,7 +141,7 @@ def test_damage_is_found_anew_by_each_query(tmp_path: Path) -> None:
     _, stream = make(tmp_path)
     path = stream.path / "events" / stream.snapshot().files[1].name
     whole = path.read_bytes()
-    damage(stream, 1)
+    damage_events(stream, 1)
     store = open_store(tmp_path / "store")
     assert len(replay.query(store, SQL, plan="full", skip_damaged=True).actual.warnings) == 1
     path.write_bytes(whole)
@@ -168,11 +153,11 @@ def test_damage_is_found_anew_by_each_query(tmp_path: Path) -> None:
 def test_old_versions_leave_out_damage_too(tmp_path: Path) -> None:
     store, stream = make(tmp_path)
     version = stream.refresh() - 1  # the first 32 events
-    damage(stream, 0)
+    damage_events(stream, 0)
     result = replay.query(
         open_store(tmp_path / "store"), SQL, plan="full", as_of=version, skip_damaged=True
     )
-    kept = pa.Table.from_pylist(rows(32)[16:], schema=SCHEMA)
+    kept = pa.Table.from_pylist(repeating_rows(32)[16:], schema=SCHEMA)
     assert result.table.equals(replay.query({"s": kept}, SQL).table)
     assert store.stream("s").snapshot().n_events == 64
 
