@@ -159,6 +159,8 @@ class _Numbers:
 
     def _fill(self, values: IntArray, exists: Bools, n_known: int, out: IntArray) -> int:
         slots = _mixed(values) & np.int64(len(self._keys) - 1)
+        values = values.view()
+        values.flags.writeable = False  # as Arrow's are: it is compiled for one of both
         return int(number_values(values, exists, slots, self._keys, self._numbers, n_known, out))
 
 

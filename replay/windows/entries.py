@@ -313,13 +313,15 @@ def summarise_rows(values: Values, kind: Kind, begins: Ints, *, squares: bool) -
     known = _ALL_VALID if valid is None else np.ascontiguousarray(valid)
     if kind is Kind.FLOAT:
         with np.errstate(over="ignore", invalid="ignore"):  # infinite values, in plain Python
-            tallies, numbers = summarise_floats(np.ascontiguousarray(data), known, begins, squares)
+            tallies, numbers = summarise_floats(
+                np.ascontiguousarray(data), known, begins, squares or None
+            )
         found = AttributeSummary(kind, *(*tallies, *numbers))
         return found if squares else without_squares(found)
     if kind is Kind.STRING:
         return _summarise_strings(data, begins)
     plain = np.ascontiguousarray(data, np.int64)
-    tallies, whole, spread = summarise_integers(plain, known, begins, squares)
+    tallies, whole, spread = summarise_integers(plain, known, begins, squares or None)
     sums = (_NO_NUMBERS,) * 4 if kind is Kind.ORDINAL else (whole[2], whole[3], *spread)
     found = AttributeSummary(kind, *(*tallies, none, whole[0], whole[1], *sums))
     return found if squares else without_squares(found)
@@ -342,12 +344,7 @@ def _summarise_strings(data: pa.Array, begins: Ints) -> AttributeSummary:
     ranks = string_ranks(dictionary)
     by_rank = dictionary.take(pa.array(np.argsort(ranks)))
     known = codes < len(dictionary)
-    tallies, whole, _ = summarise_integers(
-        np.append(ranks, 0)[codes],
-        known,
-        begins,
-        False,
-    )
+    tallies, whole, _ = summarise_integers(np.append(ranks, 0)[codes], known, begins, None)
     missing = tallies[0] == 0
     least, most = (
         by_rank.take(pa.array(np.where(missing, 0, side), mask=missing)) for side in whole[:2]

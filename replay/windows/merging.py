@@ -134,6 +134,6 @@ def _moments(
     parts = (*sums, summary.m2, summary.m2_low)
     with np.errstate(over="ignore", invalid="ignore"):  # infinite values, in plain Python
         moments: tuple[Floats, Floats, Floats, Floats] = slide_moments(
-            summary.n_values, *(part.copy() for part in parts), lo, hi, squares
+            summary.n_values, *(part.copy() for part in parts), lo, hi, squares or None
         )
     return moments

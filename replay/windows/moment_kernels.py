@@ -16,7 +16,8 @@ _HALF = 4294967296.0
 
 
 # ---------------------------------------------------------------------------------------------
-# Sums as pairs of doubles, and second moments.
+# Sums as pairs of doubles, and second moments. ``with_squares`` is True or None: None is a type of
+# its own, so that what makes squares is not compiled where they are not asked for.
 
 
 @njit(_nrt=False)
@@ -115,7 +116,7 @@ def _merge(entry, other, with_squares):  # type: ignore[no-untyped-def]
         return other
     if other_n == 0:
         return entry
-    if with_squares:
+    if with_squares is not None:
         added, lost = _squares_between(n, high, low, other_n, other_high, other_low)
         added, lost = _add(added, lost, other_squares, other_squares_low)
         squares, squares_low = _add(squares, squares_low, added, lost)
@@ -136,7 +137,7 @@ def slide_moments(counts, highs, lows, squares, squares_low, begins, ends, with_
     n = begins.size
     out_high = np.zeros(n, np.float64)
     out_low = np.zeros(n, np.float64)
-    out_squares = np.zeros((2, n if with_squares else 0), np.float64)
+    out_squares = np.zeros((2, n if with_squares is not None else 0), np.float64)
     n_front = counts.copy()
     middle = 0
     reached = 0
@@ -150,29 +151,29 @@ def slide_moments(counts, highs, lows, squares, squares_low, begins, ends, with_
         if begin >= middle:
             front = none
             for entry in range(end - 1, begin - 1, -1):
-                spread = squares[entry] if with_squares else 0.0
-                lost = squares_low[entry] if with_squares else 0.0
+                spread = squares[entry] if with_squares is not None else 0.0
+                lost = squares_low[entry] if with_squares is not None else 0.0
                 one = (n_front[entry], highs[entry], lows[entry], spread, lost)
                 front = _merge(one, front, with_squares)
                 n_front[entry], highs[entry], lows[entry], spread, lost = front
-                if with_squares:
+                if with_squares is not None:
                     squares[entry] = spread
                     squares_low[entry] = lost
             middle = end
             reached = end
             back = none
         for entry in range(reached, end):
-            spread = squares[entry] if with_squares else 0.0
-            lost = squares_low[entry] if with_squares else 0.0
+            spread = squares[entry] if with_squares is not None else 0.0
+            lost = squares_low[entry] if with_squares is not None else 0.0
             one = (n_front[entry], highs[entry], lows[entry], spread, lost)
             back = _merge(back, one, with_squares)
         reached = max(reached, end)
-        spread = squares[begin] if with_squares else 0.0
-        lost = squares_low[begin] if with_squares else 0.0
+        spread = squares[begin] if with_squares is not None else 0.0
+        lost = squares_low[begin] if with_squares is not None else 0.0
         front = (n_front[begin], highs[begin], lows[begin], spread, lost)
         whole = _merge(front, back, with_squares)
         _, out_high[window], out_low[window], spread, lost = whole
-        if with_squares:
+        if with_squares is not None:
             out_squares[0, window] = spread
             out_squares[1, window] = lost
     return out_high, out_low, out_squares[0], out_squares[1]
@@ -371,7 +372,7 @@ def summarise_floats(values, valid, begins, with_squares):  # type: ignore[no-un
             least = min(least, low_here)
             most = max(most, high_here)
             squares = squares_low = 0.0
-            if with_squares and n > 1:
+            if with_squares is not None and n > 1:
                 squares, squares_low = _squares(values, valid, begin, end, n, high, low)
             one = (np.int64(n), high, low, squares, squares_low)
             merged = _merge(merged, one, with_squares)
@@ -453,7 +454,7 @@ def summarise_integers(values, valid, begins, with_squares):  # type: ignore[no-
         numbers[1, entry] = most
         numbers[2, entry] = high
         numbers[3, entry] = low
-        if with_squares and n > 1:
+        if with_squares is not None and n > 1:
             found = _integer_squares(values, valid, begin, end, n, high, low)
             squares[0, entry], squares[1, entry] = found
     return counts, numbers, squares
