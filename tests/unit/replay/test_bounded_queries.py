@@ -97,7 +97,7 @@ def test_rows_beyond_max_rows_are_an_error_and_no_shorter_answer(
     assert n > 1
 
     assert replay.query(store, sql, plan=plan, max_rows=n).table.equals(expected)
-    with pytest.raises(LimitExceededError, match=f"more than {n - 1} rows") as ended:
+    with pytest.raises(LimitExceededError, match=rf"more than {n - 1} rows?\b") as ended:
         replay.query(store, sql, plan=plan, max_rows=n - 1)
     assert ended.value.limit == "max_rows"
 
