@@ -164,7 +164,7 @@ def test_what_an_error_cuts_off_is_not_read_as_a_whole_answer(
 
 
 DAY_1 = dt.datetime(1, 1, 1)
-TIMES = st.datetimes(DAY_1, dt.datetime(9999, 12, 31)) | st.datetimes().map(
+ANY_TIMES = st.datetimes(DAY_1, dt.datetime(9999, 12, 31)) | st.datetimes().map(
     lambda time: time.replace(microsecond=0)
 )
 COLUMNS = {
@@ -176,9 +176,9 @@ COLUMNS = {
     "text": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]))),
     'a "name"\n': (pa.large_string(), st.text('\\"\x00\x1f\x7f\n\té\U0001f600a', max_size=8)),
     "symbol": (pa.dictionary(pa.int32(), pa.string()), st.sampled_from(["", "A", '"'])),
-    "at": (pa.timestamp("us", "UTC"), TIMES),
-    "local": (pa.timestamp("us"), TIMES),
-    "second": (pa.timestamp("s"), TIMES.map(lambda time: time.replace(microsecond=0))),
+    "at": (pa.timestamp("us", "UTC"), ANY_TIMES),
+    "local": (pa.timestamp("us"), ANY_TIMES),
+    "second": (pa.timestamp("s"), ANY_TIMES.map(lambda time: time.replace(microsecond=0))),
     "day": (pa.date32(), st.dates()),
     "took": (pa.duration("us"), st.timedeltas(dt.timedelta(days=-999), dt.timedelta(days=999))),
     "price": (pa.decimal128(9, 2), st.decimals(-(10**6), 10**6, places=2)),
