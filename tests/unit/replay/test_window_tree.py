@@ -23,6 +23,16 @@ BLOCK_EVENTS = 10
 N_BLOCKS = N_EVENTS // BLOCK_EVENTS
 
 
+def filled(folder: Path, events: pa.Table) -> Store:
+    """Make a stream with ``k`` as its key and a summary of ``x`` by key."""
+    settings = StreamSettings(
+        "t", block_events=BLOCK_EVENTS, file_events=5000, fan_out=4, key="k", derived=("by(x)",)
+    )
+    store = create_store(folder / "store")
+    store.create_stream("s", events.schema, settings).append(events)
+    return store
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Event i is at time 2 i; ``x`` rises with time, ``k`` takes turns, ``n`` is i mod 7."""
@@ -35,12 +45,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             "k": pa.array(np.array(["a", "b", "c"])[i % 3]),
         }
     )
-    settings = StreamSettings(
-        "t", block_events=BLOCK_EVENTS, file_events=5000, fan_out=4, key="k", derived=("by(x)",)
-    )
-    store = create_store(tmp_path_factory.mktemp("trees") / "store")
-    store.create_stream("s", table.schema, settings).append(table)
-    return store
+    return filled(tmp_path_factory.mktemp("trees"), table)
 
 
 SESSIONS = (
@@ -244,3 +249,107 @@ def test_a_stream_read_more_than_once_is_said_to_be_replayed_as_a_whole(store: S
     assert result.actual.rows_replayed > result.actual.rows_total
     assert result.actual.alpha == 1.0
     assert violations(result.stats, SCHEMA) == []
+
+
+# ---------------------------------------------------------------------------------------------
+# WHERE told by the values of each key: which blocks are read; the answer is that of a replay
+
+KEYED_BLOCKS = 40
+"""Blocks of ten events: six of ``a``, three of ``b`` and one without a key."""
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """x is about 10 for a, about 100 for b and 55 without a key, in every block; it rises by 0.1.
+
+    ``n`` has six values in a block, as many as ``a`` has events, but only four of them are a's.
+    """
+    i = np.arange(KEYED_BLOCKS * BLOCK_EVENTS)
+    place = i % BLOCK_EVENTS
+    keys = [["a", "a", "b", "a", "a", None, "b", "a", "b", "a"][p] for p in place]
+    base = {"a": 10.0, "b": 100.0, None: 55.0}
+    has_n = np.isin(place, [0, 1, 2, 3, 4, 6])
+    table = pa.table(
+        {
+            "t": pa.array(i),
+            "k": pa.array(keys),
+            "x": pa.array([base[key] + at // BLOCK_EVENTS / 10 for at, key in enumerate(keys)]),
+            "n": pa.array(i % 7, mask=~has_n),
+        }
+    )
+    return filled(tmp_path_factory.mktemp("keys"), table)
+
+
+def by_key(where: str, windows: str = "TUMBLE(TABLE s, DESCRIPTOR(t), 100)") -> str:
+    return (
+        f"SELECT window_start, k, COUNT(*) AS c, SUM(x) AS total FROM TABLE({windows}) "
+        f"WHERE {where} GROUP BY window_start, window_end, k"
+    )
+
+
+def told(keyed: Store, sql: str) -> tuple[int, dict[str, int]]:
+    """Return blocks read by the tree and what WHERE says of them, once the answer is a replay's."""
+    result = replay.query(keyed, sql, plan="tree")
+    assert result.table.equals(replay.query(keyed, sql, plan="replay").table)
+    assert violations(result.stats, SCHEMA) == []
+    where: dict[str, int] = result.stats["where"]
+    return result.actual.blocks_read, where
+
+
+# The first and the last event of each key are looked for in the blocks they lie in: two here.
+ENDS = 2
+
+
+@pytest.mark.parametrize(
+    ("where", "mixed"),
+    [
+        pytest.param("x > 50", KEYED_BLOCKS, id="a fails, the others pass"),
+        pytest.param("x < 50 OR x > 90", KEYED_BLOCKS, id="two ranges"),
+        pytest.param("x > 20 AND x < 90", KEYED_BLOCKS, id="only events without a key"),
+        pytest.param("k = 'b'", KEYED_BLOCKS, id="the key itself"),
+        pytest.param("k <> 'b' AND x > 0", KEYED_BLOCKS, id="the key and a range"),
+        pytest.param("x > 0", 0, id="all pass"),
+    ],
+)
+def test_blocks_whose_keys_pass_or_fail_as_a_whole_are_not_read(
+    keyed: Store, where: str, mixed: int
+) -> None:
+    blocks, classes = told(keyed, by_key(where))
+    assert blocks == ENDS
+    assert classes == {
+        "all_pass": KEYED_BLOCKS - mixed, "none_pass": 0, "must_read": 0, "by_key": mixed,
+    }  # fmt: skip
+    assert (
+        f"those of some keys in {mixed}" in str(replay.explain(keyed, by_key(where))) or not mixed
+    )
+
+
+def test_blocks_are_read_where_the_range_ends_within_one_keys_values(keyed: Store) -> None:
+    # x of a passes 12 in block 20: 10 + 2.0 is not above it, 10 + 2.1 is.
+    assert told(keyed, by_key("x > 12"))[1]["must_read"] == 0
+    narrow = "SELECT k, COUNT(*) AS c FROM s WHERE x + 0 > 12 GROUP BY k"
+    assert told(keyed, narrow)[1]["must_read"] == KEYED_BLOCKS
+
+
+def test_a_block_that_is_cut_is_read_and_its_events_filtered(keyed: Store) -> None:
+    # Slides of 55 cut every other border's block: 55, 165, 275, 385.
+    sql = by_key("x > 50", "TUMBLE(TABLE s, DESCRIPTOR(t), 55)")
+    assert told(keyed, sql)[0] == 4 + ENDS
+
+
+def test_values_missing_of_other_keys_are_not_taken_for_ones_own(keyed: Store) -> None:
+    # There are six values of n in a block and six events of a; yet two of a's lack one. No other
+    # key's events pass.
+    blocks, classes = told(keyed, by_key("n >= 0 AND x < 50"))
+    assert classes["must_read"] == KEYED_BLOCKS
+    assert blocks >= KEYED_BLOCKS
+
+
+def test_aggregates_by_key_without_windows_read_nothing(keyed: Store) -> None:
+    sql = "SELECT k, COUNT(*) AS c, MAX(x) AS most FROM s WHERE x > 50 GROUP BY k"
+    assert told(keyed, sql)[0] == 0
+    rows = replay.query(keyed, sql, plan="tree").table.to_pylist()
+    assert rows == [
+        {"k": "b", "c": 3 * KEYED_BLOCKS, "most": 103.9},
+        {"k": None, "c": KEYED_BLOCKS, "most": 58.9},
+    ]
