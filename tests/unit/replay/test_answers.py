@@ -54,18 +54,6 @@ def test_batches_come_before_the_stream_is_read_to_its_end() -> None:
     assert len(set(read)) == 1
 
 
-@pytest.mark.parametrize("tail", ["LIMIT 15", "LIMIT 5 OFFSET 10"])
-def test_little_is_read_for_the_first_matches(tail: str) -> None:
-    # Units of 10 events, 20, 40 and so on: 15 matches are in the first two.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source_module, "TABLE_BLOCK_EVENTS", 10)
-        patch.setattr(local, "FIRST_EVENTS", 10)
-        few = replay.query({"x": pa.table({"t": list(range(1000))})}, f"{EACH_ROW} {tail}")
-        every = replay.query({"x": pa.table({"t": list(range(1000))})}, EACH_ROW)
-    assert few.table.equals(every.table[10:15] if "OFFSET" in tail else every.table[:15])
-    assert few.actual.blocks_read == 3
-
-
 EACH_ROW = "SELECT * FROM x MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A))"
 
 TICKS = pa.table(

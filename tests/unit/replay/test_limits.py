@@ -1,159 +1,99 @@
-"""LIMIT and OFFSET: what is yielded, and that nothing more is asked for than they need."""
+"""LIMIT, OFFSET and COUNT: a slice of the whole answer, and no more is done than they need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import replay
+from replay.engines import source as source_module
 from replay.errors import SkipError
-from replay.expressions.scalars import Faults
-from replay.language import bind, parse_query
-from replay.language.bound import BoundPatternQuery
 from replay.patterns import answer as answer_module
-from replay.patterns.answer import cut, to_rows, wanted_parts
-from replay.patterns.matches import Matches
-from replay.patterns.program import MatchProgram, compile_program
+from replay.patterns import local
 
-SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64())])
-
-
-def prepared(head: str, tail: str = "") -> tuple[BoundPatternQuery, MatchProgram]:
-    sql = f"SELECT {head} FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.a AS a PATTERN (A)) {tail}"
-    bound = bind(parse_query(sql), SCHEMA, time="t", text=sql)
-    return bound, compile_program(bound)
+LETTERS = pa.table({"t": range(16), "a": [t // 2 for t in range(16)]})
+EACH_ROW = "SELECT {} FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES t AS u, a AS b PATTERN (A)) {}"
+HEADS = ("*", "u * 2 AS v", "DISTINCT b")
 
 
-def matches_of(sizes: list[int], asked: list[int] | None = None) -> Iterator[Matches]:
-    """Yield matches one row long, so many at a time; note what is asked for."""
-    at = 0
-    for size in sizes:
-        if asked is not None:
-            asked.append(size)
-        seq = np.arange(at, at + size)
-        yield Matches(seq, seq, seq + 1, np.zeros(size, np.int64), seq[:, None])
-        at += size
-
-
-def failing(sizes: list[int]) -> Iterator[Matches]:
-    yield from matches_of(sizes)
-    raise SkipError("no way on", first_seq=sum(sizes))
-
-
-def table_of(sizes: list[int], asked: list[int]) -> Iterator[pa.Table]:
-    at = 0
-    for size in sizes:
-        asked.append(size)
-        yield pa.table({"a": pa.array(range(at, at + size), pa.int64())})
-        at += size
-
-
-SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=6)
-
-
-@given(sizes=SIZES, offset=st.integers(0, 8), limit=st.none() | st.integers(0, 8))
-def test_cut_tables_are_a_slice_of_all_of_them(
-    sizes: list[int], offset: int, limit: int | None
+@given(
+    head=st.sampled_from(HEADS),
+    where=st.sampled_from(("", "WHERE u > 2")),
+    limit=st.none() | st.integers(0, 9),
+    offset=st.integers(0, 9),
+    at_once=st.integers(1, 5),
+)
+def test_limit_and_offset_give_a_slice_of_the_whole_answer(
+    head: str, where: str, limit: int | None, offset: int, at_once: int
 ) -> None:
-    asked: list[int] = []
-    found = pa.concat_tables(cut(table_of(sizes, asked), offset, limit)).column("a").to_pylist()
-    everything = list(range(sum(sizes)))
-    assert found == everything[offset:][:limit]
-    if limit is not None and sum(asked[:-1]) and limit:
-        assert sum(asked[:-1]) < offset + limit
-
-
-@given(sizes=SIZES, limit=st.none() | st.integers(0, 8), at_once=st.integers(1, 5))
-def test_parts_hold_the_first_matches_and_no_more_are_asked_for(
-    sizes: list[int], limit: int | None, at_once: int
-) -> None:
-    bound, program = prepared("*", "" if limit is None else f"LIMIT {limit}")
-    asked: list[int] = []
+    whole = replay.query({"s": LETTERS}, EACH_ROW.format(head, where)).table
+    bound = "" if limit is None else f"LIMIT {limit}"
+    sql = EACH_ROW.format(head, f"{where} {bound} OFFSET {offset}")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_module, "TABLE_BLOCK_EVENTS", at_once)
+        patch.setattr(local, "UNIT_EVENTS", at_once)
         patch.setattr(answer_module, "MEASURED_ROWS_AT_ONCE", at_once)
-        parts = list(wanted_parts(bound, program, matches_of(sizes, asked)))
-    assert parts
-    found = [seq for part in parts for seq in part.first_seq.tolist()]
-    assert found == list(range(sum(sizes)))[:limit]
-    if limit == 0:
-        assert asked == []
-    if limit:
-        assert sum(asked[:-1]) < limit
+        patch.setattr(answer_module, "MEASURED_ROWS_FIRST", 1)
+        found = replay.query({"s": LETTERS}, sql).table
+    assert found.equals(whole.slice(offset, limit))
 
 
-def test_matches_before_an_error_come_first() -> None:
-    bound, program = prepared("*")
-    parts = wanted_parts(bound, program, failing([2, 1]))
-    assert next(parts).first_seq.tolist() == [0, 1, 2]
-    with pytest.raises(SkipError, match="no way on"):
-        next(parts)
-
-
-def test_error_behind_the_last_match_wanted_is_not_met() -> None:
-    bound, program = prepared("*", "LIMIT 3")
-    (part,) = wanted_parts(bound, program, failing([2, 1]))
-    assert part.first_seq.tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(("tail", "fails"), [("LIMIT 2", False), ("LIMIT 3", True), ("", True)])
-def test_outer_condition_with_a_limit_may_have_enough_before_an_error(
-    tail: str, fails: bool
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("bounds", ["LIMIT 0", "LIMIT 15", "LIMIT 5 OFFSET 10"])
+def test_little_is_read_for_the_first_rows(
+    monkeypatch: pytest.MonkeyPatch, head: str, bounds: str
 ) -> None:
-    bound, program = prepared("a", f"WHERE a > 0 {tail}")
-
-    def inner() -> Iterator[pa.Table]:
-        for part in wanted_parts(bound, program, failing([2, 1])):
-            yield pa.table({"a": part.first_seq})
-
-    rows = to_rows(bound, inner(), Faults())
-    if fails:
-        with pytest.raises(SkipError):
-            list(rows)
-    else:
-        assert pa.concat_tables(rows).column("a").to_pylist() == [1, 2]
+    # Units of 10 events, 20, 40 and so on: 15 rows are in the first two.
+    monkeypatch.setattr(source_module, "TABLE_BLOCK_EVENTS", 10)
+    monkeypatch.setattr(local, "FIRST_EVENTS", 10)
+    monkeypatch.setattr(answer_module, "MEASURED_ROWS_FIRST", 10)
+    table = pa.table({"t": range(1000), "a": range(1000)})
+    result = replay.query({"s": table}, EACH_ROW.format(head, bounds))
+    # DISTINCT looks at what has come before it knows that it has enough.
+    is_nothing = bounds == "LIMIT 0" and "DISTINCT" not in head
+    assert result.actual.blocks_read <= (0 if is_nothing else 3)
 
 
-def rows_of_values(sizes: list[int], asked: list[int]) -> Iterator[pa.Table]:
-    """Yield rows 0 0 1 1 2 2 …, so many at a time; note what is asked for; fail at the end."""
-    at = 0
-    for size in sizes:
-        asked.append(size)
-        yield pa.table({"a": pa.array([row // 2 for row in range(at, at + size)], pa.int64())})
-        at += size
-    raise SkipError("no way on", first_seq=at)
+# Each A is skipped from to the B behind it; behind the third is none, so no match comes after it.
+STOPS = pa.table({"t": range(1, 7), "a": [1, 2, 1, 2, 1, 3]})
+STOPPING = (
+    "SELECT {} FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS u, A.a AS b "
+    "AFTER MATCH SKIP TO B PATTERN (A B?) DEFINE A AS a = 1, B AS a = 2) {}"
+)
 
 
 @pytest.mark.parametrize(
-    ("tail", "n_asked", "found"),
+    ("head", "bounds", "rows"),
     [
-        ("LIMIT 0", 1, []),
-        ("LIMIT 1", 1, [0]),
-        ("LIMIT 2", 2, [0, 1]),  # 0 0 | 1 1
-        ("WHERE a > 0 LIMIT 1 OFFSET 1", 4, [2]),  # 0 0 | 1 1 | 2 2 not looked at alone | 3 3
-        ("LIMIT 5", 5, [0, 1, 2, 3, 4]),  # whole only where the error is met
+        ("u", "LIMIT 3", [1, 3, 5]),
+        ("u", "WHERE u > 1 LIMIT 2", [3, 5]),
+        ("DISTINCT b", "LIMIT 1", [1]),
+        ("DISTINCT u", "WHERE u > 1 LIMIT 1 OFFSET 1", [5]),
     ],
 )
-def test_limit_under_distinct_asks_for_no_more_once_it_is_reached(
-    tail: str, n_asked: int, found: list[int]
+def test_an_error_behind_the_rows_that_limit_wants_is_not_met(
+    head: str, bounds: str, rows: list[int]
 ) -> None:
-    bound, _ = prepared("DISTINCT a", tail)
-    asked: list[int] = []
-    rows = pa.concat_tables(to_rows(bound, rows_of_values([2] * 5, asked), Faults()))
-    assert rows.column("a").to_pylist() == found
-    assert len(asked) == n_asked
+    found = replay.query({"s": STOPS}, STOPPING.format(head, bounds)).table
+    assert found.column(0).to_pylist() == rows
 
 
-@pytest.mark.parametrize("tail", ["LIMIT 6", "", "ORDER BY a LIMIT 1"])
-def test_distinct_that_needs_more_rows_meets_the_error_behind_them(tail: str) -> None:
-    bound, _ = prepared("DISTINCT a", tail)
-    with pytest.raises(SkipError, match="no way on"):
-        list(to_rows(bound, rows_of_values([2] * 5, []), Faults()))
+@pytest.mark.parametrize("head", ["*", "u", "DISTINCT u"])
+@pytest.mark.parametrize("bounds", ["", "LIMIT 4", "WHERE u > 1 LIMIT 3", "ORDER BY u LIMIT 1"])
+def test_an_error_before_the_answer_is_whole_is_met(head: str, bounds: str) -> None:
+    with pytest.raises(SkipError, match="maps no row to B"):
+        replay.query({"s": STOPS}, STOPPING.format(head, bounds))
+
+
+def test_matches_before_an_error_come_first() -> None:
+    reader = replay.batches({"s": STOPS}, STOPPING.format("*", ""))
+    assert reader.read_next_batch().column(0).to_pylist() == [1, 3, 5]
+    with pytest.raises(SkipError, match="maps no row to B"):
+        reader.read_next_batch()
 
 
 ABOVE = "SEMANTICS SKIP TILL ANY"
