@@ -7,8 +7,9 @@ import datetime as dt
 import gc
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,14 +33,14 @@ TABLE = pa.table(
 )
 
 
-def written(output_format: str) -> str:
+def written(tables: Iterable[pa.Table], output_format: str) -> bytes:
     stream = io.BytesIO()
-    write_answer([TABLE], output_format, stream)
-    return stream.getvalue().decode()
+    write_answer(tables, output_format, stream)
+    return stream.getvalue()
 
 
 def test_csv_has_bytes_as_digits_and_intervals_as_seconds() -> None:
-    head, first, second = written("csv").splitlines()
+    head, first, second = written([TABLE], "csv").decode().splitlines()
     assert head == '"raw","price","took","day","is_late"'
     assert first == '"61ff",1.25,2,2024-02-29,true'
     assert second == ",,,,false"
@@ -53,22 +54,17 @@ def test_times_of_csv_are_those_of_json(data_type: str) -> None:
     local = pa.array(TIMES).cast(data_type)
     zones = {zone: pa.compute.assume_timezone(local, zone) for zone in ("UTC", "Europe/Paris")}
     table = pa.table({"local": local, **zones})
-    lines, objects = io.BytesIO(), io.BytesIO()
-    write_answer([table], "csv", lines)
-    write_answer([table], "json", objects)
-
-    rows = list(csv.reader(io.StringIO(lines.getvalue().decode())))
+    rows = list(csv.reader(io.StringIO(written([table], "csv").decode())))
     digits = "500000000" if data_type == "timestamp[ns]" else "500000"
     assert rows[1] == ["2026-03-02T09:30:00", "2026-03-02T09:30:00Z", "2026-03-02T09:30:00+01:00"]
     assert rows[2][:2] == [f"1969-12-31T23:59:59.{digits}{zone}" for zone in ("", "Z")]
-    assert rows[1:] == [
-        [time or "" for time in row.values()] for row in json.loads(objects.getvalue())
-    ]
+    objects = json.loads(written([table], "json"))
+    assert rows[1:] == [[time or "" for time in row.values()] for row in objects]
 
 
 def test_format_that_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown format 'xml'"):
-        written("xml")
+        written([TABLE], "xml")
 
 
 PIECES = [TABLE.slice(0, 0), TABLE.slice(0, 1), TABLE.slice(0, 0), TABLE.slice(1), TABLE]
@@ -76,20 +72,26 @@ PIECES = [TABLE.slice(0, 0), TABLE.slice(0, 1), TABLE.slice(0, 0), TABLE.slice(1
 
 @pytest.mark.parametrize("output_format", ["json", "csv"])
 def test_pieces_give_the_bytes_of_the_whole(output_format: str) -> None:
-    in_pieces, whole = io.BytesIO(), io.BytesIO()
-    write_answer(iter(PIECES), output_format, in_pieces)
-    write_answer([pa.concat_tables(PIECES)], output_format, whole)
-    assert in_pieces.getvalue() == whole.getvalue()
-    assert in_pieces.getvalue().count(b"61ff") == 2
+    in_pieces = written(iter(PIECES), output_format)
+    assert in_pieces == written([pa.concat_tables(PIECES)], output_format)
+    assert in_pieces.count(b"61ff") == 2
 
 
-@pytest.mark.parametrize("output_format", ["parquet", "arrow"])
-def test_pieces_give_the_rows_of_the_whole(output_format: str) -> None:
-    stream = io.BytesIO()
-    write_answer(iter(PIECES), output_format, stream)
-    stream.seek(0)
-    read = pq.read_table(stream) if output_format == "parquet" else pa.ipc.open_stream(stream)
-    table = read if isinstance(read, pa.Table) else read.read_all()
+def read_parquet(content: bytes) -> pa.Table:
+    return pq.read_table(io.BytesIO(content))
+
+
+def read_arrow(content: bytes) -> pa.Table:
+    return pa.ipc.open_stream(content).read_all()
+
+
+@pytest.mark.parametrize(
+    ("output_format", "read"), [("parquet", read_parquet), ("arrow", read_arrow)]
+)
+def test_pieces_give_the_rows_of_the_whole(
+    output_format: str, read: Callable[[bytes], pa.Table]
+) -> None:
+    table = read(written(iter(PIECES), output_format))
     assert table.num_rows == 4
     assert table.column("is_late").to_pylist() == [True, False, True, False]
 
@@ -99,9 +101,7 @@ def test_pieces_give_the_rows_of_the_whole(output_format: str) -> None:
     [("json", "[]\n"), ("csv", '"raw","price","took","day","is_late"\n')],
 )
 def test_an_answer_without_rows_is_whole(output_format: str, expected: str) -> None:
-    stream = io.BytesIO()
-    write_answer([TABLE.slice(0, 0)], output_format, stream)
-    assert stream.getvalue().decode() == expected
+    assert written([TABLE.slice(0, 0)], output_format).decode() == expected
 
 
 @pytest.mark.parametrize("output_format", ["json", "csv", "arrow"])
@@ -118,31 +118,19 @@ def test_rows_are_written_before_the_next_are_asked_for(output_format: str) -> N
         write_answer(found(), output_format, stream)
 
 
-def rows_of_json(written: bytes) -> int:
-    return len(json.loads(written))
-
-
-def rows_of_parquet(written: bytes) -> int:
-    return int(pq.read_table(io.BytesIO(written)).num_rows)
-
-
-def rows_of_arrow(written: bytes) -> int:
-    return int(pa.ipc.open_stream(written).read_all().num_rows)
-
-
 @pytest.mark.parametrize("n_rows", [1, 3])
 @pytest.mark.parametrize(
-    ("output_format", "rows_in", "refused"),
+    ("output_format", "read", "refused"),
     [
-        ("json", rows_of_json, ValueError),
-        ("parquet", rows_of_parquet, pa.ArrowInvalid),
-        ("arrow", rows_of_arrow, pa.ArrowInvalid),
+        ("json", json.loads, ValueError),
+        ("parquet", read_parquet, pa.ArrowInvalid),
+        ("arrow", read_arrow, pa.ArrowInvalid),
     ],
 )
 def test_what_an_error_cuts_off_is_not_read_as_a_whole_answer(
     monkeypatch: pytest.MonkeyPatch,
     output_format: str,
-    rows_in: Callable[[bytes], int],
+    read: Callable[[bytes], Any],
     refused: type[Exception],
     n_rows: int,
 ) -> None:
@@ -153,14 +141,13 @@ def test_what_an_error_cuts_off_is_not_read_as_a_whole_answer(
         yield piece
         raise QueryError("the second piece")
 
-    stream, whole = io.BytesIO(), io.BytesIO()
+    stream = io.BytesIO()
     with pytest.raises(QueryError):
         write_answer(pieces(), output_format, stream)
     gc.collect()  # writers end what they write when they go
     with pytest.raises(refused):
-        rows_in(stream.getvalue())
-    write_answer([piece], output_format, whole)
-    assert rows_in(whole.getvalue()) == n_rows
+        read(stream.getvalue())
+    assert len(read(written([piece], output_format))) == n_rows
 
 
 DAY_1 = dt.datetime(1, 1, 1)
@@ -208,13 +195,9 @@ def test_columns_give_the_objects_that_values_give(table: pa.Table) -> None:
 
     # By repr, 1 is not 1.0, and -0.0 is not 0.0.
     assert repr([json.loads(row) for row in to_json_rows(table)]) == repr(expected)
-    written = {}
-    for output_format in ("json", "jsonl"):
-        stream = io.BytesIO()
-        write_answer([table.slice(0, 1), table.slice(1)], output_format, stream)
-        written[output_format] = stream.getvalue().decode()
-    assert repr(json.loads(written["json"])) == repr(expected)
-    lines = written["jsonl"].removesuffix("\n").split("\n")
+    pieces = [table.slice(0, 1), table.slice(1)]
+    assert repr(json.loads(written(pieces, "json"))) == repr(expected)
+    lines = written(pieces, "jsonl").decode().removesuffix("\n").split("\n")
     assert repr([json.loads(line) for line in lines]) == repr(expected)
 
 
@@ -224,10 +207,9 @@ def test_a_long_table_is_written_in_pieces(
 ) -> None:
     monkeypatch.setattr(replay.formats, "JSON_ROWS", rows)
     monkeypatch.setattr(replay.formats, "JSON_BYTES", size)
-    stream = io.BytesIO()
-    write_answer([pa.table({"n": range(7), "s": ["x" * n for n in range(7)]})], "json", stream)
+    table = pa.table({"n": range(7), "s": ["x" * n for n in range(7)]})
 
-    assert json.loads(stream.getvalue()) == [{"n": n, "s": "x" * n} for n in range(7)]
+    assert json.loads(written([table], "json")) == [{"n": n, "s": "x" * n} for n in range(7)]
 
 
 def test_a_time_of_whole_nanoseconds_keeps_them() -> None:
