@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import StreamSettings, create_store
+from chronicle import Store, StreamSettings
+from chronicle.store import Stream
 from indexing.lifecycle import create_index
 from indexing.writer import writer_for
 from replay.errors import PlanError
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("x", pa.float64()), ("n", pa.int64())])
+
+
+def filled(store: Store, events: pa.Table, **settings: Any) -> Stream:
+    """Make a stream of small blocks."""
+    how = StreamSettings(time="t", block_events=20, file_events=2000, fan_out=4, **settings)
+    stream = store.create_stream("s", events.schema, how)
+    stream.append(events, derived=writer_for(stream, least_events=0))
+    return stream
+
 
 CHAIN = (
     "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a, F.x AS x "
@@ -37,13 +47,8 @@ def rare_rises() -> pa.Table:
 @pytest.mark.parametrize(
     "rise", ["{0}.x > PREV({0}.x)", "{0}.x - PREV({0}.x) > 4", "PREV({0}.x) + 4.5 <= {0}.x"]
 )
-def test_a_chain_of_rises_reads_only_blocks_with_rises(tmp_path: Path, rise: str) -> None:
-    store = create_store(tmp_path / "store")
-    settings = StreamSettings(
-        time="t", block_events=20, file_events=2000, fan_out=4, derived=("delta(x)",)
-    )
-    stream = store.create_stream("s", SCHEMA, settings)
-    stream.append(rare_rises(), derived=writer_for(stream, least_events=0))
+def test_a_chain_of_rises_reads_only_blocks_with_rises(store: Store, rise: str) -> None:
+    stream = filled(store, rare_rises(), derived=("delta(x)",))
     sql = CHAIN.format(", ".join(f"{name} AS {rise.format(name)}" for name in "ABCDEF"))
     # Chains begin at 1210 and 3301; neither begins in the events before a lone rise.
     expected = [1210, 3301]
@@ -74,12 +79,9 @@ def test_a_chain_of_rises_reads_only_blocks_with_rises(tmp_path: Path, rise: str
     ],
 )
 def test_a_derived_attribute_is_used_where_it_is_what_prev_reads(
-    tmp_path: Path, key: str | None, partition: str, declared: tuple[str, ...], is_used: bool
+    store: Store, key: str | None, partition: str, declared: tuple[str, ...], is_used: bool
 ) -> None:
-    store = create_store(tmp_path / "store")
-    settings = StreamSettings(time="t", block_events=20, key=key, derived=declared)
-    stream = store.create_stream("s", SCHEMA, settings)
-    stream.append(rare_rises(), derived=writer_for(stream, least_events=0))
+    filled(store, rare_rises(), key=key, derived=declared)
     sql = CHAIN.format(", ".join(f"{name} AS {name}.x > PREV({name}.x)" for name in "ABCDEF"))
     sql = sql.replace("(ORDER", f"({partition} ORDER")
     plan = replay.explain(store, sql).plan
@@ -106,14 +108,9 @@ def two_objects() -> pa.Table:
 
 
 def test_a_chain_within_an_object_reads_only_blocks_where_that_object_rises(
-    tmp_path: Path,
+    store: Store,
 ) -> None:
-    store = create_store(tmp_path / "store")
-    settings = StreamSettings(
-        time="t", block_events=20, file_events=2000, fan_out=4, key="k", derived=("delta(x)",)
-    )
-    stream = store.create_stream("s", SCHEMA, settings)
-    stream.append(two_objects(), derived=writer_for(stream, least_events=0))
+    stream = filled(store, two_objects(), key="k", derived=("delta(x)",))
     create_index(stream, ["delta(x)"])
     rise = [f"{b} AS {b}.x > {a}.x" for a, b in zip("ABCDE", "BCDEF", strict=True)]
     sql = CHAIN.format(", ".join(rise)).replace("(ORDER", "(PARTITION BY k ORDER")
@@ -130,15 +127,14 @@ def test_a_chain_within_an_object_reads_only_blocks_where_that_object_rises(
     assert "delta" not in str(replay.explain(store, of_stream))
 
 
-def test_differences_of_objects_that_planning_cannot_tell_are_not_used(tmp_path: Path) -> None:
+def test_differences_of_objects_that_planning_cannot_tell_are_not_used(store: Store) -> None:
     # Of a key column of doubles planning knows nothing, while delta(x) is by object all the same:
     # in the stream each odd event is above the one before, in its object none is.
     schema = pa.schema([("t", pa.int64()), ("k", pa.float64()), ("x", pa.float64())])
-    store = create_store(tmp_path / "store")
-    settings = StreamSettings(time="t", block_events=10, key="k", derived=("delta(x)",))
-    stream = store.create_stream("s", schema, settings)
     odd = [float(i % 2) for i in range(200)]
-    stream.append(pa.table([list(range(200)), odd, odd], schema=schema))
+    events = pa.table([list(range(200)), odd, odd], schema=schema)
+    settings = StreamSettings(time="t", block_events=10, key="k", derived=("delta(x)",))
+    store.create_stream("s", schema, settings).append(events)
     sql = (
         "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a PATTERN (A) "
         "DEFINE A AS A.x > PREV(A.x))"
