@@ -1,4 +1,4 @@
-"""Events come from whatever holds Arrow data, not only from Arrow tables."""
+"""Events come from whatever holds Arrow data, and an answer is one more that does."""
 
 import numpy as np
 import pandas as pd  # noqa: TID251 -- users have frames
@@ -96,3 +96,48 @@ def test_times_finer_than_microseconds_are_cut_and_counted():
     with pytest.warns(UserWarning, match="2 times in column 't' of table 's' are finer .* cut"):
         found = chronicle.query({"s": frame}, "SELECT t FROM s")
     assert found.table["t"].cast(pa.int64()).to_pylist() == [-1, 1, 3]
+
+
+# ---------------------------------------------------------------------------------------------
+# An answer as Python and other libraries see it
+
+ANSWER = [{"t": number, "x": number / 2} for number in range(10_000)]
+
+
+@pytest.fixture(scope="module")
+def result():
+    return chronicle.query({"s": pa.Table.from_pylist(ANSWER)}, "SELECT t, x FROM s")
+
+
+def test_iterating_gives_the_rows_in_order(result):
+    assert list(result) == ANSWER
+    assert len(result) == len(ANSWER)
+
+
+@pytest.mark.parametrize("row", [0, 9_999, -1, -10_000])
+def test_a_number_gives_a_row_as_of_a_list(result, row):
+    assert result[row] == ANSWER[row]
+
+
+@pytest.mark.parametrize("row", [10_000, -10_001])
+def test_a_row_that_is_not_there_is_an_index_error(result, row):
+    with pytest.raises(IndexError, match="answer of 10,000 rows"):
+        result[row]
+
+
+@pytest.mark.parametrize(
+    "rows", [slice(3, 9), slice(-5, None), slice(None, None, -1), slice(2, 20, 5), slice(9, 3)]
+)
+def test_a_slice_gives_a_table_as_of_a_list(result, rows):
+    assert result[rows].to_pylist() == ANSWER[rows]
+
+
+def test_a_name_gives_a_column(result):
+    assert result["x"].to_pylist() == [row["x"] for row in ANSWER]
+    with pytest.raises(KeyError, match="no column 'xx' in the answer"):
+        result["xx"]
+
+
+def test_whatever_takes_arrow_data_takes_a_result(result):
+    assert pa.table(result).equals(result.table)
+    assert pa.RecordBatchReader.from_stream(result).read_all().equals(result.table)

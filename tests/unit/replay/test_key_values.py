@@ -1,4 +1,4 @@
-"""Rows told by their key, whatever Arrow holds it in, and what is left of a table."""
+"""Keys, whatever Arrow holds them in: rows found by them, and numbers as equal as they are."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replay.engines.key_numbers import count_keys, number_keys
 from replay.patterns.key_filter import KeyFilter
-from replay.patterns.local import select_rows
 from replay.planning.key_spans import KeySpans
 
 WORDS = ("", "a", "b", "ä", None)
@@ -28,13 +28,10 @@ def check(column: pa.ChunkedArray, values: pa.Array, low: int, high: int) -> Non
     seq = np.arange(100, 100 + len(column))
     found = KeyFilter("k", values, spans_of(len(values), low, high), "t").rows(table, seq)
     wanted = values.to_pylist()
-    keys = column.cast(values.type).to_pylist() if not _is_coded(values) else column.to_pylist()
+    is_coded = pa.types.is_dictionary(values.type)
+    keys = (column if is_coded else column.cast(values.type)).to_pylist()
     expected = [i for i, key in enumerate(keys) if key in wanted and low <= 100 + i <= high]
     assert found.tolist() == expected
-
-
-def _is_coded(values: pa.Array) -> bool:
-    return pa.types.is_dictionary(values.type)
 
 
 def chunked(parts: list[list], type_: pa.DataType, *, coded: bool = False) -> pa.ChunkedArray:
@@ -86,10 +83,56 @@ def test_spans_of_time_are_asked_for_the_time():
     assert found.rows(table, np.array([5, 5, 5])).tolist() == [1]
 
 
-@pytest.mark.parametrize("rows", [[], [0], [1, 4, 5]], ids=str)
-def test_rows_are_selected_with_no_more_words_than_they_have(rows: list[int]) -> None:
-    parts = [["a", "b", None], ["c", "a", "d"]]
-    table = pa.table({"s": chunked(parts, pa.string(), coded=True), "x": range(6)})
-    chosen = select_rows(table, np.array(rows, dtype=np.int64))
-    assert chosen.to_pylist() == table.take(pa.array(rows, pa.int64())).to_pylist()
-    assert sum(len(chunk.dictionary) for chunk in chosen.column("s").chunks) <= max(len(rows), 0)
+# ---------------------------------------------------------------------------------------------
+# Numbers of keys
+
+STRINGS = st.lists(st.sampled_from(WORDS), max_size=8)
+INTEGERS = st.lists(st.sampled_from(NUMBERS) | st.integers(0, 9), max_size=8)
+
+
+def check_numbers(values: list[list], parts: list[pa.Array]) -> None:
+    numbers = number_keys(parts)
+    assert [len(part) for part in numbers] == [len(part) for part in values]
+    flat = [value for part in values for value in part]
+    number = dict(zip(flat, np.concatenate(numbers).tolist(), strict=True))
+    assert len(set(number.values())) == len(number)
+    assert [[number[value] for value in part] for part in values] == [p.tolist() for p in numbers]
+    assert all(n >= 0 for n in number.values())
+    assert max(number.values(), default=0) <= 4 * len(flat)
+
+
+@given(st.lists(INTEGERS, min_size=1, max_size=3))
+def test_integers_are_equal_where_their_numbers_are(values):
+    check_numbers(values, [pa.array(part, pa.int64()) for part in values])
+
+
+@given(st.lists(STRINGS, min_size=1, max_size=3), st.booleans())
+def test_strings_are_equal_where_their_numbers_are(values, is_coded):
+    plain = [pa.array(part, pa.string()) for part in values]
+    check_numbers(values, [part.dictionary_encode() if is_coded else part for part in plain])
+
+
+def test_a_word_that_stands_twice_in_a_dictionary_is_one_key():
+    words = pa.array(["b", "a", "b"])
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None], pa.int32()), words)
+    assert len(set(number_keys([coded])[0].tolist())) == 3
+    check_numbers([["b", "a", "b", None], [None, "b"]], [coded, pa.array([None, "b"])])
+
+
+def test_no_list_has_no_numbers():
+    assert number_keys([]) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        pytest.param([[0, 0, 0]], 1.0, id="one-key"),
+        # Of six ordered pairs in (0, 0, 1) two are equal.
+        pytest.param([[0, 0, 1]], 3.0, id="two-keys"),
+        pytest.param([[0, 0, 1], [1, 0, 0]], 3.0, id="each-list-by-itself"),
+        pytest.param([[0, 1, 2, 3]], 12.0, id="no-two-agree"),
+        pytest.param([[0], []], 1.0, id="no-pair"),
+    ],
+)
+def test_keys_count_by_how_rarely_two_events_agree(parts, expected):
+    assert count_keys([np.array(part, dtype=np.int64) for part in parts]) == expected
