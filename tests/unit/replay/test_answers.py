@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import Store, create_store
+from chronicle import Store
 from chronicle.errors import SchemaError, StreamNotFoundError
 from replay.engines import source as source_module
 from replay.errors import NotSupportedError, PlanError
@@ -24,8 +23,7 @@ SQL = (
 )
 
 
-def test_batches_are_the_answer_piece_by_piece(tmp_path: Path) -> None:
-    store = create_store(tmp_path / "store")
+def test_batches_are_the_answer_piece_by_piece(store: Store) -> None:
     small = SmallStream(repeating_rows(40), block_events=4, file_events=16, fan_out=2, cuts=())
     fill_stream(store, "s", small, index=("a",))
     for source in (store, {"s": small.table}):
@@ -86,30 +84,38 @@ def test_table_without_a_time_in_some_row_is_refused() -> None:
         replay.query({"x": table}, EACH_ROW)
 
 
-def test_faults_of_rows_are_null_and_counted() -> None:
+@pytest.mark.parametrize(
+    ("sql", "rows", "n_faults"),
+    [
+        pytest.param(f"{EACH_ROW[:-1]} DEFINE A AS n / d = 2)", [{"t": 2}], 2, id="condition"),
+        pytest.param(
+            EACH_ROW.replace("A.t AS t", "A.n / A.d AS q"),
+            [{"q": None}, {"q": 2}, {"q": None}],
+            2,
+            id="measure",
+        ),
+    ],
+)
+def test_faults_are_null_and_counted(sql: str, rows: list[dict[str, int]], n_faults: int) -> None:
     table = pa.table({"t": [1, 2, 3], "n": [10, 10, 10], "d": [0, 5, 0]})
-    sql = f"{EACH_ROW[:-1]} DEFINE A AS n / d = 2)"
     result = replay.query({"x": table}, sql)
-    assert result.table.to_pylist() == [{"t": 2}]
-    assert result.stats["actual"]["faults"] == 2
-
-
-def test_faults_of_measures_are_null_and_counted() -> None:
-    table = pa.table({"t": [1, 2], "n": [10, 10], "d": [0, 5]})
-    result = replay.query({"x": table}, EACH_ROW.replace("A.t AS t", "A.n / A.d AS q"))
-    assert result.table.to_pylist() == [{"q": None}, {"q": 2}]
-    assert result.stats["actual"]["faults"] == 1
+    assert result.table.to_pylist() == rows
+    assert result.stats["actual"]["faults"] == n_faults
 
 
 def test_parameter_types_are_kept_apart() -> None:
     table = pa.table({"t": [1, 2, 3], "n": [0, 1, 2], "b": [True, False, True]})
-    sql = (
-        "SELECT * FROM x MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A) DEFINE A AS {})"
-    )
-    by_number = replay.query({"x": table}, sql.format("n = :v"), params={"v": 1})
-    by_truth = replay.query({"x": table}, sql.format("b = :v"), params={"v": True})
-    assert [r["t"] for r in by_number.table.to_pylist()] == [2]
-    assert [r["t"] for r in by_truth.table.to_pylist()] == [1, 3]
+    for condition, value, times in (("n = :v", 1, [2]), ("b = :v", True, [1, 3])):
+        sql = f"{EACH_ROW[:-1]} DEFINE A AS {condition})"
+        found = replay.query({"x": table}, sql, params={"v": value})
+        assert found["t"].to_pylist() == times
+
+
+def test_zeros_of_both_signs_are_parameters_of_their_own() -> None:
+    sql = EACH_ROW.replace("A.t AS t", "CAST(:p AS VARCHAR) AS m")
+    table = pa.table({"t": [1]})
+    given = [replay.query({"x": table}, sql, params={"p": p}).table for p in (0.0, -0.0)]
+    assert given[0].to_pylist() != given[1].to_pylist()
 
 
 def test_entry_points_refuse_what_they_cannot_do() -> None:
@@ -124,8 +130,7 @@ def test_entry_points_refuse_what_they_cannot_do() -> None:
         replay.query(table, EACH_ROW.replace("FROM x", "FROM xx"))
 
 
-def test_result_shows_itself(tmp_path: Path) -> None:
-    store: Store = create_store(tmp_path / "store")
+def test_result_shows_itself(store: Store) -> None:
     fill_stream(store, "s", SmallStream(repeating_rows(20), 4, 16, 2, ()), index=("a",))
     result = replay.query(store, SQL)
     assert "3 rows" in repr(result)
@@ -134,21 +139,8 @@ def test_result_shows_itself(tmp_path: Path) -> None:
     assert "plan" in str(replay.explain(store, SQL))
 
 
-def test_zeros_of_both_signs_are_parameters_of_their_own():
-    table = pa.table({"t": [1]})
-    sql = (
-        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES CAST(:p AS VARCHAR) AS m PATTERN (A))"
-    )
-    given = [replay.query({"s": table}, sql, params={"p": p}).table for p in (0.0, -0.0)]
-    assert given[0].to_pylist() != given[1].to_pylist()
-
-
 @pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("a path", "chronicle.open_store"),
-        ({"s": [{"t": 1}]}, "pyarrow.Table"),
-    ],
+    ("source", "said"), [("a path", "chronicle.open_store"), ({"s": [{"t": 1}]}, "pyarrow.Table")]
 )
 def test_what_is_no_source_is_refused_in_words(source, said):
     with pytest.raises(TypeError, match=said):
