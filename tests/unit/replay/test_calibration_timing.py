@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,9 +30,10 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def meter(self) -> Meter:
-        """Return this clock where nobody else wants a core."""
-        return Meter(self, lambda: 0.0, dict)
+    def time(self, *operations: Operation, seconds: float, **how: Any) -> np.ndarray:
+        """Time operations by this clock where nobody else wants a core."""
+        meter = Meter(self, lambda: 0.0, dict)
+        return time_operations(list(operations), seconds=seconds, meter=meter, **how)
 
     def operation(self, name: str, *seconds: float) -> Operation:
         """Return an operation that takes ``seconds`` in turn, the last of them ever after."""
@@ -47,14 +50,13 @@ def test_first_run_is_not_counted_and_disturbances_hardly() -> None:
     clock = Clock()
     # The first compiles; of the others, one in four is disturbed.
     times = [5.0, *([0.1, 0.1, 0.1, 0.9] * TIMES_MAX)]
-    taken = time_operations([clock.operation("a", *times)], seconds=20, meter=clock.meter())
+    taken = clock.time(clock.operation("a", *times), seconds=20)
     assert taken.tolist() == pytest.approx([0.1])
 
 
 def test_operations_take_turns() -> None:
     clock = Clock()
-    named = [clock.operation(name, 0.01) for name in "abc"]
-    time_operations(named, seconds=1, meter=clock.meter())
+    clock.time(*(clock.operation(name, 0.01) for name in "abc"), seconds=1)
     rounds = [clock.order[at : at + 3] for at in range(0, 3 * TIMES_MIN, 3)]
     assert all(sorted(each) == ["a", "b", "c"] for each in rounds)
     assert len({tuple(each) for each in rounds}) > 1  # not always in the same order
@@ -62,11 +64,7 @@ def test_operations_take_turns() -> None:
 
 def test_long_operation_leaves_the_time_to_the_short_ones() -> None:
     clock = Clock()
-    time_operations(
-        [clock.operation("long", 1.0), clock.operation("short", 0.01)],
-        seconds=20,
-        meter=clock.meter(),
-    )
+    clock.time(clock.operation("long", 1.0), clock.operation("short", 0.01), seconds=20)
     assert clock.order.count("long") <= 12  # its half of the time, the first run and the last
     assert clock.order.count("short") == TIMES_MAX + 1
     assert clock.now <= 20
@@ -74,9 +72,7 @@ def test_long_operation_leaves_the_time_to_the_short_ones() -> None:
 
 def test_what_takes_too_long_ends_after_the_first_runs_and_twice_the_time() -> None:
     clock = Clock()
-    taken = time_operations(
-        [clock.operation(name, 1.0) for name in "abcdefgh"], seconds=2, meter=clock.meter()
-    )
+    taken = clock.time(*(clock.operation(name, 1.0) for name in "abcdefgh"), seconds=2)
     # Eight first runs; the limit of four seconds is passed by the fifth run that counts.
     assert clock.now == pytest.approx(13)
     assert np.isnan(taken).sum() == 3
@@ -85,9 +81,7 @@ def test_what_takes_too_long_ends_after_the_first_runs_and_twice_the_time() -> N
 def test_progress_goes_from_none_to_all() -> None:
     clock = Clock()
     shares: list[float] = []
-    time_operations(
-        [clock.operation("a", 0.1)], seconds=0.3, meter=clock.meter(), progress=shares.append
-    )
+    clock.time(clock.operation("a", 0.1), seconds=0.3, progress=shares.append)
     assert shares[0] == 0
     assert shares == sorted(shares)
     assert shares[-1] == 1
@@ -99,15 +93,12 @@ def test_preparation_is_not_timed() -> None:
     def clear() -> None:
         clock.now += 10
 
-    one = clock.operation("a", 0.1)
-    timed = Operation("a", "sleep", np.zeros(1), one.run, before=clear)
-    assert time_operations([timed], seconds=100, meter=clock.meter()).tolist() == pytest.approx(
-        [0.1]
-    )
+    timed = replace(clock.operation("a", 0.1), before=clear)
+    assert clock.time(timed, seconds=100).tolist() == pytest.approx([0.1])
 
 
 def test_nothing_to_time_takes_no_time() -> None:
-    assert len(time_operations([], seconds=1, meter=Clock().meter())) == 0
+    assert len(Clock().time(seconds=1)) == 0
 
 
 @pytest.mark.parametrize(
