@@ -61,13 +61,14 @@ def test_neighbour_that_a_measure_reads_is_waited_for() -> None:
 def test_events_of_one_time_wait_for_the_next_where_further_columns_order_them() -> None:
     ordered = PAIR.replace("ORDER BY t", "ORDER BY t, a")
     tied = query(ordered)
-    for row, found in (
-        ((1, 2), []),
-        ((1, 1), []),
-        ((2, 2), [{"u": 1, "v": 1}]),
-        ((2, 1), []),
+    for row, found, n_kept in (
+        ((1, 2), [], 1),
+        ((1, 1), [], 2),
+        ((2, 2), [{"u": 1, "v": 1}], 1),
+        ((2, 1), [], 2),
     ):
         assert tied.push(events(row)).to_pylist() == found
+        assert tied.n_kept == n_kept
         state, tied = tied.snapshot(), query(ordered)
         tied.restore(state)
     assert tied.finish().to_pylist() == [{"u": 2, "v": 2}]

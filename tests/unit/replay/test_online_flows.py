@@ -187,11 +187,16 @@ def test_a_limit_is_done_when_it_has_enough() -> None:
     assert operator.finish().num_rows == 0
 
 
-def test_faults_of_rows_are_counted() -> None:
-    operator = replay.online("SELECT 1 / a AS q FROM s", SCHEMA, time="t")
+def test_faults_of_rows_are_counted_in_every_step() -> None:
+    operator = replay.online(
+        "SELECT 1 / none AS q, top FROM (SELECT MAX(1 / a) AS top, COUNT(*) * 0 AS none "
+        "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 9)) GROUP BY window_start, window_end)",
+        SCHEMA,
+        time="t",
+    )
     table = events()
-    operator.push(table)
-    assert operator.n_faults == table.column("a").to_pylist().count(0)
+    n_windows = operator.push(table).num_rows + operator.finish().num_rows
+    assert operator.n_faults == table.column("a").to_pylist().count(0) + n_windows
 
 
 @pytest.mark.parametrize(
