@@ -52,6 +52,20 @@ def events(n_keys: int, *, returning: int) -> pa.Table:
     return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), SCHEMA)
 
 
+def asked_online(sql: str, table: pa.Table) -> tuple[pa.Table, list[int]]:
+    """Return what comes out of an operator that others take over from, and sizes of snapshots."""
+    online = replay.online(sql, SCHEMA, time="t")
+    found, sizes = [], []
+    for at in range(0, table.num_rows, 7):
+        found.append(online.push(table.slice(at, 7)))
+        state = online.snapshot()
+        sizes.append(len(state))
+        if at % 3 == 0:
+            online = replay.online(sql, SCHEMA, time="t")
+            online.restore(state)
+    return pa.concat_tables([*found, online.finish()]), sizes
+
+
 @pytest.mark.parametrize(
     "described", {**QUERIES, **REMEMBERING}.values(), ids={**QUERIES, **REMEMBERING}
 )
@@ -60,18 +74,10 @@ def test_keys_that_come_back_are_answered_as_if_never_forgotten(
 ) -> None:
     monkeypatch.setattr(row_intake, "KNOWN_MIN", 4)
     sql, table = query_of(*described), events(120, returning=4)
-    online = replay.online(sql, SCHEMA, time="t")
-    found = []
-    for at in range(0, table.num_rows, 7):
-        found.append(online.push(table.slice(at, 7)))
-        if at % 3 == 0:
-            again = replay.online(sql, SCHEMA, time="t")
-            again.restore(online.snapshot())
-            online = again
-    found.append(online.finish())
+    found, _ = asked_online(sql, table)
     answer = replay.query({"s": table}, sql).table
     assert answer.num_rows
-    assert pa.concat_tables(found).to_pylist() == answer.to_pylist()
+    assert found.to_pylist() == answer.to_pylist()
 
 
 SESSIONS = (
@@ -85,18 +91,9 @@ def test_sessions_forget_keys_and_begin_anew_where_one_comes_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(forming, "KNOWN_MIN", 4)
-    table, found, sizes = events(300, returning=4), [], []
-    online = replay.online(SESSIONS, SCHEMA, time="t")
-    for at in range(0, table.num_rows, 7):
-        found.append(online.push(table.slice(at, 7)))
-        sizes.append(len(online.snapshot()))
-        if at % 3 == 0:
-            again = replay.online(SESSIONS, SCHEMA, time="t")
-            again.restore(online.snapshot())
-            online = again
-    found.append(online.finish())
-    answer = replay.query({"s": table}, SESSIONS).table
-    assert pa.concat_tables(found).to_pylist() == answer.to_pylist()
+    table = events(300, returning=4)
+    found, sizes = asked_online(SESSIONS, table)
+    assert found.to_pylist() == replay.query({"s": table}, SESSIONS).table.to_pylist()
     assert max(sizes[50:]) <= 1.1 * max(sizes[:20])
 
 
