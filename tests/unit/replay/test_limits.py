@@ -20,6 +20,16 @@ EACH_ROW = "SELECT {} FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES t AS u, a AS b
 HEADS = ("*", "u * 2 AS v", "DISTINCT b")
 
 
+def answer_of_pieces(table: pa.Table, sql: str, at_once: int) -> pa.Table:
+    """Return the answer where so many events and rows are worked on at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_module, "TABLE_BLOCK_EVENTS", at_once)
+        patch.setattr(local, "UNIT_EVENTS", at_once)
+        patch.setattr(answer_module, "MEASURED_ROWS_AT_ONCE", at_once)
+        patch.setattr(answer_module, "MEASURED_ROWS_FIRST", 1)
+        return replay.query({"s": table}, sql).table
+
+
 @given(
     head=st.sampled_from(HEADS),
     where=st.sampled_from(("", "WHERE u > 2")),
@@ -33,13 +43,7 @@ def test_limit_and_offset_give_a_slice_of_the_whole_answer(
     whole = replay.query({"s": LETTERS}, EACH_ROW.format(head, where)).table
     bound = "" if limit is None else f"LIMIT {limit}"
     sql = EACH_ROW.format(head, f"{where} {bound} OFFSET {offset}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source_module, "TABLE_BLOCK_EVENTS", at_once)
-        patch.setattr(local, "UNIT_EVENTS", at_once)
-        patch.setattr(answer_module, "MEASURED_ROWS_AT_ONCE", at_once)
-        patch.setattr(answer_module, "MEASURED_ROWS_FIRST", 1)
-        found = replay.query({"s": LETTERS}, sql).table
-    assert found.equals(whole.slice(offset, limit))
+    assert answer_of_pieces(LETTERS, sql, at_once).equals(whole.slice(offset, limit))
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -72,14 +76,16 @@ STOPPING = (
         ("u", "LIMIT 3", [1, 3, 5]),
         ("u", "WHERE u > 1 LIMIT 2", [3, 5]),
         ("DISTINCT b", "LIMIT 1", [1]),
+        ("DISTINCT u", "LIMIT 3", [1, 3, 5]),  # looked at after one and two, and at the error
         ("DISTINCT u", "WHERE u > 1 LIMIT 1 OFFSET 1", [5]),
     ],
 )
 def test_an_error_behind_the_rows_that_limit_wants_is_not_met(
     head: str, bounds: str, rows: list[int]
 ) -> None:
-    found = replay.query({"s": STOPS}, STOPPING.format(head, bounds)).table
-    assert found.column(0).to_pylist() == rows
+    sql = STOPPING.format(head, bounds)
+    for found in (replay.query({"s": STOPS}, sql).table, answer_of_pieces(STOPS, sql, 1)):
+        assert found.column(0).to_pylist() == rows
 
 
 @pytest.mark.parametrize("head", ["*", "u", "DISTINCT u"])
