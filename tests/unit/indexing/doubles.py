@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from chronicle.time import to_int64
 from indexing.index import Index, IndexSet, RunTable
+from indexing.key_range import KeyRange, KeyRanges
 from indexing.writer import RunWriter
 
 
@@ -67,11 +68,21 @@ class SnapshotDouble:
         return 8 * len(blocks) * len(columns)
 
 
+def only(key: int) -> KeyRanges:
+    """Return the range of one key."""
+    return KeyRanges.of([KeyRange(key, key)])
+
+
 def flip_byte(path: Path, at: int) -> None:
     """Damage a byte of a file; below 0 it is counted from the end."""
     content = bytearray(path.read_bytes())
     content[at] ^= 0xFF
     path.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    """Leave the first bytes of a file."""
+    path.write_bytes(path.read_bytes()[:40])
 
 
 def write_runs(

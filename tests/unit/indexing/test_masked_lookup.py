@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import indexing
 from indexing import masked_lookup
 from indexing.attributes import KeySpace
 from indexing.cover import Segments
@@ -26,6 +25,7 @@ from tests.unit.indexing.doubles import (
     cut_into_pieces,
     index_over,
     index_set,
+    only,
     write_runs,
 )
 from tests.unit.indexing.index_strategies import ranges_for, streams
@@ -108,10 +108,6 @@ def events(n: int) -> pa.Table:
     return pa.table({"t": np.arange(n, dtype=np.int64), "x": x})
 
 
-def only(key: int) -> KeyRanges:
-    return KeyRanges.of([KeyRange(key, key)])
-
-
 def test_only_groups_that_have_a_row_are_read_on(tmp_path: Path) -> None:
     """5,000 entries of key 1 in groups of 100: 3000 and 3010 are in one or two."""
     pieces = cut_into_pieces(events(10_000), [], 100)
@@ -135,19 +131,6 @@ def test_runs_and_files_without_a_row_are_not_read(tmp_path: Path) -> None:
     assert snapshot.n_blocks_read == 0
     first = (tmp_path / "index" / "x" / pieces[0].name).stat().st_size
     assert 0 < found.n_bytes_read < first
-
-
-def test_damaged_run_changes_no_answer_within_rows(tmp_path: Path) -> None:
-    pieces = cut_into_pieces(events(300), [100, 100], 10)
-    index = index_over(tmp_path, pieces)
-    assert index.n_runs == 3
-    path = tmp_path / "index" / "x" / pieces[1].name
-    path.write_bytes(path.read_bytes()[:40])
-    indexing.clear_caches()
-    spans = np.array([90]), np.array([110])
-    found = index.lookup_within(only(1), RowMask.of(300, spans=spans))
-    assert found.seq.tolist() == list(range(91, 110, 2))
-    assert len(index.faults) == 1
 
 
 def test_entries_of_files_taken_from_another_run_are_left_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Indexes on several columns together, on a stream small enough to work out by hand."""
+"""Indexes on several columns together and on derived attributes, worked out by hand."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 
 from chronicle import StreamSettings, create_store, open_store
 from chronicle.errors import SchemaError
-from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.check import check_store, check_stream
 from chronicle.maintenance.finding import Severity
 from chronicle.schema import composite_parts
 from chronicle.store import Stream
-from chronicle.write.evolve import add_column
+from chronicle.write.evolve import add_column, add_derived
 from chronicle.write.lifecycle import rename_stream
 from indexing import IndexingError, KeyRange, KeyRanges, RunWriter, UnknownIndexError
 from indexing.attributes import indexed_field
-from indexing.check import check_runs
+from indexing.check import ENTRIES, check_runs
 from indexing.composite import composite_ranges, parse_composite
 from indexing.index import Index, clear_caches, open_indexes
 from indexing.keys import KeyKind, key_kind
@@ -211,3 +211,85 @@ def test_its_runs_hold_strings(stream: Stream) -> None:
     create_index(stream, [NAME], least_events=0)
     runs = sorted((stream.path / "index" / NAME).glob("*.parquet"))
     assert {open_run(path).kind for path in runs} == {KeyKind.STRING}
+
+
+SPEED_SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("speed", pa.float64())])
+DELTA = "delta(speed)"
+ABOVE_ZERO = KeyRanges((KeyRange(low=0, low_closed=False),))
+
+
+def speeds(*rows: tuple[int, str, float | None]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    return pa.table(dict(zip(SPEED_SCHEMA.names, columns, strict=True)), schema=SPEED_SCHEMA)
+
+
+# Of a: 5, 6, 4, 4; of b: 50, 40, 60, null.
+SPEEDS = speeds(
+    (0, "a", 5.0), (1, "b", 50.0), (2, "a", 6.0), (3, "b", 40.0),
+    (4, "a", 4.0), (5, "b", 60.0), (6, "a", 4.0), (7, "b", None),
+)  # fmt: skip
+
+
+@pytest.fixture
+def speed_stream(tmp_path: Path) -> Stream:
+    store = create_store(tmp_path / "store")
+    settings = StreamSettings(time="t", key="k", block_events=2, file_events=64)
+    return store.create_stream("s", SPEED_SCHEMA, settings)
+
+
+def delta_index_of(speed_stream: Stream) -> Index:
+    clear_caches()
+    return open_indexes(speed_stream.snapshot()).index(DELTA)
+
+
+def delta_found(speed_stream: Stream, ranges: KeyRanges) -> list[int]:
+    seq: list[int] = delta_index_of(speed_stream).lookup(ranges).seq.tolist()
+    return seq
+
+
+def test_index_on_a_derived_attribute_declares_it(speed_stream: Stream):
+    speed_stream.append(SPEEDS)
+    [report] = create_index(speed_stream, ["delta( speed )"], least_events=0)
+    assert (report.attribute, report.existed, report.n_entries) == (DELTA, False, 7)
+    assert speed_stream.settings.derived == (DELTA,)
+    assert [index.attribute for index in list_indexes(speed_stream.snapshot())] == [DELTA]
+
+
+def test_dropped_index_leaves_the_attribute_declared(speed_stream: Stream):
+    speed_stream.append(SPEEDS)
+    create_index(speed_stream, [DELTA], least_events=0)
+    drop_index(speed_stream, DELTA)
+    assert open_indexes(speed_stream.snapshot()).attributes == ()
+    assert speed_stream.settings.derived == (DELTA,)
+    with pytest.raises(UnknownIndexError):
+        drop_index(speed_stream, DELTA)
+
+
+def test_what_cannot_be_derived_is_refused_before_anything_is_made(speed_stream: Stream):
+    with pytest.raises(SchemaError, match="column 'k' is STRING"):
+        create_index(speed_stream, ["speed", "delta(k)"])
+    assert speed_stream.settings.derived == ()
+    assert open_indexes(speed_stream.snapshot()).attributes == ()
+
+
+def test_runs_without_objects_of_a_stream_with_a_key_pass_a_deep_check(speed_stream: Stream):
+    add_derived(speed_stream, [DELTA])
+    speed_stream.append(SPEEDS, derived=RunWriter((DELTA,), "t"))
+    assert delta_found(speed_stream, ABOVE_ZERO) == [0, 1, 2, 5]
+    findings = check_store(speed_stream.path.parent, deep=True, derived_checks=(check_runs,))
+    assert [finding for finding in findings if finding.severity is Severity.FAULT] == []
+
+
+def test_runs_of_other_values_are_found_by_a_deep_check(speed_stream: Stream):
+    speed_stream.append(SPEEDS)
+    add_derived(speed_stream, [DELTA])
+    create_index(speed_stream, [DELTA], least_events=0)
+    [file] = speed_stream.snapshot().files
+    # As many entries as there should be, one of another value: 21 instead of 20.
+    wrong = pa.array([float("inf"), float("inf"), 1.0, -10.0, -2.0, 21.0, 0.0, None])
+    values = SPEEDS.append_column(DELTA, wrong)
+    times = SPEEDS.column("t").combine_chunks()
+    RunWriter((DELTA,), "t", key="k").write(speed_stream.path, file.name, values, times, [2] * 4)
+    findings = check_store(speed_stream.path.parent, deep=True, derived_checks=(check_runs,))
+    faults = {finding.invariant for finding in findings if finding.severity is Severity.FAULT}
+    assert faults == {ENTRIES}
