@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -126,41 +127,42 @@ def test_whatever_is_indexed_passes_a_deep_check(
     assert _broken(stream, deep=True) == []
 
 
-@pytest.mark.parametrize("at", [4, 100, -100, -4])
-def test_a_flipped_byte_of_a_run_is_found_and_repaired(stream: Stream, at: int):
-    name = _names(stream)[1]
-    path = stream.path / "index/price" / name
-    expected = _found(stream, "price", KeyRange(2, 8))
-    flip_byte(path, at)
-    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/price/{name}")]
-    assert _found(stream, "price", KeyRange(2, 8)) == expected
+def _of_another_size(stream: Stream, path: Path) -> None:
+    _list_run(stream, path.name, path.stat().st_size + 1, 50)
+
+
+def _of_another_attribute(_: Stream, path: Path) -> None:
+    shutil.copy(path.parent.parent / "price" / path.name, path)
+
+
+@pytest.mark.parametrize(
+    ("harm", "invariant"),
+    [
+        *(
+            pytest.param(lambda _, path, at=at: flip_byte(path, at), WHOLE, id=f"byte-{at}-flipped")
+            for at in (4, 60, -100, -4)
+        ),
+        pytest.param(lambda _, path: path.unlink(), WHOLE, id="missing"),
+        pytest.param(_of_another_size, WHOLE, id="of-another-size-than-the-log-says"),
+        pytest.param(_of_another_attribute, WHOLE, id="of-another-attribute"),
+        pytest.param(
+            lambda stream, _: _write_other(stream, _events(0, 40)), COVER, id="of-fewer-events"
+        ),
+    ],
+)
+def test_damage_of_a_run_is_found_changes_no_answer_and_is_repaired(
+    stream: Stream, harm: Callable[[Stream, Path], object], invariant: str
+):
+    expected = _found(stream, "n", KeyRange(2, 8))
+    name = _names(stream)[0]
+    harm(stream, stream.path / "index/n" / name)
+    assert _broken(stream) == [("fault", invariant, f"ticks/index/n/{name}")]
+    assert _found(stream, "n", KeyRange(2, 8)) == expected
     report = repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs])
-    assert report.replaced == (f"ticks/index/price/{name}",)
     assert report.n_written == 1
     assert report.left == ()
     assert _broken(stream, deep=True) == []
-    assert _found(stream, "price", KeyRange(2, 8)) == expected
-
-
-def test_a_missing_run_is_found_and_repaired(stream: Stream):
-    name = _names(stream)[0]
-    (stream.path / "index/n" / name).unlink()
-    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/n/{name}")]
-    repair_stream(stream.path, derived=_writer(stream), derived_checks=[check_runs])
-    assert _broken(stream, deep=True) == []
-
-
-def test_a_run_of_another_size_than_the_log_says_is_found(stream: Stream):
-    name = _names(stream)[0]
-    size = (stream.path / "index/n" / name).stat().st_size
-    _list_run(stream, name, size + 1, 50)
-    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/n/{name}")]
-
-
-def test_a_run_of_another_attribute_is_found(stream: Stream):
-    name = _names(stream)[0]
-    shutil.copy(stream.path / "index/n" / name, stream.path / "index/price" / name)
-    assert _broken(stream) == [("fault", WHOLE, f"ticks/index/price/{name}")]
+    assert _found(stream, "n", KeyRange(2, 8)) == expected
 
 
 @pytest.mark.parametrize(
@@ -185,11 +187,6 @@ def test_entries_that_carry_other_objects_are_found(tmp_path: Path):
     stream = _make(tmp_path, [_events(0, 50)], key="venue")
     name = _write_other(stream, _events(0, 50).set_column(2, "venue", pa.array(["v1"] * 50)))
     assert _broken(stream, deep=True) == [("fault", ENTRIES, f"ticks/index/n/{name}")]
-
-
-def test_a_run_that_covers_another_number_of_events_is_found(stream: Stream):
-    name = _write_other(stream, _events(0, 40))
-    assert _broken(stream) == [("fault", COVER, f"ticks/index/n/{name}")]
 
 
 @pytest.mark.parametrize(

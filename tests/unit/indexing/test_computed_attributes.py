@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from chronicle import StreamSettings, create_store, open_store
 from chronicle.errors import SchemaError
-from chronicle.maintenance.check import check_store, check_stream
+from chronicle.maintenance.check import check_stream
 from chronicle.maintenance.finding import Severity
 from chronicle.schema import composite_parts
 from chronicle.store import Stream
@@ -31,9 +32,9 @@ SCHEMA = pa.schema(
 NAME = "beat+kind"
 
 
-def table(*rows: tuple[int, str, str | None, int | None]) -> pa.Table:
+def table(*rows: tuple[Any, ...], schema: pa.Schema = SCHEMA) -> pa.Table:
     columns = zip(*rows, strict=True)
-    return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
+    return pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema)
 
 
 EVENTS = table(
@@ -42,11 +43,31 @@ EVENTS = table(
 )  # fmt: skip
 
 
+# Of a: 5, 6, 4, 4; of b: 50, 40, 60, null.
+SPEEDS = table(
+    (0, "a", 5.0), (1, "b", 50.0), (2, "a", 6.0), (3, "b", 40.0),
+    (4, "a", 4.0), (5, "b", 60.0), (6, "a", 4.0), (7, "b", None),
+    schema=pa.schema([("t", pa.int64()), ("k", pa.string()), ("speed", pa.float64())]),
+)  # fmt: skip
+
+
+def empty_stream(folder: Path, schema: pa.Schema, *, key: str | None = "k") -> Stream:
+    settings = StreamSettings(time="t", key=key, block_events=2, file_events=64)
+    return create_store(folder / "store").create_stream("s", schema, settings)
+
+
 @pytest.fixture
 def stream(tmp_path: Path) -> Stream:
-    store = create_store(tmp_path / "store")
-    settings = StreamSettings(time="t", key="k", block_events=2, file_events=64)
-    return store.create_stream("s", SCHEMA, settings)
+    stream = empty_stream(tmp_path, SCHEMA)
+    stream.append(EVENTS)
+    return stream
+
+
+@pytest.fixture
+def speed_stream(tmp_path: Path) -> Stream:
+    stream = empty_stream(tmp_path, SPEEDS.schema)
+    stream.append(SPEEDS)
+    return stream
 
 
 def index_of(stream: Stream, name: str = NAME, version: int | None = None) -> Index:
@@ -83,7 +104,6 @@ def faults_of(stream: Stream) -> list[str]:
 def test_lookup_finds_the_events_all_of_whose_columns_are_in_range(
     stream: Stream, least_events: int
 ) -> None:
-    stream.append(EVENTS)
     [report] = create_index(stream, [NAME], least_events=least_events)
     # Event 4 has no beat and is no entry; event 3 has no kind and is one.
     assert (report.attribute, report.existed) == (NAME, False)
@@ -96,7 +116,6 @@ def test_lookup_finds_the_events_all_of_whose_columns_are_in_range(
 
 
 def test_older_version_answers_from_the_same_runs(stream: Stream) -> None:
-    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     version = stream.snapshot().version
     stream.append(table((1, "q", "ROBBERY", 35)), derived=writer_for(stream, least_events=0))
@@ -105,7 +124,6 @@ def test_older_version_answers_from_the_same_runs(stream: Stream) -> None:
 
 
 def test_version_without_one_of_its_columns_has_no_such_index(stream: Stream) -> None:
-    stream.append(EVENTS)
     before = stream.snapshot().version
     add_column(stream, "lane", "int64")
     create_index(stream, ["lane+kind", NAME], least_events=0)
@@ -117,7 +135,8 @@ def test_version_without_one_of_its_columns_has_no_such_index(stream: Stream) ->
 
 
 @pytest.mark.parametrize("name", ["kind", "kind+beat"])
-def test_check_takes_no_offence_at_long_texts_that_begin_alike(stream: Stream, name: str) -> None:
+def test_check_takes_no_offence_at_long_texts_that_begin_alike(tmp_path: Path, name: str) -> None:
+    stream = empty_stream(tmp_path, SCHEMA)
     kinds = ["ab" * 200 + end for end in ("", "c", "", "d", "c", "", "e", "d")]
     alike = EVENTS.set_column(2, "kind", pa.array(kinds))
     stream.append(alike, derived=RunWriter((name,), "t", key="k", fence_entries=2))
@@ -128,7 +147,6 @@ def test_check_takes_no_offence_at_long_texts_that_begin_alike(stream: Stream, n
 
 
 def test_dropped_and_made_again_under_every_order_of_its_columns(stream: Stream) -> None:
-    stream.append(EVENTS)
     create_index(stream, [NAME, "kind+beat", "beat"], least_events=0)
     assert open_indexes(stream.snapshot()).attributes == ("beat", NAME, "kind+beat")
     asked = ranges(KeyRange("ROBBERY", "ROBBERY"), KeyRange(30, None), name="kind+beat")
@@ -143,7 +161,6 @@ def test_dropped_and_made_again_under_every_order_of_its_columns(stream: Stream)
 
 
 def test_stream_can_be_renamed_with_it(stream: Stream) -> None:
-    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     assert found(rename_stream(open_store(stream.path.parent), "s", "other")) == [0, 5]
 
@@ -186,11 +203,8 @@ def test_derived_attribute_of_a_column_with_a_plus_is_no_composite() -> None:
 
 
 def test_column_of_that_very_name_comes_first(tmp_path: Path) -> None:
-    schema = pa.schema(
-        [("t", pa.int64()), ("a", pa.int64()), ("b", pa.int64()), ("a+b", pa.int64())]
-    )
-    settings = StreamSettings(time="t", block_events=2, file_events=64)
-    stream = create_store(tmp_path / "store").create_stream("s", schema, settings)
+    schema = pa.schema([(name, pa.int64()) for name in ("t", "a", "b", "a+b")])
+    stream = empty_stream(tmp_path, schema, key=None)
     stream.append(pa.table({"t": [0, 1], "a": [1, 1], "b": [2, 2], "a+b": [3, 4]}, schema=schema))
     create_index(stream, ["a+b", "b+a"], least_events=0)
     assert index_of(stream, "a+b").lookup(KeyRanges((KeyRange(4, 4),))).seq.tolist() == [1]
@@ -207,48 +221,16 @@ def test_no_column_can_be_added_that_would_take_its_name(stream: Stream) -> None
 
 
 def test_its_runs_hold_strings(stream: Stream) -> None:
-    stream.append(EVENTS)
     create_index(stream, [NAME], least_events=0)
     runs = sorted((stream.path / "index" / NAME).glob("*.parquet"))
     assert {open_run(path).kind for path in runs} == {KeyKind.STRING}
 
 
-SPEED_SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("speed", pa.float64())])
 DELTA = "delta(speed)"
 ABOVE_ZERO = KeyRanges((KeyRange(low=0, low_closed=False),))
 
 
-def speeds(*rows: tuple[int, str, float | None]) -> pa.Table:
-    columns = zip(*rows, strict=True)
-    return pa.table(dict(zip(SPEED_SCHEMA.names, columns, strict=True)), schema=SPEED_SCHEMA)
-
-
-# Of a: 5, 6, 4, 4; of b: 50, 40, 60, null.
-SPEEDS = speeds(
-    (0, "a", 5.0), (1, "b", 50.0), (2, "a", 6.0), (3, "b", 40.0),
-    (4, "a", 4.0), (5, "b", 60.0), (6, "a", 4.0), (7, "b", None),
-)  # fmt: skip
-
-
-@pytest.fixture
-def speed_stream(tmp_path: Path) -> Stream:
-    store = create_store(tmp_path / "store")
-    settings = StreamSettings(time="t", key="k", block_events=2, file_events=64)
-    return store.create_stream("s", SPEED_SCHEMA, settings)
-
-
-def delta_index_of(speed_stream: Stream) -> Index:
-    clear_caches()
-    return open_indexes(speed_stream.snapshot()).index(DELTA)
-
-
-def delta_found(speed_stream: Stream, ranges: KeyRanges) -> list[int]:
-    seq: list[int] = delta_index_of(speed_stream).lookup(ranges).seq.tolist()
-    return seq
-
-
 def test_index_on_a_derived_attribute_declares_it(speed_stream: Stream):
-    speed_stream.append(SPEEDS)
     [report] = create_index(speed_stream, ["delta( speed )"], least_events=0)
     assert (report.attribute, report.existed, report.n_entries) == (DELTA, False, 7)
     assert speed_stream.settings.derived == (DELTA,)
@@ -256,7 +238,6 @@ def test_index_on_a_derived_attribute_declares_it(speed_stream: Stream):
 
 
 def test_dropped_index_leaves_the_attribute_declared(speed_stream: Stream):
-    speed_stream.append(SPEEDS)
     create_index(speed_stream, [DELTA], least_events=0)
     drop_index(speed_stream, DELTA)
     assert open_indexes(speed_stream.snapshot()).attributes == ()
@@ -272,16 +253,15 @@ def test_what_cannot_be_derived_is_refused_before_anything_is_made(speed_stream:
     assert open_indexes(speed_stream.snapshot()).attributes == ()
 
 
-def test_runs_without_objects_of_a_stream_with_a_key_pass_a_deep_check(speed_stream: Stream):
-    add_derived(speed_stream, [DELTA])
-    speed_stream.append(SPEEDS, derived=RunWriter((DELTA,), "t"))
-    assert delta_found(speed_stream, ABOVE_ZERO) == [0, 1, 2, 5]
-    findings = check_store(speed_stream.path.parent, deep=True, derived_checks=(check_runs,))
-    assert [finding for finding in findings if finding.severity is Severity.FAULT] == []
+def test_runs_without_objects_of_a_stream_with_a_key_pass_a_deep_check(tmp_path: Path):
+    stream = empty_stream(tmp_path, SPEEDS.schema)
+    add_derived(stream, [DELTA])
+    stream.append(SPEEDS, derived=RunWriter((DELTA,), "t"))
+    assert index_of(stream, DELTA).lookup(ABOVE_ZERO).seq.tolist() == [0, 1, 2, 5]
+    assert faults_of(stream) == []
 
 
 def test_runs_of_other_values_are_found_by_a_deep_check(speed_stream: Stream):
-    speed_stream.append(SPEEDS)
     add_derived(speed_stream, [DELTA])
     create_index(speed_stream, [DELTA], least_events=0)
     [file] = speed_stream.snapshot().files
@@ -290,6 +270,4 @@ def test_runs_of_other_values_are_found_by_a_deep_check(speed_stream: Stream):
     values = SPEEDS.append_column(DELTA, wrong)
     times = SPEEDS.column("t").combine_chunks()
     RunWriter((DELTA,), "t", key="k").write(speed_stream.path, file.name, values, times, [2] * 4)
-    findings = check_store(speed_stream.path.parent, deep=True, derived_checks=(check_runs,))
-    faults = {finding.invariant for finding in findings if finding.severity is Severity.FAULT}
-    assert faults == {ENTRIES}
+    assert ENTRIES in faults_of(speed_stream)

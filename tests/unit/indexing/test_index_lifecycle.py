@@ -49,6 +49,7 @@ RANGES = {
     "seen_utc": KeyRange(5_000_000, None),
 }
 ALL = tuple(RANGES)
+VENUE_ROWS = matching_rows(rows(N)["venue"].to_pylist(), [RANGES["venue"]])
 
 
 @pytest.fixture
@@ -254,8 +255,7 @@ def test_queries_under_way_read_the_events_once_their_index_is_dropped(stream: S
     index = open_indexes(stream.snapshot()).index("venue")
     assert index.n_tail_events == 0  # the runs are open now
     drop_index(stream, "venue")
-    found = index.lookup(KeyRanges.of([RANGES["venue"]]))
-    assert found.seq.tolist() == matching_rows(rows(N)["venue"].to_pylist(), [RANGES["venue"]])
+    assert index.lookup(KeyRanges.of([RANGES["venue"]])).seq.tolist() == VENUE_ROWS
 
 
 def test_an_index_made_again_is_seen_though_its_versions_start_anew(stream: Stream) -> None:
@@ -372,8 +372,7 @@ def test_older_snapshots_answer_from_runs_merged_later(stream: Stream) -> None:
     compact_index(stream, full=True)
     index = open_indexes(old).index("venue")
     assert index.n_tail_events == 0
-    found = index.lookup(KeyRanges.of([RANGES["venue"]]))
-    assert found.seq.tolist() == matching_rows(rows(N)["venue"].to_pylist(), [RANGES["venue"]])
+    assert index.lookup(KeyRanges.of([RANGES["venue"]])).seq.tolist() == VENUE_ROWS
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -164,35 +165,33 @@ def test_choosing_ends_and_leaves_each_file_in_one_run(
     assert not full or len(serving) <= 1
 
 
-def test_four_runs_of_one_tier_become_one() -> None:
-    runs, live = runs_of(10, 12, 5, 15)
-    [merge] = choose_run_merges(runs, live, fan_in=4).merges
-    assert merge == RunMerge(("f000", "f001", "f002", "f003"), 42)
-
-
-def test_three_runs_of_a_tier_and_any_of_others_stay() -> None:
-    runs, live = runs_of(10, 12, 5, 100, 2, 0)
-    assert choose_run_merges(runs, live, fan_in=4) == RunChoice()
-
-
-def test_a_merge_that_fills_the_next_tier_writes_every_entry_once() -> None:
-    # Four of one entry make one of four; with three of four, one of 16.
-    runs, live = runs_of(4, 4, 4, 1, 1, 1, 1)
-    [merge] = choose_run_merges(runs, live, fan_in=4).merges
-    assert (len(merge.names), merge.n_entries) == (7, 16)
-
-
-def test_a_budget_stops_a_cascade_where_it_ends() -> None:
-    runs, live = runs_of(4, 4, 4, 1, 1, 1, 1)
-    [merge] = choose_run_merges(runs, live, fan_in=4, budget=15).merges
-    assert merge == RunMerge(("f003", "f004", "f005", "f006"), 4)
-    assert choose_run_merges(runs, live, fan_in=4, budget=3) == RunChoice()
-
-
-def test_where_the_first_do_not_fit_the_budget_the_cheapest_are_merged() -> None:
-    runs, live = runs_of(15, 15, 4, 4, 4, 4)
-    [merge] = choose_run_merges(runs, live, fan_in=4, budget=16).merges
-    assert merge == RunMerge(("f002", "f003", "f004", "f005"), 16)
+@pytest.mark.parametrize(
+    ("sizes", "budget", "merged"),
+    [
+        pytest.param((10, 12, 5, 15), None, [(0, 1, 2, 3)], id="four-of-one-tier"),
+        pytest.param((10, 12, 5, 100, 2, 0), None, [], id="three-of-a-tier-and-others-stay"),
+        # Four of one entry make one of four; with three of four, one of 16.
+        pytest.param(
+            (4, 4, 4, 1, 1, 1, 1), None, [(0, 1, 2, 3, 4, 5, 6)],
+            id="a-merge-that-fills-the-next-tier-takes-its-runs-too",
+        ),
+        pytest.param((4, 4, 4, 1, 1, 1, 1), 15, [(3, 4, 5, 6)], id="a-budget-ends-a-cascade"),
+        pytest.param((4, 4, 4, 1, 1, 1, 1), 3, [], id="a-budget-for-nothing"),
+        pytest.param(
+            (15, 15, 4, 4, 4, 4), 16, [(2, 3, 4, 5)],
+            id="the-cheapest-where-the-first-do-not-fit-the-budget",
+        ),
+    ],
+)  # fmt: skip
+def test_four_runs_of_a_tier_become_one_within_the_budget(
+    sizes: tuple[int, ...], budget: int | None, merged: list[tuple[int, ...]]
+) -> None:
+    runs, live = runs_of(*sizes)
+    expected = [
+        RunMerge(tuple(live[i] for i in chosen), sum(sizes[i] for i in chosen)) for chosen in merged
+    ]
+    choice = choose_run_merges(runs, live, fan_in=4, budget=budget)
+    assert choice == RunChoice(tuple(expected))
 
 
 def test_many_runs_of_one_tier_are_merged_in_the_order_of_the_stream() -> None:
@@ -209,14 +208,11 @@ def test_a_run_mostly_dead_is_written_anew_and_one_half_dead_stays() -> None:
     assert choose_run_merges([half, mostly], ["a", "b"], budget=4) == RunChoice()
 
 
-def test_of_two_runs_of_the_same_files_one_is_redundant() -> None:
+def test_a_run_is_redundant_if_another_holds_its_files_dead_ones_too() -> None:
     twins = [run("r1", ("a", 5), ("b", 5), ("gone", 1)), run("r2", ("a", 5), ("b", 5), ("gone", 1))]
     assert choose_run_merges(twins, ["a", "b"]) == RunChoice(redundant=("r2",))
-
-
-def test_a_run_that_alone_holds_a_dead_file_is_not_redundant() -> None:
-    runs = [run("r1", ("a", 5), ("b", 5)), run("r2", ("a", 5), ("gone", 1))]
-    assert choose_run_merges(runs, ["a", "b"]) == RunChoice()
+    alone = [run("r1", ("a", 5), ("b", 5)), run("r2", ("a", 5), ("gone", 1))]
+    assert choose_run_merges(alone, ["a", "b"]) == RunChoice()
 
 
 def test_full_merges_all_and_leaves_a_single_clean_run() -> None:
