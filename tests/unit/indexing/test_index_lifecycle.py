@@ -16,7 +16,14 @@ from chronicle.errors import CorruptBlockError, StorageError
 from chronicle.jobs import run_locally
 from chronicle.log import delta_log
 from chronicle.store import Stream
-from chronicle.write.commit import commit_tidy
+from chronicle.write.block_writer import WrittenFile
+from chronicle.write.commit import (
+    Change,
+    commit_derived,
+    commit_events,
+    commit_tidy,
+    commit_tree,
+)
 from indexing import (
     IndexingError,
     KeyRange,
@@ -28,7 +35,7 @@ from indexing import (
 )
 from indexing.config import RUN_MERGE_WIDTH
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
-from tests.helpers import commit_table
+from tests.helpers import commit_table, write_table
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.doubles import flip_byte
 from tests.unit.indexing.killing import killed_at
@@ -292,10 +299,16 @@ def test_a_column_called_like_the_way_to_the_events_drops_none_of_them(tmp_path:
     assert stream.snapshot().n_events == 2
 
 
-def test_an_index_with_a_damaged_log_can_be_dropped(stream: Stream) -> None:
+def test_an_index_with_a_damaged_log_is_named_answers_from_the_events_and_can_be_dropped(
+    stream: Stream,
+) -> None:
     create(stream, ["venue"])
     for commit in (stream.path / "index" / "venue" / "_delta_log").glob("*.json"):
         commit.write_text("no json", encoding="utf-8")
+    [fault] = open_indexes(stream.snapshot()).faults
+    assert "'venue'" in fault
+    assert tail_of(stream, "venue") == N
+    assert_answers(stream, rows(N), ["venue"])
     drop_index(stream, "venue")
     create(stream, ["venue"])
     assert tail_of(stream, "venue") == 0
@@ -325,6 +338,40 @@ def test_files_that_cannot_be_deleted_are_named(
     with pytest.raises(StorageError, match=r"'venue'.*not permitted.*'\.dropped-'"):
         drop_index(stream, "venue")
     assert open_indexes(stream.snapshot()).attributes == ()
+
+
+def append(stream: Stream, *, steps: int) -> list[WrittenFile]:
+    """Append ten events with runs and commit ``steps`` of them, the tree and the runs."""
+    files = write_table(stream, rows(10, first=N), derived=RunWriter(ALL, "t"))
+    version = stream.snapshot().version
+    commit_events(stream, Change(tuple(files)), read_version=version, metadata={})
+    if steps > 1:
+        commit_tree(stream, files)
+    if steps > 2:
+        commit_derived(stream, files)
+    return files
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_commit_cut_short_leaves_a_tail_and_right_answers(stream: Stream, steps: int) -> None:
+    create(stream, ALL)
+    append(stream, steps=steps)
+    assert tail_of(stream, "price") == (0 if steps == 3 else 10)
+    assert_answers(stream, rows(N + 10), ALL)
+
+
+def test_indexes_are_opened_anew_only_when_something_was_committed(stream: Stream) -> None:
+    create(stream, ALL)
+    opened = open_indexes(stream.snapshot())
+    assert open_indexes(stream.snapshot()) is opened
+    files = append(stream, steps=1)
+    assert open_indexes(stream.snapshot()) is not opened
+    # Runs that are committed later are seen by the same snapshot.
+    snapshot = stream.snapshot()
+    assert open_indexes(snapshot).index("price").n_tail_events == 10
+    commit_derived(stream, files)
+    assert open_indexes(snapshot).index("price").n_tail_events == 0
+    assert_answers(stream, rows(N + 10), ALL)
 
 
 def test_listing_tells_sizes_and_what_no_run_covers(stream: Stream) -> None:
