@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from chronicle.time import TIME_LIMIT
-from replay.language import bind, parse_query
 from replay.language.bound import Expression
 from replay.windows.where import (
     ALL_PASS,
@@ -19,6 +18,7 @@ from replay.windows.where import (
     conjuncts,
     split_where,
 )
+from tests.unit.expressions.bound_conditions import condition_in
 
 SCHEMA = pa.schema({"t": pa.int64(), "a": pa.int64(), "x": pa.float64(), "s": pa.string()})
 
@@ -46,11 +46,7 @@ BOUNDS = {
 
 
 def condition(text: str) -> Expression:
-    sql = (
-        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A) "
-        f"DEFINE A AS {text})"
-    )
-    found = bind(parse_query(sql), SCHEMA, time="t", text=sql).defines[0]
+    found = condition_in(SCHEMA, text)
     assert found is not None
     return found
 
