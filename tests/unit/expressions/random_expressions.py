@@ -11,6 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from replay.expressions.nodes import Attribute, Call, DataType, Expression, Literal
+from replay.language import fold
 from tests.oracles.scalar import evaluate as evaluate_naively
 
 T = DataType
@@ -240,3 +241,13 @@ def bits(value: Any) -> Any:
 
 def naively(expression: Expression, row: dict[str, Any]) -> Any:
     return evaluate_naively(expression, lambda attribute: row[attribute.name])
+
+
+def folded(expression: Expression, constants: dict[str, Any]) -> Expression:
+    """Return the expression as the binder folds it if some of its attributes are constants."""
+    if isinstance(expression, Attribute) and expression.name in constants:
+        return Literal(constants[expression.name], expression.type)
+    if not isinstance(expression, Call):
+        return expression
+    parts = [folded(part, constants) for part in expression.args]
+    return fold.call(expression.op, parts, expression.type)

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from replay.expressions.columns import Columns, to_arrow
 from replay.expressions.evaluate import COMPARISONS, evaluate
 from replay.expressions.scalars import Faults
-from replay.language import fold
 from replay.language.bound import (
     CURRENT,
     Anchor,
@@ -47,6 +46,7 @@ from tests.unit.expressions.random_expressions import (
     T,
     bits,
     expressions,
+    folded,
     naively,
 )
 
@@ -112,8 +112,8 @@ def test_each_function_by_column_and_as_a_constant_gives_what_the_oracle_gives(r
     for expression in [*calls(own), *calls(constant)]:
         wanted = [bits(naively(expression, row)) for row in rows]
         assert [bits(value) for value in column(expression, rows)] == wanted, expression
-        folded = [with_constants(expression, row) for row in rows]
-        assert [bits(literal.value) for literal in folded] == wanted, expression
+        literals = [folded(expression, row) for row in rows]
+        assert [bits(literal.value) for literal in literals] == wanted, expression
 
 
 @FEW
@@ -170,25 +170,6 @@ def test_columns_give_what_the_oracle_gives(data, rows, of, encoded, split) -> N
             return (rows[row] if 0 <= row < len(rows) else beyond)[attribute.name]
 
         assert bits(value) == bits(evaluate_naively(expression, lookup))
-
-
-def with_constants(expression: Expression, row: dict[str, Any]) -> Expression:
-    """Return the expression as the binder folds it if a row's attributes are constants."""
-    if isinstance(expression, Attribute):
-        return Literal(row[expression.name], expression.type)
-    if isinstance(expression, Call):
-        parts = [with_constants(part, row) for part in expression.args]
-        return fold.call(expression.op, parts, expression.type)
-    return expression
-
-
-@settings(deadline=None, max_examples=100)
-@given(data=st.data(), row=ROWS, of=st.sampled_from(list(NAMES)))
-def test_constants_are_folded_to_what_the_oracle_gives(data, row, of) -> None:
-    expression = data.draw(expressions(of))
-    folded = with_constants(expression, row)
-    assert isinstance(folded, Literal)
-    assert bits(folded.value) == bits(naively(expression, row))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from replay.language import fold
-from replay.language.bound import Attribute, Call, DataType, Expression, Literal
+from replay.language.bound import Attribute, Call, DataType, Literal
 from tests.oracles.scalar import evaluate
 from tests.unit.expressions.random_expressions import (
     DOUBLES,
@@ -17,22 +15,13 @@ from tests.unit.expressions.random_expressions import (
     ROWS,
     bits,
     expressions,
+    folded,
     naively,
 )
 
 T = DataType
 DAY = Attribute("DATE_0", T.DATE)
 WHOLE = Attribute("INTEGER_0", T.INTEGER)
-
-
-def folded(expression: Expression, constants: dict[str, Any]) -> Expression:
-    """Return the expression as the binder folds it if some of its attributes are constants."""
-    if isinstance(expression, Attribute) and expression.name in constants:
-        return Literal(constants[expression.name], expression.type)
-    if not isinstance(expression, Call):
-        return expression
-    parts = [folded(part, constants) for part in expression.args]
-    return fold.call(expression.op, parts, expression.type)
 
 
 @settings(deadline=None, max_examples=400)
