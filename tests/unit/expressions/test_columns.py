@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,6 @@ from replay.expressions.evaluate import evaluate
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
     CURRENT,
-    Anchor,
-    AnchorKind,
     Attribute,
     Call,
     Classifier,
@@ -29,6 +26,7 @@ from replay.language.bound import (
 )
 from replay.patterns.conditions.across import AcrossCompiler
 from tests.oracles.scalar_functions import apply_function
+from tests.unit.expressions.bound_conditions import condition_in
 
 EPOCH = dt.datetime(1970, 1, 1)
 DAY = dt.timedelta(days=1)
@@ -100,53 +98,34 @@ def test_nested_column_is_refused_by_type() -> None:
 
 
 T = DataType
-LAST_A = Anchor(AnchorKind.LAST, (0,))
-
-NUMBER = Attribute("integer_0", T.INTEGER)
-TEXT = Attribute("string_0", T.STRING)
-EARLIER = replace(TEXT, anchor=LAST_A)
-MOMENT = Call("-", (Attribute("timestamp_0", T.TIMESTAMP), Literal(1, T.INTERVAL)), T.TIMESTAMP)
+CONDITIONS = pa.schema(
+    {
+        "t": pa.int64(),
+        "i": pa.int64(),
+        "s": pa.string(),
+        "f": pa.bool_(),
+        "ts": pa.timestamp("us"),
+    }
+)
 
 
 @pytest.mark.parametrize(
     ("condition", "named"),
     [
-        pytest.param(Call("concat", (TEXT, EARLIER), T.STRING), "'concat'", id="text"),
-        pytest.param(
-            Call("length", (Call("concat", (TEXT, EARLIER), T.STRING),), T.INTEGER),
-            "'length'",
-            id="number of a text",
-        ),
-        pytest.param(
-            Call(
-                "cast", (Call("+", (NUMBER, replace(NUMBER, anchor=LAST_A)), T.INTEGER),), T.STRING
-            ),
-            r"'CAST\(… AS STRING\)'",
-            id="cast",
-        ),
-        pytest.param(
-            Call(
-                "local_time",
-                (
-                    Call(
-                        "case",
-                        (Literal(True, T.BOOLEAN), MOMENT, replace(MOMENT.args[0], anchor=LAST_A)),
-                        T.TIMESTAMP,
-                    ),
-                    Literal("UTC", T.STRING),
-                ),
-                T.TIMESTAMP,
-            ),
+        ("s || A.s = 'x'", "'concat'"),
+        ("length(s || A.s) = 1", "'length'"),
+        ("CAST(i + A.i AS STRING) = 'x'", r"'CAST\(… AS STRING\)'"),
+        (
+            "CASE WHEN f THEN ts ELSE A.ts END AT TIME ZONE 'UTC' > TIMESTAMP '2020-01-01 00:00Z'",
             "'AT TIME ZONE'",
-            id="zone",
         ),
     ],
 )
-def test_texts_of_different_rows_are_refused_by_the_name_of_the_function(condition, named) -> None:
-    compiler = AcrossCompiler(("A", "B"))
-    wanted = Literal(None if condition.type is not T.STRING else "x", condition.type)
+def test_texts_of_different_rows_are_refused_by_the_name_of_the_function(
+    condition: str, named: str
+) -> None:
     with pytest.raises(NotSupportedError, match=named):
-        compiler.add(1, [Call("=", (condition, wanted), T.BOOLEAN)])
+        AcrossCompiler(("A", "B")).add(1, [condition_in(CONDITIONS, condition)])
 
 
 def count_faults(expression: Expression, table: pa.Table) -> int:

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing.key_range import KeyRange, KeyRanges
+from indexing.key_range import KeyRanges
 from replay.expressions.ranges import implied_ranges
-from replay.language.bound import Attribute, Call, DataType, Expression, Literal, Symbol
+from replay.language import bind, parse_query
+from replay.language.bound import Call, DataType, Expression, Literal, Symbol
 from replay.patterns.symbol_ranges import symbol_ranges
 from tests.oracles.intervals import evaluate, matches
 from tests.unit.expressions.bound_conditions import condition_in
@@ -23,9 +24,7 @@ from tests.unit.planning.streams import (
     both,
     compare,
     conditions,
-    either,
     is_in,
-    last_of,
     negated,
     patterns,
     query_of,
@@ -49,18 +48,6 @@ SCHEMA = pa.schema(
         "d": pa.date32(),
     }
 )
-
-
-def point(value: object) -> KeyRanges:
-    return KeyRanges((KeyRange(value, value),))
-
-
-def at_least(value: object) -> KeyRanges:
-    return KeyRanges((KeyRange(value, None),))
-
-
-def above(value: object) -> KeyRanges:
-    return KeyRanges((KeyRange(value, None, False),))
 
 
 def like(pattern: str) -> Call:
@@ -233,51 +220,28 @@ def test_every_string_that_is_like_a_pattern_lies_in_its_range(text, pattern, tr
         assert all(is_in(r, text) for r in (implied_ranges(condition) or {}).values())
 
 
-def test_equality_with_a_pinned_symbol_carries_its_range_over_to_a_fixpoint():
-    # C.a = B.a, B.a = A.a, A.a = 7
-    query = query_of(
-        seq(Symbol(0), Symbol(1), Symbol(2)),
-        [
-            compare("=", "a", 7),
-            compare("=", "a", last_of(0, "a")),
-            compare("=", "a", last_of(1, "a")),
-        ],
-    )
-    assert symbol_ranges(query) == ({"a": point(7)},) * 3
-
-
-def test_order_against_a_pinned_symbol_gives_a_bound():
-    query = query_of(
-        seq(Symbol(0), Symbol(1)),
-        [
-            both(compare(">=", "a", 3), compare("<", "a", 9)),
-            compare(">", "b", last_of(0, "a")),
-        ],
-    )
-    assert symbol_ranges(query)[1] == {"b": above(3)}
-
-
-def test_pinned_atom_under_or_counts_in_its_branch_only():
-    query = query_of(
-        seq(Symbol(0), Symbol(1)),
-        [
-            compare("=", "a", 7),
-            either(compare("=", "a", last_of(0, "a")), compare("=", "b", 1)),
-        ],
-    )
-    assert symbol_ranges(query)[1] == {}
-
-
 @pytest.mark.parametrize(
-    "other",
+    ("defines", "expected"),
     [
-        pytest.param(Attribute("a", T.INTEGER, last_of(0, "a").anchor, -1), id="under-prev"),
-        pytest.param(last_of(None, "a"), id="of-any-symbol"),
+        # Equality carries over to a fixpoint, order gives a bound.
+        ("A AS a = 7, B AS a = A.a, C AS a = B.a", {"a": "= 7"}),
+        ("A AS a >= 3 AND a < 9, C AS b > A.a", {"b": "(3, ∞)"}),
+        # Under OR it counts in its branch only; only plain symbols pin.
+        ("A AS a = 7, C AS a = A.a OR b = 1", {}),
+        ("A AS a = 7, C AS a = PREV(A.a)", {}),
+        ("A AS a = 7, C AS a = LAST(a, 1)", {}),
     ],
 )
-def test_only_plain_symbols_pin(other):
-    query = query_of(seq(Symbol(0), Symbol(1)), [compare("=", "a", 7), compare("=", "a", other)])
-    assert symbol_ranges(query)[1] == {}
+def test_ranges_of_a_symbol_carry_over_to_those_compared_with_it(
+    defines: str, expected: dict[str, str]
+) -> None:
+    sql = (
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A B C) "
+        f"DEFINE {defines})"
+    )
+    ranges = symbol_ranges(bind(parse_query(sql), SCHEMA, time="t", text=sql))[2]
+    assert ranges is not None
+    assert {name: str(implied) for name, implied in ranges.items()} == expected
 
 
 @given(

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from chronicle.errors import StreamNotFoundError
 from replay.language import bind_query, parse_query
-from replay.language.bound import BoundSelect
+from replay.language.bound import Attribute, BoundSelect, DataType
 
 SCHEMA = pa.schema(
     {
@@ -17,6 +17,13 @@ SCHEMA = pa.schema(
         "tags": pa.list_(pa.string()),
     }
 )
+TS, K, N, X = (
+    Attribute("ts", DataType.TIMESTAMP),
+    Attribute("k", DataType.STRING),
+    Attribute("n", DataType.INTEGER),
+    Attribute("x", DataType.DOUBLE),
+)
+START, END = (Attribute(name, DataType.TIMESTAMP) for name in ("window_start", "window_end"))
 WHOLE = pa.schema({"t": pa.int64(), "k": pa.string(), "x": pa.float64()})
 
 STREAMS: dict[str, tuple[pa.Schema, str | None]] = {

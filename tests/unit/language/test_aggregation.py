@@ -29,15 +29,9 @@ from replay.language.bound import (
 )
 from replay.language.required_columns import columns_of_query
 from tests.query_printer import to_sql
-from tests.unit.language.catalogs import SCHEMA, bound_query, bound_select
+from tests.unit.language.catalogs import END, SCHEMA, START, K, N, X, bound_query, bound_select
 
 T = DataType
-K, N, X = (
-    Attribute("k", T.STRING),
-    Attribute("n", T.INTEGER),
-    Attribute("x", T.DOUBLE),
-)
-START, END = Attribute("window_start", T.TIMESTAMP), Attribute("window_end", T.TIMESTAMP)
 COUNT = Aggregate("count", None, None, T.INTEGER)
 MAX = Aggregate("max", X, None, T.DOUBLE)
 HOURS = "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), 1 HOUR))"

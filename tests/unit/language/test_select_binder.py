@@ -23,16 +23,9 @@ from replay.language.bound import (
     TimeWindows,
     Windows,
 )
-from tests.unit.language.catalogs import bound_query, bound_select
+from tests.unit.language.catalogs import END, START, TS, K, N, X, bound_query, bound_select
 
 T = DataType
-TS, K, N, X = (
-    Attribute("ts", T.TIMESTAMP),
-    Attribute("k", T.STRING),
-    Attribute("n", T.INTEGER),
-    Attribute("x", T.DOUBLE),
-)
-START, END = Attribute("window_start", T.TIMESTAMP), Attribute("window_end", T.TIMESTAMP)
 MINUTE, HOUR, DAY = 60_000_000, 3_600_000_000, 86_400_000_000
 
 
