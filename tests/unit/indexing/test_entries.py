@@ -98,19 +98,6 @@ def ranges(draw: st.DrawFn) -> KeyRanges:
     return KeyRanges.of(draw(st.lists(found, max_size=3)))
 
 
-@given(fences(), ranges())
-def test_entries_between_are_those_of_groups_inside_and_of_groups_touched(
-    of: Fences, wanted: KeyRanges
-) -> None:
-    bounds = to_bounds(wanted, KeyKind.INTEGER)
-    asked = list(zip(bounds.low.tolist(), bounds.high.tolist(), strict=True))
-    least = most = 0
-    for low, high, count in zip(of.low.tolist(), of.high.tolist(), of.count.tolist(), strict=True):
-        most += count * any(low <= last and first <= high for first, last in asked)
-        least += count * any(first <= low and high <= last for first, last in asked)
-    assert of.count_between(bounds) == (least, most)
-
-
 @given(st.lists(fences(), max_size=4), ranges(), st.sampled_from([KeyKind.INTEGER, KeyKind.DOUBLE]))
 def test_runs_are_expected_to_hold_together_what_each_is_alone(
     runs: list[Fences], wanted: KeyRanges, kind: KeyKind

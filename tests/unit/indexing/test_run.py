@@ -64,6 +64,7 @@ def test_run_says_what_it_covers_and_holds(
     assert run.fences.low.tolist() == low
     assert run.fences.high.tolist() == high
     assert run.fences.count.tolist() == [n]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.parquet"], "no draft stays"
 
 
 def test_run_holds_plain_columns(tmp_path: Path) -> None:
@@ -89,11 +90,6 @@ def test_keys_are_read_of_groups_at_the_rim_alone(tmp_path: Path, rim: list[bool
     found = run.find(Selection(np.arange(3), np.array(rim)), bounds, shift=7, room=Room(5))
     # Four bytes each for time and position of five entries, two for a key.
     assert found.n_bytes_read == 8 * 5 + 2 * 2 * sum(rim)
-
-
-def test_no_draft_stays_behind(tmp_path: Path) -> None:
-    write(tmp_path / "run.parquet", pa.array([5, 3, None, 3, 9, 7]))
-    assert [path.name for path in tmp_path.iterdir()] == ["run.parquet"]
 
 
 @pytest.mark.parametrize("column", ["key", "t", "position", "key_word"])
@@ -166,6 +162,7 @@ def test_run_of_a_later_format_is_named_as_such(tmp_path: Path, monkeypatch: Any
 
 
 LONG = "x" * FENCE_KEY_CHARS
+HIGHEST = "\U0010ffff" * (FENCE_KEY_CHARS + 1)
 
 
 @pytest.mark.parametrize(
@@ -183,16 +180,12 @@ LONG = "x" * FENCE_KEY_CHARS
             LONG[:-1] + "\U0010ffff" + "a", LONG[:-1] + "\U0010ffff", LONG[:-2] + "y",
             id="last-code-point",
         ),
+        pytest.param(HIGHEST, HIGHEST[:-1], HIGHEST, id="last-code-points-alone"),
     ],
 )  # fmt: skip
 def test_fences_of_long_strings_are_cut_outwards(key: object, below: object, above: object) -> None:
     assert cut_below(key) == below
     assert cut_above(key) == above
-
-
-def test_fence_of_last_code_points_alone_is_not_cut() -> None:
-    key = "\U0010ffff" * (FENCE_KEY_CHARS + 1)
-    assert cut_above(key) == key
 
 
 @given(st.lists(st.text("x\ud7ff\U0010ffff", max_size=3), min_size=2).map(sorted))

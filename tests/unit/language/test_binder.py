@@ -318,11 +318,6 @@ def test_partition_alone_is_an_answer():
     assert bind(parse_query(text), SCHEMA, text=text).output == (("name", "name"),)
 
 
-def test_two_answers_of_one_name_are_refused():
-    with pytest.raises(BindError, match="two columns of the answer are named 'm'"):
-        query("MEASURES x AS m, y AS n PATTERN (A)", select="m, n AS m")
-
-
 def test_tree_without_text_gives_errors_without_place():
     tree = parse_query("SELECT * FROM s MATCH_RECOGNIZE (ORDER BY tss MEASURES x AS m PATTERN (A))")
     with pytest.raises(UnknownNameError) as raised:
