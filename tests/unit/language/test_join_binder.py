@@ -96,15 +96,11 @@ def test_on_is_taken_apart_into_equal_columns_and_the_rest():
     assert own.args[1] == Attribute("a.x", T.DOUBLE)
 
 
-def test_join_without_on_takes_every_pair_in_its_windows():
+def test_join_without_on_takes_every_pair_and_or_is_one_condition():
     join = join_of("SELECT a.x FROM s a JOIN r b WITHIN 5 MINUTES")
     assert (join.equal, join.condition) == ((), None)
-
-
-def test_or_is_one_condition():
     join = join_of("SELECT a.x FROM s a JOIN r b WITHIN 5 MINUTES ON a.k = b.k OR a.n = b.n")
-    assert join.equal == ()
-    assert getattr(join.condition, "op", "") == "or"
+    assert (join.equal, getattr(join.condition, "op", "")) == ((), "or")
 
 
 @pytest.mark.parametrize(

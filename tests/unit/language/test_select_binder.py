@@ -57,24 +57,21 @@ def test_stream_that_is_not_there_is_the_error_of_the_catalog():
 
 
 @pytest.mark.parametrize(
-    ("after", "time"),
+    ("select", "after", "time"),
     [
-        ("", "at"),
-        ("LIMIT 3", "at"),
-        ("ORDER BY at", "at"),
-        ("ORDER BY ts", "at"),
-        ("ORDER BY at, x DESC", "at"),
-        ("ORDER BY at DESC", None),
-        ("ORDER BY x, at", None),
+        ("x, ts AS at", "", "at"),
+        ("x, ts AS at", "LIMIT 3", "at"),
+        ("x, ts AS at", "ORDER BY at", "at"),
+        ("x, ts AS at", "ORDER BY ts", "at"),
+        ("x, ts AS at", "ORDER BY at, x DESC", "at"),
+        ("x, ts AS at", "ORDER BY at DESC", None),
+        ("x, ts AS at", "ORDER BY x, at", None),
+        ("x", "", None),
+        ("ts + 1 HOUR AS later", "", None),  # nothing says that it ascends
     ],
 )
-def test_time_is_carried_on_where_the_answer_keeps_its_order(after, time):
-    assert bound_select(f"SELECT x, ts AS at FROM s {after}").time == time
-
-
-def test_computed_time_is_carried_on_only_by_an_order():
-    assert bound_select("SELECT ts + 1 HOUR AS later FROM s").time is None
-    assert bound_select("SELECT x FROM s").time is None
+def test_time_is_carried_on_where_the_answer_keeps_its_order(select, after, time):
+    assert bound_select(f"SELECT {select} FROM s {after}").time == time
 
 
 def test_aggregate_without_windows_is_one_group():

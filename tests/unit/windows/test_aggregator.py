@@ -82,12 +82,31 @@ def test_a_span_tells_windows_of_events_that_are_not_pushed() -> None:
 # What is told when
 
 
-def test_a_window_is_told_once_an_event_comes_at_its_end() -> None:
-    what = aggregation(TimeWindows(5, 5), COUNT)
-
-    found = step_by_step(what, (0, 1.0), (4, 1.0), (5, 1.0), (17, 1.0))
-
-    assert found == [[], [], [(0, 5, 2)], [(5, 10, 1), (10, 15, 0)], [(15, 20, 1)]]
+@pytest.mark.parametrize(
+    ("windows", "times", "told"),
+    [
+        pytest.param(
+            TimeWindows(5, 5),
+            (0, 4, 5, 17),
+            [[], [], [(0, 5, 2)], [(5, 10, 1), (10, 15, 0)], [(15, 20, 1)]],
+            id="of time, once an event comes at its end",
+        ),
+        pytest.param(
+            SessionWindows(3),
+            (0, 2, 6),
+            [[], [], [(0, 5, 2)], [(6, 9, 1)]],
+            id="a session, once its gap has passed",
+        ),
+        pytest.param(
+            RowWindows(2, 1),
+            (0, 5, 5),
+            [[], [(0, 5, 2)], [(5, 5, 2)], []],
+            id="of rows, with its last row",
+        ),
+    ],
+)
+def test_a_window_is_told_once_it_is_complete(windows: Any, times: Any, told: Any) -> None:
+    assert step_by_step(aggregation(windows, COUNT), *((t, 1.0) for t in times)) == told
 
 
 def test_a_key_that_may_come_back_holds_the_answer_back() -> None:
@@ -117,12 +136,6 @@ def test_windows_that_may_be_too_many_wait_until_their_number_is_known() -> None
         list(pushed(160)[0].push(last))
 
 
-def test_a_session_is_told_once_its_gap_has_passed() -> None:
-    what = aggregation(SessionWindows(3), COUNT)
-
-    assert step_by_step(what, (0,), (2,), (6,)) == [[], [], [(0, 5, 2)], [(6, 9, 1)]]
-
-
 def test_a_session_that_goes_on_holds_later_ones_back() -> None:
     what = aggregation(SessionWindows(3, ("s",)), COUNT, keys=(S,))
     events = [(0, 1.0, "a"), (1, 1.0, "b"), (2, 1.0, "a"), (4, 1.0, "a"), (9, 1.0, "c")]
@@ -131,12 +144,6 @@ def test_a_session_that_goes_on_holds_later_ones_back() -> None:
 
     assert found[:4] == [[], [], [], []]
     assert found[4] == [(0, 7, "a", 3), (1, 4, "b", 1)]
-
-
-def test_a_window_of_rows_is_told_with_its_last_row() -> None:
-    what = aggregation(RowWindows(2, 1), COUNT)
-
-    assert step_by_step(what, (0,), (5,), (5,)) == [[], [(0, 5, 2)], [(5, 5, 2)], []]
 
 
 # ---------------------------------------------------------------------------------------------
