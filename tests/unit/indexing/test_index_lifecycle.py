@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import importlib
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -38,8 +41,60 @@ from indexing.lifecycle import compact_index, create_index, drop_index, list_ind
 from tests.helpers import commit_table, write_table
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.doubles import flip_byte
-from tests.unit.indexing.killing import killed_at
-from tests.unit.indexing.typed_events import rows
+
+DAY = dt.date(2024, 1, 1)
+
+
+def rows(n: int, *, first: int = 0) -> pa.Table:
+    """``n`` events with a column of every type that can be indexed."""
+    at = range(first, first + n)
+    return pa.table(
+        {
+            "t": pa.array([i // 2 for i in at], pa.int64()),
+            "small": pa.array([None if i % 7 == 0 else i % 11 for i in at], pa.int16()),
+            "price": [float("nan") if i % 5 == 0 else (i * 37) % 50 / 4 for i in at],
+            "single": pa.array([i * 0.5 for i in at], pa.float32()),
+            "venue": [f"v{(i * 7) % 9}" for i in at],
+            "is_late": [i % 3 == 0 for i in at],
+            "day": [DAY + dt.timedelta(days=i % 6) for i in at],
+            "seen": pa.array([i * 1_000_000 for i in at], pa.timestamp("us")),
+            "seen_utc": pa.array([i * 1_000_000 for i in at], pa.timestamp("us", "UTC")),
+            "blob": pa.array([b"x"] * n, pa.binary()),
+        }
+    )
+
+
+class Killed(BaseException):
+    """What a process meets when it is killed."""
+
+
+@contextmanager
+def killed_at(step: int | None, targets: Sequence[str]) -> Iterator[list[int]]:
+    """Let the ``step``-th call of any of ``targets`` kill the process, before it does anything.
+
+    None kills nothing. Yields how many calls there were, as the one item of a list.
+    """
+    calls = [0]
+
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **options: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == step:
+                raise Killed
+            return real(*args, **options)
+
+        return wrapped
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.cpu_count", lambda: 1)
+        for target in targets:
+            module, name = target.rsplit(".", 1)
+            patch.setattr(target, wrap(getattr(importlib.import_module(module), name)))
+        try:
+            yield calls
+        except Killed:
+            clear_caches()  # they were those of the dead process
+
 
 N = 45
 
@@ -116,6 +171,8 @@ def test_small_files_stay_tail(stream: Stream) -> None:
     assert (report.n_files, report.n_tail_events) == (4, 5)
     assert tail_of(stream, "venue") == 5
     assert_answers(stream, rows(N), ["venue"])
+    [report] = create(stream, ["small"], least_events=10)
+    assert (report.n_files, report.n_tail_events) == (4, 5)
     [report] = create_index(stream, ["price"])
     assert (report.n_files, report.n_tail_events) == (0, N)
     assert_answers(stream, rows(N), ["price"])

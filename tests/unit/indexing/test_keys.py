@@ -89,16 +89,19 @@ def test_kinds() -> None:
 
 KEYS = st.one_of(st.integers(-4, 4), st.sampled_from([-0.0, 0.5, 2.5, math.inf, -math.inf]))
 PROBES: list[Key] = [*range(-6, 7), *(i + 0.25 for i in range(-6, 6)), math.inf, -math.inf]
-RANGES = st.builds(
-    KeyRange, st.one_of(st.none(), KEYS), st.one_of(st.none(), KEYS), st.booleans(), st.booleans()
-)
+
+
+def ranges_of(bounds: st.SearchStrategy, max_size: int = 25) -> st.SearchStrategy:
+    bound = st.one_of(st.none(), bounds)
+    one = st.builds(KeyRange, bound, bound, st.booleans(), st.booleans())
+    return st.lists(one, max_size=max_size)
 
 
 def members(ranges: Iterable[KeyRange]) -> set[Key]:
     return {key for key in PROBES if any(admits(r, key) for r in ranges)}
 
 
-@given(st.lists(RANGES, max_size=6))
+@given(ranges_of(KEYS, 6))
 def test_ranges_of_a_union_ascend_and_leave_a_key_between_them(ranges: list[KeyRange]) -> None:
     union = KeyRanges.of(ranges).ranges
     assert not any(r.is_empty() for r in union)
@@ -111,7 +114,7 @@ def test_ranges_of_a_union_ascend_and_leave_a_key_between_them(ranges: list[KeyR
             assert not right.low_closed
 
 
-@given(st.lists(RANGES, max_size=3), st.lists(RANGES, max_size=3))
+@given(ranges_of(KEYS, 3), ranges_of(KEYS, 3))
 def test_sets_of_ranges_intersect_and_unite_as_sets_do(
     a: list[KeyRange], b: list[KeyRange]
 ) -> None:
@@ -121,7 +124,7 @@ def test_sets_of_ranges_intersect_and_unite_as_sets_do(
     assert members(left.union(right).ranges) == members(a) | members(b)
 
 
-@given(st.lists(RANGES, max_size=4))
+@given(ranges_of(KEYS, 4))
 def test_everything_and_nothing_are_neutral(ranges: list[KeyRange]) -> None:
     some = KeyRanges.of(ranges)
     nothing = KeyRanges(())
@@ -182,12 +185,6 @@ DOUBLE_PROBES = [
     -math.inf, math.inf, 1e300, 1.7e308, 9.3e18,
 ]  # fmt: skip
 STRING_PROBES = ["", "a", "a\x00", "ab", "b", "é", "z", "\uffff", "\U0001f600"]
-
-
-def ranges_of(bounds: st.SearchStrategy) -> st.SearchStrategy:
-    bound = st.one_of(st.none(), bounds)
-    one = st.builds(KeyRange, bound, bound, st.booleans(), st.booleans())
-    return st.lists(one, max_size=25)
 
 
 PROBES_OF = {

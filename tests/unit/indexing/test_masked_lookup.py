@@ -15,10 +15,10 @@ from indexing import masked_lookup
 from indexing.attributes import KeySpace
 from indexing.cover import Segments
 from indexing.index import RunTable
-from indexing.key_range import KeyRange, KeyRanges
+from indexing.key_range import Bounds, KeyRange, KeyRanges
 from indexing.lookup import PlacedRun, look_up_within
 from indexing.masked_lookup import RowMask
-from indexing.run import open_run
+from indexing.run import Run, open_run
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.doubles import (
     SnapshotDouble,
@@ -133,15 +133,20 @@ def test_runs_and_files_without_a_row_are_not_read(tmp_path: Path) -> None:
     assert 0 < found.n_bytes_read < first
 
 
+def run_of_ones(folder: Path, n: int) -> tuple[Run, Bounds]:
+    """Return the run of ``n`` events, in groups of four, and the bounds of key 1."""
+    pieces = cut_into_pieces(events(n), [], 10)
+    tables = write_runs(folder, pieces, ("x",), fence_entries=4)
+    bounds = KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
+    return open_run(folder / "index" / "x" / tables["x"].names[0]), bounds
+
+
 def test_entries_of_files_taken_from_another_run_are_left_out(tmp_path: Path) -> None:
     """Of three files in one run the second is dead, and the third comes before the first."""
-    pieces = cut_into_pieces(events(30), [], 10)
-    tables = write_runs(tmp_path, pieces, ("x",), fence_entries=4)
-    run = open_run(tmp_path / "index" / "x" / tables["x"].names[0])
+    run, bounds = run_of_ones(tmp_path, 30)
     segments = Segments(
         np.array([10, 20, 30]), np.array([10, 0, -20]), np.array([True, False, True])
     )
-    bounds = KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
     mask = RowMask.of(30, spans=(np.array([0, 13]), np.array([4, 30])))
     found = run.find_within(
         run.fences.select(bounds), bounds, segments, mask, with_times=True, with_objects=False
@@ -153,11 +158,8 @@ def test_entries_of_files_taken_from_another_run_are_left_out(tmp_path: Path) ->
 
 def test_entries_of_files_that_changed_places_come_in_order_of_the_stream(tmp_path: Path) -> None:
     """Of two files in one run the second comes before the first: no two entries need ascend."""
-    pieces = cut_into_pieces(events(20), [], 10)
-    tables = write_runs(tmp_path, pieces, ("x",), fence_entries=4)
-    run = open_run(tmp_path / "index" / "x" / tables["x"].names[0])
+    run, bounds = run_of_ones(tmp_path, 20)
     segments = Segments(np.array([10, 20]), np.array([10, -10]), np.array([True, True]))
-    bounds = KeySpace.of(pieces[0].events.schema, "x").candidates(only(1))
     mask = RowMask.of(20, spans=(np.array([2]), np.array([20])))
     reading = PlacedRun(run, segments).seek(bounds)
     kept = reading.read_within(mask, with_times=True, with_objects=False)
