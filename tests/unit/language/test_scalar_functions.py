@@ -301,7 +301,6 @@ def test_columns_named_like_a_side_of_trim_can_be_trimmed() -> None:
 
 
 T = DataType
-DAY = Attribute("DATE_0", T.DATE)
 WHOLE = Attribute("INTEGER_0", T.INTEGER)
 
 
@@ -333,26 +332,3 @@ def test_comparison_through_a_cast_keeps_its_value(op, constant, value):
     literal = Literal(constant, T.DOUBLE)
     expected = evaluate(Call(op, (cast, literal), T.BOOLEAN), lambda _: value)
     assert evaluate(fold.comparison(op, cast, literal), lambda _: value) is expected
-
-
-def test_comparison_of_a_whole_attribute_with_a_double_is_one_on_the_attribute():
-    cast = Call("cast", (WHOLE,), T.DOUBLE)
-    for op, constant, simple in [
-        (">", 5.5, Call(">=", (WHOLE, Literal(6, T.INTEGER)), T.BOOLEAN)),
-        ("<", 5.5, Call("<=", (WHOLE, Literal(5, T.INTEGER)), T.BOOLEAN)),
-        (">=", 5.0, Call(">=", (WHOLE, Literal(5, T.INTEGER)), T.BOOLEAN)),
-        ("=", -5.0, Call("=", (WHOLE, Literal(-5, T.INTEGER)), T.BOOLEAN)),
-    ]:
-        assert fold.comparison(op, cast, Literal(constant, T.DOUBLE)) == simple
-
-
-def test_comparison_of_a_date_with_a_timestamp_is_one_of_days():
-    cast = Call("cast", (DAY,), T.TIMESTAMP)
-    noon_of_day_2 = Literal(2 * 86_400_000_000 + 43_200_000_000, T.TIMESTAMP)
-    expected = Call(">=", (DAY, Literal(3, T.DATE)), T.BOOLEAN)
-    assert fold.comparison(">", cast, noon_of_day_2) == expected
-
-
-def test_constant_goes_to_the_right_of_a_comparison():
-    five = Literal(5, T.INTEGER)
-    assert fold.comparison("<", five, WHOLE) == Call(">", (WHOLE, five), T.BOOLEAN)
