@@ -390,9 +390,6 @@ def test_differences_of_another_order_or_another_object_may_not_be_used():
     assert usable_deltas(rises(partition_by=("k", "n")), statistics(key="k")) == {}
     assert usable_deltas(rises(partition_by=("n",)), statistics(key="k")) == {}
     assert usable_deltas(replace(rises(), order_by=("n",)), statistics()) == {}
-
-
-def test_differences_by_object_may_be_used_in_partitions_by_object():
     assert usable_deltas(rises(partition_by=("k",)), statistics(key="k")) == {"x": 7.0}
 
 

@@ -36,11 +36,8 @@ def test_words_signs_and_values():
     ]
 
 
-def test_comments_are_skipped():
+def test_comments_are_skipped_and_signs_of_exclusion_are_one_each():
     assert texts("a -- b 'c\n/* d\n -- */ - e /* f */") == ["a", "-", "e", ""]
-
-
-def test_exclusion_is_one_sign_each():
     assert texts("{- A -}") == ["{-", "A", "-}", ""]
 
 
