@@ -31,11 +31,12 @@ from replay.planning.plan import (
 )
 from replay.planning.row_filter import RowFilter
 from replay.planning.steps import CarriedOut, carry_out, in_order
-from tests.unit.planning.array_streams import ArrayStream, gapped
 from tests.unit.planning.streams import (
+    ArrayStream,
     SmallStatistics,
     compare,
     conditions,
+    gapped,
     patterns,
     query_of,
     rows,
