@@ -1,10 +1,16 @@
-"""Errors of the disk: what was not handed out is not damaged, what cannot be written is said."""
+"""Errors of the disk: what was not handed out is not damaged, what cannot be written is said.
+
+What fails once events are in the stream is said, and nobody adds them twice; from files that a
+power failure cut nothing is answered, and repair puts logs right.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import os
 import resource
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,10 +21,13 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake.exceptions import DeltaError
 
+import chronicle.write.commit as commit_module
 import replay
-from chronicle import Store, create_store, open_store
+from chronicle import Store, Stream, StreamSettings, create_store, open_store
 from chronicle.errors import (
+    ChronicleError,
     CorruptBlockError,
     StorageError,
     UnflushedCommitError,
@@ -27,18 +36,24 @@ from chronicle.errors import (
 from chronicle.log.stream_metadata import add_metadata
 from chronicle.maintenance.check import check_stream
 from chronicle.maintenance.compaction import compact_events
+from chronicle.maintenance.finding import Severity, faults_of
 from chronicle.maintenance.repair import repair_stream
-from chronicle.settings import StreamSettings
-from chronicle.store import Stream
 from chronicle.stream_folder import open_staging
 from chronicle.tree.blocks import IDLE_FILES_MAX
+from chronicle.write.append import append
 from chronicle.write.commit import remove_uncommitted
+from chronicle.write.lifecycle import delete_range
 from chronicle.write.quarantine import QuarantineWriter
 from indexing import RunWriter, clear_caches
 from indexing.check import check_runs
+from indexing.lifecycle import create_index
+from indexing.writer import writer_for
+from replay import query
 from replay.engines.weights import store_weights
+from tests.crash_points import dying_at
 from tests.helpers import write_table
-from tests.store_model import Row, rows_of
+from tests.store_model import NUMBERED, PROBE, Row, check_answers, plain, rows_of
+from tests.unit.chronicle.stream_cases import TICKS, at, seen_times
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
 RUNS = RunWriter(("x",), "t")
@@ -300,3 +315,238 @@ def test_files_stay_where_the_log_does_not_tell_whether_their_commit_landed(tmp_
     assert (stream.path / "events" / written[0].name).exists()
     remove_uncommitted(stream, written, since=1)
     assert not (stream.path / "events" / written[0].name).exists()
+
+
+SETTINGS = StreamSettings(time="t", block_events=2, file_events=6)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A stream with an index whose next append merges small files and runs, too."""
+    store = create_store(tmp_path_factory.mktemp("prepared") / "store")
+    stream = store.create_stream("s", TICKS, SETTINGS)
+    create_index(stream, ["x"], least_events=0)
+    for t in range(0, 30, 10):
+        append(stream, at(t, t + 1), derived=runs(stream))
+    return store
+
+
+def runs(stream: Stream):
+    return writer_for(stream, least_events=0)
+
+
+CHANGES: dict[str, tuple[Callable[[Stream], object], list[int]]] = {
+    "append": (
+        lambda stream: stream.append(at(30, 31), derived=runs(stream)),
+        [0, 1, 10, 11, 20, 21, 30, 31],
+    ),
+    "append of late events": (
+        lambda stream: stream.append(at(5, 15, 40), derived=runs(stream)),
+        [0, 1, 5, 10, 11, 15, 20, 21, 40],
+    ),
+    "delete": (
+        lambda stream: delete_range(stream, 1, 11, derived=runs(stream)),
+        [0, 11, 20, 21],
+    ),
+    "compact": (
+        lambda stream: compact_events(stream, derived=runs(stream), full=True),
+        [0, 1, 10, 11, 20, 21],
+    ),
+}
+
+BEFORE = [0, 1, 10, 11, 20, 21]
+
+
+def copy_of(prepared: Store, place: Path) -> Stream:
+    shutil.copytree(prepared.path, place)
+    return open_store(place).stream("s")
+
+
+def cases() -> list[object]:
+    faults = {
+        "disk full": OSError(errno.ENOSPC, "No space left"),
+        "Arrow": pa.ArrowInvalid("odd"),
+        "Delta": DeltaError("odd"),
+    }
+    fast = {("append", "disk full")}
+    return [
+        pytest.param(
+            name,
+            fault,
+            id=f"{name}, {kind}",
+            marks=() if (name, kind) in fast else pytest.mark.slow,
+        )
+        for name in CHANGES
+        for kind, fault in faults.items()
+    ]
+
+
+@pytest.mark.parametrize(("name", "fault"), cases())
+def test_a_fault_at_any_step_is_either_a_failure_that_left_nothing_or_said_of_events_that_are_in(
+    tmp_path: Path, prepared: Store, name: str, fault: Exception
+) -> None:
+    change, after = CHANGES[name]
+    with dying_at(None, lambda: None) as steps:
+        change(copy_of(prepared, tmp_path / "counting"))
+
+    def fail() -> None:
+        raise fault
+
+    n_said = 0
+    for step in range(steps.n_taken):
+        stream = copy_of(prepared, tmp_path / str(step))
+        try:
+            with dying_at(step, fail):
+                report = change(stream)
+        except (ChronicleError, type(fault)):
+            if name != "compact":
+                assert seen_times(stream) == BEFORE, step
+            continue
+        assert seen_times(stream) == after, step
+        said = report.fault  # type: ignore[attr-defined]
+        n_said += said is not None
+        found = check_stream(stream, derived_checks=[check_runs])
+        is_missing = any(f.severity is not Severity.OK for f in found)
+        if said is None and not is_missing:
+            continue
+        repaired = repair_stream(
+            stream.path,
+            derived=runs(open_store(stream.path.parent).stream("s")),
+            derived_checks=[check_runs],
+            leftover_age=dt.timedelta(0),
+        )
+        assert is_missing or not (repaired.n_written or repaired.removed), (step, said)
+        found = check_stream(stream, deep=True, derived_checks=[check_runs])
+        assert [f for f in found if f.severity is not Severity.OK] == [], (step, said)
+        assert seen_times(stream) == after, step
+    assert n_said, "no step comes after the commit of the events"
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_fail_the_append_that_is_in(
+    tmp_path: Path,
+) -> None:
+    stream = create_store(tmp_path / "store").create_stream("s", TICKS, SETTINGS)
+    log = stream.path / "events" / "_delta_log"
+    for version in range(1, 30):  # where checkpoints would be, folders are in the way
+        (log / f"{version:020d}.checkpoint.parquet").mkdir()
+    for t in range(22):
+        append(stream, at(t))
+        assert seen_times(stream) == list(range(t + 1))
+
+
+def test_a_stream_made_of_a_query_whose_tree_cannot_be_committed_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = create_store(tmp_path / "store")
+    store.create_stream("s", TICKS, SETTINGS).append(at(1, 2))
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commit_module, "commit_tree", fail)
+        with pytest.raises(ChronicleError, match="was not made"):
+            query(store, "CREATE STREAM made AS SELECT t, x FROM s")
+    assert store.stream_names() == ("s",)
+    query(store, "CREATE STREAM made AS SELECT t, x FROM s")
+    assert seen_times(store.stream("made")) == [1, 2]
+
+
+NUMBERED_RUNS = RunWriter(("a", "s"), "t")
+CUTS = {
+    "empty": lambda whole: b"",
+    "zeros": lambda whole: bytes(len(whole)),
+    "cut": lambda whole: whole[: len(whole) // 2],
+    "zeros at its end": lambda whole: whole[: len(whole) // 2] + bytes(len(whole) // 2),
+}
+
+
+def rows_from(first: int, stop: int) -> list[Row]:
+    return [
+        {"t": t, "a": t % 3, "x": t / 2, "s": "ab"[t % 2], "f": None, "k": None, "n": t}
+        for t in range(first, stop)
+    ]
+
+
+def make_numbered(path: Path, n_appends: int = 3) -> Store:
+    store = create_store(path)
+    knobs = StreamSettings(time="t", block_events=3, file_events=9, fan_out=2)
+    stream = store.create_stream("s", NUMBERED, knobs)
+    for i in range(n_appends):
+        rows = rows_from(5 * i, 5 * i + 5)
+        stream.append(pa.Table.from_pylist(rows, schema=NUMBERED), derived=NUMBERED_RUNS)
+    return store
+
+
+def newest_commit(table: Path) -> Path:
+    return max((table / "_delta_log").glob("*.json"))
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_newest_commit_that_was_cut_is_put_aside_and_kept(tmp_path: Path, cut: str):
+    store = make_numbered(tmp_path / "store")
+    fresh = pa.Table.from_pylist(rows_from(15, 20), schema=NUMBERED)
+    with (
+        patch("chronicle.write.commit.commit_tree"),
+        patch("chronicle.write.commit.commit_derived"),
+    ):
+        append(store.stream("s"), fresh)
+    commit = newest_commit(store.path / "s/events")
+    torn = CUTS[cut](commit.read_bytes())
+    commit.write_bytes(torn)
+    with pytest.raises(StorageError, match="'chronicle repair' puts it aside"):
+        open_store(store.path).stream("s").snapshot()
+    report = repair_stream(store.path / "s", derived=NUMBERED_RUNS, derived_checks=(check_runs,))
+    assert report.put_aside == (f"s/put-aside/events/{commit.name}",)
+    assert (store.path / report.put_aside[0]).read_bytes() == torn
+    assert report.left == ()
+    assert plain(rows_of(open_store(store.path).stream("s"))) == plain(rows_from(0, 15))
+    open_store(store.path).stream("s").append(fresh, derived=NUMBERED_RUNS)
+    check_answers(open_store(store.path), "s", rows_from(0, 20), PROBE)
+    assert faults_of(check_stream(store.path / "s", deep=True)) == []
+
+
+def test_a_commit_that_others_stand_on_stays_where_it_is(tmp_path: Path):
+    store = make_numbered(tmp_path / "store")
+    log = store.path / "s/events/_delta_log"
+    (log / f"{2:020d}.json").write_bytes(b"")
+    assert repair_stream(store.path / "s").put_aside == ()
+    assert (log / f"{2:020d}.json").exists()
+
+
+def test_a_commit_that_was_whole_once_stays_where_it_is(tmp_path: Path):
+    store = make_numbered(tmp_path / "store")
+    commit = newest_commit(store.path / "s/events")
+    commit.write_bytes(b"")
+    report = repair_stream(store.path / "s", derived=NUMBERED_RUNS)
+    assert report.put_aside == ()
+    assert report.left
+    assert commit.exists()
+
+
+@pytest.mark.parametrize("table", ["tree", "index/a"])
+def test_a_derived_table_whose_newest_commit_was_cut_costs_time(tmp_path: Path, table: str):
+    store = make_numbered(tmp_path / "store")
+    newest_commit(store.path / "s" / table).write_bytes(b"{")
+    clear_caches()
+    check_answers(open_store(store.path), "s", rows_from(0, 15), PROBE)
+    report = repair_stream(store.path / "s", derived=NUMBERED_RUNS, derived_checks=(check_runs,))
+    assert [Path(place).parent.as_posix() for place in report.put_aside] == [f"s/put-aside/{table}"]
+    assert report.replaced == ()
+    check = check_stream(store.path / "s", deep=True, derived_checks=(check_runs,))
+    assert faults_of(check) == []
+
+
+def test_a_checkpoint_that_was_cut_is_put_aside(tmp_path: Path):
+    store = make_numbered(tmp_path / "store", n_appends=0)
+    for i in range(21):
+        rows = rows_from(i, i + 1)
+        store.stream("s").append(pa.Table.from_pylist(rows, schema=NUMBERED))
+    log = store.path / "s/events/_delta_log"
+    [checkpoint] = log.glob("*.checkpoint*.parquet")
+    checkpoint.write_bytes(checkpoint.read_bytes()[:500])
+    with pytest.raises(StorageError, match="'chronicle repair' puts it aside"):
+        open_store(store.path).stream("s").snapshot()
+    report = repair_stream(store.path / "s", derived=NUMBERED_RUNS)
+    assert report.put_aside == (f"s/put-aside/events/{checkpoint.name}",)
+    assert plain(rows_of(open_store(store.path).stream("s"))) == plain(rows_from(0, 21))
