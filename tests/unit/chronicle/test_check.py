@@ -26,6 +26,13 @@ from chronicle.write.block_writer import write_events, write_tree
 from tests.helpers import commit_table
 from tests.unit.chronicle.stream_cases import TICKS, at, events, flip, make_stream, names_of, ticks
 
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """Three files of 16, 4 and 10 events in blocks of 4."""
+    return make_stream(tmp_path, [ticks(0, 20), ticks(20, 30)], schema=TICKS)
+
+
 INVARIANTS = {
     check.LOGS,
     check.SETTINGS,
