@@ -1,4 +1,4 @@
-"""What many tests need: events written and committed without Spark."""
+"""What many tests need: events written and committed without Spark, and a mark."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import itertools
 from typing import Any
 
 import pyarrow as pa
+import pytest
+from numba import config
 
 from chronicle import Store, StreamSettings
 from chronicle.store import Stream
@@ -74,3 +76,8 @@ def damage_events(stream: Stream, *places: int) -> list[str]:
         content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
         path.write_bytes(content)
     return names
+
+
+def only_compiled(reason: str) -> pytest.MarkDecorator:
+    """Skip a test where kernels run as plain Python, as `make test-nojit` lets them."""
+    return pytest.mark.skipif(bool(config.DISABLE_JIT), reason=reason)

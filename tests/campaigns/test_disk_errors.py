@@ -25,7 +25,7 @@ from indexing import clear_caches
 from indexing.check import check_runs
 from tests.campaigns.kill_worker import STREAM, Job, choose, random_events
 from tests.campaigns.seeds import seeds
-from tests.disk_errors import Fault, failing, random_fault
+from tests.crash_points import Fault, failing, random_fault
 from tests.store_model import (
     NUMBERED,
     PROBE,

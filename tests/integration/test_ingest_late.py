@@ -19,6 +19,7 @@ from chronicle.store import Store, open_store
 from chronicle.write import commit
 from chronicle.write.quarantine import LATE_REASON
 from indexing import RunWriter, open_indexes
+from tests.crash_points import watched_disk
 from tests.ingest_files import (
     TIES,
     Row,
@@ -31,7 +32,6 @@ from tests.ingest_files import (
     rows_of,
     write_rows,
 )
-from tests.power_loss import watched_disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 

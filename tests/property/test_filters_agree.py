@@ -21,7 +21,6 @@ from replay.language import bind_query, parse_query
 from replay.language.bound import BoundSelect, Outer
 from replay.operators.outer import apply_outer
 from replay.operators.outer_pieces import OuterOperator, run_through
-from tests.filter_cases import conditions, filters, plain_filters
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.oracles.matcher import match_rows
@@ -29,7 +28,7 @@ from tests.oracles.outer import outer_rows
 from tests.plan_cases import composites, conjunctions
 from tests.property.law import FEW, SLOW, answer, assert_plans_agree, comparable
 from tests.property.test_plans_agree import INDEXED
-from tests.strategies import SmallStream, queries, streams
+from tests.strategies import SmallStream, conditions, filters, plain_filters, queries, streams
 
 PLANS = ("auto", "tree", "all", "indexes=a", "indexes=s.x,s.s")
 

@@ -22,8 +22,7 @@ from chronicle.write.lifecycle import delete_range
 from indexing.check import check_runs
 from indexing.lifecycle import create_index
 from tests.campaigns.kill_worker import random_events
-from tests.crash_points import dying_at
-from tests.power_loss import Disk, watched_disk
+from tests.crash_points import Disk, dying_at, watched_disk
 from tests.store_model import (
     NUMBERED,
     PROBE,

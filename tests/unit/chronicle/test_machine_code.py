@@ -18,7 +18,7 @@ import pytest
 from chronicle import compiled, machine_code
 from chronicle.compile_time import clock, compiling_s
 from chronicle.compiled import njit
-from tests.compiled import only_compiled
+from tests.helpers import only_compiled
 
 ROOT = Path(__file__).parent.parent.parent.parent
 

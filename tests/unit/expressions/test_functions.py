@@ -31,7 +31,7 @@ from replay.language.bound import (
 )
 from replay.patterns.conditions.across import AcrossCompiler, new_mapped, to_conditions
 from replay.patterns.conditions.kernels import CODE_BEGIN, CODE_END, bind_row, run_condition
-from tests.compiled import only_compiled
+from tests.helpers import only_compiled
 from tests.oracles.scalar import evaluate as evaluate_naively
 from tests.unit.expressions.random_expressions import (
     CASTS_ACROSS,

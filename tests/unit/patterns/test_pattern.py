@@ -41,7 +41,7 @@ from replay.patterns.conditions.kernels import double_arithmetic, integer_arithm
 from replay.patterns.pattern import compile_pattern, describe, rows_most
 from replay.patterns.predicates import plan_masks
 from replay.patterns.run_end_kernels import FOLLOW, MEMO
-from tests.compiled import only_compiled
+from tests.helpers import only_compiled
 from tests.oracles.scalar import evaluate as evaluate_naively
 
 ROOT = Path(replay.__file__).parent.parent

@@ -33,7 +33,7 @@ from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.strategies import matcher as matcher_module
 from replay.patterns.strategies import searches
 from replay.patterns.strategies.count import MatchCounter
-from tests.compiled import only_compiled
+from tests.helpers import only_compiled
 from tests.oracles.matcher import match_rows
 from tests.pattern_cases import pattern_case
 from tests.unit.patterns.bound_queries import attr, call, first, last, lit, query, to_table
