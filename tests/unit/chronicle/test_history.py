@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from pathlib import Path
 
 import deltalake
@@ -28,7 +27,7 @@ from chronicle.log.history import parse_version, to_history, version_at
 from chronicle.store import _OLD_SNAPSHOTS_MAX, Stream, open_store
 from chronicle.write.commit import OPERATION
 from tests.helpers import commit_table
-from tests.unit.chronicle.stream_cases import TICKS, make_stream, ticks
+from tests.unit.chronicle.stream_cases import TICKS, date_commits, make_stream, ticks
 
 UTC = dt.UTC
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
@@ -155,13 +154,7 @@ def hourly_stream(folder: Path, n_appends: int) -> Stream:
     stream = make_stream(folder, [], schema=TICKS)
     for i in range(n_appends):
         commit_table(stream, ticks(10 * i, 10 * i + 10))
-    for commit in sorted((stream.path / "events" / "_delta_log").glob("*.json")):
-        lines = [json.loads(line) for line in commit.read_text().splitlines()]
-        time = NOON + dt.timedelta(hours=int(commit.stem))
-        for line in lines:
-            if "commitInfo" in line:
-                line["commitInfo"]["timestamp"] = int(time.timestamp() * 1000)
-        commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    date_commits(stream, NOON, dt.timedelta(hours=1))
     return open_store(folder / "store").stream(stream.name)
 
 
@@ -265,20 +258,18 @@ def test_creating_a_table_again_changes_nothing(tmp_path: Path):
     assert [file.name for file in delta_log.live_files(path)] == ["a.parquet"]
 
 
-def test_stale_commit_conflicts_only_where_a_version_was_read(tmp_path: Path):
+@pytest.mark.parametrize(
+    "read_version", [pytest.param(0, id="a transaction"), pytest.param(None, id="none")]
+)
+def test_stale_commit_conflicts_whatever_the_other_carried_where_a_version_was_read(
+    tmp_path: Path, read_version: int | None
+):
     path = _table(tmp_path)
-    _add(path, "a.parquet", read_version=0)
+    _add(path, "a.parquet", read_version=read_version)
     with pytest.raises(CommitConflictError, match="after version 0"):
         _add(path, "b.parquet", read_version=0)
     _add(path, "c.parquet", read_version=None)
     assert {file.name for file in delta_log.live_files(path)} == {"a.parquet", "c.parquet"}
-
-
-def test_commit_that_carries_no_transaction_conflicts_too(tmp_path: Path):
-    path = _table(tmp_path)
-    _add(path, "optimised-by-others.parquet", read_version=None)
-    with pytest.raises(CommitConflictError):
-        _add(path, "b.parquet", read_version=0)
 
 
 def test_missing_table_and_version_are_said(tmp_path: Path):

@@ -35,7 +35,7 @@ from chronicle.write.quarantine import (
     to_return,
 )
 from tests.crash_points import dying_at
-from tests.unit.chronicle.stream_cases import meet
+from tests.unit.chronicle.stream_cases import KilledError, kill, meet
 
 GOOD = "t,a,s\n1,1,x\n2,2,\n"
 BAD = "one,5,q\n,6,r\n7,seven,s\n8\n"
@@ -45,14 +45,6 @@ SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int64()), ("s", pa.string())])
 
 
 Row = dict[str, Any]
-
-
-class Dead(BaseException):
-    """Stands for a kill."""
-
-
-def die() -> None:
-    raise Dead
 
 
 def made(path: Path, records: str = BAD) -> Stream:
@@ -181,12 +173,12 @@ def test_a_kill_at_any_step_leaves_each_row_an_event_or_in_quarantine(tmp_path: 
         shutil.copytree(prepared.path.parent, tmp_path / name)
         return open_store(tmp_path / name).stream("s")
 
-    with dying_at(None, die) as steps:
+    with dying_at(None, kill) as steps:
         put_back(copied("counting"), file)
     assert steps.n_taken > 2
     for step in range(steps.n_taken):
         stream = copied(str(step))
-        with dying_at(step, die), pytest.raises(Dead):
+        with dying_at(step, kill), pytest.raises(KilledError):
             put_back(stream, file)
         is_in = len(events(stream)) == 4
         assert quarantined(stream).num_rows == (2 if is_in else 4)
@@ -213,12 +205,12 @@ def test_records_of_a_commit_that_never_landed_are_not_listed(tmp_path: Path) ->
     stream = made(tmp_path)
     (tmp_path / "more.csv").write_text("t,a,s\n50,five,\n51,1,\n")
     for step in range(20):
-        with dying_at(step, die):
+        with dying_at(step, kill):
             try:
                 append_files(
                     open_store(tmp_path / "store"), "s", [tmp_path / "more.csv"], AppendOptions()
                 )
-            except Dead:
+            except KilledError:
                 is_in = any(row[0] == 51 for row in events(stream))
                 assert quarantined(stream).num_rows == 4 + is_in
             else:

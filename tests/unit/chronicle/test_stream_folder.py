@@ -63,6 +63,7 @@ from tests.unit.chronicle.stream_cases import (
     arrived,
     at,
     ever_live,
+    kill,
     make_stream,
     meet,
     on_disk,
@@ -181,10 +182,6 @@ def test_folder_without_a_lock_goes_once_it_is_old(tmp_path: Path) -> None:
 
 
 SETTINGS = StreamSettings(time="t", block_events=2, file_events=6, derived=("delta(x)",))
-
-
-def kill() -> None:
-    raise KilledError
 
 
 def wrong(path: Path) -> list[Finding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import shutil
 import sys
 from functools import partial
@@ -42,6 +41,7 @@ from tests.helpers import commit_table, write_table
 from tests.unit.chronicle.stream_cases import (
     RUNS,
     TICKS,
+    date_commits,
     live,
     make_stream,
     meet,
@@ -138,20 +138,6 @@ def test_with_no_retention_only_the_newest_version_stays_as_a_dry_run_says(tmp_p
     with pytest.raises(VacuumedVersionError):
         seen_times(stream, 8)
     assert vacuum(stream, retention=NOTHING).n_files == 0
-
-
-def _date_commits(stream: Stream, step: dt.timedelta) -> dt.datetime:
-    """Date version v to v steps after version 0, that to a step from now; return the last date."""
-    now = dt.datetime.now(dt.UTC) + step
-    version = 0
-    for version in range(stream.snapshot().version + 1):
-        commit = stream.path / EVENTS_TABLE / "_delta_log" / f"{version:020d}.json"
-        lines = [json.loads(line) for line in commit.read_text().splitlines()]
-        for line in lines:
-            if "commitInfo" in line:
-                line["commitInfo"]["timestamp"] = int((now + version * step).timestamp() * 1000)
-        commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return now + version * step
 
 
 def _write_uncommitted(stream: Stream) -> set[str]:
@@ -425,7 +411,9 @@ def test_after_any_past_retained_versions_answer_as_before_and_no_other_file_is_
         version: seen_times(stream, version) for version in range(stream.snapshot().version + 1)
     }
     day = dt.timedelta(days=1)
-    last = _date_commits(stream, day)
+    first = dt.datetime.now(dt.UTC) + day
+    date_commits(stream, first, day)
+    last = first + (len(answers) - 1) * day
     oldest = vacuum(stream, derived=RUNS, now=last, retention=half_days * day / 2).oldest_version
     assert oldest == max(0, len(answers) - 1 - (half_days + 1) // 2)
     kept: set[str] = set()
