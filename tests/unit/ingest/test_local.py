@@ -178,7 +178,7 @@ def test_types_are_widened_as_a_stream_stores_them(tmp_path: Path) -> None:
     [
         pytest.param({"t": [1]}, "lack column 'x'", id="lacks a column"),
         pytest.param({"t": [1], "x": [1.0], "y": [1]}, "have column 'y'", id="has one more"),
-        pytest.param({"t": [1], "x": ["a"]}, "column 'x' is string", id="type"),
+        pytest.param({"t": [1], "x": ["a"]}, "column 'x' is STRING", id="type"),
         pytest.param({"t": [1.5], "x": [1.0]}, "numbers with a fraction", id="time"),
         pytest.param({"u": [1], "x": [1.0]}, "no time column 't'", id="no time"),
         pytest.param({"t": [1], "x": [[1.0]]}, "events are flat", id="nested"),
