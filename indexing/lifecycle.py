@@ -347,12 +347,12 @@ def compact_index(
     tasks = [json.dumps({"attribute": name, **shared}) for name in chosen]
     changes = [_read_changes(text) for text in runner(merge_index, tasks)]
     commit_tidy(stream, [change for one in changes for change in one])
-    after = {described.attribute: described for described in list_indexes(stream.snapshot())}
+    after = {one.attribute: one.n_runs for one in list_indexes(stream.snapshot())}
     return [
         CompactionReport(
             name,
             n_runs_before=before[name].n_runs,
-            n_runs_after=after[name].n_runs,
+            n_runs_after=after.get(name, 0),  # it may have been dropped meanwhile
             n_entries=sum(file.n_rows for change in of_index for file in change.added),
         )
         for name, of_index in zip(chosen, changes, strict=True)

@@ -7,6 +7,7 @@ import importlib
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -34,12 +35,14 @@ from indexing import (
     RunWriter,
     UnknownIndexError,
     clear_caches,
+    lifecycle,
     open_indexes,
 )
 from indexing.config import RUN_MERGE_WIDTH
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
 from tests.helpers import commit_table, write_table
 from tests.oracles.index import matching_rows
+from tests.unit.chronicle.stream_cases import meet
 from tests.unit.indexing.doubles import flip_byte
 
 DAY = dt.date(2024, 1, 1)
@@ -467,6 +470,18 @@ def test_compaction_merges_runs_of_like_size_and_full_all(stream: Stream) -> Non
     [report] = compact_index(stream, full=True)
     assert (report.n_runs_before, report.n_runs_after, report.n_entries) == (2, 1, 48)
     assert_answers(stream, rows(N + 3), ["venue"])
+
+
+@pytest.mark.parametrize("is_merged", [False, True], ids=["before", "after"])
+def test_an_index_dropped_by_another_while_its_runs_are_merged_has_none(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, is_merged: bool
+) -> None:
+    create_index(stream, ["venue"], least_events=0)
+    drop = partial(drop_index, open_store(stream.path.parent).stream(stream.name), "venue")
+    meet(monkeypatch, lifecycle, "commit_tidy", drop, after=is_merged)
+    [report] = compact_index(stream, full=True)
+    assert report.n_runs_after == 0
+    assert list_indexes(stream.snapshot()) == []
 
 
 def test_older_snapshots_answer_from_runs_merged_later(stream: Stream) -> None:
