@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
-def counted(n: int, what: str, several: str | None = None) -> str:
-    """Return a number of things in words, such as ``1 file`` and ``2 files``. Pure."""
-    return f"{n:,} {what if n == 1 else several or f'{what}s'}"
+from chronicle.words import number_of, quarantine_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +35,9 @@ class AppendReport:
     """What failed once the events were in the stream; they are, and must not be appended again."""
 
     def __str__(self) -> str:
-        files = counted(self.n_rewritten, "file")
+        files = number_of(self.n_rewritten, "file")
         late = f", {self.n_late:,} of them late into {files} rewritten"
-        added = f"{counted(self.n_events, 'event')} added{late if self.n_late else ''}"
+        added = f"{number_of(self.n_events, 'event')} added{late if self.n_late else ''}"
         lines = [f"{added}, version {self.version}"]
-        if self.n_quarantined:
-            rows = counted(self.n_quarantined, "row")
-            lines.append(f"quarantined: {rows}, kept in table 'quarantine'")
-            lines += [f"  {count:,} because {reason}" for reason, count in self.reasons.items()]
+        lines += quarantine_lines(self.n_quarantined, self.reasons)
         return "\n".join(lines)

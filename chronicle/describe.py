@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from chronicle.append_report import counted
 from chronicle.arguments import check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.log import delta_log
@@ -26,6 +25,7 @@ from chronicle.tree.summary import Ints, kind_of
 from chronicle.tree.tab_tree import Aggregate, Value
 from chronicle.tree.tree_file import TREE_TABLE
 from chronicle.type_names import sql_type
+from chronicle.words import megabytes, number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class StreamDescription:
         if self.settings.adopted_from is not None:
             lines.append(("adopted from", f"{self.settings.adopted_from}, read where it is"))
         if self.n_files_without_tree:
-            without = f"{counted(self.n_files_without_tree, 'data file')}, read in full"
+            without = f"{number_of(self.n_files_without_tree, 'data file')}, read in full"
             lines.append(("without tree", without))
         return lines
 
@@ -152,20 +152,6 @@ def history(stream: Stream) -> list[HistoryEntry]:
     total = sum(count or 0 for count in counts) if None not in counts else None
     known = [commit for commit in delta_log.commits(path) if commit.version <= state.version]
     return to_history(known, total)
-
-
-def megabytes(n_bytes: int) -> str:
-    """Return a size as people read it, in MB of 1,000,000 bytes. Pure.
-
-    Examples
-    --------
-    >>> megabytes(12_345_678), megabytes(1_234), megabytes(0)
-    ('12.3 MB', '0.001 MB', '0 MB')
-    """
-    millions = n_bytes / 1e6
-    if millions >= 100:
-        return f"{millions:,.0f} MB"
-    return f"{millions:,.1f} MB" if millions >= 1 else f"{millions:.3f} MB".replace("0.000", "0")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import config
-from chronicle.append_report import counted
 from chronicle.arguments import check_name, check_path, check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DERIVED_SCHEMA
@@ -61,6 +60,7 @@ from chronicle.tree.blocks import BlockReader
 from chronicle.tree.derived_attributes import check_derived
 from chronicle.tree.file_tree import FileTree
 from chronicle.tree.tree_file import TREE_TABLE
+from chronicle.words import number_of
 
 if TYPE_CHECKING:
     from chronicle.append_report import AppendReport
@@ -313,7 +313,7 @@ class Stream:
         if snapshot.t_min is not None and snapshot.t_max is not None:
             first, last = (show_time(t, self.time_type) for t in (snapshot.t_min, snapshot.t_max))
             span = f" from {first} to {last}"
-        events = f"{counted(snapshot.n_events, 'event')}{span}, version {snapshot.version}"
+        events = f"{number_of(snapshot.n_events, 'event')}{span}, version {snapshot.version}"
         return f"<{head}: {events}; time '{self.settings.time}', columns {shown}>"
 
     @property

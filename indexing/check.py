@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from chronicle.append_report import counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.errors import CorruptBlockError, StorageError, UnreadFileError
 from chronicle.log import delta_log
 from chronicle.log.delta_log import LiveFile
 from chronicle.maintenance.check import COMMITTED
 from chronicle.maintenance.finding import CheckedEvents, Finding, Findings
+from chronicle.words import number_of
 from indexing.attributes import indexed_field
 from indexing.config import MERGE_GROUPS, TAIL_FILE_EVENTS
 from indexing.errors import CorruptRunError
@@ -49,7 +49,7 @@ def check_runs(events: CheckedEvents, *, deep: bool) -> list[Finding]:
     checker = _RunChecker(events, findings, deep=deep)
     attributes = indexed_attributes(events.stream_dir, events.schema.names, events.settings.derived)
     n_runs = sum(checker.check_index(attribute) for attribute in attributes)
-    runs = f"{counted(n_runs, 'run')} of {counted(len(attributes), 'index', 'indexes')}"
+    runs = f"{number_of(n_runs, 'run')} of {number_of(len(attributes), 'index', 'indexes')}"
     for invariant in (WHOLE, COVER, COVERED, *([ENTRIES] if deep else [])):
         findings.conclude(invariant, events.stream_dir, runs)
     return findings.all()

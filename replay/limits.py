@@ -22,7 +22,7 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from chronicle.append_report import counted
+from chronicle.words import number_of
 from replay.errors import LimitExceededError
 
 _STATM = Path("/proc/self/statm")
@@ -173,7 +173,7 @@ class LimitWatch:
         if limits.max_rows is not None and n_rows > limits.max_rows:
             raise LimitExceededError(
                 "max_rows",
-                f"the answer has more than {counted(limits.max_rows, 'row')} (limit --max-rows, "
+                f"the answer has more than {number_of(limits.max_rows, 'row')} (limit --max-rows, "
                 "max_rows)",
             )
         if limits.timeout is not None and perf_counter() - self._started > limits.timeout:

@@ -11,8 +11,8 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from chronicle.append_report import counted
 from chronicle.errors import did_you_mean
+from chronicle.words import number_of
 from replay.query_plan import AnyPlan, to_json, to_text
 
 _ROWS_AT_ONCE = 4_096
@@ -177,13 +177,13 @@ class Result:
             return self.table.slice(start, max(stop - start, 0))
         row = operator.index(key)
         if not -len(self) <= row < len(self):
-            raise IndexError(f"no row {key} in an answer of {counted(len(self), 'row')}")
+            raise IndexError(f"no row {key} in an answer of {number_of(len(self), 'row')}")
         return self.table.slice(row % len(self), 1).to_pylist()[0]
 
     def __repr__(self) -> str:
         name = "full" if self.plan is None else self.plan.name
         seen = f"{self.actual.blocks_read} of {self.actual.blocks_total} blocks"
-        return f"<Result: {counted(len(self), 'row')}, plan {name}, {seen}>"
+        return f"<Result: {number_of(len(self), 'row')}, plan {name}, {seen}>"
 
     def _repr_html_(self) -> str:
         shown = self.table.slice(0, 20).to_pylist()

@@ -27,6 +27,7 @@ from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name, check_unclaimed
 from chronicle.time import TimeType
 from chronicle.tree.derived_attributes import canonical_names, check_derived
+from chronicle.words import because
 from chronicle.write.append import Late
 
 
@@ -230,7 +231,7 @@ def nothing_usable(
             f"every time in column '{time}' of {where} is missing; nothing was taken, fill the "
             "column in, or name a file that has times there"
         )
-    told = ", ".join(f"{count:,} because {reason}" for reason, count in (reasons or {}).items())
+    told = ", ".join(because(reasons or {}))
     return SourceError(
         f"none of the {n_bad:,} records in {where} has a usable time in column '{time}' and cells "
         f"that parse{f' ({told})' if told else ''}; nothing was taken, check --time, --time-format "

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chronicle.append_report import AppendReport, counted
+from chronicle.append_report import AppendReport
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SourceError
 from chronicle.ingest.local import read_files
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.maintenance.compaction import tidied
 from chronicle.store import Stream
+from chronicle.words import because, number_of
 from chronicle.write.append import append
 from chronicle.write.quarantine import (
     RECORD,
@@ -41,7 +42,7 @@ class PutBackReport:
     def __str__(self) -> str:
         return (
             f"stream '{self.stream}': {self.appended}\n"
-            f"{counted(self.appended.n_events, 'row')} left the quarantine, {self.n_left:,} "
+            f"{number_of(self.appended.n_events, 'row')} left the quarantine, {self.n_left:,} "
             f"{'is' if self.n_left == 1 else 'are'} in it"
         )
 
@@ -62,7 +63,7 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
     read = read_files([path], ReadOptions(), time=time, schema=schema)
     if read.put_aside.num_rows:
         reasons = count_by_reason(read.put_aside.column("reason").to_pylist())
-        told = ", ".join(f"{count:,} because {reason}" for reason, count in reasons.items())
+        told = ", ".join(because(reasons))
         raise SourceError(
             f"{read.put_aside.num_rows:,} rows of '{path}' are no events yet ({told}); nothing was "
             f"put back: correct the columns {', '.join(stream.schema.names)} ({RECORD} is not "

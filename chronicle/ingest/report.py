@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chronicle.append_report import counted
 from chronicle.ingest.read_options import ReadOptions
+from chronicle.words import number_of, quarantine_lines
 from chronicle.write.append import Late
 
 
@@ -111,23 +111,19 @@ class IngestReport:
         lines = [*self.notes, f"stream '{self.stream}': {self._added()}, version {self.version}"]
         lines.append(f"store: {self.store_path}")
         if self.n_skipped:
-            files = "source" if self.n_skipped == 1 else "sources"
-            lines.append(f"skipped: {self.n_skipped:,} {files} taken before (--again takes them)")
+            sources = number_of(self.n_skipped, "source")
+            lines.append(f"skipped: {sources} taken before (--again takes them)")
         if self.n_late:
-            files = "file" if self.n_rewritten == 1 else "files"
-            where = f"{self.n_rewritten:,} {files} rewritten"
+            where = f"{number_of(self.n_rewritten, 'file')} rewritten"
             lines.append(f"late: {self.n_late:,} of them put where they belong, {where}")
-        if self.n_quarantined:
-            rows = counted(self.n_quarantined, "row")
-            lines.append(f"quarantined: {rows}, kept in table 'quarantine'")
-            lines += [f"  {count:,} because {reason}" for reason, count in self.reasons.items()]
+        lines += quarantine_lines(self.n_quarantined, self.reasons)
         return "\n".join(lines)
 
     def _added(self) -> str:
         if self.n_events == 0 and self.n_quarantined == 0:
             return "nothing new"
         order = "in time order already" if self.in_order else "sorted by time and arrival"
-        return f"{counted(self.n_events, 'event')} added in {self.seconds:.1f} s ({order})"
+        return f"{number_of(self.n_events, 'event')} added in {self.seconds:.1f} s ({order})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +151,14 @@ class FollowReport:
     """What failed last once events were in the stream; they are."""
 
     def __str__(self) -> str:
-        batches = "batch" if self.n_batches == 1 else "batches"
-        added = f"{self.n_events:,} events added in {self.n_batches:,} {batches}"
+        batches = number_of(self.n_batches, "batch", "batches")
+        added = f"{self.n_events:,} events added in {batches}"
         lines = [f"stream '{self.stream}': {added}", f"store: {self.store_path}"]
         if self.n_skipped:
             lines.append(f"skipped: {self.n_skipped:,} files taken before")
         if self.n_late:
             lines.append(f"late: {self.n_late:,} of them put where they belong")
-        if self.n_quarantined:
-            rows = counted(self.n_quarantined, "row")
-            lines.append(f"quarantined: {rows}, kept in table 'quarantine'")
+        lines += quarantine_lines(self.n_quarantined)
         return "\n".join(lines)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle import config
-from chronicle.append_report import counted
 from chronicle.arguments import check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.errors import (
@@ -48,6 +47,7 @@ from chronicle.stream_folder import remove_abandoned, with_unlogged
 from chronicle.tree.blocks import BlockReader
 from chronicle.tree.derived_attributes import check_derived
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile
+from chronicle.words import number_of
 from chronicle.write.quarantine import QUARANTINE_TABLE
 
 MARKER = "the store's marker names a format this Chronicle reads"
@@ -304,8 +304,8 @@ def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedE
     blocks = {name: checker.reader.block_counts(name) for name in ordered}
     counts |= {name: sum(found) for name, found in blocks.items()}
     n_blocks = sum(len(found) for found in blocks.values())
-    files = counted(len(live), "data file")
-    events = counted(sum(counts.values()), "event")
+    files = number_of(len(live), "data file")
+    events = number_of(sum(counts.values()), "event")
     compared = "all summaries compared" if deep else "counts and times compared"
     n_bytes = f"{sum(file.size_bytes for file in live)} bytes"
     if checker.settings.adopted_from is not None:
@@ -317,11 +317,11 @@ def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedE
         *(
             []
             if checker.settings.adopted_from is not None
-            else [(BLOCKS, counted(n_blocks, "block"))]
+            else [(BLOCKS, number_of(n_blocks, "block"))]
         ),
         (TIMES, events),
         (ORDER, files),
-        (TREE, f"{counted(len(live), 'tree file')}, {compared}"),
+        (TREE, f"{number_of(len(live), 'tree file')}, {compared}"),
     ):
         findings.conclude(invariant, path, what)
     rest = sorted(counts.keys() - set(ordered))

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chronicle.append_report import counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.disk_errors import reason_of, unread_remedy
 from chronicle.errors import (
@@ -39,6 +38,7 @@ from chronicle.tree.derived_attributes import (
 from chronicle.tree.summarise import summarise, summarise_times
 from chronicle.tree.summary import AttributeSummary, Ints, TimeSummary, kind_of
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile, build_levels
+from chronicle.words import number_of
 from chronicle.write.quarantine import QUARANTINE_SCHEMA, QUARANTINE_TABLE
 
 NAMES = "names of data files carry their place in the stream"
@@ -141,13 +141,13 @@ class EventsChecker:
             what = f"it has {size} bytes, the log says {file.size_bytes}"
             self.findings.fault(FILES, path, what, _RESTORE)
         if file.n_rows is not None and n_events != file.n_rows:
-            what = f"it has {counted(n_events, 'event')}, the log says {file.n_rows}"
+            what = f"it has {number_of(n_events, 'event')}, the log says {file.n_rows}"
             self.findings.fault(FILES, path, what, _RESTORE)
         if self.settings.adopted_from is not None:
             return counts  # blocks are the row groups of whoever wrote the file
         if n_events > self.settings.file_events:
             most = self.settings.file_events
-            what = f"it has {counted(n_events, 'event')}, at most {most} were to be"
+            what = f"it has {number_of(n_events, 'event')}, at most {most} were to be"
             self.findings.fault(BLOCKS, path, what, _FOREIGN)
         expected = block_counts(n_events, self.settings.block_events)
         if counts != expected:

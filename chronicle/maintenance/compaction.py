@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from chronicle import config
-from chronicle.append_report import AppendReport, counted
+from chronicle.append_report import AppendReport
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedWriter
 from chronicle.disk_errors import reason_of
@@ -20,6 +20,7 @@ from chronicle.jobs import Job, Runner, run_locally
 from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, watched
+from chronicle.words import number_of
 from chronicle.write.block_writer import WrittenFile
 from chronicle.write.commit import (
     COMPACT,
@@ -39,7 +40,7 @@ _EVERYTHING = 2**63 - 1
 
 def merged(before: int, after: int, what: str) -> str:
     """Return in words how many things became how many. Pure."""
-    return f"{counted(before, what)} {'is' if before == 1 else 'are'} {after:,} now"
+    return f"{number_of(before, what)} {'is' if before == 1 else 'are'} {after:,} now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ class CompactionReport:
     """What failed; what was committed before stays, and the next compaction goes on."""
 
     def __str__(self) -> str:
-        lines = [f"{counted(self.n_files_after, 'file')}, none to merge"]
+        lines = [f"{number_of(self.n_files_after, 'file')}, none to merge"]
         if self.n_events_rewritten:
             files = merged(self.n_files_before, self.n_files_after, "file")
-            lines = [f"{files}, {counted(self.n_events_rewritten, 'event')} rewritten"]
+            lines = [f"{files}, {number_of(self.n_events_rewritten, 'event')} rewritten"]
         if self.n_runs_merged:
             lines.append(merged(self.n_runs_merged, self.n_runs_written, "run"))
         return "\n".join(lines)
@@ -438,8 +439,8 @@ def _carry_out(merging: _Merging, tasks: Sequence[Rewrite]) -> Iterator[tuple[in
         batch = tasks[first : first + size]
         n_files = sum(len(task.files) for task in batch)
         merging.progress(
-            f"merging {counted(n_files, 'file')} ({first + len(batch):,} of "
-            f"{counted(len(tasks), 'merge')})"
+            f"merging {number_of(n_files, 'file')} ({first + len(batch):,} of "
+            f"{number_of(len(tasks), 'merge')})"
         )
         results = merging.runner(merging.job(), [task.to_json() for task in batch])
         written = [WrittenFile.from_json(text) for result in results for text in json.loads(result)]

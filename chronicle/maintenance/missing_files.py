@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chronicle.append_report import counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.errors import (
     ChangedFileError,
@@ -22,6 +21,7 @@ from chronicle.log.delta_log import TableState
 from chronicle.store import Stream
 from chronicle.time import TimeType, show_time, to_int64
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile
+from chronicle.words import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,9 @@ class MissingFile:
     t_max: int | None
 
     def __str__(self) -> str:
-        events = "its events" if self.n_events is None else f"its {counted(self.n_events, 'event')}"
+        events = (
+            "its events" if self.n_events is None else f"its {number_of(self.n_events, 'event')}"
+        )
         if self.t_min is None or self.t_max is None:
             when = "of a time that is not known"
         else:

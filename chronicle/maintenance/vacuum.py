@@ -11,10 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle import config
-from chronicle.append_report import counted
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedChange, DerivedWriter
-from chronicle.describe import megabytes
 from chronicle.disk import unwritten
 from chronicle.errors import VersionNotFoundError
 from chronicle.log import delta_log
@@ -24,6 +22,7 @@ from chronicle.maintenance.orphans import find_links, is_own_file
 from chronicle.store import Stream, watched
 from chronicle.stream_folder import remove_abandoned
 from chronicle.tree.tree_file import TREE_TABLE
+from chronicle.words import megabytes, number_of
 from chronicle.write.commit import OPERATION
 from chronicle.write.quarantine import QUARANTINE_TABLE
 
@@ -67,11 +66,11 @@ class VacuumReport:
             for table, n_bytes in self.bytes_by_table.items()
         )
         killed = (
-            f"\n  {counted(self.n_staging, 'folder')} of killed ingests" if self.n_staging else ""
+            f"\n  {number_of(self.n_staging, 'folder')} of killed ingests" if self.n_staging else ""
         )
         links = "".join(f"\n  '{link}' is a link and was left alone" for link in self.links)
         return (
-            f"{counted(self.n_files, 'file')} of {megabytes(self.n_bytes)} {verb}; versions from "
+            f"{number_of(self.n_files, 'file')} of {megabytes(self.n_bytes)} {verb}; versions from "
             f"{self.oldest_version} on stay readable{by_table}{killed}{links}"
         )
 

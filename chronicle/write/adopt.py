@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chronicle.append_report import counted
 from chronicle.arguments import check_name, check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedFile, DerivedWriter
@@ -37,6 +36,7 @@ from chronicle.time import TimeType, is_ascending, show_time, to_int64
 from chronicle.tree.blocks import BlockReader
 from chronicle.tree.checksummed_file import parse_metadata, read_footer
 from chronicle.tree.derived_attributes import canonical_names, extend
+from chronicle.words import number_of
 from chronicle.write.block_writer import WrittenFile, write_tree
 from chronicle.write.commit import (
     ADOPT,
@@ -303,8 +303,8 @@ class AdoptReport:
         gone = f", {self.n_gone:,} left" if self.n_gone else ""
         return (
             f"stream '{self.stream}' reads '{self.table}' where it is: "
-            f"{counted(self.n_new, 'file')} verified{gone}; {counted(self.n_events, 'event')} in "
-            f"{counted(self.n_files, 'file')}, version "
+            f"{number_of(self.n_new, 'file')} verified{gone}; "
+            f"{number_of(self.n_events, 'event')} in {number_of(self.n_files, 'file')}, version "
             f"{self.version}"
         )
 
@@ -470,7 +470,7 @@ def _take(
     """Verify what is new, and commit what came and what left."""
     state = delta_log.load_table(stream.path / EVENTS_TABLE)
     version, live = state.version, {fingerprint_in(file.name): file for file in state.files}
-    progress(f"looking at {counted(len(table.files), 'file')} of '{table.path}'")
+    progress(f"looking at {number_of(len(table.files), 'file')} of '{table.path}'")
     found = [find_file(table, inside) for inside in table.files]
     here = {file.fingerprint for file in found}
     gone = [file for fingerprint, file in live.items() if fingerprint not in here]
@@ -514,7 +514,7 @@ def _verify(
     generation = stream.next_generation()
     news = []
     for part, file in enumerate(found):
-        progress(f"verifying '{file.inside}' ({counted(file.n_events, 'event')})")
+        progress(f"verifying '{file.inside}' ({number_of(file.n_events, 'event')})")
         times = check_file(table, file.inside, stream.settings.time, stream.time_type)
         ordinal = child(f"{generation:06d}-{part:06d}", 0)
         news.append(_News(file, adopted_name(ordinal, file.fingerprint), ordinal, *times))

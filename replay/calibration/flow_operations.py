@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from chronicle import Snapshot
 from chronicle.tree.summary import INT_MAX
+from chronicle.words import number_of
 from costmodel.calibration import units_of_work
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate
@@ -172,7 +173,7 @@ def _windows(
     if way is Way.TREE_NAIVE:
         # Each window reads its own blocks, which the estimate takes to be two in a slice cut.
         features = replace(features, read_blocks=min(features.read_blocks, features.n_slices))
-    of = f"{width} {'column' if width == 1 else 'columns'}"
+    of = number_of(width, "column")
     name = f"{kind}, {of}: {len(stretch)} blocks, {features.n_windows:,.0f} windows"
     units = units_of_work(lambda weights: estimate(features, weights).cost)
     return Operation(name, kind, units, run)

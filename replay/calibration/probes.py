@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from chronicle.words import number_of
 from replay.calibration.facts import Column, Facts
 from replay.language.printer import quoted
 
@@ -48,7 +49,7 @@ def replay_probes(facts: Facts) -> list[Probe]:
         Probe("two open gaps", _query(facts, gaps, gaps=True)),
     ]
     if n > 0:
-        more = f"{n} more {'column' if n == 1 else 'columns'}"
+        more = number_of(n, "more column")
         probes += [
             Probe(f"four symbols, {more}", _query(facts, row, gaps=False, n_more=n)),
             Probe(f"a gap, {more}", _query(facts, gap, gaps=True, window=60, n_more=n)),

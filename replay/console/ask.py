@@ -13,8 +13,8 @@ from typing import Annotated
 
 import typer
 
-from chronicle.append_report import counted
 from chronicle.errors import StorageError
+from chronicle.words import number_of
 from replay.console.answers import FORMATS, check_target, read_target, write_to
 from replay.console.options import (
     ExpandedOption,
@@ -250,7 +250,7 @@ def describe(
     for name, value in described.lines():
         print(f"{name:<14}{value}")
     for i in indexes:
-        held = f"{counted(i.n_entries, 'entry', 'entries')} in {counted(i.n_runs, 'run')}"
+        held = f"{number_of(i.n_entries, 'entry', 'entries')} in {number_of(i.n_runs, 'run')}"
         print(f"{'index':<14}{i.attribute}: {held}, {described.sizes(i.size_bytes)}")
     if lineage is not None:
         print(f"{'made by':<14}{lineage}")

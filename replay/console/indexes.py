@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chronicle.append_report import counted
+from chronicle.words import megabytes, number_of
 from replay.console.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
 from replay.console.show import print_table, say
 from replay.console.tend import runner
@@ -28,7 +28,6 @@ def create(
 
     Example: chronicle index create crimes district district+crime_code --store data
     """
-    from chronicle.describe import megabytes
     from indexing.lifecycle import create_index
 
     with runner(spark) as lent:
@@ -41,11 +40,11 @@ def create(
             else:
                 done = (
                     f"{'completed' if report.existed else 'created'}: {_entries(report.n_entries)} "
-                    f"in {counted(report.n_files, 'run')}, {megabytes(report.size_bytes)}"
+                    f"in {number_of(report.n_files, 'run')}, {megabytes(report.size_bytes)}"
                 )
+            rest = number_of(report.n_tail_events, "event")
             say(
-                f"index '{report.attribute}' {done}; "
-                f"{counted(report.n_tail_events, 'event')} in small files are answered from memory"
+                f"index '{report.attribute}' {done}; {rest} in small files are answered from memory"
             )
 
 
@@ -58,7 +57,6 @@ def drop(
 
     Example: chronicle index drop crimes district --store data
     """
-    from chronicle.describe import megabytes
     from indexing.lifecycle import drop_index
 
     n_bytes = drop_index(stream_of(store, stream), attribute)
@@ -70,7 +68,6 @@ def show(stream: StreamArgument, store: StoreOption, as_json: JsonOption = False
 
     Example: chronicle index list crimes --store data
     """
-    from chronicle.describe import megabytes
     from indexing.lifecycle import list_indexes
 
     indexes = list_indexes(stream_of(store, stream).snapshot())
@@ -112,10 +109,10 @@ def compact(
     with runner(spark) as lent:
         for report in compact_index(stream_of(store, stream), attribute, full=full, runner=lent):
             say(
-                f"index '{report.attribute}': {counted(report.n_runs_before, 'run')} before, "
+                f"index '{report.attribute}': {number_of(report.n_runs_before, 'run')} before, "
                 f"{report.n_runs_after:,} now, {_entries(report.n_entries)} written"
             )
 
 
 def _entries(n: int) -> str:
-    return counted(n, "entry", "entries")
+    return number_of(n, "entry", "entries")

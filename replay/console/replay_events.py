@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from chronicle.append_report import counted
+from chronicle.words import number_of
 from replay.console.answers import check_target
 from replay.console.options import (
     StoreOption,
@@ -138,9 +138,9 @@ def replay(
             if attached is not None:
                 _write(outlet, attached.finish())
         except KeyboardInterrupt:
-            say(f"interrupted after {counted(n_events, 'event')}, at {paced.position}")
+            say(f"interrupted after {number_of(n_events, 'event')}, at {paced.position}")
             raise typer.Exit(INTERRUPTED) from None
-    say(f"{counted(n_events, 'event')} in {time.monotonic() - began:.1f} s")
+    say(f"{number_of(n_events, 'event')} in {time.monotonic() - began:.1f} s")
 
 
 def _check_one_stream(query: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronicle.append_report import counted
+from chronicle.words import number_of
 from replay.console.options import (
     JsonOption,
     StoreOption,
@@ -78,7 +78,7 @@ def stats(
         print(json.dumps(shown, indent=2))
         return
     span = "" if ends[0] is None else f", {ends[0]} to {ends[1]}"
-    print(f"{counted(whole.n_events, 'event')}{span}")
+    print(f"{number_of(whole.n_events, 'event')}{span}")
     heads = ("column", "values", "nulls", "nans", "min", "max", "sum", "mean", "stddev_pop")
     print_table(heads, [(name, *map(_cell, row.values())) for name, row in rows.items()])
     if drawn is not None:
@@ -126,7 +126,7 @@ def _draw(drawn: Histogram, snapshot: Snapshot) -> None:
     low = min(low, 0.0) if drawn.mean is None else low - (high - low) / BAR_WIDTH
     width = high - low
     what = "events" if drawn.mean is None else "mean"
-    entries = counted(drawn.n_entries, "entry", "entries")
+    entries = number_of(drawn.n_entries, "entry", "entries")
     print(f"\nabout, as level {drawn.level} of the tree tells ({entries}): {what}")
     times = with_equal_fractions(
         [show_time(edge, snapshot.time_type) for edge in drawn.edges.tolist()]

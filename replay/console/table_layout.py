@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chronicle.append_report import counted
+from chronicle.words import number_of
 
 GAP = "  "
 NULL = "NULL"
@@ -151,9 +151,9 @@ def footer(
 
     ``laid`` is how rows were laid out within the width; None where all columns are whole.
     """
-    said = [counted(n_rows, "row")]
+    said = [number_of(n_rows, "row")]
     if n_rows > n_shown:
-        said = [f"… {counted(n_rows - n_shown, 'more row')} (--rows {n_rows} shows them)"]
+        said = [f"… {number_of(n_rows - n_shown, 'more row')} (--rows {n_rows} shows them)"]
     if laid is not None and laid.left_out:
         said.append(left_out(laid, width, " (-x shows them)"))
     elif laid is not None and laid.n_cut:
@@ -164,7 +164,7 @@ def footer(
 def left_out(laid: Laid, width: int | None, remedy: str = "") -> str:
     """Return how many columns there was no room for, with the names there is room for here."""
     n = len(laid.left_out)
-    said = f"… {counted(n, 'more column')}"
+    said = f"… {number_of(n, 'more column')}"
     names = [one_line(name) for name in laid.left_out]
     for n_named in range(n, 0, -1):
         more = ", …" if n_named < n else ""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronicle.append_report import counted
 from chronicle.errors import StorageError, StreamNotFoundError
+from chronicle.words import number_of
 from replay.console.options import (
     JsonOption,
     SparkOption,
@@ -126,7 +126,7 @@ def _held(store: Store, name: str) -> str:
         found = store.stream(name)
         if found.settings.adopted_from is not None:
             return f"tree and indexes of '{found.settings.adopted_from}', which stays as it is"
-        return counted(found.snapshot().n_events, "event")
+        return number_of(found.snapshot().n_events, "event")
     except StreamNotFoundError:
         raise
     except StorageError:
@@ -171,7 +171,7 @@ def delete(
     opened = stream_of(store, stream)
     first, end = time_range(opened, start, stop)
     n_events = plan_deletion(opened.snapshot(), first, end).n_events
-    confirm(f"Delete {counted(n_events, 'event')} of stream '{stream}'?", yes=yes)
+    confirm(f"Delete {number_of(n_events, 'event')} of stream '{stream}'?", yes=yes)
     report = delete_range(opened, first, end, derived=writer_for(opened), progress=say)
     say(str(report))
     if report.fault is not None:
@@ -239,8 +239,8 @@ def report_lines(findings: Sequence[Finding], *, verbose: bool) -> list[str]:
             where = f" ({finding.file})" if finding.file else ""
             remedy = f"; {finding.remedy}" if finding.remedy else ""
             lines.append(f"{finding.severity:<9}{finding.invariant}: {finding.what}{where}{remedy}")
-    wrong = [counted(counts[kind], kind) for kind in ("fault", "warning") if counts[kind]]
-    whole = f"{counted(counts['ok'], 'check')} found nothing wrong"
+    wrong = [number_of(counts[kind], kind) for kind in ("fault", "warning") if counts[kind]]
+    whole = f"{number_of(counts['ok'], 'check')} found nothing wrong"
     return [*lines, ", ".join([*wrong, whole])]
 
 
@@ -283,8 +283,8 @@ def repair(
             continue
         n_left += len(report.left)
         say(
-            f"stream '{name}': {counted(len(report.replaced), 'damaged file')} taken out, "
-            f"{report.n_written:,} written, {counted(len(report.removed), 'leftover')} removed"
+            f"stream '{name}': {number_of(len(report.replaced), 'damaged file')} taken out, "
+            f"{report.n_written:,} written, {number_of(len(report.removed), 'leftover')} removed"
         )
         for finding in report.left:
             remedy = f"; {finding.remedy}" if finding.remedy else ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chronicle.append_report import counted
+from chronicle.words import number_of
 from costmodel.plan_cost import Estimate
 from replay.planning.block_ranges import count_blocks
 from replay.planning.plan import Plan, PlanKind, Selectivity, Step
@@ -206,9 +206,9 @@ def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
 def _stretches(plan: Plan) -> str:
     n, blocks = len(plan.stretches), count_blocks(plan.stretches)
     if plan.kind is PlanKind.FULL:
-        return f"all {counted(plan.n_blocks, 'block')}"
+        return f"all {number_of(plan.n_blocks, 'block')}"
     drawn = f", by the tree from level {plan.level}" if plan.level else ""
-    left = f"{counted(n, 'stretch', 'stretches')} of {blocks:,} of {plan.n_blocks:,} blocks"
+    left = f"{number_of(n, 'stretch', 'stretches')} of {blocks:,} of {plan.n_blocks:,} blocks"
     return f"{left}{drawn}"
 
 
@@ -218,7 +218,7 @@ def _step_lines(plan: Plan) -> list[str]:
     for step in plan.steps:
         least, most = step.counted
         entries = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-        left = "" if step.left is None else f"leaves {counted(step.left.blocks, 'block')}"
+        left = "" if step.left is None else f"leaves {number_of(step.left.blocks, 'block')}"
         took = _ms(step.seconds) if step.taken else ""
         entries += " entry" if most == 1 else " entries"
         rows.append((step.lookup, entries, left, took, step.why))
@@ -265,7 +265,7 @@ def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
     parts = (
         f"{events} in {actual['blocks_read']:,} of {actual['blocks_total']:,} blocks",
         f"{actual['bytes_read']:,} bytes",
-        counted(actual["intervals"], "interval"),
+        number_of(actual["intervals"], "interval"),
     )
     switched = actual.get("switched")
     return [

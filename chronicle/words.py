@@ -1,0 +1,37 @@
+"""Numbers and sizes in words, as people read them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def number_of(n: int, what: str, several: str | None = None) -> str:
+    """Return a number of things, such as ``1 file`` and ``2 files``."""
+    return f"{n:,} {what if n == 1 else several or f'{what}s'}"
+
+
+def megabytes(n_bytes: int) -> str:
+    """Return a size in MB of 1,000,000 bytes.
+
+    Examples
+    --------
+    >>> megabytes(12_345_678), megabytes(1_234), megabytes(0)
+    ('12.3 MB', '0.001 MB', '0 MB')
+    """
+    millions = n_bytes / 1e6
+    if millions >= 100:
+        return f"{millions:,.0f} MB"
+    return f"{millions:,.1f} MB" if millions >= 1 else f"{millions:.3f} MB".replace("0.000", "0")
+
+
+def because(reasons: Mapping[str, int]) -> list[str]:
+    """Return how many records there are for each reason, in the order given."""
+    return [f"{count:,} because {reason}" for reason, count in reasons.items()]
+
+
+def quarantine_lines(n_rows: int, reasons: Mapping[str, int] | None = None) -> list[str]:
+    """Return the lines of a report on rows put into quarantine; none where there are none."""
+    if not n_rows:
+        return []
+    told = f"quarantined: {number_of(n_rows, 'row')}, kept in table 'quarantine'"
+    return [told, *(f"  {one}" for one in because(reasons or {}))]
