@@ -88,8 +88,7 @@ class Session:
         The last statement needs no ``;``.
         """
         pending, n_failed, number = "", 0, 0
-        for line in lines:
-            number += 1
+        for number, line in enumerate(lines, 1):  # the last one is asked for below
             pending, failed = self._take(pending, line.rstrip("\n") + "\n", number)
             n_failed += failed
             if self._has_ended:
