@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from chronicle.disk_errors import is_exhausted, reason_of, unread_remedy
+from chronicle.words import number_of
 
 __all__ = [
     "AdoptedStreamError",
@@ -281,7 +282,7 @@ def sentences_on(errors: Sequence[UnusableFileError]) -> tuple[str, ...]:
     said = [str(error) for error in errors if not error.older]
     if older:
         said.append(
-            f"an older Chronicle wrote {len(older)} {older[0]._kind}{'s' if older[1:] else ''} in "
+            f"an older Chronicle wrote {number_of(len(older), older[0]._kind)} in "
             f"'{Path(older[0].path).parent}', which this one does not read; answers stay right "
             "without, 'chronicle repair' writes them anew"
         )

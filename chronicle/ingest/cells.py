@@ -57,7 +57,7 @@ def _read_cells(
     cells = as_text(cells)
     if pat.is_string(data_type) or pat.is_binary(data_type):
         return cells.cast(data_type), np.zeros(len(cells), bool)
-    if decimal_comma and _is_number(data_type):
+    if decimal_comma and is_number(data_type):
         cells = _with_points(cells)
     if not _needs_care(cells, data_type):
         try:
@@ -91,7 +91,8 @@ def _from_typed(cells: pa.Array, data_type: pa.DataType) -> pa.Array | None:
     return None
 
 
-def _is_number(data_type: pa.DataType) -> bool:
+def is_number(data_type: pa.DataType) -> bool:
+    """Return whether values of a type are integers, DECIMAL or floating. Pure."""
     return bool(
         pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type)
     )

@@ -35,6 +35,7 @@ from chronicle.log import delta_log
 from chronicle.paths import local_path, url_scheme
 from chronicle.store import Store
 from chronicle.stream_folder import open_staging
+from chronicle.words import number_of
 from chronicle.write.commit import INGEST, OPERATION, Change, commit_change
 
 if TYPE_CHECKING:
@@ -331,10 +332,10 @@ class _Batches:
 
 
 def _in_words(report: IngestReport, n_files: int) -> str:
-    parts = [f"{n_files:,} files", f"{report.n_events:,} events"]
+    parts = [number_of(n_files, "file"), number_of(report.n_events, "event")]
     parts += [f"{report.n_late:,} of them late"] if report.n_late else []
     parts += [f"{report.n_quarantined:,} quarantined"] if report.n_quarantined else []
-    parts += [f"{report.n_skipped:,} files taken before"] if report.n_skipped else []
+    parts += [f"{number_of(report.n_skipped, 'file')} taken before"] if report.n_skipped else []
     return ", ".join(parts)
 
 

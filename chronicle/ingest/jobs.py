@@ -18,6 +18,7 @@ from chronicle.errors import ChronicleError, SchemaError, SourceError, StorageEr
 from chronicle.ingest.session import first_line, open_spark
 from chronicle.ingest.sources import SourceSet
 from chronicle.jobs import Job, Runner
+from chronicle.words import number_of
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -79,7 +80,7 @@ def _run(spark: SparkSession, job: Job, tasks: Sequence[str]) -> list[str]:
         return _results(numbers.mapInArrow(work, _DDL))
     except (PySparkException, Py4JJavaError) as error:
         raise StorageError(
-            f"Spark could not run {len(tasks)} job{'s' if len(tasks) > 1 else ''} "
+            f"Spark could not run {number_of(len(tasks), 'job')} "
             f"({first_line(error)}); nothing was committed, its log file says more"
         ) from error
 

@@ -52,6 +52,7 @@ from chronicle.maintenance.compaction import tidy_after
 from chronicle.store import Store, Stream, create_store
 from chronicle.stream_folder import move_files, open_staging, put_in_place
 from chronicle.time import from_int64
+from chronicle.words import megabytes, number_of
 from chronicle.write.append import Late
 from chronicle.write.block_writer import WrittenFile
 from chronicle.write.commit import (
@@ -294,7 +295,9 @@ def _merge_late(
     )
     n_late = sum(one.n_late for one in jobs)
     removed = tuple(one.file for one in jobs if one.file is not None)
-    job.request.progress(f"merging {n_late:,} late events into {len(removed):,} files")
+    job.request.progress(
+        f"merging {number_of(n_late, 'late event')} into {number_of(len(removed), 'file')}"
+    )
     results = spark_runner(spark)(merge, [one.to_json() for one in jobs])
     return _Merged(tuple(from_job_results(results)), removed)
 
@@ -350,8 +353,7 @@ def _is_small(sources: SourceSet) -> bool:
 
 
 def _sized(sources: SourceSet) -> str:
-    n_files = len(sources.files)
-    return f"{n_files} file{'s' if n_files > 1 else ''} ({sources.size_bytes / 1e6:.1f} MB)"
+    return f"{number_of(len(sources.files), 'file')} ({megabytes(sources.size_bytes)})"
 
 
 # ---------------------------------------------------------------------------------------------

@@ -15,15 +15,17 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError
-from chronicle.ingest.cells import Culprit, Guess, as_text, read_cells
+from chronicle.ingest.cells import Culprit, Guess, as_text, is_number, read_cells
 from chronicle.ingest.helper_columns import CELLS, HELPERS, LINE, REASON, RECORD
 from chronicle.ingest.raw_text import Place, RecordBatch
+from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import ReadPlan, Records, open_records, unknown_field
 from chronicle.ingest.sources import SourceFormat
 from chronicle.ingest.times import Fault, read_times
 from chronicle.ingest.typed_files import read_typed
 from chronicle.paths import repeated
 from chronicle.time import cut_to_us
+from chronicle.type_names import sql_type
 
 _FAULTS_TOGETHER = 1 << 14
 
@@ -157,7 +159,12 @@ def to_events(
         if bad.any():
             if one.name in plan.firm:
                 _refuse_fractions(batch, one.name, bad, plan, refusals)
-            reasons[bad & (reasons == 0)] = f"column '{one.name}' does not parse as {one.type}"
+            why = f"column '{one.name}' does not parse as {sql_type(one.type)}"
+            free = bad & (reasons == 0)
+            reasons[free] = why
+            reasons[free & _has_comma(cells, one.type, plan.options)] = (
+                f"{why} (with --decimal-comma it does)"
+            )
         columns[one.name] = values
     read = read_times(batch.cells[plan.time], plan.reading, plan.schema.field(plan.time).type)
     cut.n_values += read.n_cut
@@ -184,6 +191,15 @@ def _refuse_unknown(batch: RecordBatch, plan: ReadPlan, refusals: list[_Refusal]
         if valid.any():
             number = batch.first + int(np.flatnonzero(valid)[0])
             refusals.append(_Refusal(number, name, None))
+
+
+def _has_comma(
+    cells: pa.Array, data_type: pa.DataType, options: ReadOptions
+) -> npt.NDArray[np.bool_]:
+    """Return which cells are numbers if a comma is what precedes their fraction."""
+    if options.decimal_comma or not is_number(data_type):
+        return np.zeros(len(cells), dtype=bool)
+    return ~read_cells(cells, data_type, decimal_comma=True)[1]
 
 
 def _refuse_fractions(

@@ -42,6 +42,7 @@ from chronicle.ingest.times import (
 from chronicle.ingest.typed_files import first_text, has_nanoseconds, inspect_typed, own_columns
 from chronicle.schema import check_same_schema, normalise_schema
 from chronicle.time import TimeType, time_type
+from chronicle.type_names import sql_type
 
 _JSON_RECORDS_LOOKED_AT = 100
 
@@ -448,9 +449,9 @@ def _check_stated(stated: Mapping[str, pa.Field], stream_schema: pa.Schema) -> N
         found = stream_schema.field(name).type
         if one.type != found:
             raise SchemaError(
-                f"--schema says that column '{name}' is {one.type}, and the stream has {found}; "
-                "a stream's column keeps its type: take the file into a new stream, or leave "
-                "--schema out"
+                f"--schema says that column '{name}' is {sql_type(one.type)}, and the stream has "
+                f"{sql_type(found)}; a stream's column keeps its type: take the file into a new "
+                "stream, or leave --schema out"
             )
 
 

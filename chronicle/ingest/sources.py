@@ -20,6 +20,7 @@ from chronicle.log.delta_log import ForeignFile, ForeignTable
 from chronicle.paths import infer_type, local_path, to_constant, url_scheme, values_in
 from chronicle.schema import normalise_schema
 from chronicle.store import Stream
+from chronicle.type_names import sql_type
 
 
 class SourceFormat(Enum):
@@ -94,7 +95,7 @@ class SourceSet:
     @property
     def folder_columns(self) -> tuple[str, ...]:
         """Names and types of ``partitions``, for people."""
-        return tuple(f"{one.name} {one.type}" for one in self.partitions)
+        return tuple(f"{one.name} {sql_type(one.type)}" for one in self.partitions)
 
     def without_own(self, names: Collection[str]) -> SourceSet:
         """Leave out columns that the files hold themselves: what stands in a file counts more."""

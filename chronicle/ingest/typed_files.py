@@ -12,6 +12,7 @@ import pyarrow.types as pat
 from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.sources import SourceFormat, SourceSet
 from chronicle.schema import normalise_schema
+from chronicle.type_names import sql_type
 
 _BATCH_ROWS = 1 << 16
 
@@ -95,7 +96,7 @@ def _difference(first: pa.Schema, other: pa.Schema) -> str:
             return f"it lacks column '{field.name}'"
         found = other.field(field.name).type
         if found != field.type:
-            return f"column '{field.name}' is {found}, not {field.type}"
+            return f"column '{field.name}' is {sql_type(found)}, not {sql_type(field.type)}"
     for name in other.names:
         if name not in first.names:
             return f"it has a column '{name}' more"

@@ -36,6 +36,7 @@ from chronicle.time import TimeType, is_ascending, show_time, to_int64
 from chronicle.tree.blocks import BlockReader
 from chronicle.tree.checksummed_file import parse_metadata, read_footer
 from chronicle.tree.derived_attributes import canonical_names, extend
+from chronicle.type_names import sql_type
 from chronicle.words import number_of
 from chronicle.write.block_writer import WrittenFile, write_tree
 from chronicle.write.commit import (
@@ -246,8 +247,8 @@ def _check_columns(table: AdoptableTable, inside: str) -> None:
             data_type = found.field(field.name).type
             if data_type != field.type:
                 raise SchemaError(
-                    f"column '{field.name}' of '{path}' is {data_type}, and the table has it as "
-                    f"{field.type}; {INGEST_IT}"
+                    f"column '{field.name}' of '{path}' is {sql_type(data_type)}, and the table "
+                    f"has it as {sql_type(field.type)}; {INGEST_IT}"
                 )
         elif field.name in said:
             to_constant(said[field.name], field.type, column=field.name)
@@ -437,9 +438,10 @@ def _check_same(
             "which declares it"
         )
     if table.schema != stream.schema:
+        now = ", ".join(f"{one.name} {sql_type(one.type)}" for one in table.schema)
         raise SchemaError(
             f"the columns of '{table.path}' are no longer those of stream '{name}' "
-            f"({', '.join(f'{one.name} {one.type}' for one in table.schema)}); drop the stream, "
+            f"({now}); drop the stream, "
             "which leaves the table as it is, and adopt it anew"
         )
 

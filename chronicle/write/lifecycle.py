@@ -19,6 +19,7 @@ from chronicle.errors import (
 from chronicle.snapshot import DataFile, Snapshot
 from chronicle.store import Store, Stream, watched
 from chronicle.stream_folder import check_stream_name, locked_folder, open_staging
+from chronicle.words import number_of
 from chronicle.write.block_writer import WrittenFile
 from chronicle.write.commit import DELETE, OPERATION, Change, commit_change, remove_uncommitted
 from chronicle.write.rewrite import Rewrite, rewrite_files
@@ -313,6 +314,6 @@ def _check_count(plan: Deletion, written: list[WrittenFile], stream: Stream) -> 
     n_left = sum(file.n_events for file in written)
     if n_before - n_left != plan.n_events:
         raise StorageError(
-            f"{n_before - n_left:,} events of stream '{stream.name}' lie in the range where its "
-            f"tree has {plan.n_events:,}; nothing was deleted, run 'chronicle check'"
+            f"{number_of(n_before - n_left, 'event')} of stream '{stream.name}' in the range where "
+            f"its tree has {plan.n_events:,}; nothing was deleted, run 'chronicle check'"
         )

@@ -28,7 +28,7 @@ _ENDED_EARLY = {
     "calibrate": "interrupted; the weights are as they were",
     "replay": None,
     "shell": None,
-    **dict.fromkeys(("streams", "describe", "history", "stats", "check"), "interrupted"),
+    **dict.fromkeys(("query", "streams", "describe", "history", "stats", "check"), "interrupted"),
 }
 """What is said of commands that commit nothing; None where they have said it themselves."""
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from chronicle import Snapshot
 from chronicle.compile_time import clock
 from chronicle.time import to_int64
+from chronicle.words import number_of
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import look_up
 from replay.engines.read_ahead import read_ahead
@@ -352,7 +353,8 @@ class JoinRun:
         self._looked_up += ExecutionStats(index_s=clock() - began)
         self._n_blocks_back += n_read
         if back is None:
-            self._switch(f"not all keys were found in {n_read:,} blocks on the way back: reads all")
+            read = number_of(n_read, "block")
+            self._switch(f"not all keys were found in {read} on the way back: reads all")
         return back
 
     def _spans_around(self, place: int, times: IntArray) -> IntArray | None:
@@ -365,8 +367,8 @@ class JoinRun:
         n_total = self._n_blocks_total
         if self.plan.is_adaptive and covered > COVERED_MAX * n_total:
             self._switch(
-                f"{covered:,} of {n_total:,} blocks lie around the {len(times):,} events "
-                "found: reads all"
+                f"{covered:,} of {n_total:,} blocks lie around the "
+                f"{number_of(len(times), 'event')} found: reads all"
             )
             return None
         return spans

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from chronicle.words import number_of
 from replay.errors import NotSupportedError
 from replay.expressions.functions.texts import check_regexp
 from replay.expressions.functions.zones import is_zone
@@ -226,11 +227,11 @@ _WRITERS: dict[str, Callable[[Sequence[Expression]], Expression]] = {
 def _arity(function: Function) -> str:
     least, most = function.least, len(function.arguments)
     if function.variadic:
-        return f"at least {least} argument{'s' if least > 1 else ''}"
+        return f"at least {number_of(least, 'argument')}"
     if most == 0:
         return "no arguments"
     if least == most:
-        return f"{most} argument{'s' if most > 1 else ''}"
+        return f"{number_of(most, 'argument')}"
     return f"{least} to {most} arguments"
 
 

@@ -119,7 +119,17 @@ def test_a_fraction_in_a_stream_of_integers_is_refused_unless_the_type_is_stated
     assert len(rows(command)) == 1
     command.succeeds("append", tmp_path / "b.csv", "--stream", "new", "--schema", "x BIGINT")
     assert [row["x"] for row in rows(command)] == [2, 3, 4]
-    assert put_aside(command) == [(5, "column 'x' does not parse as int64", "4,1.5")]
+    assert put_aside(command) == [(5, "column 'x' does not parse as BIGINT", "4,1.5")]
+
+
+def test_a_comma_in_numbers_of_a_known_column_is_told(command: Commands, tmp_path: Path) -> None:
+    take_well(command, tmp_path / "a.csv", "ts,x\n1,0.5\n")
+    take(command, tmp_path / "b.csv", "ts;x\n2;1,5\n3;many\n4;2.5\n")
+    why = "column 'x' does not parse as DOUBLE"
+    assert [row[:2] for row in put_aside(command)] == [
+        (2, f"{why} (with --decimal-comma it does)"),
+        (3, why),
+    ]
 
 
 def test_days_that_could_be_months_are_refused_until_the_format_is_told(

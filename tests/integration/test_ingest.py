@@ -170,7 +170,7 @@ def test_faulty_records_are_put_aside_in_the_batch_of_their_commit(
     assert report.reasons == {
         "time 't' does not parse": 1,
         "the record does not parse: it has fewer cells than there are columns": 1,
-        "column 'x' does not parse as int64": 1,
+        "column 'x' does not parse as BIGINT": 1,
         "no time in column 't'": 1,
     }
     rows = quarantine_of(store)
@@ -270,7 +270,7 @@ def test_names_of_folders_are_columns(ending: str, store: Store, tmp_path: Path)
     put_one("06", "__HIVE_DEFAULT_PARTITION__", 1)
     said: list[str] = []
     ingest(store, "s", [lake], options(), progress=said.append)
-    assert "column from names of folders: month string" in said
+    assert "column from names of folders: month STRING" in said
     put_one("07", "12", 3)
     take(store, lake)
     found = [(row["t"], row["n"], row["month"], row["city"]) for row in read_rows(store)]

@@ -18,6 +18,7 @@ from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest import local
 from chronicle.ingest.local import FileEvents, read_files
 from chronicle.ingest.read_options import ReadOptions
+from chronicle.type_names import sql_type
 
 LOCAL = pa.schema([("t", pa.timestamp("us")), ("x", pa.int64()), ("s", pa.string())])
 INTEGER = pa.schema([("t", pa.int64()), ("x", pa.float64())])
@@ -62,7 +63,7 @@ def test_faulty_csv_records_are_put_aside_with_their_reason(tmp_path: Path) -> N
         "time 't' does not parse": 2,
         "the record does not parse: it has fewer cells than there are columns": 1,
         "the record does not parse: it has more cells than there are columns": 1,
-        "column 'x' does not parse as int64": 1,
+        "column 'x' does not parse as BIGINT": 1,
         "no time in column 't'": 1,
         "time 't' has an offset from UTC, the stream's times have none": 1,
         "time 't' is finer than a microsecond": 1,
@@ -95,7 +96,7 @@ def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path) -> 
     found = read([path], INTEGER)
     assert found.events.to_pylist() == [{"t": 1, "x": 1.5}, {"t": 6, "x": None}]
     assert reasons(found) == {
-        "column 'x' does not parse as double": 1,
+        "column 'x' does not parse as DOUBLE": 1,
         "the record does not parse: Expecting value (character 14)": 1,
         "time 't' does not parse": 1,
         "no time in column 't'": 1,
@@ -112,7 +113,7 @@ def test_a_number_beyond_the_type_is_put_aside_and_infinity_is_taken(
     found = read([tmp_path / "a.csv"], schema)
     values = [None if x is None else float(x) for x in found.events.column("x").to_pylist()]
     assert values == [float("inf"), float("-inf"), 1.5, None]
-    assert reasons(found) == {f"column 'x' does not parse as {data_type}": 2}
+    assert reasons(found) == {f"column 'x' does not parse as {sql_type(data_type)}": 2}
     (tmp_path / "a.json").write_text('{"t": 1, "x": 1e400}\n{"t": 2, "x": 0.5}\n')
     found = read([tmp_path / "a.json"], schema)
     assert found.events.column("t").to_pylist() == [2]

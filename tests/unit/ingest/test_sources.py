@@ -140,7 +140,7 @@ def test_parquet_schemas_are_compared_as_they_are_stored(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"t": pa.array([1.5]), "s": pa.array(["a"])}, "column 't' is double, not int64"),
+        ({"t": pa.array([1.5]), "s": pa.array(["a"])}, "column 't' is DOUBLE, not BIGINT"),
         ({"t": pa.array([1])}, "it lacks column 's'"),
         ({"t": pa.array([1]), "s": pa.array(["a"]), "u": pa.array([1])}, "has a column 'u' more"),
     ],
