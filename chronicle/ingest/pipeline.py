@@ -362,7 +362,8 @@ def _sized(sources: SourceSet) -> str:
 
 def _check_survey(job: Job, survey: Survey, schema: pa.Schema) -> None:
     """Refuse an ingest that would add nothing, or late events where they are not wanted."""
-    if survey.n_usable == 0 and not job.request.may_be_empty:
+    may_be_empty = job.request.may_be_empty or (job.stream is not None and survey.n_bad == 0)
+    if survey.n_usable == 0 and not may_be_empty:
         raise nothing_usable(job.sources.shown, job.settings.time, survey.n_bad)
     if survey.n_late and job.late is Late.REJECT:
         raise LateEventError(_late_message(job, survey, schema), n_late=survey.n_late)

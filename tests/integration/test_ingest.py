@@ -207,6 +207,16 @@ def test_input_without_any_event_changes_nothing(tmp_path: Path, store: Store) -
     assert [entry.name for entry in store.path.iterdir()] == ["chronicle-store.json"]
 
 
+def test_a_file_with_a_header_only_adds_nothing_to_a_stream_that_is_there(
+    tmp_path: Path, store: Store
+) -> None:
+    (tmp_path / "empty.csv").write_text("t,x\n")
+    (tmp_path / "a.csv").write_text("t,x\n1,2\n")
+    ingest(store, "s", [tmp_path / "a.csv"], options())
+    assert "nothing new" in str(ingest(store, "s", [tmp_path / "empty.csv"], options()))
+    assert [row["x"] for row in read_rows(store)] == [2]
+
+
 def test_files_that_do_not_fit_the_stream_are_refused(tmp_path: Path, store: Store) -> None:
     schema = pa.schema([("t", pa.int64()), ("x", pa.int64())])
     ingest(store, "s", [write_rows(tmp_path / "a.parquet", [{"t": 1, "x": 1}], schema)], options())
