@@ -84,8 +84,8 @@ def hop_sql(slide_s: float) -> str:
     slide = f"INTERVAL '{slide_s:g}' SECOND"
     return (
         "SELECT window_start, COUNT(*) AS n, SUM(x1) AS total, AVG(x1) AS mean FROM TABLE("
-        f"HOP(TABLE {WEEK}, DESCRIPTOR({TIME}), {slide}, INTERVAL '{SIZE_S}' SECOND)) "
-        "GROUP BY window_start, window_end"
+        f"HOP(TABLE {WEEK}, DESCRIPTOR({TIME}), {slide}, INTERVAL '{SIZE_S}' SECOND, "
+        "ORIGIN FIRST EVENT)) GROUP BY window_start, window_end"
     )
 
 

@@ -15,7 +15,7 @@ from chronicle import Store
 from chronicle.errors import StreamNotFoundError
 from replay.errors import PlanError, QueryError
 from replay.language.printer import to_sql
-from replay.language.syntax import Identifier, streams_of
+from replay.language.syntax import Identifier, Text, streams_of
 from replay.limits import Timeout
 from replay.online import OnlineFlow, online
 from replay.query import Explanation, batches, explain, query
@@ -110,7 +110,7 @@ class Dataflow:
         """Keep the first rows."""
         return self._with(f"SELECT *\nFROM {self._from}\nLIMIT {int(n)}", self.time)
 
-    def window(
+    def window(  # noqa: PLR0913 -- what each kind of window takes
         self,
         size: Length | None = None,
         *,
@@ -120,6 +120,7 @@ class Dataflow:
         rows: int | None = None,
         slide_rows: int | None = None,
         origin: str | int | None = None,
+        timezone: str | None = None,
         partition_by: tuple[str, ...] = (),
     ) -> Windowed:
         """Put every row into its windows, to be aggregated.
@@ -134,7 +135,10 @@ class Dataflow:
         rows, slide_rows
             Of windows of rows: how many, and every how manieth row one begins.
         origin
-            Where windows of time are counted from, as SQL; the first row by default.
+            Where windows of time are counted from, as SQL, such as ``"FIRST EVENT"``; by default
+            from 1970-01-01 00:00, whole weeks from a Monday, numbers from 0.
+        timezone
+            Whose clocks tell when days, months and years begin, such as ``"Europe/Berlin"``.
         partition_by
             Columns of which each value has its own sessions, or windows of rows.
         """
@@ -166,6 +170,8 @@ class Dataflow:
         arguments += [_length(length) for length in lengths if length is not None]
         if origin is not None:
             arguments.append(f"ORIGIN => {origin}")
+        if timezone is not None:
+            arguments.append(f"TIMEZONE => {to_sql(Text(timezone))}")
         return Windowed(self, f"TABLE({function}({', '.join(arguments)}))", partition_by)
 
     def aggregate(self, *, by: tuple[str, ...] = (), **named: str) -> Dataflow:

@@ -13,7 +13,7 @@ from replay.language.bound import CumulateWindows, RowWindows, SessionWindows, T
 from replay.planning import explain
 from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan
-from replay.windows.plan import WindowPlan
+from replay.windows.plan import WindowPlan, origin_in_words
 from replay.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
 
 Json = dict[str, Any]
@@ -150,6 +150,7 @@ def _window_json(plan: WindowPlan) -> Json:
         "reason": plan.reason,
         "windows": {
             "kind": _kind(plan.windows),
+            "origin": origin_in_words(plan.windows, in_timestamps=plan.in_timestamps),
             "count": plan.n_windows,
             "break_even_slide": plan.break_even,
         },
@@ -162,10 +163,12 @@ def _window_json(plan: WindowPlan) -> Json:
 
 def _window_lines(plan: WindowPlan) -> list[str]:
     count = "" if plan.n_windows is None else f", {plan.n_windows:,} of them"
+    origin = origin_in_words(plan.windows, in_timestamps=plan.in_timestamps)
+    from_there = "" if origin is None else f", counted from {origin}"
     lines = [
         f"plan      {plan.name}",
         f"because   {plan.reason}",
-        f"windows   {_kind(plan.windows)}{count}",
+        f"windows   {_kind(plan.windows)}{count}{from_there}",
     ]
     if plan.break_even is not None:
         unit, per = _unit(plan)

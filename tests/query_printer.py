@@ -155,7 +155,10 @@ def _window_call(node: WindowCall) -> str:
         arguments.append(f"DESCRIPTOR({printer.to_sql(node.time)})")
     arguments += map(to_sql, node.arguments)
     if node.origin is not None:
-        arguments.append(to_sql(node.origin))
+        is_first = isinstance(node.origin, syntax.FirstEvent)
+        arguments.append("ORIGIN FIRST EVENT" if is_first else to_sql(node.origin))
+    if node.zone is not None:
+        arguments.append(f"TIMEZONE {to_sql(node.zone)}")
     return f"{node.function}({', '.join(arguments)})"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, kind_of
@@ -17,6 +18,7 @@ from replay.expressions.columns import Values, to_arrays
 from replay.language.bound import (
     Aggregate,
     Attribute,
+    Calendar,
     Call,
     CumulateWindows,
     DataType,
@@ -261,9 +263,36 @@ def some_windows(random: Random) -> Windows:
     return WholeRange()
 
 
-def some_aggregation(random: Random) -> WindowAggregation:
+DAY_US = 86_400_000_000
+ZONES = ("America/Chicago", "America/Havana", "America/Sao_Paulo", "Australia/Lord_Howe")
+"""Clocks are put at 2:00; back from 1:00 and forward from 0:00; both at 0:00; by half an hour."""
+CHANGES = ("1969-12-20", "2010-10-14", "2011-02-17", "2011-03-10", "2011-11-03", "2011-12-27")
+"""Some days before clocks of these zones are put, and before Samoa skipped one."""
+
+
+def on_calendar(random: Random, table: pa.Table) -> tuple[pa.Table, int, int]:
+    """Return the events some hours or days apart, near a change of clocks; where, and how far."""
+    begin = int(np.datetime64(random.choice(CHANGES), "us").astype(np.int64))
+    step = random.choice((7 * DAY_US // 24 + 1, DAY_US // 2, 9 * DAY_US + 12345))
+    times = pc.add(pc.multiply(table.column("t"), step), begin)
+    return table.set_column(0, "t", times), begin, step
+
+
+def some_calendar_windows(random: Random) -> TimeWindows | CumulateWindows:
+    """Return windows of months, or of days of a zone."""
+    of_months = random.random() < 0.5
+    zone = random.choice((*ZONES, "Pacific/Apia"))
+    phase = random.choice((0, 0, random.randrange(27 * DAY_US if of_months else DAY_US)))
+    calendar = Calendar(of_months, random.choice((None, zone)) if of_months else zone, phase)
+    size, origin = random.randint(1, 9), random.randint(-30, 500)
+    if random.random() < 0.5:
+        return TimeWindows(size, random.randint(1, size), origin, calendar)
+    return CumulateWindows(size, size * random.randint(1, 4), origin, calendar)
+
+
+def some_aggregation(random: Random, windows: Windows | None = None) -> WindowAggregation:
     """Return windows, keys, a condition and a few aggregates."""
-    windows = some_windows(random)
+    windows = some_windows(random) if windows is None else windows
     keys = random.sample(KEYS, random.choice((0, 0, 1, 1, 2)))
     if isinstance(windows, SessionWindows | RowWindows):
         keys += [COLUMNS[name] for name in windows.partition_by if COLUMNS[name] not in keys]

@@ -306,6 +306,21 @@ Columns = tuple[tuple[str, DataType | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Calendar:
+    """What windows are measured in whose length varies: months, or days of a zone's clocks.
+
+    Unit k begins ``phase`` microseconds after clocks show the begin of the k-th month, or day,
+    from 1970-01-01 on.
+    """
+
+    of_months: bool
+    zone: str | None = None
+    """Whose clocks tell; None: those of the time column, whose days all have 24 hours."""
+    phase: int = 0
+    """At least 0, and less than a day; of months less than 28."""
+
+
+@dataclass(frozen=True, slots=True)
 class TimeWindows:
     """HOP and TUMBLE: ``[origin + k slide, origin + k slide + size)`` for every whole k.
 
@@ -316,7 +331,9 @@ class TimeWindows:
     slide: int
     """At least 1 and at most ``size``."""
     origin: int | None = None
-    """None: the time of the stream's first event, whatever the WHERE."""
+    """None: the time of the stream's first event, whatever the WHERE; not with a calendar."""
+    calendar: Calendar | None = None
+    """What size, slide and origin are units of; None: of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +344,7 @@ class CumulateWindows:
     size: int
     """A multiple of ``step``."""
     origin: int | None = None
+    calendar: Calendar | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -357,20 +357,26 @@ def _from_unixtime(_: syntax.Function, args: Sequence[Expression], __: Source) -
     return fold.call("+", (Literal(0, T.TIMESTAMP_UTC), since), T.TIMESTAMP_UTC)
 
 
+def check_zone(name: str, node: syntax.Expression, source: Source) -> None:
+    """Check that a text names a time zone."""
+    if is_zone(name):
+        return
+    from zoneinfo import available_timezones
+
+    if name[:1] in ("+", "-") or name[:3].upper() in ("GMT", "UTC"):
+        raise source.error(
+            f"'{name}' is an offset from UTC; name a zone such as 'Europe/Berlin', or "
+            "'Etc/GMT-2' for two hours east of UTC",
+            node,
+        )
+    zones = sorted(available_timezones())
+    raise source.unknown("time zone", name, zones, node, listed=_LISTED_ZONES)
+
+
 def _timezone(node: syntax.Function, args: Sequence[Expression], source: Source) -> Expression:
     """Return ``moment AT TIME ZONE zone``: what clocks there show, or when they showed it."""
     name = _constant(args[0], node.args[0], source)
-    if not is_zone(name):
-        from zoneinfo import available_timezones
-
-        if name[:1] in ("+", "-") or name[:3].upper() in ("GMT", "UTC"):
-            raise source.error(
-                f"'{name}' is an offset from UTC; name a zone such as 'Europe/Berlin', or "
-                "'Etc/GMT-2' for two hours east of UTC",
-                node.args[0],
-            )
-        zones = sorted(available_timezones())
-        raise source.unknown("time zone", name, zones, node.args[0], listed=_LISTED_ZONES)
+    check_zone(name, node.args[0], source)
     moment, zone = _moment(args[1]), Literal(name, T.STRING)
     if moment.type is T.TIMESTAMP_UTC:
         return fold.call("local_time", (moment, zone), T.TIMESTAMP)

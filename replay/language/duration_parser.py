@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from chronicle.errors import did_you_mean
-from replay.errors import NotSupportedError
 from replay.expressions.literals import UNIT_SPANS, UNIT_US
 from replay.language import syntax
 from replay.language.cursor import Cursor, describe
-from replay.language.syntax import Expression
+from replay.language.syntax import CALENDAR_UNITS, Expression
 from replay.language.tokens import NAME, NUMBER, STRING, Token
 
-UNITS = {name: unit for unit in UNIT_US for name in (unit, unit + "S")}
-CALENDAR_UNITS = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS"})
+UNITS = {name: unit for unit in (*UNIT_US, *CALENDAR_UNITS) for name in (unit, unit + "S")}
 
 
 def parse_interval(cursor: Cursor, token: Token) -> Expression | None:
@@ -48,8 +46,6 @@ def _sum_of_units(cursor: Cursor, token: Token, amount: Token, words: list[str])
 
 
 def _unit(cursor: Cursor, token: Token, name: str) -> str:
-    if name in CALENDAR_UNITS:
-        raise calendar_unit_error(cursor, token)
     if name not in UNITS:
         raise cursor.error(
             f"expected a unit such as MINUTE, found {describe(token)}; "
@@ -62,20 +58,16 @@ def _unit(cursor: Cursor, token: Token, name: str) -> str:
 def refuse_unknown_unit(cursor: Cursor, *, if_near: bool = False) -> None:
     """Refuse a name behind a number, where a unit of time would stand.
 
-    With ``if_near`` only one that is much like a unit is refused, since others may follow.
+    With ``if_near`` only one that is much like a unit is refused, since others may follow; months
+    do not measure what stands there.
     """
     unit, before = cursor.token, cursor.tokens[cursor.index - 1]
     if unit.kind != NAME or before.kind != NUMBER:
         return
     if if_near and unit.key == "WHERE":  # the one clause whose name is like a unit: WEEK
         return
-    hint = did_you_mean(unit.key, UNITS)
+    units = {name: of for name, of in UNITS.items() if not if_near or of in UNIT_US}
+    hint = did_you_mean(unit.key, units)
     if hint or not if_near:
-        known = ", ".join(dict.fromkeys(UNITS.values()))
+        known = ", ".join(dict.fromkeys(units.values()))
         raise cursor.error(f"no unit of time '{unit.text}' (there are: {known}){hint}")
-
-
-def calendar_unit_error(cursor: Cursor, unit: Token) -> NotSupportedError:
-    """Return the error of a duration in months or years."""
-    remedy = "they vary in length: give it in DAYS, or write date_add('month', n, ts)"
-    return cursor.not_supported("a duration in months or years", unit.at, remedy)

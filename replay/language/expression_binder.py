@@ -115,6 +115,9 @@ class ExpressionBinder:
         return self._constant(node, lambda: parse(node.text))
 
     def _duration(self, node: syntax.Duration) -> Expression:
+        if node.unit in syntax.CALENDAR_UNITS:
+            remedy = "they vary in length: give it in DAYS, or write date_add('month', n, ts)"
+            raise self.source.not_supported("a duration in months or years", node, remedy)
         return self._constant(node, lambda: parse_duration(node.amount, node.unit))
 
     def _constant(self, node: syntax.Expression, parse: Callable[[], Literal]) -> Literal:

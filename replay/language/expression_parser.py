@@ -12,9 +12,7 @@ from replay.expressions.types import DECIMAL_DIGITS
 from replay.language import syntax
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.duration_parser import (
-    CALENDAR_UNITS,
     UNITS,
-    calendar_unit_error,
     parse_interval,
 )
 from replay.language.functions import AGGREGATES, PARTS, why_refused
@@ -83,8 +81,6 @@ def _number(cursor: Cursor) -> Expression:
     if unit.key in UNITS:
         cursor.advance()
         return syntax.Duration(token.text, UNITS[unit.key], at=token.at)
-    if unit.key in CALENDAR_UNITS:
-        raise calendar_unit_error(cursor, unit)
     return syntax.Number(_value(cursor, token), at=token.at)
 
 

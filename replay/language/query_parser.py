@@ -21,6 +21,7 @@ from replay.language.syntax import (
     WITH_ORIGIN,
     CreateStream,
     Expression,
+    FirstEvent,
     Identifier,
     Join,
     PatternQuery,
@@ -430,12 +431,13 @@ class _Arguments:
     function: str
     time: Identifier | None = None
     named: dict[str, Expression] = field(default_factory=dict)
+    origin: Expression | FirstEvent | None = None
     n_positional: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the function can take, in order."""
-        origin = ("ORIGIN",) if self.function in WITH_ORIGIN else ()
+        origin = ("ORIGIN", "TIMEZONE") if self.function in WITH_ORIGIN else ()
         return (*WINDOW_ARGUMENTS[self.function], *origin)
 
 
@@ -477,7 +479,8 @@ def _window_call(cursor: Cursor) -> WindowCall:
         partition_by,
         arguments.time,
         tuple(arguments.named[name] for name in WINDOW_ARGUMENTS[function.key]),
-        arguments.named.get("ORIGIN"),
+        arguments.origin,
+        arguments.named.get("TIMEZONE"),
         source.alias,
         at=function.at,
     )
@@ -516,10 +519,11 @@ def _partition_by(cursor: Cursor) -> tuple[Identifier, ...]:
 
 def _argument(cursor: Cursor, arguments: _Arguments) -> None:
     token = cursor.token
-    named = token.key if cursor.peek().key == "=>" else None
+    is_named = cursor.peek().key == "=>" or token.key in ("ORIGIN", "TIMEZONE")
+    named = token.key if is_named else None
     if named is not None:
         cursor.advance()
-        cursor.advance()
+        cursor.accept("=>")
     if cursor.at("DESCRIPTOR", "(") and named in (None, "TIMECOL"):
         _descriptor(cursor, arguments)
         return
@@ -534,9 +538,14 @@ def _argument(cursor: Cursor, arguments: _Arguments) -> None:
         raise cursor.error(
             f"{arguments.function} has no argument {token.text}; it has {known}", token.at
         )
-    if name in arguments.named:
+    if name in arguments.named or (name == "ORIGIN" and arguments.origin is not None):
         raise cursor.error(f"the {name.lower()} of {arguments.function} is given twice", token.at)
-    arguments.named[name] = parse_expression(cursor)
+    if name == "ORIGIN":
+        at = cursor.token.at
+        is_first = cursor.accept("FIRST", "EVENT")
+        arguments.origin = FirstEvent(at=at) if is_first else parse_expression(cursor)
+    else:
+        arguments.named[name] = parse_expression(cursor)
     if arguments.function not in OF_ROWS:
         refuse_unknown_unit(cursor)
 

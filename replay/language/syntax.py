@@ -71,11 +71,16 @@ class TimeText(Node):
 class Duration(Node):
     """``INTERVAL '30' MINUTE`` or ``30 MINUTES``; the unit in upper case and singular.
 
-    Also of several units, as ``INTERVAL '1 02:03' DAY TO MINUTE`` has them.
+    Also of several units, as ``INTERVAL '1 02:03' DAY TO MINUTE`` has them. Those of
+    `CALENDAR_UNITS` only measure windows.
     """
 
     amount: str
     unit: str
+
+
+CALENDAR_UNITS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+"""Units of durations that vary in length, and how many months each has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,6 +486,11 @@ class Subquery(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class FirstEvent(Node):
+    """``FIRST EVENT``: the stream's, as the origin of windows."""
+
+
+@dataclass(frozen=True, slots=True)
 class WindowCall(Node):
     """``TABLE(HOP(TABLE stream, DESCRIPTOR(ts), slide, size[, origin])) [AS alias]`` and the like.
 
@@ -494,7 +504,8 @@ class WindowCall(Node):
     time: Identifier | None
     """The column of DESCRIPTOR; None where a count window gives none."""
     arguments: tuple[Expression, ...]
-    origin: Expression | None = None
+    origin: Expression | FirstEvent | None = None
+    zone: Expression | None = None
     alias: Identifier | None = None
 
 
@@ -516,7 +527,7 @@ def window_form(function: str) -> str:
     """Return how a window function is written, for errors."""
     time = "" if function in OF_ROWS else ", DESCRIPTOR(time)"
     names = "".join(f", {name.lower()}" for name in WINDOW_ARGUMENTS[function])
-    origin = "[, origin]" if function in WITH_ORIGIN else ""
+    origin = "[, origin][, timezone]" if function in WITH_ORIGIN else ""
     return f"{function}(TABLE stream{time}{names}{origin})"
 
 

@@ -20,7 +20,7 @@ State = dict[str, Any]
 """What an operator knows between two batches, to be packed: values as JSON has them, ``bytes``,
 NumPy arrays of numbers, and Arrow arrays and tables, in dicts and lists."""
 
-FORMAT: Final = b"3"
+FORMAT: Final = b"4"
 """Changes whenever a snapshot of an older version could be read wrongly."""
 
 _OLD: Final = b"chronicle-online"

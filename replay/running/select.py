@@ -18,6 +18,7 @@ from replay.language.bound import (
     BoundPatternQuery,
     BoundQuery,
     BoundSelect,
+    DataType,
     Expression,
     JoinRelation,
     Outer,
@@ -25,6 +26,7 @@ from replay.language.bound import (
     StreamRelation,
     SubqueryRelation,
     WindowAggregation,
+    Windows,
 )
 from replay.language.required_columns import (
     columns_of_outer,
@@ -63,7 +65,7 @@ from replay.running.steps import (
     finishing,
     operators_of,
 )
-from replay.windows.plan import Way
+from replay.windows.plan import Way, origin_in_words
 from replay.windows.tree.planning import window_plan
 
 TABLE_PLANS = ("auto", "full", "replay")
@@ -153,7 +155,8 @@ class Opener:
             steps = aggregating(
                 _unfiltered(what), span=_span_of_table(inner), told_max=self.told_max
             )
-            return _over("window aggregation by replay", inner, steps)
+            words = f"window aggregation by replay{_counted_from(what.windows, source)}"
+            return _over(words, inner, steps)
         statistics = statistics_of(snapshot)
         by_blocks = self.requested in ("full", "all") or self.requested.startswith(PREFIX)
         asked = "replay" if by_blocks else self.requested
@@ -248,7 +251,16 @@ def _words_of(query: BoundSelect) -> str:
     below = "a join" if isinstance(query.source, JoinRelation) else "a subquery"
     if query.outer.group_by is None:
         return f"SELECT over {below}"
-    return f"{'aggregates' if query.windows is None else 'windows'} over {below}"
+    if query.windows is None:
+        return f"aggregates over {below}"
+    return f"windows over {below}{_counted_from(query.windows, query.source)}"
+
+
+def _counted_from(windows: Windows, source: Relation) -> str:
+    """Return where windows of time are counted from, as it stands at the end of a plan's words."""
+    in_timestamps = (source.time, DataType.INTEGER) not in source.columns
+    origin = origin_in_words(windows, in_timestamps=in_timestamps)
+    return "" if origin is None else f", counted from {origin}"
 
 
 def _over(operator: str, inner: Flow, operators: Sequence[Operator]) -> Flow:

@@ -166,7 +166,10 @@ class WindowAggregator:
             partitions = None if partitions is None else partitions[order]
         # An empty stream has no borders to cut at.
         cut = self._forming.cut if len(positions) else (0, 0, 0)
-        begins = cut_entries(codes if order is not None else _NO_CODES, positions, *cut)
+        along = positions
+        if isinstance(self._forming, TimeForming):
+            along = self._forming.along(positions)
+        begins = cut_entries(codes if order is not None else _NO_CODES, along, *cut)
         firsts = begins[:-1]
         kept = tuple(
             keep(need, values, begins) for need, values in zip(self._needs, columns, strict=True)

@@ -10,13 +10,17 @@ import numpy as np
 from chronicle.time import TIME_LIMIT
 from chronicle.tree.summary import Ints
 from replay.errors import QueryError
-from replay.language.bound import CumulateWindows, RowWindows, TimeWindows
+from replay.language.bound import Calendar, CumulateWindows, RowWindows, TimeWindows
+from replay.windows.calendar_units import DAY_US, unit_starts, units_at
 
 Time = TypeVar("Time", int, Ints)
 """A time, or many."""
 
 SIZE_MAX = TIME_LIMIT >> 1
 """Longest window: starts and ends of windows around any time then fit int64."""
+
+_UNIT_MAX = {False: DAY_US, True: 31 * DAY_US}
+"""By whether units of a calendar are months: how long they are at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,10 @@ class TimeGrid:
     Window ``j * n_ends + i`` with i in [0, n_ends) is ``[start, start + least + i * step)`` where
     start is ``origin + j * slide``. HOP has one end for each start; CUMULATE has one after each
     step. Numbers may be negative.
+
+    With a calendar all of these count its units, and windows begin and end where units begin. A
+    unit begins after a time if its number is greater than that of the unit the time is in, so the
+    arithmetic is the same.
     """
 
     origin: int
@@ -35,6 +43,7 @@ class TimeGrid:
     least: int
     """Length of the shortest window."""
     step: int
+    calendar: Calendar | None = None
 
     @property
     def size(self) -> int:
@@ -56,15 +65,24 @@ class TimeGrid:
 
         Those before it are closed once that time is reached.
         """
+        at = self.units(time)
         if self.n_ends == 1:
-            return (time - self.origin - self.size) // self.slide + 1
-        cycle = (time - self.origin) // self.slide
-        inside = time - self.origin - cycle * self.slide
+            return (at - self.origin - self.size) // self.slide + 1
+        cycle = (at - self.origin) // self.slide
+        inside = at - self.origin - cycle * self.slide
         return cycle * self.n_ends + inside // self.step
 
     def starting_after(self, time: Time) -> Time:
         """Return the number of the first window that starts after a time, or after each of many."""
-        return ((time - self.origin) // self.slide + 1) * self.n_ends
+        return ((self.units(time) - self.origin) // self.slide + 1) * self.n_ends
+
+    def units(self, time: Time) -> Time:
+        """Return the unit that a time is in, or each of many; without a calendar the time."""
+        if self.calendar is None:
+            return time
+        if isinstance(time, int):
+            return int(units_at(self.calendar, np.array([time]))[0])
+        return units_at(self.calendar, time)
 
     def bounds(self, begin: int, end: int) -> tuple[Ints, Ints]:
         """Return starts and ends of the windows ``begin`` to ``end``, half-open; both ascend."""
@@ -72,11 +90,11 @@ class TimeGrid:
 
     def bounds_of(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Return starts and ends of windows."""
-        if self.n_ends == 1:
-            starts = self.origin + numbers * self.slide
-            return starts, starts + self.size
         starts = self.origin + numbers // self.n_ends * self.slide
-        return starts, starts + self.least + numbers % self.n_ends * self.step
+        ends = starts + self.least + numbers % self.n_ends * self.step
+        if self.calendar is None:
+            return starts, ends
+        return unit_starts(self.calendar, starts), unit_starts(self.calendar, ends)
 
 
 def grid_of(windows: TimeWindows | CumulateWindows, first: int) -> TimeGrid:
@@ -85,18 +103,21 @@ def grid_of(windows: TimeWindows | CumulateWindows, first: int) -> TimeGrid:
     ``first`` is the time of the stream's first event. Raises a QueryError for a window longer than
     half of the time there is.
     """
-    if windows.size > SIZE_MAX:
+    unit = 1 if windows.calendar is None else _UNIT_MAX[windows.calendar.of_months]
+    if windows.size > SIZE_MAX // unit:
+        of_what = "units of time" if unit == 1 else "months or days"
         raise QueryError(
-            f"a window of {windows.size} units of time is longer than half of all time there is; "
-            f"make it at most {SIZE_MAX}"
+            f"a window of {windows.size} {of_what} is longer than half of all time there is; "
+            f"make it at most {SIZE_MAX // unit}"
         )
     slide = windows.slide if isinstance(windows, TimeWindows) else windows.size
     origin = first if windows.origin is None else windows.origin
     # The start next to time 0: from there no time is so far that a difference leaves int64.
     origin %= slide
     if isinstance(windows, TimeWindows):
-        return TimeGrid(origin, slide, 1, windows.size, 0)
-    return TimeGrid(origin, slide, windows.size // windows.step, windows.step, windows.step)
+        return TimeGrid(origin, slide, 1, windows.size, 0, windows.calendar)
+    step = windows.step
+    return TimeGrid(origin, slide, windows.size // step, step, step, windows.calendar)
 
 
 def n_row_windows(windows: RowWindows, n_rows: int) -> int:

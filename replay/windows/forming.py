@@ -123,6 +123,10 @@ class TimeForming:
         assert self._grid is not None, "it is made before the first cut"
         return self._grid.origin, *self._grid.pane
 
+    def along(self, positions: Ints) -> Ints:
+        """Return where positions are on what ``cut`` speaks of: months, say, of a calendar."""
+        return positions if self._grid is None else self._grid.units(positions)
+
     def place(self, times: Ints, events: pa.Table, faults: Faults) -> Placed:  # noqa: ARG002
         """Take in the times of events, those too that WHERE does not let pass."""
         if self._grid is None:

@@ -19,8 +19,9 @@ from costmodel.windows import (
     estimate_tree,
 )
 from replay.errors import PlanError
-from replay.language.bound import Expression, Windows
+from replay.language.bound import CumulateWindows, Expression, TimeWindows, Windows
 from replay.planning.statistics import BoolArray, IntArray
+from replay.windows.calendar_units import local_starts
 from replay.windows.where import NONE_PASS, BlockClasses, KeyClasses
 
 
@@ -161,3 +162,25 @@ def estimate_ways(
 def rivals_of(way: Way, estimates: dict[Way, Estimate]) -> tuple[Rival, ...]:
     """Return the ways not taken."""
     return tuple(Rival(w.value, estimate) for w, estimate in estimates.items() if w is not way)
+
+
+def origin_in_words(windows: Windows, *, in_timestamps: bool) -> str | None:
+    """Return where windows of time are counted from; None for windows of other kinds.
+
+    Examples
+    --------
+    >>> origin_in_words(TimeWindows(7, 7, 0), in_timestamps=True)
+    '1970-01-01 00:00:00'
+    """
+    if not isinstance(windows, TimeWindows | CumulateWindows):
+        return None
+    origin, calendar = windows.origin, windows.calendar
+    if origin is None:
+        return "the first event"
+    if not in_timestamps:
+        return str(origin)
+    zone = None
+    if calendar is not None:
+        origin, zone = int(local_starts(calendar, np.array([origin]))[0]), calendar.zone
+    shown = str(np.datetime64(origin, "us"))[:-7].replace("T", " ")
+    return shown if zone is None else f"{shown} in {zone}"

@@ -6,7 +6,8 @@ What is to come out, in one place:
   those that overlap [first, last]; CUMULATE: ``[origin + k size, origin + k size + i step)``
   likewise, i from 1 to ``size / step``. First and last are the stream's events, whatever WHERE;
   with keys those of the key's events that pass it. The origin is the stream's first event unless
-  it is given.
+  it is given. With a calendar these are numbers of its months or days, each of which begins when
+  ``datetime`` and ``zoneinfo`` say that clocks show its first moment.
 * SESSION: events of a partition less than ``gap`` apart, ending ``gap`` after the last; only those
   (with a key: of which an event of the key) of which an event passes WHERE.
 * ROWS: ``size`` rows of a partition from every ``slide``-th on, only full ones; with keys beyond
@@ -20,14 +21,17 @@ What is to come out, in one place:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from replay.language.bound import (
     Aggregate,
     Attribute,
+    Calendar,
     Call,
     CumulateWindows,
     DataType,
@@ -43,6 +47,7 @@ from tests.oracles.scalar import INT64, evaluate
 
 Row = dict[str, Any]
 TOO_LARGE = "too large"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OVERFLOW = Fraction(2) ** 1023
 
 
@@ -161,13 +166,32 @@ def time_windows(
     lengths = [windows.size]
     if isinstance(windows, CumulateWindows):
         lengths = list(range(windows.step, windows.size + 1, windows.step))
-    k = (first - windows.size - origin) // slide - 1
-    while origin + k * slide <= last:
+    begin_of, before = _ruler(windows.calendar, first)
+    k = (before - windows.size - origin) // slide - 1
+    while begin_of(origin + k * slide) <= last:
         start = origin + k * slide
         for length in lengths:
-            if start + length > first:
-                yield start, start + length
+            if begin_of(start + length) > first:
+                yield begin_of(start), begin_of(start + length)
         k += 1
+
+
+def _ruler(calendar: Calendar | None, first: int) -> tuple[Callable[[int], int], int]:
+    """Return what gives the time at which a unit begins, and a unit at or before a time."""
+    if calendar is None:
+        return lambda unit: unit, first
+
+    def begin_of(unit: int) -> int:
+        shown = datetime(1970, 1, 1) + timedelta(days=unit)
+        if calendar.of_months:
+            shown = datetime(1970 + unit // 12, unit % 12 + 1, 1)
+        shown += timedelta(microseconds=calendar.phase)
+        zone = UTC if calendar.zone is None else ZoneInfo(calendar.zone)
+        return (shown.replace(tzinfo=zone) - _EPOCH) // timedelta(microseconds=1)
+
+    day = _EPOCH + timedelta(microseconds=first) - timedelta(days=32)
+    months = (day.year - 1970) * 12 + day.month - 1
+    return begin_of, months if calendar.of_months else (day - _EPOCH).days
 
 
 def _partition(windows: SessionWindows | RowWindows, row: Row) -> tuple[Any, ...]:

@@ -44,8 +44,10 @@ from tests.window_cases import (
     aggregation,
     assert_agree,
     events,
+    on_calendar,
     run,
     seeds,
+    some_calendar_windows,
     some_table,
     some_windows,
     to_rows,
@@ -69,28 +71,29 @@ def compared(op: str, value: int) -> Expression:
     return Call(op, (T, Literal(value, INT)), BOOL)
 
 
-def some_where(random: Random, far: int) -> Expression | None:
+def some_where(random: Random, far: int, step: int) -> Expression | None:
     """A range of time now and then, a hole in it, conditions that some blocks wholly satisfy."""
     parts: list[Expression] = []
     if random.random() < 0.4:
-        parts.append(compared(random.choice((">=", ">")), far + random.randint(-60, 120)))
+        parts.append(compared(random.choice((">=", ">")), far + step * random.randint(-60, 120)))
     if random.random() < 0.4:
-        parts.append(compared(random.choice(("<", "<=")), far + random.randint(-60, 200)))
+        parts.append(compared(random.choice(("<", "<=")), far + step * random.randint(-60, 200)))
     if random.random() < 0.1:
-        parts.append(compared(random.choice(("<>", "=")), far + random.randint(-60, 60)))
+        parts.append(compared(random.choice(("<>", "=")), far + step * random.randint(-60, 60)))
     condition = random.choice(CONDITIONS)
     if condition is not None:
         parts.append(condition)
     return Call("and", tuple(parts), BOOL) if len(parts) > 1 else parts[0] if parts else None
 
 
-def some_case(random: Random, far: int) -> WindowAggregation:
+def some_case(random: Random, far: int, step: int = 1) -> WindowAggregation:
+    """Windows over events ``step`` apart; of a calendar where that is not 1."""
     aggregates = [COUNT, *random.sample(MERGEABLE[1:], random.randint(0, 3))]
     return aggregation(
-        some_windows(random),
+        some_windows(random) if step == 1 else some_calendar_windows(random),
         *dict.fromkeys(aggregates),
         keys=random.choice(((), (), (S,))),
-        where=some_where(random, far) if random.random() < 0.7 else None,
+        where=some_where(random, far, step) if random.random() < 0.7 else None,
     )
 
 
@@ -143,13 +146,15 @@ def test_windows_of_the_tree_are_those_of_the_oracle(
     monkeypatch.setattr(tree_run, "WINDOWS_AT_ONCE", at_once)
     monkeypatch.setattr(tree_run, "NAIVE_AT_ONCE", at_once)
     monkeypatch.setattr(tree_run, "BORDERS_AT_ONCE", random.choice((0, 2, 1 << 15)))
-    far = random.choice((0, 0, NANOSECONDS))
+    far, step = random.choice((0, 0, NANOSECONDS)), 1
     table = moved(some_table(random), far)
+    if not far and random.random() < 0.4:
+        table, far, step = on_calendar(random, table)
     rows = events(table)
     with some_store(random.random()) as store:
         snapshot = snapshot_of(store, table, random)
         for _ in range(2):
-            what = some_case(random, far)
+            what = some_case(random, far, step)
             plan = window_plan(what, snapshot)
             if len(plan.rivals) == 0:
                 event("by replay only")

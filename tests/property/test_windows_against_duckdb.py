@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from replay.language.bound import (
+    Calendar,
     CumulateWindows,
     RowWindows,
     SessionWindows,
@@ -19,6 +21,7 @@ from replay.language.bound import (
 )
 from tests.window_cases import (
     COUNT,
+    DAY_US,
     STRING,
     K,
     N,
@@ -83,7 +86,7 @@ def tame_table(random: Random) -> pa.Table:
 def answer_of_duckdb(sql: str, table: pa.Table) -> list[tuple[Any, ...]]:
     numbered = table.append_column("seq", pa.array(range(table.num_rows), pa.int64()))
     with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
+        connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
         connection.register("events", numbered)
         return to_rows(connection.sql(sql).to_arrow_table())
 
@@ -190,3 +193,44 @@ def test_windows_of_rows_are_those_of_duckdb(random: Random) -> None:
 
     what = aggregation(RowWindows(size, slide, ("k",)), *AGGREGATES, keys=(K,))
     assert_close(what, tame_table(random), sql)
+
+
+def table_of_days(random: Random) -> pa.Table:
+    """Return events of some years, hours to months apart."""
+    hours = 24 * 365 * random.randint(30, 45)
+    times = []
+    for _ in range(random.choice((1, 30, 80))):
+        hours += random.choice((0, 1, 5, 23, 100, 2000))
+        times.append(hours * 3_600_000_000 + random.randint(0, 3_600_000_000 - 1))
+    return pa.table({"t": sorted(times)})
+
+
+@settings(max_examples=25)
+@given(seeds)
+def test_weeks_months_and_days_of_a_zone_are_the_buckets_of_duckdb(random: Random) -> None:
+    table = table_of_days(random)
+    zone, n = random.choice(("America/Chicago", "Australia/Sydney")), random.randint(1, 14)
+    months, days = f"INTERVAL '{n} months'", f"INTERVAL '{n} days'"
+    calendar = Calendar(of_months=False, zone=zone)
+    bucket, windows = random.choice(
+        (
+            (
+                f"time_bucket({months}, ts, TIMESTAMP '1970-01-01')",
+                TimeWindows(n, n, 0, Calendar(of_months=True)),
+            ),
+            (
+                f"time_bucket({months}, ts::TIMESTAMPTZ, '{zone}')",
+                TimeWindows(n, n, 12 * 30, replace(calendar, of_months=True)),
+            ),
+            (  # which counts from Monday, 2000-01-03
+                f"time_bucket({days}, ts::TIMESTAMPTZ, '{zone}')",
+                TimeWindows(n, n, 10959, calendar),
+            ),
+            ("date_trunc('week', ts)", TimeWindows(7 * DAY_US, 7 * DAY_US, 4 * DAY_US)),
+        )
+    )
+    sql = f"""SELECT epoch_us({bucket}) AS ws, count(*) FROM (SELECT make_timestamp(t) AS ts
+    FROM events) GROUP BY ws ORDER BY ws"""
+    found, error = run(aggregation(windows, COUNT), table)
+    assert not error
+    assert [(start, n) for start, _, n in found if n] == answer_of_duckdb(sql, table)

@@ -4,18 +4,37 @@ from __future__ import annotations
 
 from random import Random
 
+import pyarrow as pa
 from hypothesis import given
 
+from replay.language.bound import WindowAggregation
 from tests.oracles.windows import naive_windows
-from tests.window_cases import assert_agree, events, run, seeds, some_aggregation, some_table
+from tests.window_cases import (
+    assert_agree,
+    events,
+    on_calendar,
+    run,
+    seeds,
+    some_aggregation,
+    some_calendar_windows,
+    some_table,
+)
+
+
+def some_cases(random: Random, n: int) -> tuple[pa.Table, list[WindowAggregation]]:
+    """Return a stream and windows over it; of a calendar now and then."""
+    table = some_table(random)
+    if random.random() < 0.7:
+        return table, [some_aggregation(random) for _ in range(n)]
+    table = on_calendar(random, table)[0]
+    return table, [some_aggregation(random, some_calendar_windows(random)) for _ in range(n)]
 
 
 @given(seeds)
 def test_windows_are_those_of_the_oracle(random: Random) -> None:
-    table = some_table(random)
+    table, cases = some_cases(random, 4)
     rows = events(table)
-    for _ in range(4):
-        what = some_aggregation(random)
+    for what in cases:
         cuts = sorted(random.randint(0, table.num_rows) for _ in range(random.randint(0, 5)))
 
         got = run(what, table, cuts=tuple(cuts), eager=random.random() < 0.5)
@@ -27,9 +46,8 @@ def test_windows_are_those_of_the_oracle(random: Random) -> None:
 def test_neither_a_break_nor_a_promise_that_nothing_comes_before_a_time_changes_a_row(
     random: Random,
 ) -> None:
-    table = some_table(random)
-    for promises in (False, False, True, True):
-        what = some_aggregation(random)
+    table, cases = some_cases(random, 4)
+    for what, promises in zip(cases, (False, False, True, True), strict=True):
         cuts = tuple(sorted(random.randint(0, table.num_rows) for _ in range(random.randint(0, 5))))
         eager = promises or random.random() < 0.5
 

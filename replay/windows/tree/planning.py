@@ -23,7 +23,7 @@ from replay.language.bound import (
 )
 from replay.language.bound import DataType as T
 from replay.language.required_columns import columns_of_windows
-from replay.windows.borders import grid_of
+from replay.windows.borders import TimeGrid, grid_of
 from replay.windows.plan import (
     BlockWhere,
     WindowPlan,
@@ -179,6 +179,7 @@ def _border_counter(what: WindowAggregation, snapshot: Snapshot) -> Callable[[In
     windows = what.windows
     if isinstance(windows, WholeRange):
         return np.zeros_like
+    grid: TimeGrid | None = None
     if isinstance(windows, RowWindows):
         origin, width, rest = 0, windows.slide, windows.size % windows.slide
     else:
@@ -188,8 +189,8 @@ def _border_counter(what: WindowAggregation, snapshot: Snapshot) -> Callable[[In
         origin, (width, rest) = grid.origin, grid.pane
 
     def count(positions: Ints) -> Ints:
-        found = (positions - origin) // width
-        return found + (positions - origin - rest) // width if rest else found
+        along = (positions if grid is None else grid.units(positions)) - origin
+        return along // width + (along - rest) // width if rest else along // width
 
     return count
 
@@ -204,7 +205,11 @@ def _break_even(
     windows = what.windows
     if isinstance(windows, RowWindows):
         length = float(snapshot.n_events)
-    elif isinstance(windows, TimeWindows) and snapshot.t_min is not None:
+    elif (
+        isinstance(windows, TimeWindows)
+        and windows.calendar is None  # whose units the cost of a slide is no function of
+        and snapshot.t_min is not None
+    ):
         assert snapshot.t_max is not None
         length = float(snapshot.t_max - snapshot.t_min)
     else:

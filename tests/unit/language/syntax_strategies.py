@@ -220,6 +220,9 @@ def _window_calls(sources):
             st.lists(identifiers, max_size=2).map(tuple),
             identifiers,
             st.tuples(*[expressions] * count),
+            st.none() | expressions | st.just(syntax.FirstEvent())
+            if function in WITH_ORIGIN
+            else st.none(),
             st.none() | expressions if function in WITH_ORIGIN else st.none(),
             _maybe_name,
         )

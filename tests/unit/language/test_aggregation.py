@@ -73,7 +73,7 @@ def test_each_aggregate_is_computed_once_and_the_rest_reads_its_column():
         "GROUP BY window_start HAVING MAX(x) > 3 AND COUNT(*) > 2 ORDER BY COUNT(*) DESC LIMIT 5"
     )
     m, count = Attribute("m", T.DOUBLE), Attribute("count(*)", T.INTEGER)
-    assert what.windows == TimeWindows(HOUR, HOUR)
+    assert what.windows == TimeWindows(HOUR, HOUR, 0)
     assert what.keys == ()
     assert (what.aggregates, what.aggregate_names) == ((MAX, COUNT), ("m", "count(*)"))
     above = Call(">", (m, Literal(3.0, T.DOUBLE)), T.BOOLEAN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from replay.language import parse_query
 from replay.language.bound import (
     Aggregate,
     Attribute,
+    Calendar,
     Call,
     CumulateWindows,
     DataType,
@@ -27,6 +29,7 @@ from tests.unit.language.catalogs import END, START, TS, K, N, X, bound_query, b
 
 T = DataType
 MINUTE, HOUR, DAY = 60_000_000, 3_600_000_000, 86_400_000_000
+MONDAY = 4 * DAY  # 1970-01-05
 
 
 def test_filter_selects_columns_of_every_type():
@@ -91,8 +94,16 @@ def test_column_of_no_type_of_ours_can_be_selected_beside_conditions():
 @pytest.mark.parametrize(
     ("call", "windows"),
     [
-        ("HOP(TABLE s, DESCRIPTOR(ts), 7 MINUTES, 1 HOUR)", TimeWindows(HOUR, 7 * MINUTE)),
-        ("TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' DAY)", TimeWindows(DAY, DAY)),
+        ("HOP(TABLE s, DESCRIPTOR(ts), 7 MINUTES, 1 HOUR)", TimeWindows(HOUR, 7 * MINUTE, 0)),
+        ("TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' DAY)", TimeWindows(DAY, DAY, 0)),
+        ("TUMBLE(TABLE s, DESCRIPTOR(ts), 14 DAYS)", TimeWindows(14 * DAY, 14 * DAY, MONDAY)),
+        ("HOP(TABLE s, DESCRIPTOR(ts), 1 WEEK, 9 DAYS)", TimeWindows(9 * DAY, 7 * DAY, MONDAY)),
+        ("HOP(TABLE s, DESCRIPTOR(ts), 1 DAY, 1 WEEK)", TimeWindows(7 * DAY, DAY, 0)),
+        ("CUMULATE(TABLE s, DESCRIPTOR(ts), 1 DAY, 1 WEEK)", CumulateWindows(DAY, 7 * DAY, MONDAY)),
+        (
+            "TUMBLE(TABLE s, DESCRIPTOR(ts), 9 DAYS, ORIGIN FIRST EVENT)",
+            TimeWindows(9 * DAY, 9 * DAY),
+        ),
         (
             "TUMBLE(TABLE s, DESCRIPTOR(ts), 1 DAY, TIMESTAMP '1970-01-02')",
             TimeWindows(DAY, DAY, DAY),
@@ -111,7 +122,7 @@ def test_column_of_no_type_of_ours_can_be_selected_beside_conditions():
         ("SESSION(TABLE s, DESCRIPTOR(ts), 30 MINUTES)", SessionWindows(30 * MINUTE)),
         ("HOP_ROWS(TABLE s, 5, 10)", RowWindows(10, 5)),
         ("TUMBLE_ROWS(TABLE s, DESCRIPTOR(ts), 10)", RowWindows(10, 10)),
-        ("HOP(TABLE s, DESCRIPTOR(ts), :slide, 1 HOUR)", TimeWindows(HOUR, MINUTE)),
+        ("HOP(TABLE s, DESCRIPTOR(ts), :slide, 1 HOUR)", TimeWindows(HOUR, MINUTE, 0)),
     ],
 )
 @pytest.mark.parametrize("form", ["TABLE({})", "{}", "TABLE({}) AS w"])
@@ -120,6 +131,44 @@ def test_windows_are_read_from_their_function(call, windows, form):
     bound = bound_select(text, slide=dt.timedelta(minutes=1))
     assert bound.windows == windows
     assert bound.source.time == "ts"
+
+
+MONTHS = Calendar(of_months=True)
+IN_ROME = Calendar(of_months=False, zone="Europe/Rome")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "windows"),
+    [
+        ("ts), 1 MONTH", TimeWindows(1, 1, 0, MONTHS)),
+        ("ts), INTERVAL '1 year 6 months'", TimeWindows(18, 18, 0, MONTHS)),
+        ("ts), 1 YEAR, '1971-04-01'", TimeWindows(12, 12, 15, MONTHS)),
+        (
+            "ts), 2 QUARTERS, ORIGIN DATE '1969-12-28'",
+            TimeWindows(6, 6, -1, replace(MONTHS, phase=27 * DAY)),
+        ),
+        (
+            "utc), 1 MONTH, TIMEZONE 'Europe/Rome'",
+            TimeWindows(1, 1, 0, replace(IN_ROME, of_months=True)),
+        ),
+        ("utc), 3 DAYS, TIMEZONE 'Europe/Rome'", TimeWindows(3, 3, 0, IN_ROME)),
+        ("utc), 1 WEEK, TIMEZONE 'Europe/Rome'", TimeWindows(7, 7, 4, IN_ROME)),
+        (
+            "utc), 1 DAY, ORIGIN '1970-01-03 06:00', TIMEZONE 'Europe/Rome'",
+            TimeWindows(1, 1, 2, replace(IN_ROME, phase=6 * HOUR)),
+        ),
+        (  # an instant: clocks in Rome show one hour more in winter
+            "utc), 1 DAY, ORIGIN '1970-01-03 06:00+00', TIMEZONE 'Europe/Rome'",
+            TimeWindows(1, 1, 2, replace(IN_ROME, phase=7 * HOUR)),
+        ),
+        ("utc), 6 HOURS, TIMEZONE 'Europe/Rome'", TimeWindows(6 * HOUR, 6 * HOUR, -HOUR)),
+        ("utc), 1 HOUR, DATE '1970-01-02', 'Europe/Rome'", TimeWindows(HOUR, HOUR, 23 * HOUR)),
+    ],
+)
+def test_months_and_days_of_a_zone_are_windows_of_a_calendar(arguments, windows):
+    source = "(SELECT ts, ts AT TIME ZONE 'UTC' AS utc FROM memory)"
+    call = f"TUMBLE(TABLE {source}, DESCRIPTOR({arguments})"
+    assert bound_select(f"SELECT COUNT(*) FROM {call} GROUP BY window_end").windows == windows
 
 
 def test_windows_over_an_integer_time_take_its_unit():
@@ -133,7 +182,7 @@ def test_windows_over_an_integer_time_take_its_unit():
 
 def test_slide_is_at_most_the_size():
     text = "SELECT COUNT(*) FROM TABLE(HOP(TABLE ticks, DESCRIPTOR(t), {}, 7)) GROUP BY window_end"
-    assert bound_select(text.format(7)).windows == TimeWindows(7, 7)
+    assert bound_select(text.format(7)).windows == TimeWindows(7, 7, 0)
     with pytest.raises(BindError, match="the slide of HOP, 8, is longer than the size 7"):
         bound_select(text.format(8))
 

@@ -50,7 +50,7 @@ def test_windows_over_a_subquery():
         "WHERE k = 'a'), DESCRIPTOR(at), 1 HOUR)) GROUP BY window_start"
     )
     assert inner(bound).time == "at"
-    assert bound.windows == TimeWindows(HOUR, HOUR)
+    assert bound.windows == TimeWindows(HOUR, HOUR, 0)
 
 
 @pytest.mark.parametrize("time", ["window_start", "window_end"])

@@ -64,11 +64,13 @@ def test_windows_over_a_projection_can_be_answered_by_the_tree(store: Store) -> 
     assert result.plan.name == "tree"
 
 
-def test_windows_over_a_filter_begin_where_its_rows_do(store: Store) -> None:
+def test_windows_over_a_filter_count_from_zero_or_from_its_first_row(store: Store) -> None:
     sql = HOURLY.format("SELECT * FROM s WHERE t >= 3 AND t < 12")
-    for plan in ("auto", "full", "replay"):
-        found = replay.query(store, sql, plan=plan).table.to_pylist()
-        assert [(row["window_start"], row["n"]) for row in found] == [(3, 8), (11, 1)]
+    from_first = sql.replace(", 8)", ", 8, ORIGIN FIRST EVENT)")
+    for asked, expected in ((sql, [(0, 5), (8, 4)]), (from_first, [(3, 8), (11, 1)])):
+        for plan in ("auto", "full", "replay"):
+            found = replay.query(store, asked, plan=plan).table.to_pylist()
+            assert [(row["window_start"], row["n"]) for row in found] == expected
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ def test_steps_are_sql_around_the_step_before(store: Store) -> None:
             {"size": dt.timedelta(seconds=2), "origin": 7},
             "TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '2000000' MICROSECOND, ORIGIN => 7)",
         ),
+        (
+            {"size": "1 DAY", "origin": "FIRST EVENT"},
+            "TUMBLE(TABLE s, DESCRIPTOR(t), 1 DAY, ORIGIN => FIRST EVENT)",
+        ),
+        (
+            {"size": "1 MONTH", "timezone": "Asia/Tokyo"},
+            "TUMBLE(TABLE s, DESCRIPTOR(t), 1 MONTH, TIMEZONE => 'Asia/Tokyo')",
+        ),
         ({"size": 10, "step": 2}, "CUMULATE(TABLE s, DESCRIPTOR(t), 2, 10)"),
         ({"gap": 3, "partition_by": ("k",)}, "SESSION(TABLE s PARTITION BY (k), DESCRIPTOR(t), 3)"),
         ({"rows": 5}, "TUMBLE_ROWS(TABLE s, DESCRIPTOR(t), 5)"),

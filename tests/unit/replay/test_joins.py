@@ -42,7 +42,7 @@ def test_a_join_is_a_stream_by_the_time_of_its_pairs() -> None:
         FROM TABLE(TUMBLE(TABLE (SELECT join_time, a.v FROM a JOIN b WITHIN 5 SECONDS ON a.k = b.k),
                           DESCRIPTOR(join_time), INTERVAL '10' SECOND))
         GROUP BY window_start, window_end"""
-    assert rows(sql) == [(at(1), 2), (at(11), 1), (at(21), 1)]
+    assert rows(sql) == [(at(0), 2), (at(10), 1), (at(20), 1)]
 
 
 def test_a_join_joins_on() -> None:

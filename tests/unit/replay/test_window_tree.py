@@ -176,6 +176,7 @@ def test_explain_names_rivals_the_break_even_slide_and_what_where_decides(store:
     assert told["plan"] == "tree"
     assert {rival["plan"] for rival in told["rivals"]} == {"replay", "tree-naive"}
     assert told["windows"]["kind"] == "HOP"
+    assert told["windows"]["origin"] == "0"
     assert told["windows"]["count"] == 44  # from -4000 to 39000 by 1000
     assert 1 <= told["windows"]["break_even_slide"] < 5000
     # 700.1 is the x of event 7001: block 700 passes in part.

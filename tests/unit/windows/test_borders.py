@@ -10,7 +10,7 @@ from hypothesis import given
 
 from chronicle.time import TIME_LIMIT
 from replay.errors import QueryError
-from replay.language.bound import CumulateWindows, RowWindows, TimeWindows
+from replay.language.bound import Calendar, CumulateWindows, RowWindows, TimeWindows
 from replay.windows.borders import SIZE_MAX, grid_of, n_row_windows, row_bounds
 from tests.oracles.windows import time_windows
 from tests.window_cases import seeds
@@ -103,6 +103,8 @@ def test_windows_of_many_times_at_once_are_those_of_each(
 def test_a_window_longer_than_half_of_time_is_refused() -> None:
     with pytest.raises(QueryError, match="longer than half of all time"):
         grid_of(TimeWindows(SIZE_MAX + 1, 1), 0)
+    with pytest.raises(QueryError, match="12000000 months or days is longer than half of all"):
+        grid_of(TimeWindows(12_000_000, 1, 0, Calendar(of_months=True)), 0)
 
 
 def test_only_full_windows_of_rows_count() -> None:
