@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 QUANTIFIERS = (
-    *("*", "+", "?", "*", "+", "?", "{2}", "{1,2}", "{,2}", "{2,}", "{1,3}"),
+    *("*", "+", "?", "*", "+", "?", "{2}", "{1,2}", "{,2}", "{2,}", "{1,3}", "{,}"),
     *("*?", "+?", "??", "{,2}?", "{1,3}?", "{1,}?", "{2,3}?", "{3}"),
 )
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
@@ -298,6 +298,7 @@ def aggregating(choose: Chooser, symbol: str, names: Names) -> str:
             f"AVG({symbol}.x) >= COALESCE(FIRST({other}.x), 0.0)",
             f"MAX({other}.a) - a <= 2 OR MIN({other}.a) IS NULL",
             f"COUNT(*) % 2 = {choose.between(0, 1)} OR a > 1",
+            f"COUNT({symbol}.*) FILTER (WHERE {symbol}.a > 1) < 2",
             f"SUM(CASE WHEN {symbol}.f THEN 1 ELSE 0 END) < 3",
             f"MAX(ABS({other}.a - 2)) < 3",
             "SUM(a) <= 3 * COUNT(*)",
@@ -483,5 +484,13 @@ def _aggregated(choose: Chooser, symbol: str, *, all_rows: bool) -> str:
             f"COUNT(DISTINCT {scope}x)",
             f"MIN(CASE WHEN {scope}f THEN {scope}a ELSE 9 END)",
             f"STDDEV_POP({scope}x)",
+            f"SUM({scope}a * MATCH_NUMBER())",
+            f"COUNT({scope}*) FILTER (WHERE {scope}f)",
+            f"SUM({scope}x) FILTER (WHERE {scope}a > 1 OR {scope}s IS NULL)",
+            f"MIN({scope}s) FILTER (WHERE CLASSIFIER({symbol if scope else ''}) <> 'B')"
+            if scope != ""
+            else "MIN(s) FILTER (WHERE CLASSIFIER() <> 'B')",
+            f"STRING_AGG({scope}s, '-')",
+            f"LISTAGG(DISTINCT {scope}s, '') FILTER (WHERE {scope}a < 4)",
         )
     )

@@ -94,7 +94,8 @@ def _match_recognize(clause: syntax.MatchRecognize) -> str:
     lines = ["MATCH_RECOGNIZE ("]
     if clause.partition_by:
         lines.append(f"  PARTITION BY {_list(clause.partition_by)}")
-    lines.append(f"  ORDER BY {_list(clause.order_by)}")
+    if clause.order_by:
+        lines.append(f"  ORDER BY {_list(clause.order_by)}")
     if clause.measures:
         lines.append(f"  MEASURES {_list(clause.measures)}")
     if clause.rows is not None:

@@ -260,6 +260,8 @@ def a_query(choose: Random, *, timestamps: bool = False) -> str:
         f"LAST(t) - FIRST(t){'' if timestamps else f' + {first}.a'} AS m7",
         f"{first}.s AS m8",
     ]
+    if choose.random() < 0.3:
+        measures += [f"ARRAY_AGG({first}.x) FILTER (WHERE {first}.a > 1) AS m9", "m7 AS m10"]
     text = (
         f"SELECT * FROM s MATCH_RECOGNIZE ({partition} ORDER BY t MEASURES {', '.join(measures)} "
         f"ONE ROW PER MATCH {skip} PATTERN ({pattern}) {within}"

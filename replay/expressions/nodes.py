@@ -186,6 +186,10 @@ class Aggregate:
     not fit; sums of DOUBLE add in row order from 0.0; ``avg`` is the sum, as a DOUBLE, over the
     count.
 
+    Over the rows of a match there are also ``concat``, the texts one after the other, and
+    ``array``, all values, NULL too, of the rows for which ``where`` is true. An array is a measure
+    of its own, and ``type`` that of its elements.
+
     Over the rows of a stream there are also ``first`` and ``last``, the argument at the first and
     the last row, whether NULL or not, and ``percentile``, of the values that are neither NULL nor
     NaN, as a DOUBLE.
@@ -203,6 +207,13 @@ class Aggregate:
     """As in `Anchor`."""
     fraction: float | None = None
     """Of ``percentile``: from 0 to 1, the median at 0.5."""
+    where: Expression | None = None
+    """Of ``array``: which rows, as the argument is evaluated; None: all."""
+
+    @property
+    def inside(self) -> tuple[Expression, ...]:
+        """What is evaluated at each row."""
+        return tuple(part for part in (self.argument, self.where) if part is not None)
 
 
 Expression = Literal | Attribute | Call | Classifier | MatchNumber | TimedOut | Aggregate
@@ -217,8 +228,8 @@ def walk(expression: Expression) -> list[Expression]:
     for behind, part in enumerate(parts, 1):  # which grows while it is gone through
         if isinstance(part, Call):
             parts[behind:behind] = part.args
-        elif isinstance(part, Aggregate) and part.argument is not None:
-            parts.insert(behind, part.argument)
+        elif isinstance(part, Aggregate):
+            parts[behind:behind] = part.inside
     return parts
 
 
@@ -233,8 +244,12 @@ def rewritten(expression: Expression, change: Change) -> Expression:
     if isinstance(expression, Call):
         args = tuple(rewritten(argument, change) for argument in expression.args)
         return replace(expression, args=args)
-    if isinstance(expression, Aggregate) and expression.argument is not None:
-        return replace(expression, argument=rewritten(expression.argument, change))
+    if isinstance(expression, Aggregate):
+        argument, where = (
+            None if part is None else rewritten(part, change)
+            for part in (expression.argument, expression.where)
+        )
+        return replace(expression, argument=argument, where=where)
     return expression
 
 

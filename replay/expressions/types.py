@@ -55,6 +55,9 @@ TYPE_NAMES: dict[str, DataType] = {
 }
 """Types as they are written; every whole number has 64 bits and every other one is a double."""
 
+WITH_LENGTH = frozenset({"VARCHAR", "CHARACTER VARYING"})
+"""Those that may be cut to a number of characters."""
+
 TYPES_NOT_YET = frozenset(
     {"TINYINT", "SMALLINT", "HUGEINT", "REAL", "DECIMAL", "NUMERIC", "CHAR", "CHARACTER", "TIME"}
     | {"INTERVAL", "BLOB", "VARBINARY", "BINARY", "JSON", "UUID", "ARRAY", "MAP", "ROW", "STRUCT"}

@@ -25,6 +25,8 @@ _OF_STREAMS = {
     "median": "percentile",
 }
 """Aggregates over the rows of a stream, not over those of a match or of matches."""
+_OF_MATCHES = {"array_agg": "array", "string_agg": "concat", "listagg": "concat"}
+"""Aggregates over the rows of a match alone."""
 _MEDIAN = 0.5
 _SAME_IF_DISTINCT = frozenset({"min", "max", "first", "last"})
 _CONDITIONS = frozenset({"count_if", "bool_and", "bool_or", "every"})
@@ -33,23 +35,31 @@ _ZERO = Literal(0, T.INTEGER)
 _NONE = Literal(None, T.INTEGER)
 
 
-def check_aggregate(node: syntax.Function, source: Source, *, of_stream: bool = False) -> None:
+def check_aggregate(
+    node: syntax.Function, source: Source, *, of_stream: bool = False, of_match: bool = False
+) -> None:
     """Check the call of an aggregate but for the type of its argument.
 
-    ``of_stream`` says whether it is one over the rows of a stream, in their order.
+    ``of_stream`` and ``of_match`` say whether it is one over the rows of a stream, in their order,
+    and over those of one match.
     """
     name = node.name.name.upper()
     word = name.lower()
-    if word not in {*_FUNCTIONS, *_CONDITIONS, *_OF_STREAMS}:
+    known = {*_FUNCTIONS, *_CONDITIONS, *_OF_STREAMS}
+    if word not in (known | _OF_MATCHES.keys() if of_match else known):
         raise source.not_supported(f"the aggregate {name}", node)
+    if node.where is not None and not of_match:
+        remedy = "aggregate CASE WHEN … THEN … END, or use COUNT_IF"
+        raise source.not_supported(f"{name} with FILTER outside MATCH_RECOGNIZE", node, remedy)
     if word in _OF_STREAMS and not of_stream:
         kind = name.removesuffix("_VALUE")
         remedy = f"write {kind}(…) in MEASURES" if kind != name else ""
         raise source.not_supported(f"the aggregate {name}", node, remedy)
-    wanted = 2 if takes_fraction(node) else 1
+    wanted = 2 if takes_fraction(node) or takes_separator(node) else 1
     if len(node.args) != wanted:
         what = "one argument, or *" if name == "COUNT" else "one argument"
-        what = "a value and a fraction such as 0.95" if wanted == 2 else what
+        what = "a value and a fraction such as 0.95" if takes_fraction(node) else what
+        what = "a text and what stands between two, such as ', '" if takes_separator(node) else what
         raise source.error(f"{name} takes {what}, not {len(node.args)}", node)
     is_star = isinstance(node.args[0], syntax.Star)
     if is_star and name != "COUNT":
@@ -66,6 +76,49 @@ def takes_fraction(node: syntax.Function) -> bool:
     """Tell whether the aggregate takes a fraction after its argument."""
     name = node.name.name.lower()
     return _OF_STREAMS.get(name) == "percentile" and name != "median"
+
+
+def takes_separator(node: syntax.Function) -> bool:
+    """Tell whether the aggregate takes a text after its argument, to stand between two."""
+    return _OF_MATCHES.get(node.name.name.lower()) == "concat"
+
+
+def filtered(argument: Expression | None, where: Expression) -> Expression:
+    """Return an argument that is NULL where FILTER does not let a row pass; for COUNT(*) of 1."""
+    value = _ONE if argument is None else argument
+    return fold.call("case", (where, value, Literal(None, value.type)), value.type)
+
+
+def joined(
+    node: syntax.Function,
+    argument: Expression,
+    between: Expression,
+    source: Source,
+    symbols: SymbolSet,
+    *,
+    final: bool,
+) -> Expression:
+    """Return the texts of rows one after the other, with a text between two."""
+    name = node.name.name.upper()
+    if argument.type not in (T.STRING, T.NULL):
+        part = node.args[0]
+        raise source.error(
+            f"{name} takes texts, and {shown(part)} is {argument.type.value}; write "
+            "CAST(… AS STRING)",
+            part,
+        )
+    if not isinstance(between, Literal) or not isinstance(between.value, str):
+        raise source.error(f"what {name} puts between two texts is a constant text", node.args[1])
+    # Each text after the separator, the first of them without.
+    each = fold.call("concat", (between, argument), T.STRING)
+    each = fold.call(
+        "case",
+        (fold.call("is_null", (argument,), T.BOOLEAN), Literal(None, T.STRING), each),
+        T.STRING,
+    )
+    whole = Aggregate("concat", each, symbols, T.STRING, node.distinct, final)
+    begin = Literal(len(between.value) + 1, T.INTEGER)
+    return fold.call("substring", (whole, begin), T.STRING)
 
 
 def aggregate_of(

@@ -60,7 +60,7 @@ def columns_of_pattern(
     """
     if bound.outer is not None:
         return columns_of_select(bound.outer)
-    measures = {measure.name: measure.expression.type for measure in bound.measures}
+    measures = {measure.name: measure.type for measure in bound.measures}
     return tuple((name, {**attributes, **measures}[source]) for source, name in bound.output)
 
 

@@ -157,6 +157,16 @@ class Measure:
     name: str
     expression: Expression
 
+    @property
+    def type(self) -> DataType | None:
+        """Return its type; None for an array, which can only be selected."""
+        return None if is_array(self.expression) else self.expression.type
+
+
+def is_array(expression: Expression) -> bool:
+    """Tell whether a measure is an array of values, whose type its own is."""
+    return isinstance(expression, Aggregate) and expression.function == "array"
+
 
 @dataclass(frozen=True, slots=True)
 class BoundPatternQuery:

@@ -266,6 +266,14 @@ class ExpressionBinder:
             if node.type in TYPES_NOT_YET:
                 raise self.source.not_supported(f"the type {node.type}", node)
             raise self.source.unknown("type", node.type, TYPE_NAMES, node)
+        converted = self._converted(node, target)
+        if node.length is None:
+            return converted
+        cut = (converted, Literal(node.length, T.INTEGER))
+        return fold.call("left", cut, T.STRING)
+
+    def _converted(self, node: syntax.Cast, target: DataType) -> Expression:
+        """Return the operand in another type."""
         operand = self.bind(node.operand)
         if operand.type is target:
             return operand

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from replay.errors import NotSupportedError
-from replay.expressions.types import DECIMAL_DIGITS
+from replay.expressions.types import DECIMAL_DIGITS, WITH_LENGTH
 from replay.language import syntax
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.duration_parser import (
@@ -128,16 +128,20 @@ def _call(cursor: Cursor, name: Identifier) -> Expression:
     elif cursor.token.key != ")":
         args = cursor.separated(parse_expression)
     _close(cursor, opening)
-    _refuse_after_call(cursor, name)
-    return syntax.Function(name, args, distinct, at=name.at)
-
-
-def _refuse_after_call(cursor: Cursor, name: Identifier) -> None:
-    if cursor.at("FILTER", "("):
-        remedy = "aggregate CASE WHEN … THEN … END, or use COUNT_IF"
-        raise cursor.not_supported(f"{name.name} with FILTER", remedy=remedy)
+    where = _filter(cursor) if word in AGGREGATES and cursor.at("FILTER", "(") else None
     if cursor.at("OVER", "("):
         raise cursor.not_supported("a window function (OVER …)", name.at)
+    return syntax.Function(name, args, distinct, where=where, at=name.at)
+
+
+def _filter(cursor: Cursor) -> Expression:
+    """Parse ``FILTER (WHERE condition)``."""
+    cursor.advance()
+    opening = cursor.advance()
+    cursor.expect("WHERE", "and a condition in FILTER (…)")
+    where = parse_expression(cursor)
+    _close(cursor, opening)
+    return where
 
 
 def accept_distinct(cursor: Cursor, after_name: tuple[str, ...]) -> bool:
@@ -228,11 +232,23 @@ def _cast(cursor: Cursor, token: Token) -> Expression:
     words = [cursor.advance().key]
     while cursor.token.key in ("PRECISION", "VARYING", "WITH", "WITHOUT", "TIME", "ZONE"):
         words.append(cursor.advance().key)
+    name = " ".join(words)
+    length = _length(cursor) if name in WITH_LENGTH and cursor.token.key == "(" else None
     if cursor.token.key == "(":
         raise cursor.not_supported(
             "a type with a length or precision", remedy=f"write {words[0]} alone"
         )
-    return syntax.Cast(operand, " ".join(words), token.key == "TRY_CAST", at=token.at)
+    return syntax.Cast(operand, name, token.key == "TRY_CAST", length, at=token.at)
+
+
+def _length(cursor: Cursor) -> int:
+    """Parse the ``(n)`` of ``VARCHAR(n)``."""
+    opening = cursor.advance()
+    token = cursor.advance()
+    if not token.text.isdecimal() or not 0 < int(token.text) < 2**31:
+        raise cursor.error("a text has a whole number of characters from 1", token.at)
+    _close(cursor, opening)
+    return int(token.text)
 
 
 def _navigation(cursor: Cursor, token: Token) -> Expression:

@@ -10,24 +10,41 @@ from replay.language.bound import RowsPerMatch, Semantics, SkipMode
 from replay.language.cursor import Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import parse_expression
+from replay.language.printer import to_sql
 from replay.language.row_pattern_parser import parse_row_pattern
 from replay.language.tokens import END, NAME, QUOTED
 
 
-def parse_match_recognize(cursor: Cursor) -> syntax.MatchRecognize:
-    """Parse ``( … )``, the parentheses included."""
+def parse_match_recognize(
+    cursor: Cursor,
+) -> tuple[syntax.MatchRecognize, tuple[syntax.SelectItem, ...]]:
+    """Parse ``( … )``, the parentheses included.
+
+    The second value is what PARTITION BY computes, to be columns of what is read.
+    """
     opening = cursor.expect("(", "after MATCH_RECOGNIZE")
     values: dict[str, Any] = {}
     given: list[str] = []
     while not cursor.accept(")"):
         _parse_clause(cursor, values, given, opening.at)
-    if "order_by" not in values:
-        raise cursor.error(
-            "MATCH_RECOGNIZE needs ORDER BY with the stream's time column", opening.at
-        )
     if "pattern" not in values:
         raise cursor.error("MATCH_RECOGNIZE needs PATTERN ( … )", opening.at)
-    return syntax.MatchRecognize(**values, at=opening.at)
+    values.setdefault("order_by", ())
+    computed: dict[str, syntax.SelectItem] = {}
+    columns = [_partition_column(part, computed) for part in values.get("partition_by", ())]
+    values["partition_by"] = tuple(columns)
+    return syntax.MatchRecognize(**values, at=opening.at), tuple(computed.values())
+
+
+def _partition_column(
+    part: syntax.Expression, computed: dict[str, syntax.SelectItem]
+) -> syntax.Column:
+    """Return the column that PARTITION BY names, or the one that will hold what it computes."""
+    if isinstance(part, syntax.Column):
+        return part
+    name = syntax.Identifier(to_sql(part), True, at=part.at)
+    computed[name.name] = syntax.SelectItem(part, name, at=part.at)
+    return syntax.Column(name, at=part.at)
 
 
 def _parse_clause(cursor: Cursor, values: dict[str, Any], given: list[str], opening: int) -> None:
@@ -63,9 +80,9 @@ def _expected(given: list[str]) -> str:
     return f"{separator}a clause such as PATTERN"
 
 
-def _partition_by(cursor: Cursor) -> tuple[syntax.Column, ...]:
+def _partition_by(cursor: Cursor) -> tuple[syntax.Expression, ...]:
     cursor.expect("BY", "after PARTITION")
-    return cursor.separated(lambda cursor: _plain_column(cursor, "a column to partition by"))
+    return cursor.separated(parse_expression)
 
 
 def _order_by(cursor: Cursor) -> tuple[syntax.Column, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from replay.expressions.types import TIME_TYPES
 from replay.language import fold, syntax
@@ -35,6 +37,8 @@ from replay.language.row_pattern_binder import (
 from replay.language.source import Source, resolve
 from replay.language.syntax import PatternQuery, StreamName
 
+_NONE_EARLIER: Mapping[str, Expression] = MappingProxyType({})
+
 TIMED_OUT = "timed_out"
 """Name of the column that WITH TIMEOUTS adds."""
 
@@ -56,7 +60,7 @@ def bind_pattern_query(
     semantics = clause.strategy.kind if clause.strategy is not None else Semantics.SQL
     rows = clause.rows.kind if clause.rows is not None else RowsPerMatch.ONE
     named = _Named(query, attributes, source)
-    order = _order(clause.order_by, times, named)
+    order = _order(clause, times, named)
     partition_by = named.distinct(clause.partition_by, "PARTITION BY")
     symbols = name_symbols(clause.pattern, source)
     pattern = bind_row_pattern(clause.pattern, symbols, source)
@@ -145,8 +149,17 @@ class _Named:
         return tuple(names)
 
 
-def _order(order_by: tuple[syntax.Column, ...], times: tuple[str, ...], named: _Named) -> _Order:
-    first, source = order_by[0], named.source
+def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named) -> _Order:
+    order_by, source = clause.order_by, named.source
+    if not order_by:
+        if not times:
+            raise source.error(
+                "MATCH_RECOGNIZE needs ORDER BY with the time column, as nothing else says which "
+                "it is",
+                clause,
+            )
+        order_by = (syntax.Column(syntax.Identifier(times[0], True, at=clause.at), at=clause.at),)
+    first = order_by[0]
     name, data_type = named.find(first)
     if times and name not in times:
         raise source.error(
@@ -264,7 +277,7 @@ class _ClauseBinder:
         """Return the measures, `TIMED_OUT` last where it is asked for."""
         rows = self.query.recognize.rows
         all_rows = rows is not None and rows.kind is not RowsPerMatch.ONE
-        binder = self._binder(None, all_rows=all_rows)
+        earlier: dict[str, Expression] = {}
         bound: list[Measure] = []
         names = {TIMED_OUT} if self.query.recognize.timeouts is not None else set()
         for measure in self.query.recognize.measures:
@@ -275,16 +288,32 @@ class _ClauseBinder:
                     what = f"WITH TIMEOUTS adds a measure '{TIMED_OUT}'; give this one another name"
                 raise self.source.error(what, measure.name)
             names.add(name.casefold())
+            binder = self._binder(None, all_rows=all_rows, earlier=earlier, measure=measure)
             bound.append(Measure(name, binder.bind(measure.expression)))
+            earlier[name] = bound[-1].expression
         if self.query.recognize.timeouts is not None:
             bound.append(Measure(TIMED_OUT, TimedOut()))
         return tuple(bound)
 
     def _binder(
-        self, defined: int | None, *, all_rows: bool = False, counted: bool = True
+        self,
+        defined: int | None,
+        *,
+        all_rows: bool = False,
+        counted: bool = True,
+        earlier: Mapping[str, Expression] = _NONE_EARLIER,
+        measure: syntax.Measure | None = None,
     ) -> ExpressionBinder:
-        names = tuple(measure.name.name for measure in self.query.recognize.measures)
-        clause = Clause(defined, self.time, all_rows, counted, self.query.qualifier, names)
+        clause = Clause(
+            defined,
+            self.time,
+            all_rows,
+            counted,
+            self.query.qualifier,
+            measures=tuple(one.name.name for one in self.query.recognize.measures),
+            earlier=earlier,
+            measure=None if measure is None else measure.expression,
+        )
         scope = PatternScope(self.source, self.attributes, self.symbols, clause)
         return ExpressionBinder(self.source, scope)
 
@@ -314,7 +343,7 @@ class _Columns:
             after = tuple(name for name in self.attributes.names if name not in before)
         self._check_names((*before, *after))
         measures: list[tuple[str, DataType | None]] = [
-            (measure.name, measure.expression.type) for measure in self.measures
+            (measure.name, measure.type) for measure in self.measures
         ]
         timed_out = measures[-1:] if self.clause.timeouts is not None else []
         return (

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from replay.errors import BindError
 from replay.language import fold, syntax
-from replay.language.aggregate_binder import aggregate_of, check_aggregate
+from replay.language.aggregate_binder import (
+    aggregate_of,
+    check_aggregate,
+    filtered,
+    joined,
+    takes_separator,
+)
 from replay.language.bound import (
     CURRENT,
+    Aggregate,
     Anchor,
     AnchorKind,
     Attribute,
@@ -19,14 +27,16 @@ from replay.language.bound import (
     Literal,
     MatchNumber,
     SymbolSet,
+    is_array,
 )
-from replay.language.expression_binder import Bind, Reading
+from replay.language.expression_binder import Bind, ExpressionBinder, Reading
 from replay.language.pattern_names import Attributes, Symbols
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve, shown
 from replay.language.syntax import Identifier
 
 _PHYSICAL = frozenset({"PREV", "NEXT"})
+_OF_MEASURES = frozenset({"ARRAY_AGG", "STRING_AGG", "LISTAGG"})
 
 OFFSET_MAX = 2**31 - 1
 """Rows that navigation can go; more than any stream has in one match."""
@@ -51,7 +61,11 @@ class Clause:
     read: str | None = None
     """What the stream or subquery is called, for the errors."""
     measures: tuple[str, ...] = ()
-    """Names that people expect to be readable, for the errors."""
+    """Names of all measures."""
+    earlier: Mapping[str, Expression] = field(default_factory=dict)
+    """The measures before this one, which it can read."""
+    measure: syntax.Expression | None = None
+    """The measure itself."""
 
     @property
     def name(self) -> str:
@@ -70,7 +84,7 @@ class _Frame:
     final: bool = False
     offset: int = 0
     """Physical rows further on."""
-    read: syntax.Column | syntax.ClassifierCall | None = None
+    read: syntax.Column | syntax.ClassifierCall | syntax.Star | None = None
     """The first read inside; all others must be of its symbol."""
     symbols: SymbolSet = None
 
@@ -101,7 +115,14 @@ class PatternScope:
         return self._match_number(node)
 
     def _column(self, node: syntax.Column) -> Expression:
-        """Return the attribute and the row it is read from, as ``bound.Anchor`` says."""
+        """Return the attribute and the row it is read from, as ``bound.Anchor`` says.
+
+        Or an earlier measure, where that is no name of an attribute.
+        """
+        if node.symbol is None and self._frame is None and not self._attributes.has(node.name):
+            name = resolve(node.name, self._clause.earlier)
+            if name is not None and not is_array(self._clause.earlier[name]):
+                return self._clause.earlier[name]
         self._check_is_no_other_name(node)
         symbols = self._find(node.symbol)
         name, data_type = self._attributes.find(node.name, node.name)
@@ -124,8 +145,9 @@ class PatternScope:
                 "finds all of them at once",
                 node,
             )
-        if self._frame is not None and self._frame.is_aggregate:
-            raise self._source.not_supported(f"MATCH_NUMBER() inside {self._frame.kind}", node)
+        in_aggregate = self._frame is not None and self._frame.is_aggregate
+        if in_aggregate and self._clause.defined is not None:
+            raise self._source.not_supported("MATCH_NUMBER() in an aggregate of DEFINE", node)
         return MatchNumber()
 
     def _navigation(self, node: syntax.Navigation, bind: Bind) -> Expression:
@@ -146,6 +168,7 @@ class PatternScope:
         operand = bind(inner.operand)
         if frame.read is None:
             raise self._source.error(f"{inner.kind} needs an attribute inside", inner)
+        assert not isinstance(frame.read, syntax.Star), "it stands in aggregates alone"
         row = self._row(frame.read, frame.symbols)
         self._frame = None
         return self._null_without_row(operand, *row)
@@ -155,19 +178,53 @@ class PatternScope:
         name = node.name.name.upper()
         if self._frame is not None:
             raise self._nested_aggregate(self._frame, name, node)
-        check_aggregate(node, self._source)
+        check_aggregate(node, self._source, of_match=True)
         final = self._is_final(node)
+        if name in _OF_MEASURES and self._clause.defined is not None:
+            raise self._source.not_supported(f"{name} in DEFINE", node)
+        between = bind(node.args[1]) if takes_separator(node) else None
         part = node.args[0]
         self._frame = frame = _Frame(name, is_aggregate=True)
         argument: Expression | None = None
         if isinstance(part, syntax.Star):
-            frame.symbols = self._find(part.symbol)
+            frame.read, frame.symbols = part, self._find(part.symbol)
         else:
             argument = bind(part)
+        where = None
+        if node.where is not None:
+            binder = ExpressionBinder(self._source, self)
+            where = binder.condition(node.where, f"the FILTER of {name}")
         self._frame = None
         if name == "COUNT" and isinstance(argument, Literal) and argument.value is not None:
             argument = None if not node.distinct else argument
+        if name == "ARRAY_AGG":
+            assert argument is not None
+            return self._array(node, argument, where, frame.symbols, final=final)
+        if where is not None:
+            argument = filtered(argument, where)
+        if between is not None:
+            assert argument is not None
+            return joined(node, argument, between, self._source, frame.symbols, final=final)
         return aggregate_of(node, argument, self._source, symbols=frame.symbols, final=final)
+
+    def _array(
+        self,
+        node: syntax.Function,
+        argument: Expression,
+        where: Expression | None,
+        symbols: SymbolSet,
+        *,
+        final: bool,
+    ) -> Expression:
+        """Return the values of rows as an array, which stands by itself."""
+        if node is not self._clause.measure:
+            raise self._source.error(
+                "ARRAY_AGG is a measure of its own: write ARRAY_AGG(…) AS name", node
+            )
+        kind = argument.type
+        if kind is DataType.NULL:
+            raise self._source.error("ARRAY_AGG takes values of a type, not NULL", node.args[0])
+        return Aggregate("array", argument, symbols, kind, node.distinct, final, where=where)
 
     # -----------------------------------------------------------------------------------------
     # Rows
@@ -272,9 +329,14 @@ class PatternScope:
                     node.symbol,
                 )
         elif resolve(node.name, self._clause.measures) and not self._attributes.has(node.name):
+            what = self._clause.name if self._frame is None else self._frame.kind
+            if resolve(node.name, self._clause.earlier) and self._frame is None:
+                what = "an expression, as it is an array,"
+            elif self._clause.defined is None and self._frame is None:
+                what = "a measure before it"
             raise self._source.error(
-                f"'{node.name.name}' is a measure, which {self._clause.name} cannot read; write "
-                "its expression here",
+                f"'{node.name.name}' is a measure, which {what} cannot read; write its expression "
+                "here",
                 node.name,
             )
 

@@ -100,16 +100,24 @@ def _expression(node: Expression) -> str:
             return f"{sides[0]} IS {_not(negated)}DISTINCT FROM {sides[1]}"
         case syntax.Case(operand, branches, otherwise):
             return _case(operand, branches, otherwise)
-        case syntax.Cast(operand, type_name, lenient):
-            return f"{'TRY_' if lenient else ''}CAST({_expression(operand)} AS {type_name})"
-        case syntax.Function(name, args, distinct, scope):
-            call = f"{_identifier(name)}({'DISTINCT ' if distinct else ''}{_list(args)})"
-            return f"{scope} {call}" if scope is not None else call
+        case syntax.Cast(operand, type_name, lenient, length):
+            as_type = type_name if length is None else f"{type_name}({length})"
+            return f"{'TRY_' if lenient else ''}CAST({_expression(operand)} AS {as_type})"
+        case syntax.Function():
+            return _function(node)
         case syntax.Navigation(kind, operand, offset, scope):
             tail = f", {_expression(offset)}" if offset is not None else ""
             call = f"{kind}({_expression(operand)}{tail})"
             return f"{scope} {call}" if scope is not None else call
     return _atom(node)
+
+
+def _function(node: syntax.Function) -> str:
+    distinct = "DISTINCT " if node.distinct else ""
+    call = f"{_identifier(node.name)}({distinct}{_list(node.args)})"
+    if node.where is not None:
+        call += f" FILTER (WHERE {_expression(node.where)})"
+    return f"{node.scope} {call}" if node.scope is not None else call
 
 
 def _atom(node: Expression) -> str:

@@ -153,12 +153,24 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
         return SelectQuery(select, source, distinct=distinct, **clauses, at=at)
     pattern_source = _pattern_source(cursor, source)
     cursor.advance()
-    recognize = parse_match_recognize(cursor)
+    recognize, computed = parse_match_recognize(cursor)
+    if computed:
+        pattern_source = _with_columns(pattern_source, computed)
     alias = _parse_alias(cursor)
     clauses = _parse_clauses(cursor, "MATCH_RECOGNIZE (…)")
     return PatternQuery(
         select, pattern_source, recognize, alias, distinct=distinct, **clauses, at=at
     )
+
+
+def _with_columns(
+    source: StreamName | Subquery, computed: tuple[syntax.SelectItem, ...]
+) -> Subquery:
+    """Return a source with further columns, called as it is."""
+    every = syntax.SelectItem(syntax.Star(at=source.at), at=source.at)
+    alias = source.name if source.alias is None and isinstance(source, StreamName) else source.alias
+    below = SelectQuery((every, *computed), source, at=source.at)
+    return Subquery(below, alias, at=source.at)
 
 
 def _pattern_source(cursor: Cursor, source: Reference) -> StreamName | Subquery:

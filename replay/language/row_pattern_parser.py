@@ -147,8 +147,6 @@ def _counts(cursor: Cursor, token: Token) -> tuple[int, int | None]:
         high: int | None = low
     else:
         high = _count(cursor) if cursor.token.kind == NUMBER else None
-        if low is None and high is None:
-            raise cursor.error("the quantifier {,} has no bound; write * for any number", token.at)
     cursor.expect("}", "to close the quantifier")
     if low is not None and high is not None and high < low:
         raise cursor.error(

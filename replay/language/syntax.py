@@ -196,6 +196,8 @@ class Cast(Node):
     type: str
     lenient: bool = False
     """TRY_CAST: a constant that is no such value is NULL too, and no error of the query."""
+    length: int | None = None
+    """Of ``VARCHAR(n)``: how many characters of the text stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,8 @@ class Function(Node):
     distinct: bool = False
     scope: str | None = None
     """``RUNNING`` or ``FINAL`` before an aggregate."""
+    where: Expression | None = None
+    """``FILTER (WHERE …)`` after an aggregate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,8 +427,10 @@ class MatchRecognize(Node):
     """``MATCH_RECOGNIZE ( … )``; a clause that is not there is None or empty."""
 
     order_by: tuple[Column, ...]
+    """Empty where the time is known without."""
     pattern: RowPattern
     partition_by: tuple[Column, ...] = ()
+    """Of the source; what is computed is a column of a subquery, named as it is written."""
     measures: tuple[Measure, ...] = ()
     skip: Skip | None = None
     within: Expression | None = None

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle.tree.double_double import divide, two_sum
-from replay.errors import NotSupportedError
+from replay.errors import NotSupportedError, QueryError
 from replay.expressions.columns import Values
 from replay.expressions.scalars import Faults
 from replay.expressions.types import DECIMAL_DIGITS, SCALES
@@ -19,6 +19,9 @@ from replay.operators.row_kernels import running_best, running_squares, running_
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+_ELEMENTS_MAX = 2**31 - 1
+"""Values that arrays of Arrow made together can have."""
 
 _HALF = 32
 _LOW_HALF = (1 << _HALF) - 1
@@ -52,10 +55,44 @@ def aggregate(what: Aggregate, values: Values | None, spans: Spans, faults: Faul
         return Values(count, None)
     if what.function in ("min", "max"):
         return _best(data, spans, greatest=what.function == "max")
+    if what.function == "concat":
+        return _concatenated(data, spans)
     if what.function in ("sum", "avg"):
         sums = faults.drop(*_sums(what, data, spans))
         return _average(what, sums, count) if what.function == "avg" else sums
     return _spread(what, data, spans)
+
+
+def collected(
+    elements: pa.Array, keep: Bools | None, spans: Spans, *, distinct: bool = False
+) -> pa.Array:
+    """Return the elements of many spans of rows, NULL too, as an array for each.
+
+    NULL stands for an array of none. ``keep`` says which rows there are; None: all.
+    """
+    if keep is not None:
+        elements, spans = _kept(elements, spans, keep)
+    if distinct:
+        elements, spans = _kept(elements, spans, _is_first(elements, spans.segments))
+    lengths = spans.ends - spans.begins
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    if offsets[-1] > _ELEMENTS_MAX:
+        raise QueryError(
+            f"ARRAY_AGG makes arrays of {offsets[-1]:,} values together, and the limit is "
+            f"{_ELEMENTS_MAX:,}; write ONE ROW PER MATCH, or FINAL LAST(…) of what is needed"
+        )
+    rows = np.arange(offsets[-1]) + np.repeat(spans.begins - offsets[:-1], lengths)
+    places = pa.array(offsets.astype(np.int32))
+    is_none = pa.array(lengths == 0)
+    return pa.ListArray.from_arrays(places, elements.take(pa.array(rows)), mask=is_none)
+
+
+def _concatenated(texts: pa.Array, spans: Spans) -> Values:
+    """Return the texts of each span one after the other, NULL of none."""
+    every = texts.to_pylist()
+    ends = zip(spans.begins.tolist(), spans.ends.tolist(), strict=True)
+    whole = ["".join(every[begin:end]) if begin < end else None for begin, end in ends]
+    return Values(pa.array(whole, pa.string()), None)
 
 
 def _counted(what: Aggregate, values: Values, spans: Spans) -> tuple[Any, Spans]:
@@ -85,7 +122,8 @@ def _kept(data: Any, spans: Spans, keep: Bools) -> tuple[Any, Spans]:
 def _is_first(data: Any, segments: IntArray) -> Bools:
     """Return which rows are the first of their value in their segment."""
     if isinstance(data, pa.Array):
-        codes = data.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        encoded = data.dictionary_encode(null_encoding="encode")
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
     else:
         codes = np.unique(data, return_inverse=True)[1]
     order = np.lexsort((codes, segments))  # stable: of equal ones the first row stays first

@@ -26,8 +26,9 @@ from replay.language.bound import (
     RowsPerMatch,
     SymbolSet,
     TimedOut,
+    is_array,
 )
-from replay.operators.row_aggregates import Spans, aggregate
+from replay.operators.row_aggregates import Spans, aggregate, collected
 from replay.operators.row_kernels import find_rows
 from replay.patterns.config import MEASURED_ROWS_AT_ONCE
 from replay.patterns.matches import NO_SYMBOL, Matches, MatchRows
@@ -83,6 +84,9 @@ def _answer(query: BoundPatternQuery, reader: _AnchorReader | _RowReader) -> pa.
         expression = measures[source]
         if isinstance(expression, Attribute):
             measured = reader.attribute(expression)
+        elif isinstance(expression, Aggregate) and is_array(expression):
+            assert isinstance(reader, _RowReader), "an aggregate needs the rows of the match"
+            measured = reader.array(expression)
         else:
             measured = to_arrow(reader.values(expression), expression.type)
         columns.append(reader.spread(measured))
@@ -206,6 +210,10 @@ class _RowReader:
         """Return any measure where a match is."""
         return self._scope.evaluate(expression)
 
+    def array(self, expression: Aggregate) -> pa.Array:
+        """Return a measure that is an array of values where a match is."""
+        return self._scope.array(expression)
+
     def spread(self, measured: pa.Array) -> pa.Array:
         """Return a measure at every row of the answer: NULL at those unmatched."""
         return measured if self._place is None else measured.take(self._place)
@@ -245,9 +253,9 @@ class _Scope:
             if isinstance(part, Attribute):
                 names.add(part.name)
                 wanted.append(self._seq_of(part))
-            elif isinstance(part, Aggregate) and part.argument is not None:
+            elif isinstance(part, Aggregate) and part.inside:
                 inner_names, inner_wanted = self._reader.scope_of(part.symbols).reads(
-                    [part.argument]
+                    list(part.inside)
                 )
                 names |= inner_names
                 wanted += inner_wanted
@@ -288,14 +296,29 @@ class _Scope:
         return Values(self._reader.symbols.take(pa.array(symbol, mask=symbol < 0)), None)
 
     def _aggregate(self, what: Aggregate) -> Values:
+        argument = self._reader.argument(what)
+        return aggregate(what, argument, self._spans(what), self._reader.faults)
+
+    def array(self, what: Aggregate) -> pa.Array:
+        """Return the values of an aggregate's argument, an array of them for each view."""
+        values = self._reader.argument(what)
+        assert values is not None, "an array is of values"
+        keep = None
+        if what.where is not None:
+            data, valid = self._reader.scope_of(what.symbols).evaluate(what.where)
+            keep = data if valid is None else data & valid
+        elements = to_arrow(values, what.type)
+        return collected(elements, keep, self._spans(what), distinct=what.distinct)
+
+    def _spans(self, what: Aggregate) -> Spans:
+        """Return which of the rows of an aggregate's symbols each view aggregates."""
         _, counts = self._reader.navigator.mapped(what.symbols)
         views = self.views
-        spans = Spans(
+        return Spans(
             self._reader.scope_of(what.symbols).views.match,
             counts[views.begins],
             counts[views.match_ends if what.final else views.ends],
         )
-        return aggregate(what, self._reader.argument(what), spans, self._reader.faults)
 
 
 def _parts(expression: Expression) -> Iterator[Expression]:

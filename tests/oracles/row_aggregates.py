@@ -20,6 +20,8 @@ def aggregate(part: Aggregate, values: Sequence[Any]) -> Any:
         present = distinct(present)
     if part.function == "count":
         return len(present)
+    if part.function == "concat":
+        return "".join(present) if present else None
     if not present:
         return None
     match part.function:

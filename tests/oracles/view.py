@@ -22,7 +22,7 @@ from replay.language.bound import (
     SymbolSet,
     TimedOut,
 )
-from tests.oracles.row_aggregates import aggregate
+from tests.oracles.row_aggregates import aggregate, distinct
 from tests.oracles.scalar import evaluate
 
 Row = dict[str, Any]
@@ -120,6 +120,10 @@ class View:
             return len(mapped)
         seen = self._seen(part.final)
         views = [replace(self, current=m.at, so_far=seen) for m in mapped]
+        if part.function == "array":
+            kept = [v for v in views if part.where is None or v.value(part.where) is True]
+            values = [view.value(part.argument) for view in kept]
+            return (distinct(values) if part.distinct else values) or None
         return aggregate(part, [view.value(part.argument) for view in views])
 
 

@@ -29,7 +29,7 @@ def comparable(rows: Iterable[Any]) -> Rows:
     def plain(value: object) -> object:
         if isinstance(value, float):
             return "nan" if math.isnan(value) else repr(value)
-        return value
+        return tuple(map(plain, value)) if isinstance(value, list) else value
 
     values = (row.values() if isinstance(row, dict) else row for row in rows)
     return [tuple(map(plain, row)) for row in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 import replay
 from chronicle import create_store
 from replay.errors import PlanError
-from replay.language import bind, parse_query
+from replay.language import bind, bind_query, parse_query
+from replay.language.bound import BoundPatternQuery
 from replay.patterns import local
 from tests.helpers import fill_stream
 from tests.memory_stream import memory_store, some_store
@@ -31,7 +33,7 @@ from tests.plan_cases import (
     neighbour_cases,
     strategy_queries,
 )
-from tests.property.law import SLOW, Rows, answer, assert_plans_agree, comparable, outcome
+from tests.property.law import FEW, SLOW, Rows, answer, assert_plans_agree, comparable, outcome
 from tests.strategies import SEEDS, SmallStream, cases, streams
 
 INDEXED = ("a", "x", "s", "f")
@@ -74,6 +76,22 @@ def test_every_plan_gives_the_answer_of_the_oracle(
         patch.setattr(local, "UNIT_EVENTS", unit)
         named = (f"indexes={symbol}.{name}" for symbol in "ABC" for name in indexes)
         check_plans(stream, sql, tuple(sorted(indexes)), (*PLANS, *named), expected=expected)
+
+
+@given(case=cases(), indexes=st.sets(st.sampled_from(INDEXED)))
+@FEW
+def test_every_plan_partitions_by_what_is_computed(
+    case: tuple[SmallStream, str], indexes: set[str]
+) -> None:
+    stream, sql = case
+    sql = re.sub(
+        r"\((PARTITION BY [ks, ]+)?ORDER BY t", "(PARTITION BY a IS NULL, s ORDER BY t", sql
+    )
+    bound = bind_query(parse_query(sql), lambda _: (stream.schema, "t"), text=sql)
+    assert isinstance(bound, BoundPatternQuery)
+    rows = [{**row, "a IS NULL": row["a"] is None} for row in stream.rows]
+    expected = comparable(match_rows(rows, bound))
+    check_plans(stream, sql, tuple(sorted(indexes)), expected=expected)
 
 
 @given(stream=streams(), data=st.data(), indexes=st.sets(st.sampled_from(INDEXED)))

@@ -90,6 +90,7 @@ def compound(inner):
             maybe,
         ),
         st.builds(syntax.Cast, inner, st.sampled_from(["DOUBLE PRECISION", "INT"]), st.booleans()),
+        st.builds(syntax.Cast, inner, st.just("VARCHAR"), st.booleans(), st.integers(1, 9)),
         st.builds(
             syntax.Function,
             st.sampled_from(["floor", "coalesce", "left"]).map(Identifier),
@@ -102,6 +103,7 @@ def compound(inner):
             inner.map(lambda argument: (argument,)),
             st.booleans(),
             st.none() | scopes,
+            maybe,
         ),
         st.builds(syntax.Navigation, st.sampled_from(["PREV", "NEXT"]), inner, maybe),
         st.builds(
@@ -158,7 +160,7 @@ _strategies = [semantics for semantics in Semantics if semantics is not Semantic
 
 match_recognizes = st.builds(
     syntax.MatchRecognize,
-    st.lists(columns, min_size=1, max_size=2).map(tuple),
+    st.lists(columns, max_size=2).map(tuple),
     row_patterns,
     st.lists(columns, max_size=2).map(tuple),
     st.lists(st.builds(syntax.Measure, expressions, identifiers), max_size=2).map(tuple),

@@ -1,0 +1,106 @@
+"""Clauses of MATCH_RECOGNIZE that other engines have, with answers derived by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle import QueryError, SchemaError, StreamSettings, create_store
+from chronicle.store import Store
+
+EVENTS = pa.table(
+    {
+        "t": [1, 2, 3, 4, 5, 6, 7, 8],
+        "k": ["a", "A", "a", "b", "B", "b", "a", "b"],
+        "x": [1, 2, 3, 4, 5, 6, None, 8],
+        "s": ["p", "q", None, "r", "s", "t", "u", "v"],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = create_store(tmp_path_factory.mktemp("clauses") / "store")
+    store.create_stream("m", EVENTS.schema, StreamSettings("t", block_events=2)).append(EVENTS)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        pytest.param(
+            """PARTITION BY UPPER(k) ORDER BY t
+            MEASURES COUNT(*) AS n, ARRAY_AGG(x) AS xs, STRING_AGG(s, '-') AS ss PATTERN (A+)""",
+            [("A", 4, [1, 2, 3, None], "p-q-u"), ("B", 4, [4, 5, 6, 8], "r-s-t-v")],
+            id="partitions by an expression; NULL is in an array, in no text",
+        ),
+        pytest.param(
+            """PARTITION BY m.k, t > 3 ORDER BY m.t MEASURES LAST(t) AS l PATTERN (A+)""",
+            [("a", False, 3), ("A", False, 2), ("b", True, 8), ("B", True, 5), ("a", True, 7)],
+            id="by a column and an expression",
+        ),
+        pytest.param(
+            """ORDER BY t MEASURES ARRAY_AGG(x) FILTER (WHERE x > 2) AS xs,
+              COUNT(*) FILTER (WHERE x > 2) AS n, SUM(A.x) FILTER (WHERE A.t % 2 = 0) AS even,
+              SUM(x * MATCH_NUMBER()) AS by_number, ARRAY_AGG(DISTINCT UPPER(k)) AS ks,
+              LISTAGG(DISTINCT k, ', ') FILTER (WHERE x <> 2) AS texts PATTERN (A A B)""",
+            [([3], 1, 2, 6, ["A"], "a"), ([4, 5, 6], 3, 4, 30, ["B"], "b, B")],
+            id="filters, numbers inside, distinct values",
+        ),
+        pytest.param(
+            "ORDER BY t MEASURES ARRAY_AGG(B.x) AS bs, STRING_AGG(B.s, '') AS ss, A.t AS t "
+            "PATTERN (A B?) DEFINE B AS x >= 6",
+            [(None, None, t) for t in (1, 2, 3, 4)] + [([6], "t", 5), ([8], "v", 7)],
+            id="of no rows they are NULL",
+        ),
+        pytest.param(
+            "ORDER BY t MEASURES FIRST(A.x) AS low, low * 10 AS ten, ten + MATCH_NUMBER() AS last "
+            "PATTERN (A{2})",
+            [(1, 10, 11), (3, 30, 32), (5, 50, 53), (None, None, None)],
+            id="a measure reads those before",
+        ),
+        pytest.param(
+            "MEASURES A.t AS t, CAST(s AS VARCHAR(1)) || CAST(t * 1111 AS VARCHAR(2)) AS v "
+            "PATTERN (A B{,}) DEFINE B AS x > PREV(x)",
+            [(1, "t66"), (7, "u77"), (8, "v88")],
+            id="no order but the stream's time, any number, texts cut",
+        ),
+    ],
+)
+def test_clause_has_the_answer_derived_by_hand(
+    store: Store, inside: str, expected: list[tuple[Any, ...]]
+) -> None:
+    sql = f"SELECT * FROM m MATCH_RECOGNIZE ({inside})"
+    for plan in ("full", "auto"):
+        found = replay.query(store, sql, plan=plan).table
+        assert [tuple(row.values()) for row in found.to_pylist()] == expected
+    online = replay.online(sql, EVENTS.schema, time="t")
+    pieces = [online.push(EVENTS.slice(at, 1)) for at in range(len(EVENTS))]
+    assert pa.concat_tables([*pieces, online.finish()]).equals(found)
+
+
+def test_arrays_grow_with_the_rows_of_a_match_unless_they_are_final(store: Store) -> None:
+    sql = """SELECT t, xs, ts FROM m MATCH_RECOGNIZE (ORDER BY t
+      MEASURES ARRAY_AGG(B.x) AS xs, FINAL ARRAY_AGG(B.t) AS ts
+      ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A B B) DEFINE A AS x = 2)"""
+    rows = [tuple(row.values()) for row in replay.query(store, sql).table.to_pylist()]
+    assert rows[:4] == [(1, None, None), (2, None, [3, 4]), (3, [3], [3, 4]), (4, [3, 4], [3, 4])]
+
+
+def test_arrays_are_no_columns_of_a_stream(store: Store) -> None:
+    arrays = "SELECT * FROM m MATCH_RECOGNIZE (MEASURES A.t AS t, ARRAY_AGG(k) AS ks PATTERN (A B))"
+    with pytest.raises(SchemaError, match="column 'ks' is list<item: string>; events are flat"):
+        replay.query(store, f"CREATE STREAM pairs AS {arrays}")
+    with pytest.raises(QueryError, match="'ks' has a type that"):
+        replay.query(store, f"{arrays} WHERE ks = 'a'")
+
+
+def test_a_subquery_orders_by_its_time_where_nothing_else_is_said(store: Store) -> None:
+    sql = "SELECT * FROM (SELECT t AS at, x FROM m WHERE x > 3) MATCH_RECOGNIZE ({}PATTERN (A A))"
+    measured = sql.format("{}MEASURES A.at AS at, LAST(x) AS x ")
+    expected = [{"at": 5, "x": 5}, {"at": 8, "x": 8}]
+    for order in ("", "ORDER BY at "):
+        assert replay.query(store, measured.format(order)).table.to_pylist() == expected
