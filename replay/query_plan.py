@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from chronicle.words import number_of
 from costmodel.guard import in_words
 from costmodel.plan_cost import Estimate
 from replay.joins.plan import JoinPlan
@@ -47,6 +48,40 @@ class FlowPlan:
 AnyPlan = Plan | WindowPlan | JoinPlan | FlowPlan
 
 
+def headline(stats: Mapping[str, Any]) -> str:
+    """Return in a few words what is read, of a plan as `to_json` gives it: before or after."""
+    actual, at_most = stats["actual"], ""
+    if actual is not None:
+        n_blocks, n_total = actual["blocks_read"], actual["blocks_total"]
+    else:
+        n_blocks, n_total = _blocks_planned(stats)
+        taken = [step for step in stats.get("steps", ()) if step["taken"]]
+        at_most = "at most " if taken and taken[-1]["left"] is None else ""
+    attributes = {name.partition(".")[2] for name in stats["indexes"]}
+    through = f", through {number_of(len(attributes), 'index', 'indexes')}" if attributes else ""
+    if "reason" not in stats:
+        return "reads a table in memory"
+    if n_blocks is None:
+        return f"reads what its parts need{through}"
+    if n_blocks >= n_total:
+        return f"reads all {number_of(n_total, 'block')}{through}"
+    return f"reads {at_most}{n_blocks:,.0f} of {number_of(n_total, 'block')}{through}"
+
+
+def _blocks_planned(stats: Mapping[str, Any]) -> tuple[float | None, int | None]:
+    """Return how many blocks a plan that was not run is to read, and of how many; None: unknown."""
+    if "stretches" in stats:
+        left = [step["left"]["blocks"] for step in stats["steps"] if step["taken"] and step["left"]]
+        stretches = stats["stretches"]
+        return min([stretches["blocks"], *left]), stretches["blocks_total"]
+    if stats.get("plan", "").startswith("tree") and "windows" in stats:
+        return None, None
+    parts = [_blocks_planned(part) for part in stats.get("inputs", ())]
+    if not parts or any(blocks is None for blocks, _ in parts):
+        return None, None
+    return sum(blocks or 0 for blocks, _ in parts), sum(total or 0 for _, total in parts)
+
+
 def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None) -> Json:
     """Return a plan as JSON values; ``docs/explain.schema.json`` has the keys, which are stable.
 
@@ -65,10 +100,17 @@ def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None) -> Json:
 
 
 def to_text(plan: AnyPlan, actual: Mapping[str, Any] | None) -> str:
-    """Return a plan as lines a person can read, its parts indented; parameters as in `to_json`."""
+    """Return what is read in a few words, and the plan below it as a tree for a person to read.
+
+    Parameters as in `to_json`; there is no line break at the end.
+    """
+    return "\n".join([headline(to_json(plan, actual)), *explain.as_tree(_lines(plan, actual))])
+
+
+def _lines(plan: AnyPlan, actual: Mapping[str, Any] | None) -> list[str]:
     match plan:
         case Plan():
-            return explain.to_text(plan, actual)
+            return explain.to_lines(plan, actual)
         case WindowPlan():
             lines = _window_lines(plan)
         case JoinPlan():
@@ -76,12 +118,11 @@ def to_text(plan: AnyPlan, actual: Mapping[str, Any] | None) -> str:
         case FlowPlan():
             lines = [f"operator  {plan.operator}"]
             if plan.chosen is not None:
-                lines += to_text(plan.chosen, None).splitlines()
+                lines += _lines(plan.chosen, None)
             for part in plan.inputs:
-                lines += [f"  {line}" for line in to_text(part, None).splitlines()]
-    if actual is not None:
-        lines += explain.happened(actual)
-    return "\n".join(lines)
+                lines.append("input")
+                lines += [f"{explain.BELOW}{line}" for line in _lines(part, None)]
+    return lines if actual is None else lines + explain.happened(actual)
 
 
 def _flow_json(plan: FlowPlan) -> Json:
@@ -123,7 +164,7 @@ def _join_lines(plan: JoinPlan) -> list[str]:
         lines.append(f"{what:<9} {_side(plan, what, None if side is None else side.plan.name)}")
     if plan.rivals:
         lines.append("rivals, as estimated")
-        lines += [f"  {rival.name}  {in_words(rival.cost)}" for rival in plan.rivals]
+        lines += [f"{explain.BELOW}{rival.name}  {in_words(rival.cost)}" for rival in plan.rivals]
     return lines
 
 
@@ -184,7 +225,8 @@ def _window_lines(plan: WindowPlan) -> list[str]:
     chosen = (plan.name, plan.estimated)
     for name, estimate in [chosen, *((r.name, r.estimated) for r in plan.rivals)]:
         lines.append(
-            f"  {name:<10}  {in_words(estimate.cost):>10}  {estimate.blocks:>12,.0f} blocks read"
+            f"{explain.BELOW}{name:<10}  {in_words(estimate.cost):>10}  "
+            f"{estimate.blocks:>12,.0f} blocks read"
         )
     return lines
 

@@ -142,8 +142,12 @@ def _estimated(estimated: Estimate) -> Json:
     }
 
 
-def to_text(plan: Plan, actual: Mapping[str, Any] | None = None) -> str:
-    """Return the plan as lines a person can read, without a line break at the end.
+BELOW: Final = "\t"
+"""Begins a line of `to_lines` once for each level it stands below the top."""
+
+
+def to_lines(plan: Plan, actual: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the plan as lines a person can read, each below those with fewer `BELOW`.
 
     ``actual`` as in `to_json`; with it, the text says what happened and how far estimates erred.
     """
@@ -153,8 +157,29 @@ def to_text(plan: Plan, actual: Mapping[str, Any] | None = None) -> str:
     lines += _step_lines(plan)
     if plan.full_estimate is not None:
         lines.append(f"weights   {plan.weights.source}")
-    lines += _plan_lines(plan) if actual is None else _actual_lines(plan, actual)
-    return "\n".join(lines)
+    return lines + (_plan_lines(plan) if actual is None else _actual_lines(plan, actual))
+
+
+def as_tree(lines: Sequence[str]) -> list[str]:
+    r"""Return lines drawn as a tree, by how many `BELOW` each begins with.
+
+    Examples
+    --------
+    >>> print("\n".join(as_tree(["steps", "\tA.a", "\tC.b", "time"])))
+    ├─ steps
+    │  ├─ A.a
+    │  └─ C.b
+    └─ time
+    """
+    drawn, continued = [], set[int]()
+    for line in reversed(lines):  # from below one knows whether a branch goes on
+        text = line.lstrip(BELOW)
+        depth = len(line) - len(text)
+        branch = "├─ " if depth in continued else "└─ "
+        trunk = "".join("│  " if above in continued else "   " for above in range(depth))
+        drawn.append(trunk + branch + text)
+        continued = {above for above in continued if above < depth} | {depth}
+    return drawn[::-1]
 
 
 def _position_lines(plan: Plan) -> list[str]:
@@ -192,10 +217,10 @@ def _selectivity(selectivity: Selectivity | None) -> str:
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
-    """Return rows as lines with columns of one width, indented; ``<`` or ``>`` for each column."""
+    """Return rows as lines below another, with columns of one width; ``<`` or ``>`` for each."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(sides))] if rows else []
     return [
-        "  "
+        BELOW
         + "  ".join(
             f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
         ).rstrip()
@@ -269,6 +294,7 @@ def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
     )
     switched = actual.get("switched")
     return [
+        "compared",
         *_aligned(rows, "<>>>"),
         f"replayed  {', '.join(parts)}",
         f"time      {', '.join(phases)}",

@@ -18,7 +18,7 @@ COUNTS = (
 def test_a_filter_is_answered_and_analysed(command: Commands) -> None:
     done = command.succeeds("query", LATE, "--format", "json", "--analyze")
     assert json.loads(done.out) == [{"t": 39, "a": 4}, {"t": 38, "a": 3}]
-    assert done.err.startswith("plan      ")
+    assert done.err.startswith("reads ")
     assert "replayed" in done.err
 
 

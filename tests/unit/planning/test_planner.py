@@ -40,9 +40,10 @@ from replay.language.bound import (
 from replay.patterns.plan import plan_pattern
 from replay.patterns.requirements import requirements
 from replay.planning.block_ranges import all_blocks
-from replay.planning.explain import to_json, to_text
+from replay.planning.explain import to_json
 from replay.planning.intervals import replay_stretches
 from replay.planning.plan import Condition, Left, Plan, PlanKind, Selectivity, Step
+from replay.query_plan import to_text
 from tests.json_schema import violations
 from tests.oracles.intervals import matches
 from tests.unit.planning.streams import (
@@ -577,7 +578,7 @@ def plan() -> Plan:
 
 
 def test_text_of_a_plan():
-    assert to_text(plan()) == (GOLDEN / "explain.txt").read_text().rstrip("\n")
+    assert to_text(plan(), None) == (GOLDEN / "explain.txt").read_text().rstrip("\n")
 
 
 def test_text_of_a_plan_that_was_run():

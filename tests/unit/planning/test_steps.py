@@ -26,7 +26,7 @@ from replay.patterns.requirements import requirements
 from replay.planning import steps
 from replay.planning.block_ranges import all_blocks, count_blocks, count_events, mask_of
 from replay.planning.composite_lookup import is_said, said_once
-from replay.planning.explain import to_json, to_text
+from replay.planning.explain import to_json
 from replay.planning.intervals import replay_stretches
 from replay.planning.named_plans import askable_conditions, gap_conditions, index_conditions
 from replay.planning.plan import (
@@ -41,6 +41,7 @@ from replay.planning.plan import (
 from replay.planning.row_filter import RowFilter
 from replay.planning.statistics import Composites
 from replay.planning.steps import CarriedOut, carry_out, in_order
+from replay.query_plan import to_text
 from tests.unit.planning.streams import (
     ArrayStream,
     SmallStatistics,
@@ -562,7 +563,7 @@ def test_composites_that_cannot_apply_say_why(requested: str, says: str) -> None
 
 def explained(requested: str) -> tuple[Plan, str, list[dict]]:
     plan = plan_pattern(RARE, correlated(), requested=requested)
-    return plan, to_text(plan), to_json(plan)["positions"][0]["ranges"]
+    return plan, to_text(plan, None), to_json(plan)["positions"][0]["ranges"]
 
 
 def test_explain_says_what_a_composite_is_asked_in_the_words_of_the_query() -> None:

@@ -73,7 +73,12 @@ def test_explanations_and_analyses_keep_to_the_schema(store: Store, sql: str, pl
     for written in (explained, result.stats):
         assert violations(json.loads(json.dumps(written)), SCHEMA, closed=True) == []
     assert timeless(explained) == timeless({**result.stats, "actual": None})
-    assert result.analysis().startswith(f"plan      {explained['plan']}\n")
+    actual = result.actual
+    head, plan_line, *_ = result.analysis().splitlines()
+    n_read = "all" if actual.blocks_read == 100 else f"{actual.blocks_read} of"
+    assert head.startswith(f"reads {n_read} 100 blocks")
+    assert (", through" in head) == bool(explained["indexes"])
+    assert plan_line == f"├─ plan      {explained['plan']}"
     assert result.table.equals(replay.query(store, sql, plan="full").table)
 
 
@@ -94,7 +99,8 @@ def test_symbol_beyond_all_values_is_answered_without_reading_anything(store: St
 
 def test_analysis_sets_what_happened_beside_what_was_expected(store: Store) -> None:
     text = replay.query(store, RARE, plan="indexes=A.a").analysis()
-    lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
+    bare = [line.lstrip("│├└─ ") for line in text.splitlines()]
+    lines = {line.split()[0]: line for line in bare}
     assert lines["plan"] == "plan      indexes=A.a"
     assert "<- looked up" in text
     read = replay.query(store, RARE, plan="indexes=A.a").actual.entries_read
@@ -224,5 +230,5 @@ def test_queries_of_other_kinds_keep_to_the_schema_too(
         if "JOIN" not in sql:  # whose sides are looked up only as they are read
             written = timeless({**result.stats, "actual": None})
             assert timeless(explained.to_dict()) == written
-        assert str(explained).splitlines()[0] == result.analysis().splitlines()[0]
+        assert str(explained).splitlines()[1] == result.analysis().splitlines()[1]
         assert result.table.equals(full)
