@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ import pyarrow as pa
 from chronicle.errors import ChronicleError, SchemaError, SourceError, StorageError
 from chronicle.ingest.session import first_line, open_spark
 from chronicle.ingest.sources import SourceSet
-from chronicle.jobs import Job, Runner
+from chronicle.jobs import Job, Runner, Told
 from chronicle.words import number_of
 
 if TYPE_CHECKING:
@@ -33,12 +34,17 @@ _FAULTS: dict[str, type[ChronicleError]] = {
     "failure": StorageError,
 }
 
+_LOOK_S = 0.5
+"""Seconds between looks at Spark's counters."""
+
 _STATED = re.compile(r"^chronicle\.errors\.(SchemaError|SourceError): (.*)$", re.MULTILINE)
 """A fault of our own in what Spark says of one of its workers."""
 
 
 @contextmanager
-def open_runner(master: str = "local[*]", *, log_file: Path | None = None) -> Iterator[Runner]:
+def open_runner(
+    master: str = "local[*]", *, log_file: Path | None = None, told: Told = lambda *_: None
+) -> Iterator[Runner]:
     """Lend what runs jobs on Spark: that which is running, else one that ends with the block.
 
     Parameters
@@ -47,14 +53,41 @@ def open_runner(master: str = "local[*]", *, log_file: Path | None = None) -> It
         Spark master.
     log_file
         Takes what Spark prints; a file in the temporary folder if None.
+    told
+        Hears how many tasks of what runs are done, by Spark's own counters.
 
     Raises
     ------
     EnvironmentFaultError
         If Java is missing or too old, or Spark does not start.
     """
-    with open_spark(master, log_file=log_file) as lease:
+    with open_spark(master, log_file=log_file) as lease, telling_tasks(lease.spark, told):
         yield spark_runner(lease.spark)
+
+
+@contextmanager
+def telling_tasks(spark: SparkSession, told: Told) -> Iterator[None]:
+    """Tell how many tasks of the stages that run are done, by Spark's own counters."""
+    tracker, over = spark.sparkContext.statusTracker(), threading.Event()
+
+    def look() -> None:
+        try:
+            while not over.wait(_LOOK_S):
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                known = [stage for stage in stages if stage is not None]
+                if known:
+                    n_done = sum(stage.numCompletedTasks for stage in known)
+                    told(n_done, sum(stage.numTasks for stage in known))
+        except Exception:  # noqa: BLE001 - a JVM that ends is told of by the work itself
+            return
+
+    thread = threading.Thread(target=look, name="chronicle-tasks", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def spark_runner(spark: SparkSession) -> Runner:

@@ -19,7 +19,7 @@ from chronicle.config import EVENTS_TABLE
 from chronicle.disk import discard, flush, unwritten
 from chronicle.disk_errors import reason_of
 from chronicle.errors import ChronicleError, CommitConflictError, LateEventError, SourceError
-from chronicle.ingest.jobs import spark_runner
+from chronicle.ingest.jobs import spark_runner, telling_tasks
 from chronicle.ingest.late import LateFile, LateMerge, LateRoute, from_job_results, plan_late
 from chronicle.ingest.preparation import (
     Checksums,
@@ -48,6 +48,7 @@ from chronicle.ingest.tasks import (
     to_write_task,
 )
 from chronicle.ingest.write import TaskOutput, WriteTask
+from chronicle.jobs import Told
 from chronicle.maintenance.compaction import tidy_after
 from chronicle.store import Store, Stream, create_store
 from chronicle.stream_folder import move_files, open_staging, put_in_place
@@ -84,6 +85,7 @@ def ingest(
     *,
     derived: DerivedFactory | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    told: Told = lambda *_: None,
     log_file: Path | None = None,
 ) -> IngestReport:
     """Append the events of files to a stream, which is created if it is new.
@@ -110,6 +112,8 @@ def ingest(
         Makes the writer of indexes; None writes none.
     progress
         Told what is being done, in words.
+    told
+        Hears how many tasks of what runs are done, by Spark's own counters.
     log_file
         Takes what Spark prints; a file in the temporary folder if None.
 
@@ -145,6 +149,7 @@ def ingest(
         with (
             open_staging(store.path) as staging,
             open_spark(options.master, log_file=log_file, is_small=is_small) as lease,
+            telling_tasks(lease.spark, told),
         ):
             report = take(request, found, lease.spark, staging, checksums)
     return replace(report, seconds=clock.monotonic() - begin, log_file=lease.log_file)

@@ -21,6 +21,7 @@ from chronicle.errors import (
     StreamReplacedError,
     UnreadFileError,
 )
+from chronicle.jobs import Told
 from chronicle.log import delta_log
 from chronicle.log.audit import LogAudit, LogFault, audit_log
 from chronicle.log.delta_log import TableState
@@ -75,7 +76,11 @@ class _Logs:
 
 
 def check_store(
-    store: Store | Path, *, deep: bool = False, derived_checks: Sequence[DerivedCheck] = ()
+    store: Store | Path,
+    *,
+    deep: bool = False,
+    derived_checks: Sequence[DerivedCheck] = (),
+    told: Told = lambda *_: None,
 ) -> list[Finding]:
     """Check a store and all of its streams; changes nothing.
 
@@ -83,7 +88,7 @@ def check_store(
     ----------
     store
         The store or its folder: a damaged one cannot be opened.
-    deep, derived_checks
+    deep, derived_checks, told
         As for ``check_stream``.
 
     Returns
@@ -109,12 +114,16 @@ def check_store(
     found = findings.all()
     for name in with_unlogged(opened.stream_names(), root):
         with suppress(StreamNotFoundError):  # dropped meanwhile
-            found += check_stream(root / name, deep=deep, derived_checks=derived_checks)
+            found += check_stream(root / name, deep=deep, derived_checks=derived_checks, told=told)
     return found
 
 
 def check_stream(
-    stream: Stream | Path, *, deep: bool = False, derived_checks: Sequence[DerivedCheck] = ()
+    stream: Stream | Path,
+    *,
+    deep: bool = False,
+    derived_checks: Sequence[DerivedCheck] = (),
+    told: Told = lambda *_: None,
 ) -> list[Finding]:
     """Check one stream; changes nothing and may run beside an ingest.
 
@@ -128,6 +137,8 @@ def check_stream(
         Whether to compare all that is derived with what the events give.
     derived_checks
         Check what others derive from the events, such as ``indexing.check_runs``.
+    told
+        Hears how many of the stream's data files are read, and of how many.
 
     Returns
     -------
@@ -137,7 +148,7 @@ def check_stream(
     check_type(stream, Stream, Path)
     path = stream if isinstance(stream, Path) else stream.path
     with in_place(path) as check_in_place:
-        found = _check_stream(path, deep=deep, derived_checks=derived_checks)
+        found = _check_stream(path, deep=deep, derived_checks=derived_checks, told=told)
         if faults_of(found):
             check_in_place()
     return found
@@ -175,7 +186,7 @@ def _identity(path: Path) -> str | None:
 
 
 def _check_stream(
-    path: Path, *, deep: bool, derived_checks: Sequence[DerivedCheck]
+    path: Path, *, deep: bool, derived_checks: Sequence[DerivedCheck], told: Told
 ) -> list[Finding]:
     findings = Findings(path.parent)
     logs = _check_logs(path, findings)
@@ -197,7 +208,7 @@ def _check_stream(
     settings = replace(settings, derived=_check_declared(path, schema, settings.key, findings))
     reader = BlockReader(path / EVENTS_TABLE, schema)
     checker = EventsChecker(path, schema, settings, reader, findings)
-    checked = _check_files(checker, logs, deep=deep)
+    checked = _check_files(checker, logs, deep=deep, told=told)
     lost = _check_committed(path, logs, findings)
     _check_old_trees(path, logs, checked, findings)
     check_quarantine(path, logs.states.get(QUARANTINE_TABLE), findings)
@@ -286,7 +297,7 @@ def _has_log(table: Path) -> bool:
     return any(not is_draft(path.name) for path in (table / "_delta_log").glob("*.*"))
 
 
-def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedEvents:
+def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool, told: Told) -> CheckedEvents:
     path, findings = checker.stream_dir, checker.findings
     live = logs.states[EVENTS_TABLE].files
     trees = (
@@ -295,7 +306,8 @@ def _check_files(checker: EventsChecker, logs: _Logs, *, deep: bool) -> CheckedE
         else set()
     )
     spans: dict[str, FileSpan] = {}
-    for file in sorted(live, key=lambda file: file.name):
+    for n, file in enumerate(sorted(live, key=lambda file: file.name)):
+        told(n, len(live))
         span = checker.check_file(file, tree=file.name in trees, deep=deep)
         if span is not None:
             spans[file.name] = span

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replay.console.options import JsonOption, StoreOption, store_of
+from replay.console.progress import Progress, shown
 from replay.console.show import print_table, say
 from replay.console.startup import let_scipy_in
 
@@ -48,13 +49,15 @@ def calibrate(
     if not dry_run:
         check_storable(opened.path)
     begins = f"measuring on stream '{chosen.name}' for about {seconds:g} s"
-    done = measure(chosen, seconds=seconds, progress=_progress(begins, "measured"))
+    with Progress("measuring"):
+        done = measure(chosen, seconds=seconds, progress=_progress(begins, "measured"))
     for note in done.notes:
         say(f"note: {note}")
     checked: list[Checked] = []
     if report:
         show = _progress("carrying out a sample of queries", "carried out")
-        checked = list(check_estimates(opened, chosen, done.fit.parameters, progress=show))
+        with Progress("carrying out queries"):
+            checked = list(check_estimates(opened, chosen, done.fit.parameters, progress=show))
     if as_json:
         shown = done.to_dict() | ({"sample": [one.to_dict() for one in checked]} if report else {})
         print(json.dumps(shown, indent=2))
@@ -69,15 +72,21 @@ def calibrate(
 
 
 def _progress(begins: str, verb: str) -> Callable[[float], None]:
-    """Return what says that work begins, and every tenth of how far it has come."""
+    """Return what says that work begins, and every tenth of how far it has come.
+
+    A bar that is drawn shows each hundredth instead.
+    """
     said = -1
 
     def show(share: float) -> None:
         nonlocal said
-        tenth = int(share * 10)
+        tenth, bar = int(share * 10), shown()
         if said < 0:
             say(begins)
             said = 0
+        if bar is not None:
+            bar.count(int(share * 100), 100)
+            return
         if tenth > said:
             said = tenth
             say(f"{verb} {tenth * 10} %")

@@ -10,6 +10,7 @@ import typer
 
 from chronicle.words import megabytes, number_of
 from replay.console.options import JsonOption, SparkOption, StoreOption, StreamArgument, stream_of
+from replay.console.progress import Progress
 from replay.console.show import print_table, say
 from replay.console.tend import runner
 
@@ -30,9 +31,9 @@ def create(
     """
     from indexing.lifecycle import create_index
 
-    with runner(spark) as lent:
+    with Progress("indexing") as progress, runner(spark, progress) as lent:
         opened = stream_of(store, stream)
-        for report in create_index(opened, attributes, runner=lent, progress=say):
+        for report in create_index(opened, attributes, runner=lent, progress=progress):
             for replaced in report.replaced:
                 say(replaced)
             if report.existed and not report.n_files:
@@ -106,7 +107,7 @@ def compact(
     """
     from indexing.lifecycle import compact_index
 
-    with runner(spark) as lent:
+    with Progress("merging runs") as progress, runner(spark, progress) as lent:
         for report in compact_index(stream_of(store, stream), attribute, full=full, runner=lent):
             say(
                 f"index '{report.attribute}': {number_of(report.n_runs_before, 'run')} before, "

@@ -9,6 +9,8 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import cast
 
+from replay.console.progress import shown
+
 COLLECTED = 100_000
 """Objects made between two searches for garbage; with Python's 700, imports take a tenth longer."""
 
@@ -60,7 +62,10 @@ class _Compiling(logging.Handler):
         if record.levelno > logging.DEBUG:
             print(record.getMessage(), file=sys.stderr, flush=True)
         elif sys.stderr.isatty():
-            step = getattr(record, "step", None)
+            step, bar = getattr(record, "step", None), shown()
+            if bar is not None:
+                bar.step(step)
+                return
             text = "" if step is None else f"  {step}"
             print(f"\r\033[2K{text}", end="", file=sys.stderr, flush=True)
 

@@ -23,6 +23,7 @@ from replay.console.options import (
     lateness,
     names,
 )
+from replay.console.progress import Progress
 from replay.console.show import say, warn
 from replay.console.startup import keep_heavy_libraries_out
 
@@ -136,7 +137,16 @@ def ingest(
         if late_by is not None or once or idle_seconds is not None:
             raise typer.BadParameter("--lateness, --once and --idle-seconds go with --follow")
         with open_or_create(store) as opened:
-            ingested = run(opened, stream, sources, options, derived=RunWriter, progress=say)
+            with Progress("ingesting") as progress:
+                ingested = run(
+                    opened,
+                    stream,
+                    sources,
+                    options,
+                    derived=RunWriter,
+                    progress=progress,
+                    told=progress.count,
+                )
             say(str(ingested))
             warn(ingested.fault)
         return
@@ -195,7 +205,7 @@ def append(
         again=again,
         **reading,
     )
-    with open_or_create(store) as opened:
+    with open_or_create(store) as opened, Progress("appending"):
         report = append_files(
             opened,
             stream,
@@ -235,7 +245,7 @@ def adopt(
     from indexing.writer import writer_for
 
     indexed = names(index)
-    with open_or_create(store) as opened:
+    with open_or_create(store) as opened, Progress("adopting") as progress:
         report = run(
             opened,
             table.absolute().stem if stream is None else stream,
@@ -245,6 +255,6 @@ def adopt(
             derive=names(derive),
             derived=writer_for,
             begin=partial(create_index, attributes=indexed) if indexed else None,
-            progress=say,
+            progress=progress,
         )
         say(str(report))

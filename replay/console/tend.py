@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +26,7 @@ from replay.console.options import (
     stream_of,
     time_range,
 )
+from replay.console.progress import Progress
 from replay.console.show import say
 
 if TYPE_CHECKING:
@@ -35,15 +37,15 @@ if TYPE_CHECKING:
     from chronicle.store import Store
 
 
-def runner(spark: str | None) -> AbstractContextManager[Runner]:
-    """Lend what runs jobs: Spark, or threads of this process."""
+def runner(spark: str | None, progress: Progress) -> AbstractContextManager[Runner]:
+    """Lend what runs jobs, and tells how many are done: Spark, or threads of this process."""
     if spark is None:
         from chronicle.jobs import run_locally
 
-        return nullcontext(run_locally)
+        return nullcontext(partial(run_locally, told=progress.count))
     from chronicle.ingest import open_runner
 
-    return open_runner(spark)
+    return open_runner(spark, told=progress.count)
 
 
 def compact(
@@ -63,9 +65,9 @@ def compact(
     from indexing.writer import writer_for
 
     opened = stream_of(store, stream)
-    with runner(spark) as lent:
+    with Progress("compacting") as progress, runner(spark, progress) as lent:
         report = compact_events(
-            opened, derived=writer_for(opened), full=full, runner=lent, progress=say
+            opened, derived=writer_for(opened), full=full, runner=lent, progress=progress
         )
         say(str(report))
         if report.fault is not None:
@@ -172,7 +174,8 @@ def delete(
     first, end = time_range(opened, start, stop)
     n_events = plan_deletion(opened.snapshot(), first, end).n_events
     confirm(f"Delete {number_of(n_events, 'event')} of stream '{stream}'?", yes=yes)
-    report = delete_range(opened, first, end, derived=writer_for(opened), progress=say)
+    with Progress("deleting") as progress:
+        report = delete_range(opened, first, end, derived=writer_for(opened), progress=progress)
     say(str(report))
     if report.fault is not None:
         say(f"warning: {report.fault}")
@@ -216,12 +219,18 @@ def check(
     from chronicle.stream_folder import is_stream_name
     from indexing.check import check_runs
 
-    if stream is None:
-        findings = check_store(store, deep=deep, derived_checks=[check_runs])
-    else:
-        if not is_stream_name(stream) or not (store / stream).is_dir():
-            stream_of(store, stream)  # says which streams there are
-        findings = check_stream(store / stream, deep=deep, derived_checks=[check_runs])
+    if stream is not None and (not is_stream_name(stream) or not (store / stream).is_dir()):
+        stream_of(store, stream)  # says which streams there are
+    with Progress("checking") as progress:
+        checks: dict[str, Any] = {
+            "deep": deep,
+            "derived_checks": [check_runs],
+            "told": progress.count,
+        }
+        if stream is None:
+            findings = check_store(store, **checks)
+        else:
+            findings = check_stream(store / stream, **checks)
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
