@@ -251,14 +251,14 @@ def histogram(
     until = int(np.searchsorted(level.first_block, high, "left"))
     times = level.times.slice(begin, until)
     edges = first + (end - first) * np.arange(n_bars + 1, dtype=object) // n_bars
-    points = np.stack((times.t_min, times.t_max + 1), axis=1).ravel().astype(np.float64)
-    places = edges.astype(np.float64)
-    events = _spread(points, places, times.count)
+    events = spread_events(times.t_min, times.t_max, times.count, edges)
     mean = None
     if level.attribute is not None:
         of_values = level.attribute.slice(begin, until)
-        n_values = _spread(points, places, of_values.n_values)
-        total = _spread(points, places, of_values.mean() * of_values.n_values)
+        n_values = spread_events(times.t_min, times.t_max, of_values.n_values, edges)
+        total = spread_events(
+            times.t_min, times.t_max, of_values.mean() * of_values.n_values, edges
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.where(n_values > 0, total / n_values, np.nan)
     return Histogram(k, until - begin, edges.astype(np.int64), events, mean)
@@ -283,8 +283,13 @@ def _coarsest(snapshot: Snapshot, low: int, high: int, n_entries: int) -> int:
     return 0
 
 
-def _spread(points: Floats, edges: Floats, amounts: Any) -> Floats:
-    """Return what of amounts, each spread evenly between two points, lies between edges."""
+def spread_events(t_min: Ints, t_max: Ints, amounts: Any, edges: Any) -> Floats:
+    """Return what of amounts lies between edges, each spread evenly from first to last time.
+
+    Times ascend, and so do the edges; both are internal times.
+    """
+    points = np.stack((t_min, t_max + 1), axis=1).ravel().astype(np.float64)
+    edges = np.asarray(edges).astype(np.float64)
     before = np.concatenate(([0.0], np.cumsum(np.asarray(amounts, np.float64))))
     heights = np.stack((before[:-1], before[1:]), axis=1).ravel()
     return np.asarray(np.diff(np.interp(edges, points, heights)), np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
@@ -180,7 +181,7 @@ def answer_in_pieces(
             yield table
         done.append(run.to_result(table.slice(0, 0)))
 
-    return Answer(tables(), lambda: done[0])
+    return Answer(tables(), lambda: done[0], run.share)
 
 
 def _begun(
@@ -212,14 +213,24 @@ class Explanation:
     ----------
     plan
         The plan; of a stream, as it is once its lookups were carried out.
+    sql
+        The query's text.
     """
 
-    def __init__(self, plan: AnyPlan) -> None:
+    def __init__(self, plan: AnyPlan, *, sql: str | None = None) -> None:
         self.plan = plan
+        self.sql = sql
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation with the stable keys of ``docs/queries.md``."""
         return to_json(self.plan, None)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as a page to look at: one HTML file that needs no network."""
+        from replay.report.files import write
+        from replay.report.results import plan_page
+
+        write(path, plan_page(self.to_dict(), self.sql))
 
     def __str__(self) -> str:
         return to_text(self.plan, None)
@@ -246,7 +257,8 @@ def explain(
     catalog = open_catalog(store, sql, as_of)
     with catalog.watched():
         run = open_run(catalog, asked)
-        return Explanation(run.explained(EXPLAIN_SECONDS if seconds is None else seconds))
+        plan_taken = run.explained(EXPLAIN_SECONDS if seconds is None else seconds)
+        return Explanation(plan_taken, sql=sql)
 
 
 def clear_caches() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import operator
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, overload
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from chronicle.errors import did_you_mean
 from chronicle.words import number_of
+from replay.engines.evidence import BlocksRead, FoundSpans
 from replay.query_plan import AnyPlan, to_json, to_text
 
 _ROWS_AT_ONCE = 4_096
@@ -49,6 +50,10 @@ class Actual:
     """Why something else was read than the plan says, once lookups were done; None if not."""
     count_bytes: Callable[[], int] = field(repr=False, compare=False, default=lambda: 0)
     """Counts the compressed bytes of what was read; asked only when someone looks."""
+    reads: tuple[BlocksRead, ...] = field(repr=False, compare=False, default=())
+    """Which blocks of which streams were read."""
+    found: tuple[FoundSpans, ...] = field(repr=False, compare=False, default=())
+    """Where in their streams the matches lie."""
 
     @property
     def alpha(self) -> float:
@@ -91,10 +96,13 @@ class Answer:
         The rows in canonical order, at least one table; may be taken once.
     told
         Says what happened, once all rows were taken: a result that may hold no row.
+    share
+        Says how many blocks were read so far, and of how many; of 0 while nobody knows.
     """
 
     tables: Iterator[pa.Table]
     told: Callable[[], Result]
+    share: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
 
 class Result:
@@ -113,12 +121,17 @@ class Result:
         memory, which is always replayed in full.
     actual
         What happened.
+    sql
+        The query's text.
     """
 
-    def __init__(self, table: pa.Table, plan: AnyPlan | None, actual: Actual) -> None:
+    def __init__(
+        self, table: pa.Table, plan: AnyPlan | None, actual: Actual, *, sql: str | None = None
+    ) -> None:
         self.table = table
         self.plan = plan
         self.actual = actual
+        self.sql = sql
 
     @cached_property
     def stats(self) -> dict[str, Any]:
@@ -134,6 +147,24 @@ class Result:
             rows = self.actual.rows_total
             return f"plan full: a table in memory of {rows:,} rows is always replayed in full"
         return to_text(self.plan, self.actual.to_dict())
+
+    def with_rows(self, tables: Sequence[pa.Table]) -> Result:
+        """Return the result with the rows that were handed on before it, at least one table."""
+        return Result(pa.concat_tables(tables), self.plan, self.actual, sql=self.sql)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page to look at: what was replayed when, the plan, and the answer.
+
+        One HTML file that needs no network. Times of matches are read for it from the stream.
+        """
+        from replay.report.files import write
+        from replay.report.results import result_page
+
+        actual = self.actual
+        text = result_page(
+            self.table, self.stats, reads=actual.reads, found=actual.found, sql=self.sql
+        )
+        write(path, text)
 
     def to_pandas(self) -> Any:
         """Return the answer as a pandas data frame (needs pandas)."""
@@ -186,10 +217,6 @@ class Result:
         return f"<Result: {number_of(len(self), 'row')}, plan {name}, {seen}>"
 
     def _repr_html_(self) -> str:
-        shown = self.table.slice(0, 20).to_pylist()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.table.column_names)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row.values()) + "</tr>"
-            for row in shown
-        )
-        return f"<table><tr>{head}</tr>{rows}</table><p>{html.escape(repr(self))}</p>"
+        from replay.report.notebook import notebook_html
+
+        return notebook_html(self.table, self.stats, self.actual.reads)

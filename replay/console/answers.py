@@ -44,6 +44,11 @@ class Target:
     out: Path | None = None
     rows_max: int = ROWS_SHOWN
 
+    @property
+    def is_streamed_to_terminal(self) -> bool:
+        """Whether rows appear on the terminal while further ones are found."""
+        return self.out is None and self.output_format not in FOR_PEOPLE and sys.stdout.isatty()
+
 
 def read_target(
     output_format: str | None,

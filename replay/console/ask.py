@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,7 @@ from replay.console.options import (
     JsonOption,
     MaxRowsOption,
     MemoryOption,
+    ReportOption,
     RowsOption,
     StoreOption,
     StreamArgument,
@@ -31,8 +32,15 @@ from replay.console.options import (
     store_path,
     stream_of,
 )
+from replay.console.progress import Progress
 from replay.console.show import ROWS_SHOWN, own_name, print_result, print_table, say
 from replay.console.startup import keep_heavy_libraries_out
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from replay.console.answers import Target
+    from replay.result import Answer, Result
 
 FORMATS_EXPLAINED = ("table", "json")
 """Those a plan can be printed in: as text, or for machines."""
@@ -79,6 +87,7 @@ def query(
         str | None,
         typer.Option("--as-of", help="Version of the stream to answer on: its number or a time."),
     ] = None,
+    report: ReportOption = None,
     skip_damaged: Annotated[
         bool,
         typer.Option("--skip-damaged", help="Answer without damaged data files, and name them."),
@@ -129,6 +138,8 @@ def query(
     opened = open_store(store)
     if explain:
         explanation = replay.explain(opened, text, params=params, plan=plan, as_of=as_of)
+        if report is not None:
+            explanation.report(report)
         shown = explanation.to_dict()
         print(json.dumps(shown, indent=2) if target.output_format == "json" else explanation)
         return
@@ -141,8 +152,7 @@ def query(
         skip_damaged=skip_damaged,
         limits=bounds,
     )
-    write_to(target, answer.tables)
-    result = answer.told()
+    result = _written(answer, target, report)
     if analyze:
         say(result.analysis())
     else:
@@ -150,6 +160,26 @@ def query(
             say(f"warning: {warning}")
     if analysis is not None:
         analysis.write_text(json.dumps(result.stats, indent=2) + "\n")
+
+
+def _written(answer: Answer, target: Target, report: Path | None) -> Result:
+    """Write an answer, and a page of it where one is wanted; return what happened."""
+    kept: list[pa.Table] = []
+    tables = answer.tables if report is None else _kept(answer.tables, kept)
+    if not target.is_streamed_to_terminal:  # where a bar would stand among the rows
+        tables = Progress("reading", answer.share).over(tables)
+    write_to(target, tables)
+    result = answer.told()
+    if report is not None:
+        result.with_rows(kept).report(report)
+    return result
+
+
+def _kept(tables: Iterator[pa.Table], kept: list[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables and keep them."""
+    for table in tables:
+        kept.append(table)
+        yield table
 
 
 def demo(
@@ -220,10 +250,11 @@ def describe(
     stream: StreamArgument,
     store: StoreOption,
     as_json: JsonOption = False,
+    report: ReportOption = None,
 ) -> None:
     """Print time range, counts, tree levels, indexes and sizes of a stream.
 
-    Example: chronicle describe crimes --store data
+    Example: chronicle describe crimes --store data --report crimes.html
     """
     from chronicle.describe import describe_stream
     from indexing import open_indexes
@@ -233,6 +264,11 @@ def describe(
     described = describe_stream(snapshot)
     opened = open_indexes(snapshot)
     indexes = [opened.index(attribute) for attribute in opened.attributes]
+    if report is not None:
+        from replay.report.files import write
+        from replay.report.streams import stream_page
+
+        write(report, stream_page(found))
     if as_json:
         sizes = {
             i.attribute: {

@@ -33,11 +33,29 @@ def out_path(given: Path | None) -> Path | None:
     return None if given is None else local_path(given, what="file")
 
 
+def report_path(given: Path | None) -> Path | None:
+    """Return the file that ``--report`` names, which can be written and is a page by its name."""
+    if given is None:
+        return None
+    from chronicle.paths import local_path
+    from replay.console.answers import check_target
+
+    path = local_path(given, what="file")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise typer.BadParameter(f"'{given}' is to be a page; end it with .html")
+    check_target(path)
+    return path
+
+
 StoreOption = Annotated[
     Path,
     typer.Option(
         "--store", envvar="CHRONICLE_STORE", help="Folder of the store.", callback=store_path
     ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option("--report", help="Write a page to look at: FILE.html.", callback=report_path),
 ]
 StreamArgument = Annotated[str, typer.Argument(help="Name of the stream.")]
 IntoOption = Annotated[str, typer.Option("--stream", help="Stream to append to or create.")]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from replay.engines.evidence import BlocksRead, FoundSpans
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutionStats:
@@ -26,6 +28,10 @@ class ExecutionStats:
     """Seconds spent waiting for events."""
     byte_counters: tuple[Callable[[], int], ...] = ()
     """Each counts the compressed bytes of something that was read, once it is asked for."""
+    reads: tuple[BlocksRead, ...] = ()
+    """Which blocks of which streams were read."""
+    found: tuple[FoundSpans, ...] = ()
+    """Where what was found lies."""
 
     def __add__(self, other: ExecutionStats) -> ExecutionStats:
         """Return the work of both."""
@@ -44,4 +50,6 @@ class ExecutionStats:
             self.index_s + other.index_s,
             self.read_s + other.read_s,
             (*self.byte_counters, *other.byte_counters),
+            (*self.reads, *other.reads),
+            (*self.found, *other.found),
         )

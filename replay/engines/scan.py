@@ -82,6 +82,7 @@ class Scan:
     def __init__(self, source: EventSource, stretches: IntArray, reading: Reading) -> None:
         self._source = source
         self._reading = reading
+        self.stretches = stretches
         self._units = cut_blocks(
             blocks_of(stretches),
             source.bases,
@@ -118,6 +119,11 @@ class Scan:
             if done.table.num_rows:
                 yield int(self._source.bases[unit[0]]), done.table
             mark = clock()
+
+    @property
+    def backward(self) -> bool:
+        """Whether the last blocks are read first."""
+        return self._reading.backward
 
     def _count(self, unit: IntArray) -> int:
         bases = self._source.bases

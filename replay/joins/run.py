@@ -14,6 +14,7 @@ from chronicle import Snapshot
 from chronicle.compile_time import clock
 from chronicle.time import to_int64
 from chronicle.words import number_of
+from replay.engines.evidence import BlocksRead
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import look_up
 from replay.engines.read_ahead import read_ahead
@@ -175,7 +176,7 @@ class JoinRun:
         self._operator = outline.operator(left.schema, right.schema, origins=(first[0], first[1]))
         self._scans: list[Scan] = []
         self._span_readers: list[SpanReader] = []
-        self._reads: list[tuple[int, IntArray, tuple[str, ...]]] = []
+        self._reads: list[tuple[int, IntArray, tuple[str, ...], Scan | SpanReader]] = []
         self._n_blocks_back = 0
         self._numbers = KeyNumbers(len(join.equal) if seeks_back(join) else 0)
         self._looked_up = ExecutionStats()
@@ -200,6 +201,10 @@ class JoinRun:
             n_faults=self._operator.n_faults + sum(scan.n_faults for scan in self._scans),
             read_s=sum(reader.seconds_read for reader in readers),
             byte_counters=(self._count_bytes,),
+            reads=tuple(
+                BlocksRead(self._snapshot(place), stretches, reader.n_blocks)
+                for place, stretches, _, reader in self._reads
+            ),
         )
 
     @property
@@ -211,7 +216,7 @@ class JoinRun:
         """Return the compressed bytes of the columns of blocks that were read."""
         return sum(
             self._snapshot(place).block_bytes(np.unique(blocks_of(stretches)), columns)
-            for place, stretches, columns in self._reads
+            for place, stretches, columns, _ in self._reads
         )
 
     def tables(self) -> Iterator[pa.Table]:
@@ -258,7 +263,7 @@ class JoinRun:
         """Read blocks of a side."""
         reading = reading or Reading(self._columns[place])
         scan = Scan(self._snapshot(place), stretches, reading)
-        self._reads.append((place, stretches, tuple(reading.all_columns)))
+        self._reads.append((place, stretches, tuple(reading.all_columns), scan))
         self._scans.append(scan)
         return scan.tables()
 
@@ -387,7 +392,7 @@ class JoinRun:
             for place in (0, 1)
         ]
         for place, reader in enumerate(readers):
-            self._reads.append((place, reader.blocks, self._columns[place]))
+            self._reads.append((place, reader.blocks, self._columns[place], reader))
             self._span_readers.append(reader)
         waiting = [_Waiting(reader.pieces()) for reader in readers]
         for span in range(len(spans)):

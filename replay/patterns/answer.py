@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from replay.engines.evidence import SpanSample
 from replay.engines.source import EventSource, fetch_events
 from replay.errors import QueryError
 from replay.expressions.scalars import Faults
@@ -54,6 +55,9 @@ class ResultBuilder:
         self.replayed = Replay(
             source, program, stretches, keys, beside, spans, ends_early=ends_early
         )
+        self.stretches = stretches
+        self.sample = SpanSample()
+        """Where the matches that were measured lie."""
 
     @property
     def n_faults(self) -> int:
@@ -74,6 +78,9 @@ class ResultBuilder:
 
     def _measured(self) -> Iterator[pa.Table]:
         for part in wanted_parts(self._query, self._program, self.replayed.matches()):
+            is_one = self._query.rows_per_match is RowsPerMatch.ONE
+            counts = None if is_one else answer_counts(self._query, part)
+            self.sample.add(part.first_seq, part.last_seq, counts)
             yield from answer_parts(
                 self._query,
                 self._program,

@@ -25,6 +25,7 @@ from costmodel.parameters import CostParameters
 from costmodel.plan_cost import GATHER_S
 from indexing import KeyRange, KeyRanges
 from indexing.index import Index
+from replay.engines.evidence import BlocksRead
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import bytes_of
 from replay.engines.scan import blocks_of
@@ -292,7 +293,8 @@ def find_beside(
         work += bytes_of(snapshot, ranges_of(of_rows), program.columns)
     work += bytes_of(snapshot, ranges_of(walked), [column])
     n_bytes = search.n_bytes_read
-    return rows, work + ExecutionStats(byte_counters=(lambda: n_bytes,))
+    read = BlocksRead(snapshot, ranges_of(walked | of_rows), n_blocks)
+    return rows, work + ExecutionStats(byte_counters=(lambda: n_bytes,), reads=(read,))
 
 
 def _index_of(column: str, statistics: SnapshotStatistics) -> Index | None:

@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
+from replay.engines.evidence import BlocksRead, FoundSpans
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.scan import INLINE_EVENTS, Reading, Scan
 from replay.engines.source import EventSource, OnceRead, TableSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.run import JoinRun
-from replay.language.bound import WindowAggregation, attributes
+from replay.language.bound import BoundPatternQuery, WindowAggregation, attributes
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.outer_pieces import Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder
@@ -70,21 +71,27 @@ class TableFlow:
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return _scanned(_all_there_is(self.source), () if self._scan is None else (self._scan,))
+        scans = () if self._scan is None else (self._scan,)
+        return _scanned(_all_there_is(self.source), scans, None)
 
 
 def _all_there_is(source: EventSource) -> ExecutionStats:
     return ExecutionStats(n_blocks_total=source.n_blocks, n_rows_total=source.n_events)
 
 
-def _scanned(work: ExecutionStats, scans: Iterable[Scan]) -> ExecutionStats:
-    """Return the work with that of scans."""
+def _scanned(
+    work: ExecutionStats, scans: Iterable[Scan], snapshot: Snapshot | None
+) -> ExecutionStats:
+    """Return the work with that of scans, of a stream's snapshot or a table in memory (None)."""
     for scan in scans:
         work += ExecutionStats(
             n_blocks=scan.n_blocks,
             n_rows=scan.n_rows,
             n_faults=scan.n_faults,
             read_s=scan.seconds_read,
+            reads=()
+            if snapshot is None
+            else (BlocksRead(snapshot, scan.stretches, scan.n_blocks, scan.backward),),
         )
     return work
 
@@ -139,7 +146,7 @@ class StreamFlow(PlannedFlow):
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return _scanned(self._work(), self._scans)
+        return _scanned(self._work(), self._scans, self.snapshot)
 
 
 @dataclass(slots=True, eq=False)
@@ -227,12 +234,16 @@ class TreeFlow:
         if self._run is None:
             return total
         done = self._run.work
+        blocks = np.unique(
+            np.concatenate([np.empty(0, np.int64), *(read for read, _ in done.reads)])
+        )
         return total + ExecutionStats(
             n_blocks=done.n_blocks,
             n_rows=done.n_rows,
             n_faults=done.n_faults,
             read_s=done.seconds_read,
             byte_counters=(self._run.count_bytes,),
+            reads=(BlocksRead(self.snapshot, np.stack((blocks, blocks + 1), axis=1), len(blocks)),),
         )
 
 
@@ -314,7 +325,7 @@ class PatternFlow(PlannedFlow):
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return _matched(self._work(), self._builder)
+        return _matched(self._work(), self._builder, self.snapshot, self.statement.bound)
 
     def _source_of(self, stretches: IntArray) -> EventSource:
         """Return where to read: small replays keep what they read for the measures."""
@@ -364,19 +375,31 @@ class TablePatternFlow:
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
         total = ExecutionStats() if self._source is None else _all_there_is(self._source)
-        return _matched(total, self._builder)
+        return _matched(total, self._builder, self._source, self.statement.bound)
 
 
-def _matched(work: ExecutionStats, builder: ResultBuilder | None) -> ExecutionStats:
-    """Return the work with that of reading and matching; None: they have not begun."""
-    if builder is None:
+def _matched(
+    work: ExecutionStats,
+    builder: ResultBuilder | None,
+    source: Snapshot | TableSource | None,
+    query: BoundPatternQuery,
+) -> ExecutionStats:
+    """Return the work with that of reading and matching; no builder: they have not begun."""
+    if builder is None or source is None:
         return work
-    replayed = builder.replayed
+    replayed, outer = builder.replayed, query.outer
+    tells = outer is None or (outer.is_row_by_row and outer.where is None)
+    reads: tuple[BlocksRead, ...] = ()
+    if isinstance(source, Snapshot):
+        reads = (BlocksRead(source, builder.stretches, replayed.n_blocks),)
+    offset = (0 if outer is None else outer.offset) if tells else None
     return work + ExecutionStats(
         n_blocks=replayed.n_blocks,
         n_rows=replayed.n_rows,
         n_faults=builder.n_faults,
         read_s=replayed.seconds_read,
+        reads=reads,
+        found=(FoundSpans(source, query.time, builder.sample, offset),),
     )
 
 
@@ -408,4 +431,5 @@ class FilteredPatternFlow(PlannedFlow):
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
         n_faults = 0 if self._filtered is None else self._filtered.n_faults
-        return _matched(self._work() + ExecutionStats(n_faults=n_faults), self._builder)
+        work = self._work() + ExecutionStats(n_faults=n_faults)
+        return _matched(work, self._builder, self.snapshot, self.pattern.carried_out)

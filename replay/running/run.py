@@ -78,12 +78,12 @@ def open_run(catalog: Catalog, asked: QueryRequest) -> Run:
         described = catalog.describe(parsed.source.name.name)
         statement = prepare(asked.sql, *described, asked.params)
         flow = Opener(catalog, asked.plan).open_statement(statement)
-        return Run(flow, catalog.warnings, asked.started, clock(), None)
+        return Run(flow, catalog.warnings, asked.started, clock(), None, asked.sql)
     bound = bind_over(asked.sql, catalog.describe, asked.params)
     create = bound if isinstance(bound, BoundCreate) else None
     query = bound.query if isinstance(bound, BoundCreate) else bound
     flow = Opener(catalog, asked.plan, asked.told_max).open_query(query)
-    return Run(flow, catalog.warnings, asked.started, clock(), create)
+    return Run(flow, catalog.warnings, asked.started, clock(), create, asked.sql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,8 @@ class Run:
     """The instant at which it was planned."""
     create: BoundCreate | None
     """The stream its answer is to become; None: it is given back."""
+    sql: str | None = None
+    """Its text."""
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer as they are found, at least one table.
@@ -124,6 +126,11 @@ class Run:
                 flow.look(seconds_max)
         assert self.flow.plan is not None, "only a table in memory has none"
         return self.flow.plan
+
+    def share(self) -> tuple[int, int]:
+        """Return how many blocks were read so far, and of how many, as far as it is known."""
+        reads = self.flow.work().reads
+        return sum(read.n_read for read in reads), sum(read.n_planned for read in reads)
 
     def result(self) -> Result:
         """Run, and return all rows with what happened."""
@@ -152,8 +159,10 @@ class Run:
                 total=ended - self.started,
             ),
             count_bytes=lambda: sum(count() for count in work.byte_counters),
+            reads=work.reads,
+            found=work.found,
         )
-        return Result(table, self.flow.plan, actual)
+        return Result(table, self.flow.plan, actual, sql=self.sql)
 
 
 def create_stream(catalog: Catalog, run: Run, create: BoundCreate, asked: QueryRequest) -> Result:

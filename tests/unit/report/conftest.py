@@ -19,7 +19,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         for i in range(N_EVENTS)
     ]
     store = create_store(tmp_path_factory.mktemp("report") / "store")
-    small = SmallStream(rows, BLOCK, file_events=250, fan_out=4, cuts=(500,))
+    small = SmallStream(rows, BLOCK, file_events=260, fan_out=4, cuts=(500,))
     fill_stream(store, "s", small, index=("a", "x"))
-    fill_stream(store, "r", SmallStream(rows[:200], BLOCK, 250, 4, ()))
+    fill_stream(store, "r", SmallStream(rows[:200], BLOCK, 260, 4, ()))
     return store

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+import replay
 from chronicle import Store
 from chronicle.jobs import run_locally
 from chronicle.maintenance.check import check_stream
 from replay.console import progress
 from replay.console.progress import Progress, shown
+from replay.query import answer_in_pieces
 
 WAIT_MAX_S = 20
 
@@ -101,3 +103,12 @@ def test_check_tells_which_data_file_it_reads(store: Store) -> None:
     heard: list[tuple[int, int]] = []
     check_stream(store.stream("s"), told=lambda *share: heard.append(share))
     assert heard == [(i, 4) for i in range(4)]
+
+
+def test_query_on_its_way_tells_how_many_blocks_it_has_read(store: Store) -> None:
+    answer = answer_in_pieces(store, "SELECT t FROM s WHERE x < 30")
+    assert answer.share() == (0, 0)
+    n_rows = sum(table.num_rows for table in answer.tables)
+    assert n_rows == len(replay.query(store, "SELECT t FROM s WHERE x < 30"))
+    done, total = answer.share()
+    assert done == total == answer.told().actual.blocks_read
