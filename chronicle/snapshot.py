@@ -16,7 +16,7 @@ import pyarrow as pa
 from chronicle.errors import SchemaError, did_you_mean, sentences_on
 from chronicle.settings import StreamSettings
 from chronicle.time import TimeType, time_type, times_of
-from chronicle.tree.blocks import BlockReader
+from chronicle.tree.blocks import BlockReader, Stored
 from chronicle.tree.by_key import ByKey, KeySummaries
 from chronicle.tree.derived_attributes import Delta, parse_derived
 from chronicle.tree.file_tree import FileTree
@@ -331,6 +331,18 @@ class Snapshot:
             for file, row_groups in self._by_file(blocks)
             for column in columns
         )
+
+    def stored_files(self, columns: Sequence[str]) -> list[Stored]:
+        """Return the data files in stream order, for another reader that reads these columns.
+
+        Their footers are verified, and the bytes of these columns unless they were before.
+
+        Raises
+        ------
+        CorruptBlockError
+            If a data file is missing or damaged.
+        """
+        return [self._reader.to_be_read(file.name, columns) for file in self.files]
 
     def _by_file(self, blocks: npt.NDArray[np.int64]) -> list[tuple[int, list[int]]]:
         """Group ascending blocks by data file: file position and row groups."""

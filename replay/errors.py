@@ -35,11 +35,19 @@ class QueryError(ChronicleError):
         self, message: str, *, text: str | None = None, line: int = 0, column: int = 0
     ) -> None:
         self.message = message
+        super().__init__(self._placed(text, line, column))
+
+    def _placed(self, text: str | None, line: int, column: int) -> str:
+        """Take a place, and return the message with it."""
         self.line = line
         self.column = column
         self.excerpt = _excerpt(text, line, column)
         place = f"line {line}, column {column}: " if line else ""
-        super().__init__(f"{place}{message}" + (f"\n{self.excerpt}" if self.excerpt else ""))
+        return f"{place}{self.message}" + (f"\n{self.excerpt}" if self.excerpt else "")
+
+    def move_to(self, text: str | None, line: int, column: int) -> None:
+        """Say that the error is elsewhere: in a text that the other one is a part of."""
+        self.args = (self._placed(text, line, column),)
 
 
 class PatternSyntaxError(QueryError):

@@ -91,6 +91,10 @@ def json_value(value: Any) -> Any:
         return value.hex()
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, list | tuple):
+        return [json_value(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): json_value(each) for key, each in value.items()}
     return str(value)
 
 
@@ -330,7 +334,7 @@ def _intervals_to_seconds(table: pa.Table) -> pa.Table:
 
 
 def as_csv(table: pa.Table) -> pa.Table:
-    """Return the table with intervals, times and bytes as JSON has them: CSV is text."""
+    """Return the table with intervals, times, bytes and lists as JSON has them: CSV is text."""
     table = _intervals_to_seconds(table)
     for index, field in enumerate(table.schema):
         column = table.column(index)
@@ -339,6 +343,8 @@ def as_csv(table: pa.Table) -> pa.Table:
         elif pat.is_binary(field.type):
             digits = [None if v is None else v.hex() for v in column.to_pylist()]
             table = table.set_column(index, field.name, pa.array(digits, pa.string()))
+        elif pat.is_nested(field.type) or pat.is_time(field.type) or pat.is_null(field.type):
+            table = table.set_column(index, field.name, _texts(_whole(column)))
     return table
 
 

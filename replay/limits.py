@@ -142,7 +142,7 @@ class LimitWatch:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._started = perf_counter()
         bounded = limits.memory is not None
         self._resident, self._arrow = (resident_bytes(), _arrow_bytes()) if bounded else (0, 0)
@@ -169,7 +169,7 @@ class LimitWatch:
 
     def check(self, n_rows: int = 0) -> None:
         """Raise if the query, whose answer has this many rows so far, is beyond a limit."""
-        limits = self._limits
+        limits = self.limits
         if limits.max_rows is not None and n_rows > limits.max_rows:
             raise LimitExceededError(
                 "max_rows",
@@ -215,6 +215,12 @@ def check_limits(n_rows: int = 0) -> None:
     watch = _watch.get()
     if watch is not None:
         watch.check(n_rows)
+
+
+def current_limits() -> Limits:
+    """Return the limits of the query that runs here."""
+    watch = _watch.get()
+    return Limits() if watch is None else watch.limits
 
 
 def resident_bytes() -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -15,25 +15,33 @@ from chronicle.compile_time import clock
 from chronicle.errors import CorruptBlockError
 from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
-from replay.errors import NotSupportedError
+from replay.errors import NotSupportedError, QueryError
 from replay.limits import Limits, LimitWatch, Timeout, check_limits
 from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
-from replay.running.arguments import AsOf, Tables, check_engine
+from replay.running.arguments import AsOf, Tables, by_name, check_engine
 from replay.running.catalog import Catalog, StoreCatalog
-from replay.running.run import QueryRequest, Run, create_stream, open_catalog, open_run
+from replay.running.run import (
+    EXPLAIN_SECONDS,
+    OurQuestion,
+    QueryRequest,
+    Question,
+    Run,
+    create_stream,
+)
 from replay.running.select import clear_planned
 from replay.running.statement import Parameters, clear_bound, clear_statements
+from replay.windows.forming import TOLD_MAX
 
-EXPLAIN_SECONDS = 1.0
-"""Seconds that lookups may take where only an explanation is wanted."""
+T = TypeVar("T")
 
 
 def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of the answer
     source: Store | Tables,
     sql: str,
     *,
-    params: Parameters | None = None,
+    params: Parameters | Sequence[object] | None = None,
+    tables: Tables | None = None,
     plan: str = "auto",
     engine: str = "local",
     as_of: AsOf | None = None,
@@ -41,6 +49,7 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     timeout: Timeout | None = None,
     max_rows: int | None = None,
     memory: int | str | None = None,
+    threads: int = 1,
 ) -> Result:
     """Answer a query over history.
 
@@ -53,7 +62,10 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     sql
         The query, see ``docs/queries.md``.
     params
-        Values of the query's parameters (``:name``).
+        Values of the query's parameters by name (``:name``, ``$name``), or a list of those of
+        ``?``.
+    tables
+        Tables in memory by name, beside the streams of a store.
     plan
         ``auto``, ``full``, ``tree``, ``all``, or ``indexes=A.price,C``; of windows ``replay`` and
         ``tree-naive``, too.
@@ -72,6 +84,9 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
         How many rows the answer may have.
     memory
         Bytes by which the process may grow meanwhile, or a text (``"2GB"``).
+    threads
+        How many threads DuckDB may use where it runs the statement around Chronicle's answers.
+        With more than one, sums of DOUBLE and the order of rows may differ from run to run.
 
     Returns
     -------
@@ -91,32 +106,38 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     """
     check_engine(engine)
     with LimitWatch(Limits.of(timeout, max_rows, memory)):
-        asked = QueryRequest(sql, params or {}, plan, clock())
-        catalog = open_catalog(source, sql, as_of)
-        while True:
-            try:
-                with catalog.watched():
-                    run = open_run(catalog, asked)
-                    check_limits()
-                    if run.create is not None:
-                        return create_stream(catalog, run, run.create, asked)
-                    return run.result()
-            except CorruptBlockError as error:
-                assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
-                catalog.leave_out(error, may_skip=skip_damaged)
+        asked = _asked(sql, params, plan, threads=threads)
+
+        def answer(question: Question) -> Result:
+            catalog = question.catalog(source, as_of, tables)
+            while True:
+                try:
+                    with catalog.watched():
+                        run = question.run(catalog)
+                        check_limits()
+                        if run.create is not None:
+                            return create_stream(catalog, run, run.create, asked)
+                        return run.result()
+                except CorruptBlockError as error:
+                    assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
+                    catalog.leave_out(error, may_skip=skip_damaged)
+
+        return _by_either(asked, answer)
 
 
 def batches(  # noqa: PLR0913 -- as above
     source: Store | Tables,
     sql: str,
     *,
-    params: Parameters | None = None,
+    params: Parameters | Sequence[object] | None = None,
+    tables: Tables | None = None,
     plan: str = "auto",
     engine: str = "local",
     as_of: AsOf | None = None,
     timeout: Timeout | None = None,
     max_rows: int | None = None,
     memory: int | str | None = None,
+    threads: int = 1,
 ) -> pa.RecordBatchReader:
     """Answer a query piece by piece, for answers larger than memory.
 
@@ -130,24 +151,26 @@ def batches(  # noqa: PLR0913 -- as above
         The rows in canonical order.
     """
     check_engine(engine)
-    asked = QueryRequest(sql, params or {}, plan, clock(), told_max=None)
-    run, tables = _begun(source, asked, as_of, Limits.of(timeout, max_rows, memory))
+    asked = _asked(sql, params, plan, threads=threads, told_max=None)
+    run, rows = _begun(source, asked, as_of, tables, Limits.of(timeout, max_rows, memory))
     if run.create is not None:
         raise NotSupportedError("CREATE STREAM gives no rows to read; run it by replay.query")
-    first = next(tables)
-    pieces = (batch for table in chain([first], tables) for batch in table.to_batches())
+    first = next(rows)
+    pieces = (batch for table in chain([first], rows) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, pieces)
 
 
-def answer_in_pieces(
+def answer_in_pieces(  # noqa: PLR0913 -- as above
     store: Store,
     sql: str,
     *,
-    params: Parameters | None = None,
+    params: Parameters | Sequence[object] | None = None,
+    tables: Tables | None = None,
     plan: str = "auto",
     as_of: AsOf | None = None,
     skip_damaged: bool = False,
     limits: Limits | None = None,
+    threads: int = 1,
 ) -> Answer:
     """Answer a query piece by piece, and say afterwards what happened.
 
@@ -162,36 +185,73 @@ def answer_in_pieces(
             store,
             sql,
             params=params,
+            tables=tables,
             plan=plan,
             as_of=as_of,
             skip_damaged=skip_damaged,
+            threads=threads,
             **asdict(bounds),
         )
         return Answer(iter([result.table]), lambda: result)
 
     if skip_damaged:
         return at_once()
-    run, rows = _begun(store, QueryRequest(sql, params or {}, plan, clock()), as_of, bounds)
+    run, rows = _begun(store, _asked(sql, params, plan, threads=threads), as_of, tables, bounds)
     if run.create is not None:
         return at_once()
     done: list[Result] = []
 
-    def tables() -> Iterator[pa.Table]:
+    def pieces() -> Iterator[pa.Table]:
         for table in rows:
             yield table
         done.append(run.to_result(table.slice(0, 0)))
 
-    return Answer(tables(), lambda: done[0], run.share)
+    return Answer(pieces(), lambda: done[0], run.share)
+
+
+def _asked(
+    sql: str,
+    params: Parameters | Sequence[object] | None,
+    plan: str,
+    *,
+    threads: int = 1,
+    told_max: int | None = TOLD_MAX,
+) -> QueryRequest:
+    """Return a query as it was asked, now."""
+    given = cast("Parameters", by_name(params))
+    return QueryRequest(sql, given, plan, clock(), told_max=told_max, threads=threads)
+
+
+def _by_either(asked: QueryRequest, answer: Callable[[Question], T]) -> T:
+    """Answer a query in our language, or in SQL that goes beyond it where its text says so."""
+    try:
+        return answer(OurQuestion(asked))
+    except QueryError as error:
+        refused = error
+    from replay.sql.engine import further
+
+    question = further(asked, _by_either)
+    if question is None:
+        raise refused
+    return answer(question)
 
 
 def _begun(
-    source: Store | Tables, asked: QueryRequest, as_of: AsOf | None, limits: Limits
+    source: Store | Tables,
+    asked: QueryRequest,
+    as_of: AsOf | None,
+    tables: Tables | None,
+    limits: Limits,
 ) -> tuple[Run, Iterator[pa.Table]]:
     """Return a query that is open, and its rows as they are found, watched from now on."""
     watch = LimitWatch(limits)
-    catalog = open_catalog(source, asked.sql, as_of)
-    with watch:
-        run = open_run(catalog, asked)
+
+    def begin(question: Question) -> tuple[Run, Catalog]:
+        catalog = question.catalog(source, as_of, tables)
+        with watch:
+            return question.run(catalog), catalog
+
+    run, catalog = _by_either(asked, begin)
     return run, watch.over(_told_of_vacuum(run.tables(), catalog))
 
 
@@ -242,7 +302,8 @@ def explain(
     store: Store,
     sql: str,
     *,
-    params: Parameters | None = None,
+    params: Parameters | Sequence[object] | None = None,
+    tables: Tables | None = None,
     plan: str = "auto",
     as_of: AsOf | None = None,
     seconds: float | None = None,
@@ -253,12 +314,15 @@ def explain(
     unless said otherwise; those left then are told as not asked. The other parameters, plans and
     errors are those of :func:`query`.
     """
-    asked = QueryRequest(sql, params or {}, plan, clock())
-    catalog = open_catalog(store, sql, as_of)
-    with catalog.watched():
-        run = open_run(catalog, asked)
-        plan_taken = run.explained(EXPLAIN_SECONDS if seconds is None else seconds)
-        return Explanation(plan_taken, sql=sql)
+    asked = _asked(sql, params, plan)
+
+    def explained(question: Question) -> Explanation:
+        catalog = question.catalog(store, as_of, tables)
+        with catalog.watched():
+            took = EXPLAIN_SECONDS if seconds is None else seconds
+            return Explanation(question.explained(catalog, took), sql=sql)
+
+    return _by_either(asked, explained)
 
 
 def clear_caches() -> None:

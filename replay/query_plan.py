@@ -30,6 +30,8 @@ class FlowPlan:
     """The plans of what it reads; none for tables in memory."""
     chosen: WindowPlan | JoinPlan | None = None
     """How the operator does it, where that was chosen."""
+    tree: str = ""
+    """The plan of another engine that does it, as that engine tells it."""
 
     @property
     def name(self) -> str:
@@ -116,7 +118,7 @@ def _lines(plan: AnyPlan, actual: Mapping[str, Any] | None) -> list[str]:
         case JoinPlan():
             lines = _join_lines(plan)
         case FlowPlan():
-            lines = [f"operator  {plan.operator}"]
+            lines = [f"operator  {plan.operator}", *plan.tree.splitlines()]
             if plan.chosen is not None:
                 lines += _lines(plan.chosen, None)
             for part in plan.inputs:
@@ -129,6 +131,8 @@ def _flow_json(plan: FlowPlan) -> Json:
     inputs = [to_json(part, None) for part in plan.inputs]
     own: Json = {} if plan.chosen is None else to_json(plan.chosen, None)
     parts = [own, *inputs] if own else inputs
+    if plan.tree:
+        own = {**own, "tree": plan.tree}
     return {
         **own,
         "plan": plan.name,

@@ -128,6 +128,16 @@ class Footer:
         return (1 + len(self.verified) * len(self.positions)) * _CHUNK_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A data file as another reader finds it."""
+
+    path: Path
+    held: frozenset[str]
+    """Columns in it; those of the stream that it lacks are null, but for the constants."""
+    constants: dict[str, pa.Scalar]
+
+
 class BlockReader:
     """Reads the data files of one stream. Thread-safe.
 
@@ -254,17 +264,36 @@ class BlockReader:
             return repeated(footer.constants[column], n_rows, self._types[column])
         return pa.nulls(n_rows, self._types[column])
 
-    def verify(self, name: str, row_groups: Sequence[int]) -> None:
-        """Compare the checksums of all columns of some blocks of a data file."""
+    def verify(
+        self, name: str, row_groups: Sequence[int], columns: Sequence[str] | None = None
+    ) -> None:
+        """Compare the checksums of columns, all unless told, of some blocks of a data file."""
         footer = self._footer(name)
+        held = [column for column in footer.positions if columns is None or column in columns]
         if footer.seal is None:
-            self.read(name, row_groups, list(footer.positions))
+            self.read(name, row_groups, held)
             return
+        positions = sorted(footer.positions[column] for column in held)
         try:
-            check_chunks(self.path(name), footer.seal, row_groups, range(len(footer.positions)))
+            check_chunks(self.path(name), footer.seal, row_groups, positions)
         except (OSError, ValueError) as error:
             raise CorruptBlockError.of(self.path(name), error) from error
-        _note_verified(footer, row_groups, footer.positions.values())
+        _note_verified(footer, row_groups, positions)
+
+    def to_be_read(self, name: str, columns: Sequence[str]) -> Stored:
+        """Return how another reader finds columns of a data file, whose bytes are verified.
+
+        Raises CorruptBlockError if it is missing or damaged, or no longer the file adopted.
+        """
+        footer = self._footer(name)
+        if footer.stamp is not None:
+            self._check_unchanged(name, footer)
+        else:
+            held = [footer.positions[column] for column in columns if column in footer.positions]
+            groups = _unverified(footer, range(len(footer.verified)), held)
+            if groups:
+                self.verify(name, groups, columns)
+        return Stored(self.path(name), frozenset(footer.positions), footer.constants)
 
     def read_file(self, name: str) -> pa.Table:
         """Read all events of one data file, in the types of the stream's schema."""

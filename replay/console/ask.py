@@ -25,12 +25,15 @@ from replay.console.options import (
     RowsOption,
     StoreOption,
     StreamArgument,
+    TableOption,
+    ThreadsOption,
     TimeoutOption,
     limits,
     out_path,
     parameters,
     store_path,
     stream_of,
+    tables_of,
 )
 from replay.console.progress import Progress
 from replay.console.show import ROWS_SHOWN, own_name, print_result, print_table, say
@@ -95,6 +98,8 @@ def query(
     timeout: TimeoutOption = None,
     max_rows: MaxRowsOption = None,
     memory: MemoryOption = None,
+    table: TableOption = None,
+    threads: ThreadsOption = 1,
 ) -> None:
     """Answer a query over history, or keep its answer: CREATE STREAM … AS ….
 
@@ -104,7 +109,7 @@ def query(
     import replay
     from chronicle import open_store
     from replay.query import answer_in_pieces
-    from replay.running.statement import creates_stream, unused_parameters
+    from replay.running.statement import needs_clearing_up, unused_parameters
 
     text = _query_text(sql, file)
     bounds = limits(timeout, max_rows, memory)
@@ -132,12 +137,14 @@ def query(
     for unused in unused_parameters(text, params):
         raise typer.BadParameter(f"the query has no parameter {unused}", param_hint="--param")
     has_own_handler = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    if not has_own_handler and not creates_stream(text):  # which has something to clear up
+    if not has_own_handler and not needs_clearing_up(text):
         # Compiled matching hears no handler of Python's: let Ctrl-C end the process as it is.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     opened = open_store(store)
     if explain:
-        explanation = replay.explain(opened, text, params=params, plan=plan, as_of=as_of)
+        explanation = replay.explain(
+            opened, text, params=params, tables=tables_of(table), plan=plan, as_of=as_of
+        )
         if report is not None:
             explanation.report(report)
         shown = explanation.to_dict()
@@ -147,12 +154,18 @@ def query(
         opened,
         text,
         params=params,
+        tables=tables_of(table),
         plan=plan,
         as_of=as_of,
         skip_damaged=skip_damaged,
         limits=bounds,
+        threads=threads,
     )
-    result = _written(answer, target, report)
+    _tell(_written(answer, target, report), analyze, analysis)
+
+
+def _tell(result: Result, analyze: bool, analysis: Path | None) -> None:
+    """Say on stderr what happened, or what to beware of, and write it to a file."""
     if analyze:
         say(result.analysis())
     else:

@@ -15,6 +15,8 @@ import typer
 from chronicle.errors import ChronicleError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from chronicle import Store, Stream
     from replay.limits import Limits
 
@@ -110,6 +112,16 @@ MemoryOption = Annotated[
     str | None,
     typer.Option("--memory", help="End with an error if it needs more memory, as 2GB."),
 ]
+TableOption = Annotated[
+    list[str] | None,
+    typer.Option("--table", help="A small table beside the streams, as stations=stations.csv."),
+]
+ThreadsOption = Annotated[
+    int,
+    typer.Option(
+        "--threads", min=1, help="Threads of DuckDB; over 1, sums and order may differ by run."
+    ),
+]
 
 
 def names(given: Sequence[str] | None) -> tuple[str, ...]:
@@ -179,6 +191,31 @@ def parameters(given: Sequence[str]) -> dict[str, object]:
         except ValueError:
             params[name] = value
     return params
+
+
+def tables_of(given: Sequence[str] | None) -> dict[str, pa.Table]:
+    """Read tables in memory from files, as ``name=file``; the file's ending says its format."""
+    return {name: _read_table(path) for name, path in pairs(given or (), hint="--table")}
+
+
+def _read_table(path: str) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv, feather, json, parquet
+
+    readers = {
+        ".csv": csv.read_csv,
+        ".parquet": parquet.read_table,
+        ".arrow": feather.read_table,
+        ".jsonl": json.read_json,
+    }
+    reader = readers.get(Path(path).suffix.lower())
+    if reader is None:
+        known = ", ".join(readers)
+        raise typer.BadParameter(f"'{path}' does not end with {known}", param_hint="--table")
+    try:
+        return reader(path)
+    except (OSError, pa.ArrowException) as error:
+        raise typer.BadParameter(f"cannot read '{path}': {error}", param_hint="--table") from error
 
 
 def time_range(

@@ -62,8 +62,16 @@ class Token(NamedTuple):
     at: int
 
 
-def tokenize(text: str) -> list[Token]:
-    """Return the tokens of ``text``; the last one is END."""
+FOREIGN_SIGNS = frozenset({"::", ":", "~", "&", "@", "#"})
+"""Signs of SQL that our language has no use for."""
+
+
+def tokenize(text: str, *, is_foreign: bool = False) -> list[Token]:
+    """Return the tokens of ``text``; the last one is END.
+
+    Of a statement that is not in our language (``is_foreign``) further signs are operators, and a
+    number may run into what follows.
+    """
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
@@ -75,7 +83,8 @@ def tokenize(text: str) -> list[Token]:
         elif kind == OPERATOR:
             tokens.append(Token(OPERATOR, word, word, at))
         elif kind == NUMBER:
-            _check_number_ends(text, match.end(), at)
+            if not is_foreign:
+                _check_number_ends(text, match.end(), at)
             tokens.append(Token(NUMBER, word, NUMBER, at))
         elif kind == STRING:
             tokens.append(Token(STRING, word[1:-1].replace("''", "'"), STRING, at))
@@ -86,6 +95,8 @@ def tokenize(text: str) -> list[Token]:
         elif kind == END:
             tokens.append(Token(END, "", END, at))
             break
+        elif is_foreign and word in FOREIGN_SIGNS:
+            tokens.append(Token(OPERATOR, word, word, at))
         else:
             message = _REFUSED.get(word, f"no query has the sign '{word}'")
             raise PatternSyntaxError(message, **place(text, at))

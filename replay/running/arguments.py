@@ -47,9 +47,23 @@ def check_params(params: object) -> None:
     """Refuse parameters that are not values by name."""
     if not isinstance(params, Mapping):
         raise TypeError(
-            "params holds the values of parameters by name ({'symbol': 'ACME'} for :symbol), not "
+            "params holds the values of parameters by name ({'symbol': 'ACME'} for :symbol), or a "
+            "list of those of ?, not "
             f"{type(params).__name__}"
         )
+
+
+def check_threads(threads: object) -> None:
+    """Refuse what is no number of threads."""
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise ValueError(f"threads is a whole number from 1 on, not {threads!r}")
+
+
+def by_name(params: object) -> object:
+    """Return the values of ``?`` by their numbers; others as they are."""
+    if isinstance(params, list | tuple):
+        return {f"_{number}": value for number, value in enumerate(params)}
+    return {} if params is None else params
 
 
 def check_source(source: object) -> None:

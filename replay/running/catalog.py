@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from chronicle import Snapshot, Store, Stream
 from chronicle.errors import CorruptBlockError, StreamNotFoundError
 from chronicle.log.history import parse_version
 from chronicle.maintenance.missing_files import check_not_vacuumed, missing_file
-from replay.errors import PlanError
+from replay.errors import PlanError, QueryError
 
 Described = tuple[pa.Schema, str | None]
 """Columns of a stream and its time column; None where nothing names one."""
@@ -32,15 +32,24 @@ class StoreCatalog:
     """Number of the version of each of them."""
     lost: dict[str, dict[str, str]] = field(default_factory=dict)
     """By stream, the data files to leave out and the sentence on each."""
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    """Tables in memory beside the streams, by name."""
     _opened: dict[tuple[str, frozenset[str]], Snapshot] = field(default_factory=dict, init=False)
 
     def describe(self, name: str) -> Described:
-        """Return columns and time column of a stream."""
+        """Return columns and time column of a stream; nothing names that of a table."""
         snapshot = self.snapshot(name)
+        if snapshot is None:
+            return self.tables[name].schema, None
         return snapshot.schema, snapshot.settings.time
 
-    def snapshot(self, name: str) -> Snapshot:
-        """Return the version of a stream to read, without the files that are lost."""
+    def snapshot(self, name: str) -> Snapshot | None:
+        """Return the version of a stream to read, without the files that are lost.
+
+        None for a table in memory, which has no versions.
+        """
+        if name in self.tables:
+            return None
         without = frozenset(self.lost.get(name, ()))
         opened = self._opened.get((name, without))
         if opened is None:
@@ -51,8 +60,10 @@ class StoreCatalog:
         return opened
 
     def table(self, name: str) -> pa.Table:
-        """Raise: a store has no tables in memory."""
-        raise StreamNotFoundError(name, candidates=self.store.stream_names())
+        """Return a table in memory."""
+        if name not in self.tables:
+            raise StreamNotFoundError(name, candidates=self.store.stream_names())
+        return self.tables[name]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -88,12 +99,23 @@ class StoreCatalog:
 
 
 def catalog_of_store(
-    store: Store, streams: Sequence[str], as_of: int | dt.datetime | str | None
+    store: Store,
+    names: Sequence[str],
+    as_of: int | dt.datetime | str | None,
+    tables: Mapping[str, pa.Table] | None = None,
 ) -> StoreCatalog:
     """Return the streams of a query, each at the newest version or at that of a time.
 
-    Raises a PlanError for a number that names the version of more than one stream.
+    ``tables`` are in memory beside them. Raises a PlanError for a number that names the version of
+    more than one stream.
     """
+    beside = dict(tables or {})
+    for name in beside:
+        if name in names and name in store.stream_names():
+            raise QueryError(
+                f"the store has a stream '{name}', and so has tables=; call the table otherwise"
+            )
+    streams = [name for name in names if name not in beside]
     version = parse_version(as_of) if isinstance(as_of, str) else as_of
     if isinstance(version, int) and len(streams) > 1:
         raise PlanError(
@@ -101,9 +123,8 @@ def catalog_of_store(
             f"{', '.join(streams)}; give a time instead"
         )
     opened = {name: store.stream(name) for name in streams}
-    return StoreCatalog(
-        store, opened, {name: stream.version_of(version) for name, stream in opened.items()}
-    )
+    versions = {name: stream.version_of(version) for name, stream in opened.items()}
+    return StoreCatalog(store, opened, versions, tables=beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +151,24 @@ class TableCatalog:
         if name not in self.tables:
             raise StreamNotFoundError(name, candidates=self.tables)
         return self.tables[name]
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutEvents(TableCatalog):
+    """Streams without their events: what is answered over them has the right columns."""
+
+    times: Mapping[str, str | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, catalog: Catalog, names: Iterable[str]) -> WithoutEvents:
+        """Return streams of a catalog."""
+        known = {name: catalog.describe(name) for name in names}
+        tables = {name: schema.empty_table() for name, (schema, _) in known.items()}
+        return cls(tables, times={name: time for name, (_, time) in known.items()})
+
+    def describe(self, name: str) -> Described:
+        """Return columns and time column of a stream."""
+        return self.table(name).schema, self.times.get(name)
 
 
 Catalog = StoreCatalog | TableCatalog

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -30,13 +31,23 @@ from replay.running.arguments import (
     check_plan,
     check_query,
     check_source,
+    check_threads,
     check_unversioned,
 )
-from replay.running.catalog import Catalog, StoreCatalog, TableCatalog, catalog_of_store
+from replay.running.catalog import (
+    Catalog,
+    StoreCatalog,
+    TableCatalog,
+    WithoutEvents,
+    catalog_of_store,
+)
 from replay.running.flows import Flow, OperatorFlow, PlannedFlow
 from replay.running.select import Opener
 from replay.running.statement import Parameters, bind_over, parse, prepare
 from replay.windows.forming import TOLD_MAX
+
+EXPLAIN_SECONDS = 1.0
+"""Seconds that lookups may take where only an explanation is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +60,89 @@ class QueryRequest:
     started: float
     told_max: int | None = TOLD_MAX
     """How many windows an aggregation may have to tell; None: any number."""
+    threads: int = 1
+    """How many threads DuckDB may use, where it runs a part."""
 
     def __post_init__(self) -> None:
         check_plan(self.plan)
         check_params(self.params)
+        check_threads(self.threads)
 
 
-def open_catalog(source: Store | Tables, sql: str, as_of: AsOf | None) -> Catalog:
-    """Return the streams of a query, of a store each at one version.
+class Question(Protocol):
+    """A query as it was asked, in the engine that answers it."""
+
+    def catalog(self, source: Store | Tables, as_of: AsOf | None, tables: Tables | None) -> Catalog:
+        """Return the streams it reads."""
+        ...
+
+    def run(self, catalog: Catalog) -> Run:
+        """Return it opened, ready to run."""
+        ...
+
+    def explained(self, catalog: Catalog, seconds: float) -> AnyPlan:
+        """Return how it would run; lookups are carried out for so many seconds."""
+        ...
+
+    def schema(self, catalog: Catalog) -> pa.Schema:
+        """Return the columns of its answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OurQuestion:
+    """A query in our language."""
+
+    asked: QueryRequest
+
+    def catalog(self, source: Store | Tables, as_of: AsOf | None, tables: Tables | None) -> Catalog:
+        """Return the streams it reads."""
+        return open_catalog(source, self.asked.sql, as_of, tables)
+
+    def run(self, catalog: Catalog) -> Run:
+        """Return it bound and planned."""
+        return open_run(catalog, self.asked)
+
+    def explained(self, catalog: Catalog, seconds: float) -> AnyPlan:
+        """Return its plan, with the steps that lead to it."""
+        return self.run(catalog).explained(seconds)
+
+    def schema(self, catalog: Catalog) -> pa.Schema:
+        """Return the columns of its answer, by answering it over streams without events."""
+        empty = WithoutEvents.of(catalog, streams_of(parse(self.asked.sql)))
+        return next(open_run(empty, replace(self.asked, plan="auto")).flow.tables()).schema
+
+
+def open_catalog(
+    source: Store | Tables, sql: str, as_of: AsOf | None, tables: Tables | None = None
+) -> Catalog:
+    """Return the streams of a query, of a store each at one version, and ``tables`` beside them.
 
     Raises a PlanError for a version of tables in memory, and for one number of more than one
     stream.
     """
     check_query(sql)
     check_source(source)
+    names = streams_of(parse(sql)) if isinstance(source, Store) else ()
+    return catalog_of(source, names, as_of, tables)
+
+
+def catalog_of(
+    source: Store | Tables,
+    names: Sequence[str],
+    as_of: AsOf | None,
+    tables: Tables | None = None,
+) -> Catalog:
+    """Return the streams of these names, and tables beside them; see `open_catalog`."""
+    beside = _to_tables(tables or {})
     if isinstance(source, Store):
-        return catalog_of_store(source, streams_of(parse(sql)), as_of)
+        return catalog_of_store(source, names, as_of, beside)
     check_unversioned(as_of)
-    return TableCatalog(
-        {name: to_table(table, what=f"table '{name}'") for name, table in source.items()}
-    )
+    return TableCatalog({**_to_tables(source), **beside})
+
+
+def _to_tables(tables: Tables) -> dict[str, pa.Table]:
+    return {name: to_table(table, what=f"table '{name}'") for name, table in tables.items()}
 
 
 def open_run(catalog: Catalog, asked: QueryRequest) -> Run:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import pyarrow as pa
 
 from chronicle.errors import did_you_mean
+from replay.errors import QueryError
 from replay.language import bind, bind_query, parse_query
 from replay.language.bound import BoundCreate, BoundPatternQuery, BoundQuery
 from replay.language.simplify import simplified
@@ -34,13 +36,18 @@ def parse(sql: str) -> Query:
 
 def unused_parameters(sql: str, given: Iterable[str]) -> list[str]:
     """Return as errors the names given that the query does not ask for, each with the nearest."""
-    asked = {token.text for token in tokenize(sql) if token.kind == PARAMETER}
+    tokens = tokenize(sql, is_foreign=True)
+    asked = {token.text for token in tokens if token.kind == PARAMETER}
+    asked |= {after.text for sign, after in pairwise(tokens) if sign.key == "$"}
     return [f"'{name}'{did_you_mean(name, asked)}" for name in given if name not in asked]
 
 
-def creates_stream(sql: str) -> bool:
-    """Return whether a query keeps its answer as a stream."""
-    return isinstance(parse(sql), CreateStream)
+def needs_clearing_up(sql: str) -> bool:
+    """Return whether a query that is ended leaves something behind: a stream, DuckDB's files."""
+    try:
+        return isinstance(parse(sql), CreateStream)
+    except QueryError:  # not our language, or not alone
+        return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,692 @@
+"""A statement taken apart: what is ours in it, what DuckDB reads, and what is left to DuckDB.
+
+`take_apart` is pure: which engine runs a statement is decided by its text alone. The largest
+queries that our language reads whole and that hold one of our clauses are *cuts*: Chronicle answers
+them. Of a MATCH_RECOGNIZE in a SELECT that is not ours the clause alone is cut out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from chronicle.errors import did_you_mean
+from replay.errors import NotSupportedError, PatternSyntaxError, QueryError, UnknownNameError
+from replay.language import parse_query
+from replay.language.cursor import RESERVED
+from replay.language.syntax import WINDOW_ARGUMENTS, streams_of
+from replay.language.tokens import (
+    END,
+    NAME,
+    NUMBER,
+    PARAMETER,
+    QUOTED,
+    STRING,
+    Token,
+    place,
+    tokenize,
+)
+from replay.sql.allowed import check_allowed
+from replay.sql.composed import Composed, Composer, quoted
+from replay.sql.constructs import (
+    END_FROM,
+    TABLE_FUNCTIONS,
+    begins_sources,
+    closings,
+    has_construct,
+    is_match_recognize,
+    is_window_join,
+)
+
+STATEMENTS_CACHED = 256
+"""Statements taken apart that are kept per process."""
+
+MADE_UP = "chronicle_part_"
+"""How the relations begin that stand for parts; no name of the text may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What DuckDB answers before a cut is, since our language cannot read it."""
+
+    name: str
+    """What it is called in the cut."""
+    query: Composed
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A part of the statement that Chronicle answers."""
+
+    relation: str
+    """The name its answer has in DuckDB."""
+    query: Composed
+    inputs: tuple[Input, ...]
+    streams: tuple[str, ...]
+    """Streams it reads; inputs are none."""
+    line: int
+    outer: frozenset[str]
+    """Names of the sources around it, in lower case: none of them may be read in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A stream, a table in memory or a file that DuckDB reads."""
+
+    relation: str
+    name: str
+    is_file: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A statement taken apart."""
+
+    text: str
+    """As it was written."""
+    main: Composed
+    """What DuckDB runs."""
+    cuts: tuple[Cut, ...]
+    """In the order in which they can be answered."""
+    reads: tuple[Read, ...]
+    words: frozenset[str]
+    """All names in what DuckDB runs, in lower case; with ``*`` if there is a star."""
+
+    @property
+    def queries(self) -> tuple[Composed, ...]:
+        """All statements it is made of."""
+        inputs = (one.query for cut in self.cuts for one in cut.inputs)
+        return (self.main, *(cut.query for cut in self.cuts), *inputs)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Streams and tables in memory it reads, each once."""
+        reads = [read.name for read in self.reads if not read.is_file]
+        return tuple(dict.fromkeys([*reads, *(name for cut in self.cuts for name in cut.streams)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """A statement that is ours once its parameters are written as our language does."""
+
+    text: str
+    query: Composed
+
+
+@lru_cache(STATEMENTS_CACHED)
+def take_apart(text: str) -> Apart | Ours | None:
+    """Return a statement taken apart; None if nothing in it is for DuckDB.
+
+    Raises a QueryError for what neither can answer.
+    """
+    scanner = _Scanner(text)
+    last = len(scanner.tokens) - 1
+    while last and scanner.tokens[last - 1].key == ";":
+        last -= 1
+    if not has_construct(scanner.tokens, scanner.closing, 0, last):
+        query = scanner.compose(0, last, is_ours=True)
+        return Ours(text, query) if scanner.has_other_parameters else None
+    if scanner.tokens[0].key == "CREATE":
+        raise scanner.not_supported(
+            "CREATE STREAM of a statement that goes beyond Chronicle's own language",
+            0,
+            "create it from the part that is Chronicle's",
+        )
+    if scanner.tokens[0].key not in ("SELECT", "WITH", "("):
+        return None
+    return scanner.scan(last)
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A query that WITH names."""
+
+    name: str
+    first: int
+    stop: int
+    """Its tokens, from the name to behind the parenthesis."""
+    ours: bool
+    """Whether our language reads it, and what it reads."""
+    is_recursive: bool
+
+
+_Scope = tuple[_Named, ...]
+
+
+def _find(scope: _Scope, name: str) -> _Named | None:
+    return next((known for known in reversed(scope) if known.name.lower() == name.lower()), None)
+
+
+_NO_ALIAS_WORDS = """
+    ANTI ASOF CROSS FULL INNER JOIN LEFT MATCH_RECOGNIZE NATURAL ON PIVOT POSITIONAL RIGHT SEMI
+    TABLESAMPLE UNPIVOT USING WITHIN
+"""
+_NO_ALIAS = RESERVED | END_FROM | frozenset(_NO_ALIAS_WORDS.split())
+"""Words after a source that are no alias of it."""
+
+_SELECTS = frozenset({"ALL", "DISTINCT", "RETURNING", "SELECT"})
+"""Words before a star that stands for columns."""
+
+
+@dataclass(slots=True)
+class _Scanner:
+    """Goes through a statement once, and notes what is cut out and what DuckDB reads."""
+
+    text: str
+    tokens: list[Token] = field(init=False)
+    closing: dict[int, int] = field(init=False)
+    parameters: dict[int, str] = field(init=False)
+    has_other_parameters: bool = field(init=False)
+    cuts: list[Cut] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    replaced: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """By its first place, what stands for some tokens and where it goes on."""
+    sources: set[str] = field(default_factory=set)
+    """Names and aliases of sources, in lower case."""
+    no_calls: set[int] = field(default_factory=set)
+    """Places of names before a parenthesis that are aliases and queries with columns."""
+
+    def __post_init__(self) -> None:
+        self.tokens = tokenize(self.text, is_foreign=True)
+        self.closing = closings(self.tokens)
+        for i, token in enumerate(self.tokens):
+            if token.key in ("(", "[", "{") and i not in self.closing:
+                raise self.error(f"this '{token.text}' is not closed", i)
+        self.parameters = dict(self._parameters())
+        others = [i for i in self.parameters if self.tokens[i].kind != PARAMETER]
+        self.has_other_parameters = bool(others)
+        positional = [i for i in self.parameters if self.tokens[i].key == "?"]
+        if positional and len(positional) < len(self.parameters):
+            raise self.error(
+                "a query has parameters by name (:x) or by place (?), not both", positional[0]
+            )
+
+    # --- errors -------------------------------------------------------------------------------
+
+    def error(self, message: str, i: int) -> PatternSyntaxError:
+        """Return a syntax error at a token."""
+        return PatternSyntaxError(message, **place(self.text, self.tokens[i].at))
+
+    def not_supported(self, what: str, i: int, remedy: str = "") -> NotSupportedError:
+        """Return the error ``<what> is not supported`` at a token."""
+        message = f"{what} is not supported{f'; {remedy}' if remedy else ''}"
+        return NotSupportedError(message, **place(self.text, self.tokens[i].at))
+
+    # --- parameters ---------------------------------------------------------------------------
+
+    def _parameters(self) -> Iterator[tuple[int, str]]:
+        """Yield place and name of each parameter; those of ``?`` are called by their number.
+
+        Not in PATTERN, whose quantifiers and anchors look alike; a colon in ``[]`` and ``{}`` cuts
+        lists and names fields there.
+        """
+        n_positional, skip_to, tokens = 0, 0, self.tokens
+        inside: list[bool] = []
+        for i, token in enumerate(tokens):
+            if i < skip_to:
+                continue
+            if token.key == "PATTERN" and tokens[i + 1].key == "(":
+                skip_to = self.closing.get(i + 1, i)
+            elif token.key in ("(", "[", "{"):
+                inside.append(token.key != "(")
+            elif token.key in (")", "]", "}"):
+                inside[-1:] = []
+            elif token.kind == PARAMETER and not any(inside[-1:]):
+                if i < 2 or tokens[i - 2].key != "LAMBDA":
+                    yield i, token.text
+            elif token.key == "?":
+                yield i, f"_{n_positional}"
+                n_positional += 1
+            elif token.key == "$":
+                following = tokens[i + 1]
+                if following.kind != NAME or following.at != token.at + 1:
+                    raise self.error("expected the name of a parameter after '$', as in $low", i)
+                yield i, following.text
+
+    # --- composing ----------------------------------------------------------------------------
+
+    def compose(self, first: int, stop: int, *, is_ours: bool, before: str = "") -> Composed:
+        """Return some tokens as a statement of ours or of DuckDB."""
+        composer = Composer(is_ours)
+        if before:
+            composer.add(before, self.tokens[first].at)
+        self._add(composer, first, stop)
+        return composer.compose()
+
+    def _add(self, composer: Composer, first: int, stop: int) -> None:
+        replaced: Mapping[int, tuple[int, str]] = {} if composer.is_ours else self.replaced
+        composer.add_tokens(self.tokens, first, stop, parameters=self.parameters, replaced=replaced)
+
+    def _with_before(self, composer: Composer, scope: _Scope) -> None:
+        """Add the queries of WITH that are in scope."""
+        latest = {known.name.lower(): known for known in scope}
+        chosen = [known for known in scope if latest[known.name.lower()] is known]
+        for n, known in enumerate(chosen):
+            word = "WITH RECURSIVE" if any(k.is_recursive for k in chosen) else "WITH"
+            composer.add(word if n == 0 else ",", self.tokens[known.first].at)
+            self._add(composer, known.first, known.stop)
+
+    # --- going through ------------------------------------------------------------------------
+
+    def scan(self, stop: int) -> Apart:
+        """Return the statement of the tokens before ``stop``, taken apart."""
+        for token in self.tokens:
+            if token.kind in (NAME, QUOTED) and token.text.lower().startswith(MADE_UP):
+                raise PatternSyntaxError(
+                    f"names that begin with {MADE_UP} are Chronicle's own",
+                    **place(self.text, token.at),
+                )
+        self._query(0, stop, (), frozenset())
+        what_runs = [i for i in range(stop) if not self._is_replaced(i)]
+        check_allowed(self.text, self.tokens, what_runs, self.no_calls)
+        words = {token.text.lower() for token in self.tokens if token.kind in (NAME, QUOTED)}
+        if any(self._reads_all(i) for i in range(stop)):
+            words.add("*")
+        main = self.compose(0, stop, is_ours=False)
+        return Apart(self.text, main, tuple(self.cuts), tuple(self.reads), frozenset(words))
+
+    def _is_replaced(self, i: int) -> bool:
+        """Tell whether Chronicle's answer or a source stands for a token."""
+        return any(first <= i < stop for first, (stop, _) in self.replaced.items())
+
+    def _reads_all(self, i: int) -> bool:
+        """Tell whether a token stands for all columns: a star, or a source as a value."""
+        token, before, after = self.tokens[i], self.tokens[max(i - 1, 0)], self.tokens[i + 1]
+        if token.key in ("*", "FROM", "TABLE"):
+            is_count = before.key == "(" and after.key == ")" and self.tokens[i - 2].key == "COUNT"
+            is_product = before.kind in (NUMBER, STRING, QUOTED, PARAMETER) or (
+                before.key in (")", "]") or (before.kind == NAME and before.key not in _SELECTS)
+            )
+            is_star = token.key == "*" and not is_count and not is_product
+            return is_star or (token.key != "*" and (i == 0 or before.key in ("(", "ALL", "UNION")))
+        if token.kind not in (NAME, QUOTED) or i in self.replaced or i in self.no_calls:
+            return False
+        return token.text.lower() in self.sources and after.key != "." and before.key != "."
+
+    def _query(self, first: int, stop: int, scope: _Scope, outer: frozenset[str]) -> None:
+        """Go through a query with its WITH and its sides of UNION."""
+        if self._cut_query(first, stop, scope, outer):
+            return
+        i = first
+        if self.tokens[i].key == "WITH":
+            i, scope = self._named(i, stop, scope)
+        sides = list(self._sides(i, stop))
+        for a, b in sides:
+            self._side(a, b, scope, outer)
+        last = sides[-1][1]
+        if last < stop:  # ORDER BY and the like of all sides
+            self._walk(last, stop, scope, outer, in_query=True)
+
+    def _named(self, i: int, stop: int, scope: _Scope) -> tuple[int, _Scope]:
+        """Go through WITH; return the place behind it, and the scope with its names."""
+        is_recursive = self.tokens[i + 1].key == "RECURSIVE"
+        i += 2 if is_recursive else 1
+        while True:
+            first, name = i, self.tokens[i]
+            if name.kind not in (NAME, QUOTED):
+                raise self.error("expected a name for a query after WITH", i)
+            i += 1
+            has_columns = self.tokens[i].key == "("
+            if has_columns:
+                self.no_calls.add(i - 1)
+                i = self.closing[i] + 1
+            i = self._expect(i, "AS", f"and a query after {name.text}")
+            while self.tokens[i].key in ("NOT", "MATERIALIZED"):
+                i += 1
+            opening = i
+            self._expect(i, "(", f"and a query after {name.text} AS")
+            end = self.closing[opening]
+            self._check_begins_query(opening + 1)
+            is_plain = opening == first + 2 and not is_recursive
+            ours = is_plain and isinstance(self._ours(opening + 1, end, scope), Composed)
+            own = _Named(name.text, first, end + 1, ours, is_recursive)
+            inside = (*scope, own) if is_recursive else scope
+            self._query(opening + 1, end, inside, frozenset())
+            scope = (*scope, own)
+            i = end + 1
+            if i >= stop or self.tokens[i].key != ",":
+                return i, scope
+            i += 1
+
+    def _expect(self, i: int, key: str, why: str) -> int:
+        if self.tokens[i].key != key:
+            raise self.error(f"expected {key} {why}", i)
+        return i + 1
+
+    def _check_begins_query(self, i: int) -> None:
+        if self.tokens[i].key not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+            raise self.error("expected a query, which begins with SELECT", i)
+
+    def _sides(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield the sides of UNION, INTERSECT and EXCEPT; the last one ends before ORDER BY."""
+        begin, has_several = first, False
+        for i in self._level(first, stop):
+            if self.tokens[i].key in ("UNION", "INTERSECT", "EXCEPT") and i > begin:
+                has_several = True
+                yield begin, i
+                begin = i + 1
+                if self.tokens[begin].key in ("ALL", "DISTINCT"):
+                    begin += 1
+                if self.tokens[begin].key == "BY":
+                    begin += 2
+        end = stop
+        if has_several:
+            ordering = ("ORDER", "LIMIT", "OFFSET", "FETCH")
+            end = next(
+                (i for i in self._level(begin, stop) if self.tokens[i].key in ordering), stop
+            )
+        yield begin, end
+
+    def _level(self, first: int, stop: int) -> Iterator[int]:
+        """Yield the places of tokens outside of all parentheses."""
+        i = first
+        while i < stop:
+            yield i
+            i = self.closing[i] + 1 if i in self.closing else i + 1
+
+    def _side(self, first: int, stop: int, scope: _Scope, outer: frozenset[str]) -> None:
+        if first >= stop:
+            raise self.error("expected a query here", first)
+        if self.tokens[first].key == "(":
+            end = self.closing[first]
+            self._check_begins_query(first + 1)
+            self._query(first + 1, end, scope, outer)
+            self._walk(end + 1, stop, scope, outer, in_query=True)
+        elif not self._cut_query(first, stop, scope, outer):
+            self._walk(first, stop, scope, outer, in_query=True)
+
+    # --- cuts ---------------------------------------------------------------------------------
+
+    def _holds_ours(self, first: int, stop: int) -> bool:
+        """Tell whether one of our clauses stands in these tokens."""
+        return any(self._is_ours(i) for i in range(first, stop))
+
+    def _is_ours(self, i: int) -> bool:
+        key, following = self.tokens[i].key, self.tokens[i + 1].key
+        if key == "JOIN":
+            return is_window_join(self.tokens, i)
+        return is_match_recognize(self.tokens, i) or (
+            key in WINDOW_ARGUMENTS
+            and following == "("
+            and self.tokens[max(i - 1, 0)].key in ("(", "FROM", "JOIN", ",")
+            and self.tokens[i + 2].key in ("TABLE", "DATA")
+        )
+
+    def _ours(
+        self, first: int, stop: int, scope: _Scope, before: str = ""
+    ) -> Composed | QueryError:
+        """Return tokens as a query of ours, or why they are none."""
+        if not before and has_construct(self.tokens, self.closing, first, stop):
+            return NotSupportedError("")
+        composer = Composer(is_ours=True)
+        names = {t.text.lower() for t in self.tokens[first:stop] if t.kind in (NAME, QUOTED)}
+        needed: list[_Named] = []
+        for known in reversed(scope):
+            if known.ours and known.name.lower() in names and _find(scope, known.name) is known:
+                needed.insert(0, known)
+                inside = self.tokens[known.first : known.stop]
+                names |= {t.text.lower() for t in inside if t.kind in (NAME, QUOTED)}
+        self._with_before(composer, tuple(needed))
+        if before:
+            composer.add(before, self.tokens[first].at)
+        self._add(composer, first, stop)
+        composed = composer.compose()
+        try:
+            parse_query(composed.text)
+        except QueryError as error:
+            composed.retell(error, self.text)
+            return error
+        return composed
+
+    def _cut_query(self, first: int, stop: int, scope: _Scope, outer: frozenset[str]) -> bool:
+        """Cut out a whole query if it is ours and holds one of our clauses; tell whether."""
+        if not self._holds_ours(first, stop):
+            return False
+        found = self._ours(first, stop, scope)
+        if isinstance(found, Composed):
+            self._cut(first, stop, found, scope, outer, is_query=True)
+            return True
+        if found.line:  # nothing in it is for DuckDB, and our language cannot read it
+            raise found
+        return False
+
+    def _cut(
+        self,
+        first: int,
+        stop: int,
+        query: Composed,
+        scope: _Scope,
+        outer: frozenset[str],
+        *,
+        is_query: bool = False,
+        inputs: tuple[Input, ...] = (),
+    ) -> None:
+        """Note that some tokens are answered by Chronicle."""
+        relation = self._relation()
+        named = tuple(
+            Input(name, self._whole_of(known, scope))
+            for name in streams_of(parse_query(query.text))
+            if (known := _find(scope, name)) is not None
+        )
+        if any(
+            known.is_recursive and known.stop > first >= known.first
+            for name in named
+            if (known := _find(scope, name.name)) is not None
+        ):
+            raise self.not_supported(
+                "one of Chronicle's clauses over the recursive query it stands in", first
+            )
+        inputs = (*inputs, *named)
+        given = {found.name for found in inputs}
+        streams = tuple(n for n in streams_of(parse_query(query.text)) if n not in given)
+        line = place(self.text, self.tokens[first].at)["line"]
+        self.cuts.append(Cut(relation, query, inputs, streams, line, outer))
+        text = f"SELECT * FROM {relation}" if is_query else relation + self._own_alias(first, stop)
+        self.replaced[first] = (stop, text)
+
+    def _whole_of(self, known: _Named, scope: _Scope) -> Composed:
+        """Return the query that gives all rows of one that WITH names."""
+        composer = Composer(is_ours=False)
+        self._with_before(composer, scope[: scope.index(known) + 1])
+        composer.add(f"SELECT * FROM {quoted(known.name)}", self.tokens[known.first].at)
+        return composer.compose()
+
+    def _relation(self) -> str:
+        return f"{MADE_UP}{len(self.cuts) + len(self.reads)}"
+
+    def _own_alias(self, first: int, stop: int) -> str:
+        """Return the alias of a relation without one: what it was called, if that is a name."""
+        following = self.tokens[stop]
+        if self._is_alias(stop) or following.key == "AS":
+            return ""
+        token = self.tokens[first]
+        return f" AS {quoted(token.text)}" if token.kind in (NAME, QUOTED, STRING) else ""
+
+    def _is_alias(self, i: int) -> bool:
+        token = self.tokens[i]
+        return token.kind == QUOTED or (token.kind == NAME and token.key not in _NO_ALIAS)
+
+    # --- sources ------------------------------------------------------------------------------
+
+    def _walk(
+        self,
+        first: int,
+        stop: int,
+        scope: _Scope,
+        outer: frozenset[str],
+        *,
+        in_query: bool = False,
+        in_from: bool = False,
+    ) -> None:
+        """Go through tokens of one level: sources where they are expected, queries everywhere."""
+        if in_query:
+            outer |= frozenset(self._source_names(first, stop))
+        i, expects = first, in_from
+        while i < stop:
+            token = self.tokens[i]
+            if in_from and token.key in ("JOIN", "ASOF"):
+                self._refuse_window_join(i, stop)
+            if expects and token.key != "LATERAL":
+                i, expects = self._source(i, scope, outer), False
+                continue
+            if is_match_recognize(self.tokens, i):
+                raise self.not_supported(
+                    "MATCH_RECOGNIZE here",
+                    i,
+                    "it stands behind a stream, or a query in parentheses, of FROM",
+                )
+            if i in self.closing:
+                self._inside(i, scope, outer)
+                i = self.closing[i] + 1
+                continue
+            if in_query and begins_sources(self.tokens, i):
+                in_from = expects = True
+            elif token.key in END_FROM:
+                in_from = False
+            elif in_from and token.key in ("JOIN", ","):
+                expects = True
+            i += 1
+
+    def _inside(self, opening: int, scope: _Scope, outer: frozenset[str]) -> None:
+        """Go through what stands in parentheses."""
+        end, i = self.closing[opening], opening + 1
+        begins = ("SELECT", "WITH", "VALUES", "FROM")
+        if self.tokens[opening].key == "(" and self.tokens[i].key in begins:
+            self._query(i, end, scope, outer)
+        else:
+            self._walk(i, end, scope, outer)
+
+    def _refuse_window_join(self, i: int, stop: int) -> None:
+        at = next(j for j in range(i, stop) if self.tokens[j].key == "JOIN")
+        if is_window_join(self.tokens, at):
+            raise self.not_supported(
+                "a join of Chronicle's (ASOF, WITHIN) in a SELECT that DuckDB runs",
+                i,
+                "join in a subquery of its own: FROM (SELECT … FROM a JOIN b WITHIN … ON …) AS j",
+            )
+
+    def _source_names(self, first: int, stop: int) -> Iterator[str]:
+        """Yield the names that the sources of a SELECT have, in lower case."""
+        in_from = False
+        for i in self._level(first, stop):
+            if begins_sources(self.tokens, i):
+                in_from = True
+            elif self.tokens[i].key in END_FROM:
+                in_from = False
+            elif in_from and self._is_alias(i):
+                yield self.tokens[i].text.lower()
+
+    def _source(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
+        """Go through a source of FROM; return the place behind it."""
+        token, following = self.tokens[i], self.tokens[i + 1]
+        if token.key == "(":
+            return self._in_parentheses(i, scope, outer)
+        if token.kind == STRING:
+            return self._read(i, i + 1, token.text, is_file=True)
+        if token.key == "VALUES" or token.kind not in (NAME, QUOTED):
+            return i + 1
+        if following.key == "(":
+            return self._table_function(i, scope, outer)
+        if following.key == ".":
+            raise UnknownNameError(
+                "stream",
+                f"{token.text}.{self.tokens[i + 2].text}",
+                candidates=(),
+                listed="a stream with a dot in its name is quoted",
+                **place(self.text, token.at),
+            )
+        end = self._behind_clause(i + 1)
+        if end is not None:
+            query = self._ours(i, end, scope, before="SELECT * FROM")
+            if isinstance(query, QueryError):
+                raise query
+            self._cut(i, end, query, scope, outer)
+            return self._behind_alias(end)
+        if _find(scope, token.text) is not None:
+            return self._behind_alias(i + 1)
+        return self._read(i, i + 1, token.text, is_file=False)
+
+    def _read(self, first: int, stop: int, name: str, *, is_file: bool) -> int:
+        """Note that DuckDB reads a stream, a table or a file; return the place behind it."""
+        read = Read(self._relation(), name, is_file, self.tokens[first].at)
+        self.sources.add(name.lower())
+        self.reads.append(read)
+        self.replaced[first] = (stop, read.relation + self._own_alias(first, stop))
+        return self._behind_alias(stop)
+
+    def _behind_alias(self, i: int) -> int:
+        """Return the place behind an alias, if there is one, with its list of columns."""
+        if self.tokens[i].key == "AS":
+            i += 1
+        elif not self._is_alias(i):
+            return i
+        self.no_calls.add(i)
+        self.sources.add(self.tokens[i].text.lower())
+        i += 1
+        return self.closing[i] + 1 if self.tokens[i].key == "(" else i
+
+    def _behind_clause(self, i: int) -> int | None:
+        """Return the place behind the MATCH_RECOGNIZE of a source, None if it has none."""
+        if not is_match_recognize(self.tokens, i):
+            if self.tokens[i].key != "AS" and not self._is_alias(i):
+                return None
+            i += 2 if self.tokens[i].key == "AS" else 1
+            if self.tokens[min(i, len(self.tokens) - 1)].kind == END:
+                return None
+        return self.closing[i + 1] + 1 if is_match_recognize(self.tokens, i) else None
+
+    def _in_parentheses(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
+        """Go through a subquery or a join in parentheses; return the place behind it."""
+        end = self.closing[i]
+        if self.tokens[i + 1].key not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
+            self._walk(i + 1, end, scope, outer, in_from=True)
+            return self._behind_alias(end + 1)
+        stop = self._behind_clause(end + 1)
+        if stop is None:
+            self._query(i + 1, end, scope, outer)
+            return self._behind_alias(end + 1)
+        if not has_construct(self.tokens, self.closing, i + 1, end):
+            query = self._ours(i, stop, scope, before="SELECT * FROM")
+            if isinstance(query, QueryError):
+                raise query
+            self._cut(i, stop, query, scope, outer)
+            return self._behind_alias(stop)
+        self._query(i + 1, end, scope, outer)
+        composer = Composer(is_ours=False)
+        self._with_before(composer, scope)
+        composer.add("SELECT * FROM (", self.tokens[i].at)
+        self._add(composer, i + 1, end)
+        composer.add(")", self.tokens[end].at)
+        name = self._relation()
+        query = self._ours(end + 1, stop, (), before=f"SELECT * FROM {name}")
+        if isinstance(query, QueryError):
+            raise query
+        self._cut(i, stop, query, (), outer, inputs=(Input(name, composer.compose()),))
+        return self._behind_alias(stop)
+
+    def _table_function(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
+        token, inside = self.tokens[i], self.tokens[i + 2]
+        end = self.closing[i + 1]
+        window = inside if token.key == "TABLE" else token
+        if window.key in WINDOW_ARGUMENTS:
+            raise self.not_supported(
+                f"{window.key}(…) in a SELECT that DuckDB runs",
+                i,
+                "aggregate in a query of its own: WITH w AS (SELECT window_start, COUNT(*) AS n "
+                f"FROM TABLE({window.key}(…)) GROUP BY window_start) SELECT … FROM w",
+            )
+        if token.text.lower() not in TABLE_FUNCTIONS:
+            known = ", ".join(sorted(TABLE_FUNCTIONS))
+            hint = did_you_mean(token.text, TABLE_FUNCTIONS)
+            raise self.not_supported(
+                f"the table function {token.text}",
+                i,
+                f"FROM takes streams, tables, files ('f.parquet'), subqueries and {known}{hint}",
+            )
+        self._walk(i + 2, end, scope, outer)
+        return self._behind_alias(end + 1)

@@ -1,0 +1,133 @@
+"""DuckDB as it is let run: locked, without files but those named, one query away from Ctrl-C."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from time import sleep
+from typing import TypeVar
+
+import duckdb
+
+from replay.limits import check_limits
+
+T = TypeVar("T")
+
+_KEPT_MAX = 4
+"""Connections kept, each for what it may read: a new one takes tens of milliseconds."""
+
+_LOOK_S = 0.02
+"""Seconds between looks at the limits while DuckDB works."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a connection may do; it cannot be changed once it is open."""
+
+    paths: tuple[str, ...]
+    """The files it may read."""
+    threads: int
+    memory: int | None
+    """Bytes; None: DuckDB's default, four fifths of the machine's."""
+
+
+_kept: OrderedDict[tuple[int, Allowed], duckdb.DuckDBPyConnection] = OrderedDict()
+_lock = threading.Lock()
+_folders: dict[int, tempfile.TemporaryDirectory[str]] = {}
+"""By process, the private folder for what does not fit in memory."""
+
+
+def _connect(allowed: Allowed) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory that reads the files allowed and nothing else, for good.
+
+    Paths come before external access is ended: afterwards none can be added.
+    """
+    process = os.getpid()
+    if process not in _folders:
+        _folders[process] = tempfile.TemporaryDirectory(prefix="chronicle-sql-")
+        atexit.register(_folders[process].cleanup)
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": allowed.threads,
+        "temp_directory": _folders[process].name,
+        "autoload_known_extensions": False,
+        "autoinstall_known_extensions": False,
+        "allow_community_extensions": False,
+        "python_enable_replacements": False,
+        "errors_as_json": True,
+        "error_on_division_by_zero": False,
+        "ieee_floating_point_ops": False,
+    }
+    if allowed.memory is not None:
+        config["memory_limit"] = f"{allowed.memory}B"
+    connection = duckdb.connect(":memory:", config=config)
+    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in allowed.paths)
+    connection.execute(
+        f"SET TimeZone='UTC'; SET allowed_paths=[{paths}]; SET enable_external_access=false;"
+        "SET lock_configuration=true"
+    )
+    return connection
+
+
+def _cursor(allowed: Allowed) -> duckdb.DuckDBPyConnection:
+    """Return a cursor of a connection, which sees nothing of what others register."""
+    key = (os.getpid(), allowed)
+    with _lock:
+        connection = _kept.pop(key, None)
+    if connection is None:
+        connection = _connect(allowed)
+    cursor = connection.cursor()
+    with _lock:
+        _kept[key] = connection
+        while len(_kept) > _KEPT_MAX:
+            _kept.popitem(last=False)  # closes once its last cursor is
+    return cursor
+
+
+def close_connections() -> None:
+    """Let go of the connections that are kept."""
+    with _lock:
+        _kept.clear()
+
+
+class Session:
+    """One statement's use of a connection.
+
+    DuckDB works in a thread of its own, so that the caller's can see to limits and to Ctrl-C.
+    """
+
+    def __init__(self, allowed: Allowed) -> None:
+        self._cursor = _cursor(allowed)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="chronicle-sql")
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do something of DuckDB's; interrupt it where a limit is passed or Ctrl-C comes."""
+        future = self._pool.submit(work)
+        try:
+            while True:
+                try:
+                    return future.result(timeout=_LOOK_S)
+                except TimeoutError:
+                    if future.done():
+                        raise
+                    check_limits()
+        except BaseException:
+            while not future.done():  # an interrupt before DuckDB has begun is lost
+                self._cursor.interrupt()
+                sleep(0.005)
+            raise
+
+    @property
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """The cursor; to be used inside `run` alone."""
+        return self._cursor
+
+    def close(self) -> None:
+        """Let go of what was registered."""
+        self._pool.submit(self._cursor.close)
+        self._pool.shutdown(wait=True)

@@ -1,0 +1,115 @@
+"""Errors of DuckDB as errors of queries: in our words, at their place in the original text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from chronicle.errors import ChronicleError, CorruptBlockError
+from replay.errors import (
+    BindError,
+    LimitExceededError,
+    PatternSyntaxError,
+    QueryError,
+    UnknownNameError,
+)
+from replay.language.tokens import PlaceArguments, place
+from replay.sql.apart import MADE_UP, Apart
+from replay.sql.composed import Composed
+from replay.sql.constructs import CALLABLE
+
+_NEAR = re.compile(r'syntax error at (?:or near "(.*)"|end of input)', re.DOTALL)
+_NO_COLUMN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
+_NO_FUNCTION = re.compile(r"Function with name (\S+) does not exist")
+_NO_TABLE = re.compile(r'Referenced table "(.+?)" not found')
+_NO_OVERLOAD = re.compile(r"No function matches the given name and argument types '(.+?)'")
+_NOT_GROUPED = re.compile(r'column "?(.+?)"? must appear in the GROUP BY clause')
+
+_MEMORY = re.compile(r"out of memory|failed to allocate", re.IGNORECASE)
+
+
+def told(
+    error: Exception, apart: Apart, composed: Composed, columns: Iterable[str], shift: int = 0
+) -> Exception:
+    """Return an error of DuckDB as one of ours.
+
+    ``composed`` is the statement it came from, ``columns`` those that DuckDB could have meant;
+    places count ``shift`` signs before the statement.
+    """
+    if isinstance(error, ChronicleError):
+        return error
+    found = _parsed(str(error))
+    message = str(found.get("exception_message", error)).strip()
+    where: PlaceArguments = {"text": apart.text, "line": 0, "column": 0}
+    if found.get("position") is not None:
+        where = place(apart.text, composed.origin(int(str(found["position"])) - shift))
+    if _MEMORY.search(message):
+        return LimitExceededError(
+            "memory", "DuckDB's part of the query needs more memory than it may have (--memory)"
+        )
+    return _in_our_words(_without_made_up(message, apart), where, apart, columns)
+
+
+def _parsed(text: str) -> dict[str, object]:
+    """Return what DuckDB tells as JSON; nothing where it tells a text."""
+    begin = text.find("{")
+    try:
+        found = json.loads(text[begin:]) if begin >= 0 else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _in_our_words(
+    message: str, where: PlaceArguments, apart: Apart, columns: Iterable[str]
+) -> QueryError:
+    found = _NEAR.search(message)
+    if found is not None:
+        what = f"'{found[1]}' does not fit here" if found[1] else "the query ends too early"
+        return PatternSyntaxError(f"{what}: neither Chronicle nor DuckDB can read this", **where)
+    found = _NO_COLUMN.search(message)
+    if found is not None:
+        return UnknownNameError("column", found[1] or found[2], candidates=columns, **where)
+    found = _NO_FUNCTION.search(message)
+    if found is not None:
+        listed = "docs/sql.md says which there are"
+        return UnknownNameError(
+            "function", found[1], candidates=sorted(CALLABLE), listed=listed, **where
+        )
+    found = _NO_TABLE.search(message)
+    if found is not None:
+        names = [read.name for read in apart.reads]
+        return UnknownNameError("source or alias", found[1], candidates=names, **where)
+    found = _NO_OVERLOAD.search(message)
+    if found is not None:
+        return BindError(f"no function takes these arguments: {found[1]}", **where)
+    found = _NOT_GROUPED.search(message)
+    if found is not None:
+        return BindError(
+            f"column '{found[1]}' is neither aggregated nor in GROUP BY; add it there, or use "
+            f"ANY_VALUE({found[1]})",
+            **where,
+        )
+    if "Could not convert string" in message or "invalid" in message:
+        return BindError(f"a value cannot be converted: {_first_line(message)}", **where)
+    return QueryError(f"DuckDB, which runs this part, says: {_first_line(message)}", **where)
+
+
+def _first_line(message: str) -> str:
+    line = message.splitlines()[0].strip()
+    return re.sub(r"^[A-Z][A-Za-z ]*Error: ", "", line)
+
+
+def _without_made_up(message: str, apart: Apart) -> str:
+    """Return a message with the names that the user knows."""
+    for read in apart.reads:
+        message = re.sub(rf"\b{read.relation}\b", lambda _, name=read.name: name, message)  # type: ignore[misc]
+    return re.sub(rf"{MADE_UP}\d+", "a part that Chronicle answers", message)
+
+
+def damaged(error: Exception, names: Iterable[str]) -> CorruptBlockError | None:
+    """Return an error that names one of these data files as damage to it."""
+    text = str(error)
+    path = next((name for name in names if name in text), None)
+    return None if path is None else CorruptBlockError(path, _first_line(text))

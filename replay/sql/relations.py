@@ -1,0 +1,144 @@
+"""What DuckDB reads by itself: the files of a version of a stream, and files that are named."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+
+from chronicle import Snapshot
+from chronicle.tree.blocks import Stored
+from replay.errors import QueryError
+from replay.language.tokens import place
+from replay.sql.apart import Apart, Read
+from replay.sql.composed import quoted
+
+_READERS = {
+    ".parquet": "read_parquet",
+    ".pq": "read_parquet",
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".txt": "read_csv",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+}
+"""By the ending of a file's name, how DuckDB reads it."""
+
+_PACKED = (".gz", ".zst")
+
+_TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "BOOLEAN"),
+    (pa.types.is_int8, "TINYINT"),
+    (pa.types.is_int16, "SMALLINT"),
+    (pa.types.is_int32, "INTEGER"),
+    (pa.types.is_int64, "BIGINT"),
+    (pa.types.is_float32, "FLOAT"),
+    (pa.types.is_float64, "DOUBLE"),
+    (pa.types.is_string, "VARCHAR"),
+    (pa.types.is_date, "DATE"),
+    (pa.types.is_binary, "BLOB"),
+)
+
+
+def columns_read(snapshot: Snapshot, words: frozenset[str]) -> list[str]:
+    """Return the columns of a stream that a statement with these words may read."""
+    names = snapshot.schema.names
+    return names if "*" in words else [name for name in names if name.lower() in words]
+
+
+def select_of(snapshot: Snapshot, files: Sequence[Stored]) -> str:
+    """Return the SELECT by which DuckDB reads a version of a stream, in stream order.
+
+    Data files follow each other in time, so that reading one after the other is that order. Files
+    that hold the same columns are one scan.
+    """
+
+    def kind(file: Stored) -> tuple[object, ...]:
+        constants = tuple((name, str(value)) for name, value in sorted(file.constants.items()))
+        return file.held.intersection(snapshot.schema.names), constants
+
+    selects = [_scan(snapshot.schema, list(group)) for _, group in groupby(files, key=kind)]
+    if not selects:
+        nothing = ", ".join(
+            f"CAST(NULL AS {sql_type(f.type)}) AS {quoted(f.name)}" for f in snapshot.schema
+        )
+        return f"SELECT {nothing} WHERE FALSE"
+    return " UNION ALL ".join(selects)
+
+
+def _scan(schema: pa.Schema, files: list[Stored]) -> str:
+    columns = []
+    for field in schema:
+        name, kind = quoted(field.name), sql_type(field.type)
+        if field.name in files[0].held:
+            value = name
+        elif field.name in files[0].constants:
+            value = literal(files[0].constants[field.name])
+        else:
+            value = "NULL"
+        columns.append(f"CAST({value} AS {kind}) AS {name}")
+    listed = ", ".join(text(unglobbed(str(file.path))) for file in files)
+    return f"SELECT {', '.join(columns)} FROM read_parquet([{listed}], hive_partitioning=false)"
+
+
+def sql_type(kind: pa.DataType) -> str:
+    """Return DuckDB's name of the type of a stream's column."""
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP" if kind.tz is None else "TIMESTAMPTZ"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    return next(name for fits, name in _TYPES if fits(kind))
+
+
+def literal(value: pa.Scalar) -> str:
+    """Return a value as DuckDB reads it, still to be cast to its type."""
+    found = value.as_py()
+    return "NULL" if found is None else text(str(found))
+
+
+def text(value: str) -> str:
+    """Return a text in quotes."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def unglobbed(path: str) -> str:
+    """Return a path that DuckDB takes to the letter, whatever signs it has."""
+    return path.translate({ord(sign): f"[{sign}]" for sign in "*?["})
+
+
+def paths_of(read: Read, apart: Apart) -> list[str]:
+    """Return the files that a name in FROM stands for, with absolute paths."""
+    where = place(apart.text, read.at)
+    if "://" in read.name:
+        raise QueryError(
+            f"'{read.name}' is a URL, and no statement reads from the network; fetch the file and "
+            "name it, or give its rows as tables={…}",
+            **where,
+        )
+    _reader_of(read, apart)
+    found = sorted(glob.glob(str(Path(read.name).expanduser()), recursive=True))  # noqa: PTH207
+    if not found:
+        raise QueryError(f"there is no file '{read.name}'", **where)
+    return [str(Path(path).absolute()) for path in found]
+
+
+def select_of_files(read: Read, apart: Apart, paths: Iterable[str]) -> str:
+    """Return the SELECT by which DuckDB reads files that a statement names."""
+    listed = ", ".join(text(unglobbed(path)) for path in paths)
+    return f"SELECT * FROM {_reader_of(read, apart)}([{listed}])"
+
+
+def _reader_of(read: Read, apart: Apart) -> str:
+    path = Path(read.name.lower())
+    ending = Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
+    if ending not in _READERS:
+        raise QueryError(
+            f"what format has '{read.name}'? FROM reads files that end with "
+            f'{", ".join(_READERS)}; a stream is named without quotes or in "…"',
+            **place(apart.text, read.at),
+        )
+    return _READERS[ending]
