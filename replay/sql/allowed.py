@@ -11,9 +11,9 @@ from replay.language.tokens import NAME, QUOTED, Token, place
 from replay.sql.constructs import CALLABLE, END_FROM, SPECIAL_FORMS, TABLE_FUNCTIONS
 
 _NO_CALL_WORDS = """
-    ALL ANY BY COLUMNS CUBE DISTINCT EXCLUDE EXISTS FILTER ILIKE GLOB GROUP IF JOIN LATERAL
-    MATERIALIZED ON OVER RECURSIVE RENAME REPLACE ROLLUP SETS SOME STRUCT TABLE TO UNION USING
-    VALUES MAP WITH INTERVAL DECIMAL NUMERIC VARCHAR CHAR
+    ALL ANY BERNOULLI BY CHAR COLUMNS CUBE DECIMAL DISTINCT EXCLUDE EXISTS FILTER GLOB GROUP IF
+    ILIKE INTERVAL JOIN LATERAL MAP MATERIALIZED NUMERIC ON OVER RECURSIVE RENAME REPEATABLE
+    REPLACE RESERVOIR ROLLUP SETS SOME STRUCT SYSTEM TABLE TO UNION USING VALUES VARCHAR WITH
 """
 _NO_CALL = RESERVED | END_FROM | frozenset(_NO_CALL_WORDS.split())
 """Words before a parenthesis that call nothing; some are functions as well, which do no harm."""
@@ -96,6 +96,11 @@ def _check_call(text: str, token: Token) -> None:
         remedy = f"write {instead}" if instead else "call it in a query of its own"
         raise NotSupportedError(
             f"{token.text}(…) is a function of Chronicle's, and DuckDB runs this part; {remedy}",
+            **where,
+        )
+    if name.startswith("read_") or name.endswith("_scan"):
+        raise NotSupportedError(
+            f"{token.text}(…) is not supported; a file is named in FROM: SELECT … FROM 'f.parquet'",
             **where,
         )
     raise UnknownNameError(

@@ -125,6 +125,9 @@ def take_apart(text: str) -> Apart | Ours | None:
     last = len(scanner.tokens) - 1
     while last and scanner.tokens[last - 1].key == ";":
         last -= 1
+    for i in range(last):
+        if scanner.tokens[i].key == ";":
+            raise scanner.error("one statement at a time; this ends the first one", i)
     if not has_construct(scanner.tokens, scanner.closing, 0, last):
         query = scanner.compose(0, last, is_ours=True)
         return Ours(text, query) if scanner.has_other_parameters else None

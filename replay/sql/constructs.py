@@ -95,7 +95,19 @@ _OUR_AGGREGATES_WORDS = """
     var_samp variance
 """
 _OUR_AGGREGATES = frozenset(_OUR_AGGREGATES_WORDS.split())
-_FURTHER = (CALLABLE | SPECIAL_FORMS) - FUNCTIONS.keys() - _OUR_AGGREGATES - {"cast", "try_cast"}
+_OF_WINDOWS_WORDS = """
+    approx_count_distinct approx_quantile first first_value last last_value median
+"""
+_OF_WINDOWS = frozenset(_OF_WINDOWS_WORDS.split())
+"""Aggregates of our windows and groups, which the answer of a MATCH_RECOGNIZE lacks."""
+
+_FURTHER = (
+    (CALLABLE | SPECIAL_FORMS)
+    - frozenset(FUNCTIONS)
+    - _OUR_AGGREGATES
+    - _OF_WINDOWS
+    - {"cast", "try_cast"}
+)
 
 _SET_OPERATIONS = frozenset({"EXCEPT", "INTERSECT", "UNION"})
 _OTHER_JOINS = frozenset({"ANTI", "CROSS", "FULL", "NATURAL", "POSITIONAL", "RIGHT", "SEMI"})
@@ -153,6 +165,9 @@ def outside_patterns(
 def has_construct(tokens: Sequence[Token], closing: dict[int, int], first: int, stop: int) -> bool:
     """Tell whether something of the list stands in these tokens."""
     in_from = [False]
+    calls = _FURTHER
+    if any(is_match_recognize(tokens, i) for i in range(first, stop)):
+        calls = _FURTHER | _OF_WINDOWS
     for i in outside_patterns(tokens, closing, first, stop):
         key = tokens[i].key
         if key in ("(", "[", "{"):
@@ -165,7 +180,7 @@ def has_construct(tokens: Sequence[Token], closing: dict[int, int], first: int, 
             in_from[-1] = False
         if key == "," and in_from[-1]:
             return True  # a list of sources
-        if key in _SIGNS or _is_further_call(tokens, i) or _is_sign_pair(tokens, i):
+        if key in _SIGNS or _is_call_of(calls, tokens, i) or _is_sign_pair(tokens, i):
             return True
         if key in _WORDS and _WORDS[key](tokens, i):
             return True
@@ -193,9 +208,9 @@ def is_window_join(tokens: Sequence[Token], i: int) -> bool:
     return False
 
 
-def _is_further_call(tokens: Sequence[Token], i: int) -> bool:
+def _is_call_of(names: frozenset[str], tokens: Sequence[Token], i: int) -> bool:
     token = tokens[i]
-    return token.kind == NAME and tokens[i + 1].key == "(" and token.text.lower() in _FURTHER
+    return token.kind == NAME and tokens[i + 1].key == "(" and token.text.lower() in names
 
 
 def _is_sign_pair(tokens: Sequence[Token], i: int) -> bool:
@@ -289,7 +304,7 @@ _WORDS: dict[str, _Test] = {
     "WITHIN": _before("GROUP"),
     "TABLESAMPLE": lambda _, __: True,
     "SAMPLE": lambda tokens, i: i > 0 and tokens[i - 1].key == "USING",
-    "IN": lambda tokens, i: tokens[i + 1].kind == PARAMETER,
+    "IN": lambda tokens, i: tokens[i + 1].kind == PARAMETER or tokens[i + 1].key in ("$", "?"),
     "ANY": _before("("),
     "AS": _as,
     "WITH": _columns_of_with,
