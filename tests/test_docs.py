@@ -103,7 +103,14 @@ def ticks() -> pa.Table:
     return pyarrow.csv.read_csv(io.BytesIO(text.encode()))
 
 
-@pytest.mark.parametrize("fence", of("sql"))
+def is_ordinary(fence: Fence) -> bool:
+    """Tell whether an example is of the chapter on what DuckDB runs."""
+    before = fence.page.read_text(encoding="utf-8").splitlines()[: fence.line]
+    chapters = [line for line in before if line.startswith("## ")]
+    return fence.page == SQL and chapters[-1:] == ["## Ordinary SQL"]
+
+
+@pytest.mark.parametrize("fence", [f for f in of("sql") if not is_ordinary(f.values[0])])
 def test_sql_example_fits_the_stream_it_asks(fence):
     parsed = parse_query(fence.code)
     known = {**STREAMS, TICKS: (ticks().schema, "t")}
@@ -135,7 +142,8 @@ def test_example_of_the_sql_reference_has_the_answer_it_shows(fence, ticks_store
     except replay.QueryError as error:
         found = [f"error: {str(error).splitlines()[0]}"]
     else:
-        check_with_oracle(fence.code, found)
+        if not is_ordinary(fence):
+            check_with_oracle(fence.code, found)
     assert fence.prints is not None
     assert found == fence.prints.splitlines()
 

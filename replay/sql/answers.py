@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +26,9 @@ class AnswerTypes:
         """Refuse two columns of one name, in whatever case."""
         seen: dict[str, str] = {}
         for name in self.names:
-            other = seen.setdefault(name.casefold(), name)
-            if other is not name:
+            other = seen.get(name.casefold())
+            seen[name.casefold()] = name
+            if other is not None:
                 differ = "" if other == name else f" and '{name}', which differ in case only"
                 raise QueryError(
                     f"two columns of the answer are named '{other}'{differ}; name one of them with "
@@ -103,8 +103,3 @@ def check_columns(schema: pa.Schema, what: str) -> None:
                 f"column '{field.name}' of {what} is a DECIMAL of {field.type.precision} digits, "
                 "and DuckDB takes 38; CAST it to DOUBLE in Chronicle's part"
             )
-
-
-def union_of(names: Sequence[pa.Schema]) -> list[str]:
-    """Return the names of all columns, each once."""
-    return list(dict.fromkeys(name for schema in names for name in schema.names))

@@ -1,0 +1,458 @@
+"""What comes back from statements that DuckDB runs around Chronicle's answers."""
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import replay
+from chronicle import StreamSettings, add_column, adopt, create_store, open_store
+from chronicle.errors import CorruptBlockError, StreamNotFoundError
+from replay.errors import (
+    BindError,
+    LimitExceededError,
+    NotSupportedError,
+    QueryError,
+    UnknownNameError,
+)
+from tests.helpers import commit_table, damage_events
+from tests.unit.sql.sql_cases import FALLS, PLACES, TICKS, ticks_store
+
+CORRELATED = FALLS.replace("D AS price", "D AS o.price")
+OVER = "LAG(1) OVER () AS l"
+"""What sends a statement to DuckDB."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return ticks_store(tmp_path_factory.mktemp("sql") / "store")
+
+
+def rows(source, sql, **how):
+    return replay.query(source, sql, **how).table.to_pylist()
+
+
+def column(source, sql, **how):
+    [name] = replay.query(source, sql, **how).table.column_names
+    return [row[name] for row in rows(source, sql, **how)]
+
+
+# --- parts of both engines ------------------------------------------------------------------------
+
+
+def test_matches_meet_window_functions_joins_and_subqueries(store):
+    tables = {"places": PLACES}
+    ranked = (
+        f"SELECT began, RANK() OVER (ORDER BY top - bottom DESC, began) AS r FROM ticks {FALLS}"
+    )
+    assert rows(store, ranked) == [
+        {"began": 2, "r": 1},
+        {"began": 4, "r": 2},
+        {"began": 8, "r": 3},
+        {"began": 3, "r": 4},
+    ]
+    joined = (
+        f"SELECT m.began, p.place FROM ticks {FALLS} m LEFT JOIN places p USING (symbol) ORDER BY 1"
+    )
+    assert rows(store, joined, tables=tables) == [
+        {"began": 2, "place": "north"},
+        {"began": 3, "place": None},
+        {"began": 4, "place": "north"},
+        {"began": 8, "place": None},
+    ]
+    assert column(store, f"SELECT t FROM ticks WHERE t IN (SELECT began FROM ticks {FALLS})") == [
+        2,
+        3,
+        4,
+        8,
+    ]
+    assert column(
+        store, f"SELECT (SELECT MAX(top) FROM ticks {FALLS}) - MAX(price) AS x FROM ticks"
+    ) == [0]
+    both = f"SELECT began AS x FROM ticks {FALLS} EXCEPT SELECT t FROM ticks WHERE t < 4 ORDER BY x"
+    assert column(store, both) == [4, 8]
+
+
+def test_a_pattern_over_what_duckdb_answered_first(store):
+    sql = """WITH d AS (
+        SELECT t, price - LAG(price) OVER (PARTITION BY symbol ORDER BY t) AS step FROM ticks)
+      SELECT * FROM d MATCH_RECOGNIZE (
+        ORDER BY t MEASURES A.t AS a PATTERN ( A ) DEFINE A AS step > 3 )
+      WHERE a IN (SELECT t FROM ticks)"""
+    assert column(store, sql) == [7, 12]
+
+
+def test_windows_meet_lag(store):
+    sql = """WITH w AS (SELECT window_start, SUM(volume) AS v
+        FROM TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(t), 4, ORIGIN => 0)) GROUP BY window_start)
+      SELECT window_start, v - LAG(v) OVER (ORDER BY window_start) AS more FROM w"""
+    assert [row["more"] for row in rows(store, sql)] == [None, 230, -300, -180]
+
+
+def test_a_join_of_ours_is_a_subquery_of_its_own(store):
+    sql = """SELECT seen, COUNT(*) AS n FROM (
+        SELECT a.t AS seen FROM ticks a JOIN ticks b WITHIN 2
+        ON a.symbol = 'A' AND b.symbol = 'B' AND a.volume > 100
+      ) GROUP BY ALL ORDER BY seen"""
+    assert rows(store, sql) == [{"seen": 2, "n": 1}, {"seen": 5, "n": 1}, {"seen": 7, "n": 2}]
+
+
+def test_tables_beside_a_store_are_asked_by_our_language_too(store):
+    tables = {"places": PLACES}
+    assert column(store, "SELECT place FROM places WHERE symbol = 'C'", tables=tables) == ["south"]
+    with pytest.raises(QueryError, match="call the table otherwise"):
+        rows(store, "SELECT t FROM ticks", tables={"ticks": PLACES})
+
+
+def test_files_that_are_named_are_read(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a[1]*").mkdir()
+    pq.write_table(PLACES, "a[1]*/p?.parquet")
+    (tmp_path / "p.csv").write_text("symbol,place\nA,west\n")
+    assert column(store, "SELECT place FROM 'p.csv'") == ["west"]
+    assert column(store, "SELECT place FROM 'a[[]1][*]/*.parquet' ORDER BY 1") == ["north", "south"]
+    for sql in (
+        f"SELECT {OVER} FROM 'https://x.example/p.parquet'",
+        f"SELECT {OVER} FROM 'none.csv'",
+        f"SELECT {OVER} FROM 'p.xyz'",
+    ):
+        with pytest.raises(QueryError) as caught:
+            rows(store, sql)
+        assert caught.value.column == sql.index("'") + 1
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+def test_a_stream_has_its_columns_types_and_order_whatever_its_files_hold(tmp_path):
+    store = create_store(tmp_path / "store")
+    kinds = {"t": pa.timestamp("us", "UTC"), "k": pa.string(), "n": pa.int8(), "x": pa.float32()}
+    kinds |= {"b": pa.bool_(), "d": pa.date32(), "m": pa.decimal128(9, 2), "raw": pa.binary()}
+    settings = StreamSettings("t", block_events=4, file_events=8)
+    stream = store.create_stream("s", pa.schema(kinds), settings)
+
+    def events(first, stop, **more):
+        at = [dt.datetime(2024, 1, 1) + dt.timedelta(minutes=i) for i in range(first, stop)]
+        made = {
+            "t": pa.array(at, kinds["t"]),
+            "k": pa.array(["ab"[i % 2] for i in range(first, stop)]),
+            "n": pa.array([i % 7 for i in range(first, stop)], kinds["n"]),
+            "x": pa.array([None if i % 5 else i for i in range(first, stop)], kinds["x"]),
+            "b": pa.array([i % 3 == 0 for i in range(first, stop)]),
+            "d": pa.array([dt.date(2024, 1, 1)] * (stop - first)),
+            "m": pa.array([Decimal(i) / 100 for i in range(first, stop)], kinds["m"]),
+            "raw": pa.array([bytes([i]) for i in range(first, stop)]),
+        }
+        return pa.table(made | more)
+
+    commit_table(stream, events(0, 20))
+    add_column(stream, "late", pa.int32())
+    stream = store.stream("s")
+    commit_table(stream, events(20, 30, late=pa.array(range(10), pa.int32())))
+    stream.append(events(5, 7, late=pa.array([77, 78], pa.int32())))  # late events
+    ours = replay.query(store, "SELECT * FROM s").table
+    found = replay.query(store, f"SELECT *, {OVER} FROM s").table.drop_columns(["l"])
+    assert found.schema == ours.schema
+    assert found.equals(ours)
+    assert column(store, "SELECT COUNT(*) OVER () AS n FROM s LIMIT 1", as_of=1) == [20]
+
+
+def test_an_adopted_table_is_read_where_it_is(tmp_path):
+    for day, place in ((1, "north"), (2, "south")):
+        folder = tmp_path / "lake" / f"place={place}"
+        folder.mkdir(parents=True)
+        text = pa.array(["a", "b"]).dictionary_encode()
+        table = pa.table(
+            {"x": [1.5, 2.5], "t": pa.array([day, day], pa.timestamp("ms")), "s": text}
+        )
+        pq.write_table(table, folder / "f.parquet")
+    store = create_store(tmp_path / "store")
+    adopt(store, "lake", tmp_path / "lake", time="t")
+    ours = replay.query(store, "SELECT * FROM lake").table
+    assert replay.query(store, f"SELECT *, {OVER} FROM lake").table.drop_columns(["l"]).equals(ours)
+
+
+def test_a_stream_without_events_has_its_columns(tmp_path):
+    store = create_store(tmp_path / "store")
+    store.create_stream("s", TICKS.schema, StreamSettings("t"))
+    assert replay.query(store, f"SELECT *, {OVER} FROM s").table.column_names == [
+        *TICKS.column_names,
+        "l",
+    ]
+
+
+def test_damage_is_found_before_duckdb_reads(tmp_path):
+    store = ticks_store(tmp_path / "store")
+    damage_events(store.stream("ticks"), 0)
+    damaged = open_store(tmp_path / "store")
+    sql = "SELECT price, LAG(price) OVER (ORDER BY t) AS l FROM ticks"
+    with pytest.raises(CorruptBlockError, match="checksum"):
+        rows(damaged, sql)
+    result = replay.query(damaged, sql, skip_damaged=True)
+    assert len(result) == 0
+    assert "was left out" in result.actual.warnings[0]
+
+
+# --- the boundary ---------------------------------------------------------------------------------
+
+D = pa.table(
+    {
+        "i": pa.array([2**62, 2**62]),
+        "x": pa.array([float("nan"), None]),
+        "z": pa.array([0, None], pa.timestamp("us", "Europe/Berlin")),
+        "m": pa.array([Decimal("1.50"), None]),
+        "took": pa.array([1_500_000, None], pa.duration("us")),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [
+        ("SUM(i) / 2 ** 62", 2.0),
+        ("SUM(i)::DECIMAL(38, 0)", Decimal(2**63)),
+        ("COUNT(*) FILTER (WHERE x > 1)", 1),  # NaN is greater than any number
+        ("COUNT(*) FILTER (WHERE x = x)", 1),  # and equal to itself
+        ("COUNT(*) FILTER (WHERE x IS NULL)", 1),
+        ("MAX(z)::VARCHAR", "1970-01-01 00:00:00+00"),
+        ("SUM(m)", Decimal("1.50")),
+        ("MAX(m) * MAX(m)", Decimal("2.2500")),
+        ("MAX(took)", dt.timedelta(seconds=1.5)),
+        ("MAX(i) // 3", 2**62 // 3),
+        ("7 / 2", 3.5),
+        ("-7 // 2", -3),
+        ("1 / 0", None),
+        ("7 % 0", None),
+        ("SUM(1)", 2),
+        ("MAX(z) - TIMESTAMPTZ '1969-12-31 00:00:00+00'", dt.timedelta(days=1)),
+    ],
+)
+def test_values_at_the_boundary(what, value):
+    [row] = rows({"d": D}, f"SELECT {what} AS v, ARRAY_AGG(1) AS a FROM d")
+    assert row["v"] == value
+    assert type(row["v"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("table", "sql", "said"),
+    [
+        ({"a": [1], "A": [1]}, f"SELECT {OVER} FROM d", "differ in case only"),
+        ({"a": [1]}, f"SELECT a AS k, 1 AS K, {OVER} FROM d", "'k' and 'K', which differ in case"),
+        ({"a": [1]}, f"SELECT *, a, {OVER} FROM d", "two columns of the answer are named 'a'"),
+        ({"a": [2**62] * 2}, "SELECT SUM(a) AS s, ARRAY_AGG(1) AS b FROM d", "beyond 64 bits"),
+        ({"a": [1]}, f"SELECT INTERVAL 1 MONTH AS s, {OVER} FROM d", "an INTERVAL of months"),
+        (
+            {"a": pa.array([Decimal(1)], pa.decimal256(50, 0))},
+            f"SELECT {OVER} FROM d",
+            "a DECIMAL of 50 digits",
+        ),
+    ],
+)
+def test_what_cannot_cross_the_boundary_is_refused(table, sql, said):
+    with pytest.raises(QueryError, match=said):
+        rows({"d": pa.table(table)}, sql)
+
+
+def test_order_without_order_by_is_that_of_the_stream_and_nulls_come_last():
+    table = pa.table({"x": [3, None, 1]})
+    assert column({"d": table}, "SELECT x FROM d WHERE x IN (1, 3) OR [1] = [1]") == [3, None, 1]
+    for way in ("", " DESC"):
+        assert column({"d": table}, f"SELECT x FROM d WHERE [1] = [1] ORDER BY x{way}")[-1] is None
+
+
+def test_streams_whose_names_differ_in_case_are_told_apart():
+    tables = {"d": pa.table({"x": [1]}), "D": pa.table({"x": [2]})}
+    sql = 'SELECT a.x AS a, b.x AS b FROM d a, "D" b'
+    assert rows(tables, sql) == [{"a": 1, "b": 2}]
+
+
+# --- parameters, plans, errors --------------------------------------------------------------------
+
+
+def test_parameters_of_every_kind_reach_both_engines(store):
+    cut = FALLS.replace("price > PREV(price)", "price > PREV(price) AND price < :most")
+    sql = f"SELECT began FROM ticks {cut} WHERE symbol IN $keys AND bottom > :low ORDER BY began"
+    values = {"most": 52, "keys": ["B"], "low": 1}
+    assert column(store, sql, params=values) == [3]
+    assert column(store, "SELECT t FROM ticks WHERE price > ? AND t < ?", params=[50, 9]) == [8]
+    assert column(store, "SELECT t FROM ticks WHERE price > $low", params={"low": 51}) == [12]
+    for params in ([1], [1, 2, 3], {}):
+        with pytest.raises(QueryError, match="parameters written"):
+            rows(store, "SELECT t FROM ticks WHERE price > ? AND t < ?", params=params)
+    with pytest.raises(QueryError, match="no parameter 'low'"):
+        rows(store, sql, params={"most": 52, "keys": ["B"]})
+
+
+def test_every_plan_gives_the_same(store):
+    cut = "MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a PATTERN (A B) DEFINE A AS price > 50)"
+    sql = f"SELECT a, LAG(a) OVER (ORDER BY a) AS l FROM ticks {cut}"
+    full = replay.query(store, sql, plan="full").table
+    for plan in ("auto", "tree"):
+        assert replay.query(store, sql, plan=plan).table.equals(full)
+
+
+def test_a_pattern_in_a_subquery_reads_only_its_blocks(store):
+    sql = """SELECT t FROM ticks WHERE t IN (SELECT a FROM ticks MATCH_RECOGNIZE (
+        ORDER BY t MEASURES A.t AS a PATTERN ( A B ) DEFINE A AS price > 51 ))"""
+    result = replay.query(store, sql)
+    assert result.table.to_pylist() == []  # the one event above 51 is the last
+    assert result.stats["actual"]["blocks_read"] == 1
+    assert result.stats["actual"]["blocks_total"] == 4
+
+
+def test_explain_shows_the_boundary(store):
+    sql = (
+        f"SELECT m.began, LAG(top) OVER () AS l FROM ticks {FALLS} m JOIN ticks t ON t.t = m.began"
+    )
+    shown = str(replay.explain(store, sql))
+    assert "ordinary SQL by DuckDB over 1 part of Chronicle's, ticks (1 file)" in shown
+    assert "by Chronicle: the part at line 1" in shown
+    assert "pattern   S … D … U" in shown
+    assert "Window" in shown
+    assert "chronicle_part" not in shown
+    told = replay.explain(store, sql).to_dict()
+    assert told["inputs"][0]["inputs"][0]["pattern"] == "S … D … U"
+    assert "Window" in told["tree"]
+
+
+def test_statements_that_tell(store):
+    tables = {"places": PLACES}
+    assert rows(store, "SHOW STREAMS", tables=tables) == [
+        {"stream": "places", "events": 2, "version": None},
+        {"stream": "ticks", "events": 12, "version": 1},
+    ]
+    assert rows(store, "DESCRIBE ticks")[1] == {"column": "symbol", "type": "STRING"}
+    counted = rows(store, f"DESCRIBE SELECT began, COUNT(*) OVER () AS n FROM ticks {FALLS}")
+    assert counted == [{"column": "began", "type": "BIGINT"}, {"column": "n", "type": "BIGINT"}]
+    assert rows(store, "DESCRIBE SELECT price FROM ticks") == [
+        {"column": "price", "type": "BIGINT"}
+    ]
+    told = column(store, f"EXPLAIN SELECT began FROM ticks {FALLS}")
+    assert told[0].startswith("plan")
+    ran = column(store, f"EXPLAIN ANALYZE SELECT LAG(began) OVER () AS l FROM ticks {FALLS}")
+    assert any(line.startswith("replayed") for line in ran)
+    for sql in ("SHOW", "SHOW x", "DESCRIBE", "EXPLAIN DROP TABLE x"):
+        with pytest.raises(QueryError):
+            rows(store, sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "said", "at"),
+    [
+        (f"SELECT prise, {OVER} FROM ticks", UnknownNameError, "did you mean 'price'", "prise"),
+        (f"SELECT q.price, {OVER} FROM ticks", UnknownNameError, "source or alias 'q'", "q.price"),
+        (f"SELECT m.prise, {OVER} FROM ticks {FALLS} m", UnknownNameError, "'prise'", "m.prise"),
+        (f"SELECT price, {OVER} FRM ticks", QueryError, "'FRM' does not fit", "FRM"),
+        (f"SELECT price, {OVER} FROM ticks GROUP BY t", BindError, "nor in GROUP BY", "price"),
+        (f"SELECT CAST('a' AS INTEGER) AS x, {OVER} FROM ticks", BindError, "converted", "CAST"),
+        (
+            f"SELECT {OVER} FROM ticks {FALLS.replace('(price)', '(prise)')}",
+            UnknownNameError,
+            "'prise'",
+            "prise",
+        ),
+        (
+            f"SELECT o.t FROM ticks o WHERE EXISTS (SELECT 1 FROM ticks {CORRELATED})",
+            NotSupportedError,
+            "cannot refer to a row outside",
+            "o.price",
+        ),
+    ],
+)
+def test_errors_of_either_engine_are_ours_at_their_place(store, sql, error, said, at):
+    with pytest.raises(error, match=said) as caught:
+        rows(store, sql)
+    lines = sql.splitlines()
+    place = sum(len(line) + 1 for line in lines[: caught.value.line - 1]) + caught.value.column - 1
+    assert sql[place:].startswith(at)
+    assert "chronicle_part" not in str(caught.value)
+
+
+def test_a_stream_that_is_not_there(store):
+    with pytest.raises(StreamNotFoundError, match="did you mean 'ticks'"):
+        rows(store, f"SELECT {OVER} FROM tick")
+
+
+def test_what_goes_online_or_becomes_a_stream_is_refused_by_name(store):
+    sql = "SELECT t, LAG(t) OVER () AS l FROM ticks"
+    with pytest.raises(QueryError, match="OVER"):
+        replay.online(sql, TICKS.schema, time="t")
+    with pytest.raises(NotSupportedError, match="CREATE STREAM of a statement"):
+        rows(store, f"CREATE STREAM x AS {sql}")
+
+
+# --- limits and isolation -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "sql"),
+    [
+        (
+            {"timeout": 0.2},
+            "SELECT COUNT(*) AS n FROM range(100000) a(x), range(100000) b(y) WHERE x * y % 7 = 1",
+        ),
+        ({"max_rows": 3}, "SELECT * FROM range(10)"),
+        ({"memory": 50_000_000}, "SELECT ARRAY_AGG(range) AS a FROM range(100000000)"),
+    ],
+)
+def test_limits_hold_in_duckdbs_part(store, limit, sql):
+    with pytest.raises(LimitExceededError) as caught:
+        replay.query(store, sql, **limit)
+    assert caught.value.limit == next(iter(limit))
+
+
+def test_a_statement_sees_nothing_but_what_it_names(store):
+    not_named = PLACES
+    assert not_named.num_rows
+    rows(store, f"SELECT {OVER} FROM places", tables={"places": PLACES})
+    for name in ("not_named", "places"):
+        with pytest.raises(StreamNotFoundError):
+            rows(store, f"SELECT {OVER} FROM {name}")
+
+
+def test_the_connection_is_locked(tmp_path):
+    import duckdb
+
+    from replay.sql.connection import Allowed, Session
+
+    named, other = tmp_path / "named.csv", tmp_path / "other.csv"
+    for file in (named, other):
+        file.write_text("a\n1\n")
+    session = Session(Allowed((str(named),), 1, None))
+    local_table = PLACES
+    assert local_table.num_rows
+    assert session.run(lambda: session.cursor.execute(f"FROM '{named}'").fetchall()) == [(1,)]
+    for sql in (
+        f"FROM '{other}'",
+        f"COPY (SELECT 1) TO '{other}'",
+        f"ATTACH '{tmp_path}/x.db'",
+        "SET threads = 8",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "FROM local_table",
+        "FROM read_text('/etc/hosts')",
+        "FROM glob('/*')",
+    ):
+        with pytest.raises(duckdb.Error):
+            session.run(lambda sql=sql: session.cursor.execute(sql).fetchall())
+    session.close()
+
+
+def test_threads_give_determinism_up_and_say_so(store):
+    sql = "SELECT SUM(price) AS s, ARRAY_AGG(1) AS a FROM ticks"
+    assert replay.query(store, sql).actual.warnings == ()
+    [said] = replay.query(store, sql, threads=2).actual.warnings
+    assert "2 threads" in said
+    with pytest.raises(ValueError, match="threads"):
+        replay.query(store, sql, threads=0)
+
+
+def test_rows_come_piece_by_piece(store):
+    reader = replay.batches(store, "SELECT range AS r FROM range(200000)")
+    first = next(batch for batch in reader if len(batch))
+    assert len(first) < 200_000
+    assert len(first) + sum(map(len, reader)) == 200_000
