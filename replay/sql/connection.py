@@ -22,6 +22,9 @@ T = TypeVar("T")
 _KEPT_MAX = 4
 """Connections kept, each for what it may read: a new one takes tens of milliseconds."""
 
+_WORKERS_MAX = 32
+"""Statements that run at once; further ones wait."""
+
 _LOOK_S = 0.02
 """Seconds between looks at the limits while DuckDB works."""
 
@@ -39,6 +42,8 @@ class Allowed:
 
 _kept: OrderedDict[tuple[int, Allowed], duckdb.DuckDBPyConnection] = OrderedDict()
 _lock = threading.Lock()
+_pools: dict[int, ThreadPoolExecutor] = {}
+"""By process, the threads in which DuckDB works; those that nobody needs sleep."""
 _folders: dict[int, tempfile.TemporaryDirectory[str]] = {}
 """By process, the private folder for what does not fit in memory."""
 
@@ -96,18 +101,17 @@ def close_connections() -> None:
 
 
 class Session:
-    """One statement's use of a connection.
-
-    DuckDB works in a thread of its own, so that the caller's can see to limits and to Ctrl-C.
-    """
+    """One statement's use of a connection."""
 
     def __init__(self, allowed: Allowed) -> None:
-        self._cursor = _cursor(allowed)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="chronicle-sql")
+        self.cursor = _cursor(allowed)
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do something of DuckDB's; interrupt it where a limit is passed or Ctrl-C comes."""
-        future = self._pool.submit(work)
+        """Have DuckDB do something that may take long; a limit passed, or Ctrl-C, interrupts it.
+
+        It works in a thread of its own meanwhile: what reads its rows hears no signal.
+        """
+        future = _workers().submit(work)
         try:
             while True:
                 try:
@@ -118,16 +122,19 @@ class Session:
                     check_limits()
         except BaseException:
             while not future.done():  # an interrupt before DuckDB has begun is lost
-                self._cursor.interrupt()
+                self.cursor.interrupt()
                 sleep(0.005)
             raise
 
-    @property
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """The cursor; to be used inside `run` alone."""
-        return self._cursor
-
     def close(self) -> None:
         """Let go of what was registered."""
-        self._pool.submit(self._cursor.close)
-        self._pool.shutdown(wait=True)
+        self.cursor.close()
+
+
+def _workers() -> ThreadPoolExecutor:
+    """Return the threads of this process; those of a process that it was forked from are gone."""
+    process = os.getpid()
+    with _lock:
+        if process not in _pools:
+            _pools[process] = ThreadPoolExecutor(_WORKERS_MAX, "chronicle-sql")
+        return _pools[process]

@@ -108,7 +108,7 @@ class SqlFlow:
         with closing(self._prepared()) as session:
             query = self.apart.main.with_selects(self._selects)
             types, relation = self._relation(session, query)
-            nothing = session.run(lambda: relation.limit(0).to_arrow_reader(1))
+            nothing = relation.limit(0).to_arrow_reader(1)
             return types.empty(nothing.schema).schema
 
     def work(self) -> ExecutionStats:
@@ -220,7 +220,7 @@ class SqlFlow:
     def _register(self, session: Session, name: str, table: pa.Table, what: str) -> None:
         check_columns(table.schema, what)
         self._schemas.append(table.schema)
-        session.run(lambda: session.cursor.register(name, table))
+        session.cursor.register(name, table)
 
     def _params(self, query: Composed) -> dict[str, object]:
         """Return the values of a query's parameters."""
@@ -238,10 +238,10 @@ class SqlFlow:
         """Return a query that DuckDB has bound, and the types of its columns."""
         params = self._params(query)
         try:
-            statements = session.run(lambda: session.cursor.extract_statements(query.text))
+            statements = session.cursor.extract_statements(query.text)
             if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
                 raise NotSupportedError("anything but one SELECT is not supported here")
-            relation = session.run(lambda: session.cursor.sql(query.text, params=params))
+            relation = session.cursor.sql(query.text, params=params)
         except duckdb.Error as error:
             raise self._told(self._with_place(session, query, params, error), query) from None
         types = AnswerTypes(tuple(relation.columns), tuple(map(str, relation.types)))
@@ -256,7 +256,7 @@ class SqlFlow:
             return error
         text = _EXPLAIN + query.text
         try:
-            session.run(lambda: session.cursor.execute(text, params))
+            session.cursor.execute(text, params)
         except duckdb.Error as found:
             return _ShiftedError(str(found), len(_EXPLAIN))
         return error
@@ -265,16 +265,13 @@ class SqlFlow:
         """Yield the rows of a query, at least one table."""
         query = query.with_selects(self._selects)
         types, relation = self._relation(session, query)
-        if self.is_dry:
-            relation = relation.limit(0)
+        answer = _Reading(relation.limit(0) if self.is_dry else relation)
         try:
-            reader = session.run(lambda: relation.to_arrow_reader(ROWS_AT_ONCE))
-            yield types.empty(reader.schema)
-            while True:
-                batch = session.run(lambda: next(reader, None))
-                if batch is None:
-                    return
-                yield types.convert(batch)
+            while not answer.has_ended:
+                batches = session.run(answer.fetch)
+                yield from map(types.convert, batches)
+            if not answer.n_rows:
+                yield types.empty(answer.schema)
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             raise self._told(error, query) from None
 
@@ -282,6 +279,36 @@ class SqlFlow:
         columns = dict.fromkeys(name for schema in self._schemas for name in schema.names)
         shift = error.shift if isinstance(error, _ShiftedError) else 0
         return damaged(error, self._data_files) or told(error, self.apart, query, columns, shift)
+
+
+class _Reading:
+    """The rows of a relation, fetched some at a time."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+        self._reader: Any = None
+        self.n_rows = 0
+        self.has_ended = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns as DuckDB gives them, once something was fetched."""
+        return self._reader.schema
+
+    def fetch(self) -> list[pa.RecordBatch]:
+        """Return the next rows; none if there are no more."""
+        if self._reader is None:
+            self._reader = self._relation.to_arrow_reader(ROWS_AT_ONCE)
+        batches: list[pa.RecordBatch] = []
+        while sum(map(len, batches)) < ROWS_AT_ONCE:
+            batch = next(self._reader, None)
+            if batch is None:
+                self.has_ended = True
+                break
+            if len(batch):
+                batches.append(batch)
+        self.n_rows += sum(map(len, batches))
+        return batches
 
 
 class _ShiftedError(Exception):
