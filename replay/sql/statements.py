@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from replay.query_plan import AnyPlan, to_text
 from replay.running.arguments import AsOf, Tables
 from replay.running.catalog import Catalog, StoreCatalog
 from replay.running.run import EXPLAIN_SECONDS, QueryRequest, Question, Run, catalog_of
+from replay.running.statement import STATEMENTS_CACHED
 
 Either = Callable[[QueryRequest, Callable[[Question], Any]], Any]
 """Answers a query in the engine that its text says."""
@@ -29,7 +31,9 @@ _FORMS = "SHOW STREAMS, DESCRIBE stream, DESCRIBE SELECT …, EXPLAIN [ANALYZE] 
 
 def read_told(asked: QueryRequest, either: Either) -> Question | None:
     """Return a statement that tells of streams or of a query; None if it is none."""
-    tokens = tokenize(asked.sql, is_foreign=True)
+    tokens = _tokens_told(asked.sql)
+    if tokens is None:
+        return None
     first, second = tokens[0], tokens[min(1, len(tokens) - 1)]
     if first.key == "SHOW":
         if second.key not in ("STREAMS", "TABLES") or not _ends(tokens, 2):
@@ -41,11 +45,16 @@ def read_told(asked: QueryRequest, either: Either) -> Question | None:
             return Told(asked, (name,), lambda catalog: _columns(catalog.describe(name)[0]))
         query = _inner(asked, tokens, 1)
         return ToldOfQuery(query, either, lambda question, c: _columns(question.schema(c)))
-    if first.key == "EXPLAIN":
-        is_run = second.key == "ANALYZE"
-        query = _inner(asked, tokens, 2 if is_run else 1)
-        return ToldOfQuery(query, either, _analyzed if is_run else _explained)
-    return None
+    is_run = second.key == "ANALYZE"
+    query = _inner(asked, tokens, 2 if is_run else 1)
+    return ToldOfQuery(query, either, _analyzed if is_run else _explained)
+
+
+@lru_cache(STATEMENTS_CACHED)
+def _tokens_told(sql: str) -> list[Token] | None:
+    """Return the tokens of a statement that tells; None if it is none."""
+    tokens = tokenize(sql, is_foreign=True)
+    return tokens if tokens[0].key in ("SHOW", "DESCRIBE", "DESC", "EXPLAIN") else None
 
 
 def _ends(tokens: list[Token], i: int) -> bool:
