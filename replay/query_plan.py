@@ -63,6 +63,8 @@ def headline(stats: Mapping[str, Any]) -> str:
     through = f", through {number_of(len(attributes), 'index', 'indexes')}" if attributes else ""
     if "reason" not in stats:
         return "reads a table in memory"
+    if stats.get("inputs") == [] and not n_total:
+        return "reads no block itself"  # but DuckDB does
     if n_blocks is None:
         return f"reads what its parts need{through}"
     if n_blocks >= n_total:
@@ -106,7 +108,10 @@ def to_text(plan: AnyPlan, actual: Mapping[str, Any] | None) -> str:
 
     Parameters as in `to_json`; there is no line break at the end.
     """
-    return "\n".join([headline(to_json(plan, actual)), *explain.as_tree(_lines(plan, actual))])
+    lines = [headline(to_json(plan, actual)), *explain.as_tree(_lines(plan, actual))]
+    if isinstance(plan, FlowPlan) and plan.tree:
+        lines += ["", "DuckDB's plan", *plan.tree.splitlines()]
+    return "\n".join(lines)
 
 
 def _lines(plan: AnyPlan, actual: Mapping[str, Any] | None) -> list[str]:
@@ -118,7 +123,7 @@ def _lines(plan: AnyPlan, actual: Mapping[str, Any] | None) -> list[str]:
         case JoinPlan():
             lines = _join_lines(plan)
         case FlowPlan():
-            lines = [f"operator  {plan.operator}", *plan.tree.splitlines()]
+            lines = [f"operator  {plan.operator}"]
             if plan.chosen is not None:
                 lines += _lines(plan.chosen, None)
             for part in plan.inputs:

@@ -36,6 +36,7 @@ from replay.sql.constructs import (
     closings,
     has_construct,
     is_match_recognize,
+    is_window_call,
     is_window_join,
 )
 
@@ -410,15 +411,9 @@ class _Scanner:
         return any(self._is_ours(i) for i in range(first, stop))
 
     def _is_ours(self, i: int) -> bool:
-        key, following = self.tokens[i].key, self.tokens[i + 1].key
-        if key == "JOIN":
+        if self.tokens[i].key == "JOIN":
             return is_window_join(self.tokens, i)
-        return is_match_recognize(self.tokens, i) or (
-            key in WINDOW_ARGUMENTS
-            and following == "("
-            and self.tokens[max(i - 1, 0)].key in ("(", "FROM", "JOIN", ",")
-            and self.tokens[i + 2].key in ("TABLE", "DATA")
-        )
+        return is_match_recognize(self.tokens, i) or is_window_call(self.tokens, i)
 
     def _ours(
         self, first: int, stop: int, scope: _Scope, before: str = ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from replay.language.functions import FUNCTIONS
+from replay.language.syntax import WINDOW_ARGUMENTS
 from replay.language.tokens import NAME, NUMBER, PARAMETER, QUOTED, STRING, Token
 
 _FUNCTION_WORDS = """
@@ -168,6 +169,8 @@ def has_construct(tokens: Sequence[Token], closing: dict[int, int], first: int, 
     calls = _FURTHER
     if any(is_match_recognize(tokens, i) for i in range(first, stop)):
         calls = _FURTHER | _OF_WINDOWS
+    # Windows of the calendar are ours; elsewhere intervals of months are DuckDB's.
+    has_windows = any(is_window_call(tokens, i) for i in range(first, stop))
     for i in outside_patterns(tokens, closing, first, stop):
         key = tokens[i].key
         if key in ("(", "[", "{"):
@@ -182,9 +185,15 @@ def has_construct(tokens: Sequence[Token], closing: dict[int, int], first: int, 
             return True  # a list of sources
         if key in _SIGNS or _is_call_of(calls, tokens, i) or _is_sign_pair(tokens, i):
             return True
-        if key in _WORDS and _WORDS[key](tokens, i):
+        if key in _WORDS and _WORDS[key](tokens, i) and not (key == "INTERVAL" and has_windows):
             return True
     return False
+
+
+def is_window_call(tokens: Sequence[Token], i: int) -> bool:
+    """Tell whether TUMBLE(TABLE …) or the like begins here."""
+    is_call = tokens[i].key in WINDOW_ARGUMENTS and tokens[i + 1].key == "("
+    return is_call and tokens[i + 2].key in ("TABLE", "DATA")
 
 
 def begins_sources(tokens: Sequence[Token], i: int) -> bool:
@@ -309,6 +318,5 @@ _WORDS: dict[str, _Test] = {
     "AS": _as,
     "WITH": _columns_of_with,
     "INTERVAL": _calendar,
-    "VARCHAR": _before("("),
 }
 """By its first word: whether it is the construct that the word begins."""

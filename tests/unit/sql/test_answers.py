@@ -331,9 +331,9 @@ def test_statements_that_tell(store):
         {"column": "price", "type": "BIGINT"}
     ]
     told = column(store, f"EXPLAIN SELECT began FROM ticks {FALLS}")
-    assert told[0].startswith("plan")
+    assert any("S … D … U" in line for line in told)
     ran = column(store, f"EXPLAIN ANALYZE SELECT LAG(began) OVER () AS l FROM ticks {FALLS}")
-    assert any(line.startswith("replayed") for line in ran)
+    assert any("replayed" in line for line in ran)
     for sql in ("SHOW", "SHOW x", "DESCRIBE", "EXPLAIN DROP TABLE x"):
         with pytest.raises(QueryError):
             rows(store, sql)
