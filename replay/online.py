@@ -12,13 +12,13 @@ from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import BoundCreate, BoundQuery, Outer
-from replay.language.syntax import PatternQuery, StreamName, streams_of
+from replay.language.syntax import streams_of
 from replay.operators.packing import State
 from replay.running.arguments import Moment, check_params, check_query, to_internal
 from replay.running.catalog import Described
 from replay.running.input_ports import InputPort, StreamPort, open_port
 from replay.running.online_query import OnlineQuery, Resumable, checked
-from replay.running.statement import Parameters, bind_over, parse, prepare
+from replay.running.statement import Parameters, alone, bind_over, parse, prepare
 
 
 def online(
@@ -80,8 +80,8 @@ def online(
     check_params(params)
     parsed = parse(sql)
     describe = _describer(streams_of(parsed), schema, time)
-    if isinstance(parsed, PatternQuery) and isinstance(parsed.source, StreamName):
-        described = describe(parsed.source.name.name)
+    described = alone(parsed, describe)
+    if described is not None:
         statement = prepare(sql, *described, params)
         _check_rows_alone(statement.bound.outer)
         return OnlineQuery(statement, described[0])

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from replay.expressions.types import TIME_TYPES, remedy_for, to_data_type
+from replay.expressions.types import TIME_TYPES, columns_of_schema, remedy_for, to_data_type
 from replay.language import syntax
 from replay.language.answers import (
     Answer,
@@ -21,6 +21,7 @@ from replay.language.answers import (
 )
 from replay.language.bound import (
     JOIN_TIME,
+    ROW_NUMBER,
     WINDOW_END,
     WINDOW_START,
     Attribute,
@@ -28,7 +29,9 @@ from replay.language.bound import (
     BoundPatternQuery,
     BoundSelect,
     CumulateWindows,
+    DataType,
     JoinRelation,
+    Outer,
     Relation,
     RowWindows,
     SessionWindows,
@@ -39,7 +42,7 @@ from replay.language.bound import (
 )
 from replay.language.join_binder import OF_ASOF, JoinSide, bind_join
 from replay.language.outer_binder import Keys, bind_clauses
-from replay.language.pattern_binder import bind_pattern_query
+from replay.language.pattern_binder import bind_order, bind_pattern_query, needs_sort
 from replay.language.pattern_names import Attributes
 from replay.language.relation_columns import RelationColumn, RelationColumns
 from replay.language.source import Source
@@ -195,9 +198,15 @@ def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
     if isinstance(query.source, StreamName):
         schema, time = catalog(query.source.name.name)
         attributes = Attributes.of_schema(schema, source)
+        if time is None and needs_sort(query.recognize, attributes.columns):
+            every = syntax.SelectItem(syntax.Star(at=query.at), at=query.at)
+            below = SelectQuery((every,), query.source, at=query.at)
+            return _sorted_pattern(query, _answer(below, catalog, source), source)
         bound = bind_pattern_query(query, attributes, source, times=times_of_stream(time))
     else:
         inner = _answer(query.source.query, catalog, source)
+        if needs_sort(query.recognize, inner.columns, None if inner.is_untimed else inner.times):
+            return _sorted_pattern(query, inner, source)
         if not inner.times and not inner.is_untimed:
             raise source.error(
                 "MATCH_RECOGNIZE needs rows in the order of time, and no column of time by which "
@@ -209,6 +218,33 @@ def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
         bound = bind_pattern_query(query, attributes, source, times=inner.times, relation=relation)
     columns = columns_of_pattern(bound, dict(attributes.columns))
     return Answer(bound, columns, times_of_pattern(bound))
+
+
+def _sorted_pattern(query: PatternQuery, inner: Answer, source: Source) -> Answer:
+    """Resolve names and check types of a pattern over rows that are sorted before."""
+    attributes = Attributes(inner.columns, source, what="column")
+    keys = bind_order(query, attributes, source)
+    if ROW_NUMBER in attributes.names:
+        raise source.error(f"rows are sorted, and get a column '{ROW_NUMBER}'; rename that", query)
+    items = tuple((name, Attribute(name, kind or DataType.NULL)) for name, kind in inner.columns)
+    below = BoundSelect(
+        source=SubqueryRelation(inner.query, inner.columns, next(iter(inner.times), None)),
+        outer=Outer(items, order_by=keys),
+        windows=None,
+        columns=inner.columns,
+        time=None,
+    )
+    relation = SubqueryRelation(below, inner.columns, None)
+    bound = bind_pattern_query(
+        query, attributes, source, times=inner.times, relation=relation, keys=keys
+    )
+    columns = columns_of_pattern(bound, dict(attributes.columns))
+    return Answer(bound, columns, times_of_pattern(bound))
+
+
+def is_bound_alone(query: PatternQuery, schema: pa.Schema, time: str | None) -> bool:
+    """Tell whether `bind` takes a query over a stream: its rows are not sorted before."""
+    return time is not None or not needs_sort(query.recognize, columns_of_schema(schema))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ class BoundPatternQuery:
 
     stream: str
     time: str
-    """Name of the time column (ORDER BY)."""
+    """Name of the time column (ORDER BY), or `ROW_NUMBER`."""
     time_type: DataType
     partition_by: tuple[str, ...]
     symbols: tuple[str, ...]
@@ -303,6 +303,8 @@ def is_nullable(pattern: Pattern) -> bool:
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
+ROW_NUMBER = "(row number)"
+"""The time of a row pattern whose ORDER BY is none of time: rows numbered in that order."""
 JOIN_TIME = "join_time"
 """The last column of a windowed join: the later of the times of a pair, of a left event without
 partner its own."""

@@ -85,27 +85,28 @@ def _partition_by(cursor: Cursor) -> tuple[syntax.Expression, ...]:
     return cursor.separated(parse_expression)
 
 
-def _order_by(cursor: Cursor) -> tuple[syntax.Column, ...]:
+def _order_by(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
     cursor.expect("BY", "after ORDER")
-    names = [_ordered_column(cursor, "the stream's time column")]
+    items = [_order_item(cursor, "the stream's time column")]
     while cursor.accept(","):
-        names.append(_ordered_column(cursor, "a column to order by"))
-    return tuple(names)
+        items.append(_order_item(cursor, "a column to order by"))
+    return tuple(items)
 
 
-def _ordered_column(cursor: Cursor, what: str) -> syntax.Column:
-    name = _plain_column(cursor, what)
-    if cursor.token.key == "DESC":
-        raise cursor.not_supported(
-            "ORDER BY … DESC", remedy="events are matched in the order of time"
-        )
-    cursor.accept("ASC")
-    if cursor.at("NULLS", "FIRST"):
-        raise cursor.not_supported(
-            "NULLS FIRST", remedy="events without a value come last among those of their time"
-        )
-    cursor.accept("NULLS", "LAST")
-    return name
+def _order_item(cursor: Cursor, what: str) -> syntax.OrderItem:
+    column = _plain_column(cursor, what)
+    return syntax.OrderItem(column, *parse_direction(cursor), at=column.at)
+
+
+def parse_direction(cursor: Cursor) -> tuple[bool, bool]:
+    """Parse ``[ASC | DESC] [NULLS FIRST | NULLS LAST]``: whether it is DESC, whether FIRST."""
+    descending = cursor.accept("DESC")
+    if not descending:
+        cursor.accept("ASC")
+    nulls_first = cursor.accept("NULLS", "FIRST")
+    if not nulls_first and cursor.accept("NULLS"):
+        cursor.expect("LAST", "or FIRST after NULLS")
+    return descending, nulls_first
 
 
 def _plain_column(cursor: Cursor, what: str) -> syntax.Column:

@@ -9,8 +9,10 @@ from types import MappingProxyType
 from replay.expressions.types import TIME_TYPES
 from replay.language import fold, syntax
 from replay.language.bound import (
+    ROW_NUMBER,
     Attribute,
     BoundPatternQuery,
+    Columns,
     DataType,
     Exclusion,
     Expression,
@@ -19,6 +21,7 @@ from replay.language.bound import (
     RowsPerMatch,
     Semantics,
     SkipMode,
+    SortKey,
     SubqueryRelation,
     SymbolSet,
     TimedOut,
@@ -50,17 +53,22 @@ def bind_pattern_query(
     *,
     times: tuple[str, ...],
     relation: SubqueryRelation | None = None,
+    keys: tuple[SortKey, ...] = (),
 ) -> BoundPatternQuery:
     """Resolve names and check types of a pattern query; see :func:`replay.language.bind`.
 
     ``times`` are the columns that can be its time, none where ORDER BY says which is. Rows come
-    from ``relation``, or where it is None from a stream.
+    from ``relation``, or where it is None from a stream; in the order of ``keys``, if any.
     """
     clause = query.recognize
     semantics = clause.strategy.kind if clause.strategy is not None else Semantics.SQL
     rows = clause.rows.kind if clause.rows is not None else RowsPerMatch.ONE
     named = _Named(query, attributes, source)
-    order = _order(clause, times, named)
+    order = (
+        _sorted_order(keys, times, needs_time=clause.within is not None)
+        if keys
+        else _order(clause, times, named)
+    )
     partition_by = named.distinct(clause.partition_by, "PARTITION BY")
     symbols = name_symbols(clause.pattern, source)
     pattern = bind_row_pattern(clause.pattern, symbols, source)
@@ -110,6 +118,9 @@ class _Order:
 
     time: Attribute
     further: tuple[str, ...]
+    """Columns that order rows of one time."""
+    shown: tuple[str, ...]
+    """All columns, as ALL ROWS PER MATCH shows them first."""
 
 
 def _stream_name(query: PatternQuery) -> str:
@@ -150,16 +161,25 @@ class _Named:
 
 
 def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named) -> _Order:
-    order_by, source = clause.order_by, named.source
-    if not order_by:
+    items, source = clause.order_by, named.source
+    if not items:
         if not times:
             raise source.error(
                 "MATCH_RECOGNIZE needs ORDER BY with the time column, as nothing else says which "
                 "it is",
                 clause,
             )
-        order_by = (syntax.Column(syntax.Identifier(times[0], True, at=clause.at), at=clause.at),)
-    first = order_by[0]
+        time = syntax.Column(syntax.Identifier(times[0], True, at=clause.at), at=clause.at)
+        items = (syntax.OrderItem(time, at=clause.at),)
+    for item in items:
+        if item.descending or item.nulls_first:
+            raise source.not_supported(
+                f"ORDER BY … {'DESC' if item.descending else 'NULLS FIRST'} over a stream",
+                item,
+                "its events are matched in the order of time; match FROM (SELECT * FROM …), which "
+                "is read whole and sorted",
+            )
+    first, *_ = columns = _columns_of(items)
     name, data_type = named.find(first)
     if times and name not in times:
         raise source.error(
@@ -171,12 +191,67 @@ def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named)
             f"{data_type.value}",
             first,
         )
-    return _Order(Attribute(name, data_type), named.distinct(order_by, "ORDER BY")[1:])
+    names = named.distinct(columns, "ORDER BY")
+    return _Order(Attribute(name, data_type), names[1:], names)
+
+
+def _columns_of(items: tuple[syntax.OrderItem, ...]) -> tuple[syntax.Column, ...]:
+    """Return what ORDER BY names."""
+    return tuple(item.expression for item in items if isinstance(item.expression, syntax.Column))
+
+
+def needs_sort(
+    clause: syntax.MatchRecognize, columns: Columns, times: tuple[str, ...] | None = None
+) -> bool:
+    """Tell whether rows have to be sorted before they are matched, as ORDER BY is none of time.
+
+    ``times`` are the columns by which they ascend; None: that is for ORDER BY to say.
+    """
+    if any(item.descending or item.nulls_first for item in clause.order_by):
+        return True
+    types = dict(columns)
+    first = _columns_of(clause.order_by)[:1]
+    for name in (resolve(column.name, types) for column in first):
+        if name is not None and (types[name] not in (*TIME_TYPES, None) or times is not None):
+            return times is None or name not in times
+    return False
+
+
+def bind_order(query: PatternQuery, attributes: Attributes, source: Source) -> tuple[SortKey, ...]:
+    """Return what rows are sorted by before they are matched."""
+    named = _Named(query, attributes, source)
+    items = query.recognize.order_by
+    named.distinct(_columns_of(items), "ORDER BY")
+    found = [named.find(column) for column in _columns_of(items)]
+    return tuple(
+        SortKey(Attribute(name, kind), item.descending, item.nulls_first)
+        for (name, kind), item in zip(found, items, strict=True)
+    )
+
+
+def _sorted_order(keys: tuple[SortKey, ...], times: tuple[str, ...], *, needs_time: bool) -> _Order:
+    """Return the order of rows that are sorted.
+
+    Their time is the first key where that is one of ``times``, or where WITHIN ``needs_time``; any
+    other column may lack values.
+    """
+    attributes = [key.expression for key in keys if isinstance(key.expression, Attribute)]
+    names = tuple(attribute.name for attribute in attributes)
+    first = attributes[0]
+    ascends = not (keys[0].descending or keys[0].nulls_first)
+    if ascends and first.type in TIME_TYPES and (needs_time or first.name in times):
+        return _Order(first, (), names)
+    return _Order(Attribute(ROW_NUMBER, DataType.INTEGER), (), names)
 
 
 def _within(node: syntax.Expression | None, time: Attribute, source: Source) -> int | None:
     if node is None:
         return None
+    if time.name == ROW_NUMBER:
+        raise source.error(
+            "WITHIN measures time, and ORDER BY does not begin with a column of time, ascending",
+            node,
+        )
     bound = bind_constant(node, "WITHIN", source)
     wanted = DataType.INTEGER if time.type is DataType.INTEGER else DataType.INTERVAL
     if bound.type is not wanted or bound.value is None:
@@ -338,8 +413,7 @@ class _Columns:
         before, after = self.partition_by, tuple[str, ...]()
         rows = self.clause.rows
         if rows is not None and rows.kind is not RowsPerMatch.ONE:
-            ordered = (self.order.time.name, *self.order.further)
-            before = tuple(dict.fromkeys((*before, *ordered)))
+            before = tuple(dict.fromkeys((*before, *self.order.shown)))
             after = tuple(name for name in self.attributes.names if name not in before)
         self._check_names((*before, *after))
         measures: list[tuple[str, DataType | None]] = [

@@ -13,7 +13,7 @@ from replay.language.bound import JoinKind
 from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import accept_distinct, accept_star, parse_expression
-from replay.language.match_recognize_parser import parse_match_recognize
+from replay.language.match_recognize_parser import parse_direction, parse_match_recognize
 from replay.language.source import resolve
 from replay.language.syntax import (
     OF_ROWS,
@@ -262,13 +262,7 @@ def _order_by(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
 def _order_item(cursor: Cursor) -> syntax.OrderItem:
     at = cursor.token.at
     expression = parse_expression(cursor)
-    descending = cursor.accept("DESC")
-    if not descending:
-        cursor.accept("ASC")
-    nulls_first = cursor.accept("NULLS", "FIRST")
-    if not nulls_first and cursor.accept("NULLS"):
-        cursor.expect("LAST", "or FIRST after NULLS")
-    return syntax.OrderItem(expression, descending, nulls_first, at=at)
+    return syntax.OrderItem(expression, *parse_direction(cursor), at=at)
 
 
 def _limit(cursor: Cursor) -> Expression | None:

@@ -360,7 +360,7 @@ class SelectItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class OrderItem(Node):
-    """``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]`` of the outer ORDER BY.
+    """``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]`` of ORDER BY.
 
     Missing values come last in both directions unless told otherwise.
     """
@@ -426,8 +426,8 @@ class Subset(Node):
 class MatchRecognize(Node):
     """``MATCH_RECOGNIZE ( … )``; a clause that is not there is None or empty."""
 
-    order_by: tuple[Column, ...]
-    """Empty where the time is known without."""
+    order_by: tuple[OrderItem, ...]
+    """Columns; empty where the time is known without."""
     pattern: RowPattern
     partition_by: tuple[Column, ...] = ()
     """Of the source; what is computed is a column of a subquery, named as it is written."""

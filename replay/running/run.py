@@ -20,7 +20,7 @@ from chronicle.write.materialise import materialise
 from replay.engines.execution_stats import ExecutionStats
 from replay.errors import QueryError
 from replay.language.bound import BoundCreate
-from replay.language.syntax import PatternQuery, StreamName, streams_of
+from replay.language.syntax import streams_of
 from replay.limits import check_limits
 from replay.query_plan import AnyPlan
 from replay.result import Actual, Result, Seconds
@@ -43,7 +43,7 @@ from replay.running.catalog import (
 )
 from replay.running.flows import Flow, OperatorFlow, PlannedFlow
 from replay.running.select import Opener
-from replay.running.statement import Parameters, bind_over, parse, prepare
+from replay.running.statement import Parameters, alone, bind_over, parse, prepare
 from replay.windows.forming import TOLD_MAX
 
 EXPLAIN_SECONDS = 1.0
@@ -148,8 +148,8 @@ def _to_tables(tables: Tables) -> dict[str, pa.Table]:
 def open_run(catalog: Catalog, asked: QueryRequest) -> Run:
     """Bind and plan a query."""
     parsed = parse(asked.sql)
-    if isinstance(parsed, PatternQuery) and isinstance(parsed.source, StreamName):
-        described = catalog.describe(parsed.source.name.name)
+    described = alone(parsed, catalog.describe)
+    if described is not None:
         statement = prepare(asked.sql, *described, asked.params)
         flow = Opener(catalog, asked.plan).open_statement(statement)
         return Run(flow, catalog.warnings, asked.started, clock(), None, asked.sql)

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from chronicle.errors import did_you_mean
 from replay.errors import QueryError
-from replay.language import bind, bind_query, parse_query
+from replay.language import bind, bind_query, is_bound_alone, parse_query
 from replay.language.bound import BoundCreate, BoundPatternQuery, BoundQuery
 from replay.language.simplify import simplified
-from replay.language.syntax import CreateStream, Query, streams_of
+from replay.language.syntax import CreateStream, PatternQuery, Query, StreamName, streams_of
 from replay.language.tokens import PARAMETER, tokenize
 from replay.patterns.program import MatchProgram, compile_program
 from replay.running.catalog import Described
@@ -56,6 +56,14 @@ class Statement:
 
     bound: BoundPatternQuery
     program: MatchProgram
+
+
+def alone(query: Query, describe: Callable[[str], Described]) -> Described | None:
+    """Return columns and time of the stream that a row pattern is over; None for other queries."""
+    if not isinstance(query, PatternQuery) or not isinstance(query.source, StreamName):
+        return None
+    described = describe(query.source.name.name)
+    return described if is_bound_alone(query, *described) else None
 
 
 def prepare(sql: str, schema: pa.Schema, time: str | None, params: Parameters) -> Statement:

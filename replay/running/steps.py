@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from chronicle.time import is_ascending, to_int64
@@ -14,6 +15,7 @@ from replay.engines.scan import in_units
 from replay.errors import QueryError
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
+    ROW_NUMBER,
     WINDOW_END,
     WINDOW_START,
     BoundPatternQuery,
@@ -57,7 +59,7 @@ def _checks(query: BoundQuery) -> list[Operator]:
     if not isinstance(query.source, SubqueryRelation):
         return []
     if isinstance(query, BoundPatternQuery):
-        return [TimeCheck(query.time)]
+        return [RowNumbers() if query.time == ROW_NUMBER else TimeCheck(query.time)]
     time = query.source.time
     needs_time = query.windows is not None or bool(query.outer.order_by)
     return [TimeCheck(time)] if time is not None and needs_time else []
@@ -111,11 +113,44 @@ def matching(query: BoundPatternQuery) -> list[Operator]:
     return [inner] if query.outer is None else [inner, OuterOperator(query.outer)]
 
 
-class TimeCheck:
-    """Rows of a subquery, handed on as long as their time is there and does not go back."""
+class _HandedOn:
+    """What operators share that hand every row on as it comes."""
 
     n_faults = 0
     is_done = False
+
+    def advance(self, time: int) -> Iterator[pa.Table]:  # noqa: ARG002
+        """Yield nothing: no row waits."""
+        return iter(())
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield nothing: no row waits."""
+        return iter(())
+
+
+class RowNumbers(_HandedOn):
+    """Rows that are sorted, with their numbers as `ROW_NUMBER`."""
+
+    def __init__(self) -> None:
+        self._n_rows = 0
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Give the next rows their numbers, and yield them."""
+        numbers = np.arange(self._n_rows, self._n_rows + table.num_rows)
+        self._n_rows += table.num_rows
+        yield table.append_column(ROW_NUMBER, pa.array(numbers, pa.int64()))
+
+    def state(self) -> State:
+        """Return how many rows there were."""
+        return {"n_rows": self._n_rows}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._n_rows = state["n_rows"]
+
+
+class TimeCheck(_HandedOn):
+    """Rows of a subquery, handed on as long as their time is there and does not go back."""
 
     def __init__(self, time: str) -> None:
         self._time = time
@@ -141,14 +176,6 @@ class TimeCheck:
                 )
             self._last = int(values[-1])
         yield table
-
-    def advance(self, time: int) -> Iterator[pa.Table]:  # noqa: ARG002
-        """Yield nothing: no row waits."""
-        return iter(())
-
-    def finish(self) -> Iterator[pa.Table]:
-        """Yield nothing: no row waits."""
-        return iter(())
 
     def state(self) -> State:
         """Return the time of the last row."""

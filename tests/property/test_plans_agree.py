@@ -6,6 +6,8 @@ import re
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ import replay
 from chronicle import create_store
 from replay.errors import PlanError
 from replay.language import bind, bind_query, parse_query
-from replay.language.bound import BoundPatternQuery
+from replay.language.bound import ROW_NUMBER, BoundPatternQuery
 from replay.patterns import local
 from tests.helpers import fill_stream
 from tests.memory_stream import memory_store, some_store
@@ -92,6 +94,39 @@ def test_every_plan_partitions_by_what_is_computed(
     rows = [{**row, "a IS NULL": row["a"] is None} for row in stream.rows]
     expected = comparable(match_rows(rows, bound))
     check_plans(stream, sql, tuple(sorted(indexes)), expected=expected)
+
+
+def put_in_order(rows: list[dict[str, Any]], keys: list[tuple[str, bool, bool]]) -> None:
+    """Sort rows by columns, each maybe descending, maybe with missing values first."""
+    for name, descending, missing_first in reversed(keys):
+        lacks = [row for row in rows if row[name] is None or row[name] != row[name]]
+        there = [row for row in rows if row not in lacks]
+        there.sort(key=lambda row: row[name], reverse=descending)
+        rows[:] = lacks + there if missing_first else there + lacks
+
+
+@given(case=cases(), seed=SEEDS)
+@FEW
+def test_every_plan_matches_rows_that_are_sorted_before(
+    case: tuple[SmallStream, str], seed: int
+) -> None:
+    stream, sql = case
+    choose = Random(seed)
+    names = choose.sample(("s", "x", "a", "f", "t"), 2)
+    keys = [(name, choose.random() < 0.6, choose.random() < 0.4) for name in names]
+    keys[0] = keys[0] if keys[0][0] not in "at" else (keys[0][0], True, keys[0][2])
+    order = ", ".join(f"{n} {'DESC' * d} {'NULLS FIRST' * f}" for n, d, f in keys)
+    sql = re.sub(r"ORDER BY t|WITHIN (INTERVAL '\d+' SECOND|\d+)", "", sql)
+    sql = sql.replace("MEASURES", f"ORDER BY {order} MEASURES", 1)
+    rows = [dict(row) for row in stream.rows]
+    put_in_order(rows, keys)
+    rows = [{**row, ROW_NUMBER: number} for number, row in enumerate(rows)]
+    sql = sql.replace("FROM s", "FROM (SELECT * FROM s)", 1)
+    bound = bind_query(parse_query(sql), lambda _: (stream.schema, "t"), text=sql)
+    assert isinstance(bound, BoundPatternQuery)
+    expected = comparable(match_rows(rows, bound))
+    assert answer(replay.query({"s": stream.table}, sql).table) == expected
+    check_plans(stream, sql, (), expected=expected)
 
 
 @given(stream=streams(), data=st.data(), indexes=st.sets(st.sampled_from(INDEXED)))

@@ -160,7 +160,9 @@ _strategies = [semantics for semantics in Semantics if semantics is not Semantic
 
 match_recognizes = st.builds(
     syntax.MatchRecognize,
-    st.lists(columns, max_size=2).map(tuple),
+    st.lists(st.builds(syntax.OrderItem, columns, st.booleans(), st.booleans()), max_size=2).map(
+        tuple
+    ),
     row_patterns,
     st.lists(columns, max_size=2).map(tuple),
     st.lists(st.builds(syntax.Measure, expressions, identifiers), max_size=2).map(tuple),

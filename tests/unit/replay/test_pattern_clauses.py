@@ -104,3 +104,54 @@ def test_a_subquery_orders_by_its_time_where_nothing_else_is_said(store: Store) 
     expected = [{"at": 5, "x": 5}, {"at": 8, "x": 8}]
     for order in ("", "ORDER BY at "):
         assert replay.query(store, measured.format(order)).table.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        pytest.param(
+            "ORDER BY t DESC MEASURES A.t AS a, LAST(B.t) AS b PATTERN (A B+) "
+            "DEFINE B AS x < PREV(x)",
+            [(6, 1)],
+            id="time descends, and so no NULL is in between from 6 on",
+        ),
+        pytest.param(
+            "ORDER BY s DESC NULLS FIRST, t MEASURES A.t AS t PATTERN (A)",
+            [(3,), (8,), (7,), (6,), (5,), (4,), (2,), (1,)],
+            id="a text, NULL first",
+        ),
+        pytest.param(
+            "PARTITION BY x > 3 ORDER BY x MEASURES LAST(t) AS t, COUNT(*) AS n PATTERN (A A?)",
+            [(False, 2, 2), (False, 3, 1), (True, 5, 2), (True, 8, 2), (None, 7, 1)],
+            id="a number that is not the time, beside a partition",
+        ),
+        pytest.param(
+            "ORDER BY h, x DESC MEASURES A.t AS a, B.t AS b PATTERN (A B) WITHIN 0",
+            [(3, 2), (5, 4), (6, 7)],
+            id="a time of ties, in which x descends; NULL last",
+        ),
+        pytest.param(
+            "ORDER BY k DESC, t MEASURES MATCH_NUMBER() AS no ALL ROWS PER MATCH PATTERN (A B C)",
+            [
+                *(("b", 4, 1, 4), ("b", 6, 1, 6), ("b", 8, 1, 8)),
+                *(("a", 1, 2, 1), ("a", 3, 2, 3), ("a", 7, 2, None)),
+            ],
+            id="rows of the answer stand in that order",
+        ),
+    ],
+)
+def test_rows_at_hand_are_matched_in_any_order(
+    store: Store, inside: str, expected: list[tuple[Any, ...]]
+) -> None:
+    halves = EVENTS.append_column("h", pa.array([t // 2 for t in range(1, 9)]))
+    shown = "k, t, no, x" if "ALL ROWS" in inside else "*"
+    in_order = "(SELECT *, t / 2 AS h FROM m ORDER BY t)"
+    # A whole number would be the time of a table in memory.
+    by_number = "ORDER BY x" in inside
+    memory = ({"m": EVENTS}, in_order) if by_number else ({"m": halves}, "m")
+    for source, inner in (memory, (store, in_order)):
+        sql = f"SELECT {shown} FROM {inner} MATCH_RECOGNIZE ({inside})"
+        found = replay.query(source, sql).table.to_pylist()
+        assert [tuple(row.values()) for row in found] == expected
+    with pytest.raises(QueryError, match="need the whole answer, which an online query never has"):
+        replay.online(sql.replace(in_order, "(SELECT * FROM m)"), halves.schema, time="t")
