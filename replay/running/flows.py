@@ -18,14 +18,14 @@ from replay.engines.scan import INLINE_EVENTS, Reading, Scan
 from replay.engines.source import EventSource, OnceRead, TableSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.run import JoinRun
-from replay.language.bound import BoundPatternQuery, WindowAggregation, attributes
+from replay.language.bound import BoundPatternQuery, WindowAggregation
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.outer_pieces import Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder
 from replay.patterns.key_filter import KeyFilter
 from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
-from replay.patterns.over_filter import PASSES, FilteredPattern, FilteredSource
+from replay.patterns.over_filter import ComputedSource, FilteredPattern, columns_read
 from replay.patterns.partition_neighbours import find_beside
 from replay.patterns.program import compile_program
 from replay.planning.block_ranges import all_blocks, count_events
@@ -405,12 +405,12 @@ def _matched(
 
 @dataclass(slots=True, eq=False)
 class FilteredPatternFlow(PlannedFlow):
-    """A row pattern over the events of a version of a stream that pass a condition."""
+    """A row pattern over the events of a version of a stream, with columns that are computed."""
 
     pattern: FilteredPattern
-    """The pattern and the condition."""
+    """The pattern, and whether events pass."""
     _builder: ResultBuilder | None = field(default=None, init=False)
-    _filtered: FilteredSource | None = field(default=None, init=False)
+    _filtered: ComputedSource | None = field(default=None, init=False)
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows of the answer."""
@@ -418,12 +418,12 @@ class FilteredPatternFlow(PlannedFlow):
         blocks = found.stretches.blocks
         query = self.pattern.carried_out
         program = compile_program(query)
-        self._filtered = FilteredSource(self.snapshot, self.pattern.where)
+        computed = self.pattern.computed
+        self._filtered = ComputedSource(self.snapshot, computed)
         source: EventSource = self._filtered
         if count_events(blocks, self.snapshot.bases) <= INLINE_EVENTS:
             source = OnceRead(source, columns_of_pattern(query))
-        named = {attribute.name for attribute in attributes(self.pattern.where)}
-        columns = sorted({*program.columns, *named} - {PASSES})
+        columns = columns_read(program.columns, computed)
         self._found = found.work + bytes_of(self.snapshot, blocks, columns)
         self._builder = ResultBuilder(source, query, program, blocks)
         yield from self._builder.tables()

@@ -82,6 +82,19 @@ def test_clause_has_the_answer_derived_by_hand(
     assert pa.concat_tables([*pieces, online.finish()]).equals(found)
 
 
+@pytest.mark.parametrize(("source", "n"), [("m", 3), ("(SELECT * FROM m WHERE t > 2)", 2)])
+def test_a_pattern_by_what_is_computed_reads_the_blocks_it_needs(
+    store: Store, source: str, n: int
+) -> None:
+    # x is below 4 in two of four blocks, t above 2 in one of these; WITHIN reaches into the next.
+    sql = f"""SELECT * FROM {source} MATCH_RECOGNIZE (PARTITION BY UPPER(k) ORDER BY t
+      MEASURES FIRST(t) AS a, LAST(t) AS b PATTERN (A+) WITHIN 1 DEFINE A AS x < 4)"""
+    result = replay.query(store, sql, plan="tree")
+    expected = [{"UPPER(k)": "A", "a": 1, "b": 2}, {"UPPER(k)": "A", "a": 3, "b": 3}]
+    assert result.table.to_pylist() == expected[3 - n :]
+    assert result.actual.blocks_read == n
+
+
 def test_arrays_grow_with_the_rows_of_a_match_unless_they_are_final(store: Store) -> None:
     sql = """SELECT t, xs, ts FROM m MATCH_RECOGNIZE (ORDER BY t
       MEASURES ARRAY_AGG(B.x) AS xs, FINAL ARRAY_AGG(B.t) AS ts
