@@ -52,38 +52,49 @@ AnyPlan = Plan | WindowPlan | JoinPlan | FlowPlan
 
 def headline(stats: Mapping[str, Any]) -> str:
     """Return in a few words what is read, of a plan as `to_json` gives it: before or after."""
-    actual, at_most = stats["actual"], ""
-    if actual is not None:
-        n_blocks, n_total = actual["blocks_read"], actual["blocks_total"]
-    else:
-        n_blocks, n_total = _blocks_planned(stats)
-        taken = [step for step in stats.get("steps", ()) if step["taken"]]
-        at_most = "at most " if taken and taken[-1]["left"] is None else ""
-    attributes = {name.partition(".")[2] for name in stats["indexes"]}
-    through = f", through {number_of(len(attributes), 'index', 'indexes')}" if attributes else ""
+    actual, about = stats["actual"], ""
     if "reason" not in stats:
         return "reads a table in memory"
+    if actual is None:
+        n_blocks, n_total, about = _blocks_planned(stats)
+    else:
+        n_blocks, n_total = actual["blocks_read"], actual["blocks_total"]
     if stats.get("inputs") == [] and not n_total:
         return "reads no block itself"  # but DuckDB does
+    attributes = {name.partition(".")[2] for name in stats["indexes"]}
+    through = f", through {number_of(len(attributes), 'index', 'indexes')}" if attributes else ""
     if n_blocks is None:
         return f"reads what its parts need{through}"
-    if n_blocks >= n_total:
+    if n_total is None:
+        return f"reads {about}{number_of(round(n_blocks), 'block')}{through}"
+    if n_blocks >= n_total and not about:
         return f"reads all {number_of(n_total, 'block')}{through}"
-    return f"reads {at_most}{n_blocks:,.0f} of {number_of(n_total, 'block')}{through}"
+    return f"reads {about}{n_blocks:,.0f} of {number_of(n_total, 'block')}{through}"
 
 
-def _blocks_planned(stats: Mapping[str, Any]) -> tuple[float | None, int | None]:
-    """Return how many blocks a plan that was not run is to read, and of how many; None: unknown."""
+def _blocks_planned(stats: Mapping[str, Any]) -> tuple[float | None, int | None, str]:
+    """Return how many blocks a plan that was not run reads, of how many, and how sure that is.
+
+    None is unknown.
+    """
     if "stretches" in stats:
-        left = [step["left"]["blocks"] for step in stats["steps"] if step["taken"] and step["left"]]
+        taken = [step for step in stats["steps"] if step["taken"]]
+        left = [step["left"]["blocks"] for step in taken if step["left"]]
         stretches = stats["stretches"]
-        return min([stretches["blocks"], *left]), stretches["blocks_total"]
-    if stats.get("plan", "").startswith("tree") and "windows" in stats:
-        return None, None
-    parts = [_blocks_planned(part) for part in stats.get("inputs", ())]
-    if not parts or any(blocks is None for blocks, _ in parts):
-        return None, None
-    return sum(blocks or 0 for blocks, _ in parts), sum(total or 0 for _, total in parts)
+        is_known = not stats["indexes"] or bool(taken and taken[-1]["left"])
+        least = min([stretches["blocks"], *left])
+        return least, stretches["blocks_total"], "" if is_known else "at most "
+    sides = stats.get("sides", ()) if stats.get("drives") is None else (None,)
+    parts = [*stats.get("inputs", ()), *sides]
+    if not parts:
+        return stats.get("estimated", {}).get("blocks"), None, "about "
+    if None in parts:
+        return None, None, ""
+    found = [_blocks_planned(part) for part in parts]
+    if any(n is None or of is None for n, of, _ in found):
+        return None, None, ""
+    about = max(about for *_, about in found)
+    return sum(n or 0 for n, *_ in found), sum(of or 0 for _, of, _ in found), about
 
 
 def to_json(plan: AnyPlan, actual: Mapping[str, Any] | None) -> Json:
