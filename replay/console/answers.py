@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
+from replay.console.progress import Progress, Share
 from replay.console.show import ROWS_SHOWN, print_rows
 
 if TYPE_CHECKING:
@@ -90,10 +91,14 @@ def check_target(target: Path) -> None:
         raise typer.BadParameter(f"cannot write '{target}': there is no folder '{target.parent}'")
 
 
-def write_to(target: Target, tables: Iterator[pa.Table]) -> None:
-    """Write an answer as it is found."""
+def write_to(
+    target: Target, tables: Iterator[pa.Table], share: Callable[[], Share] = lambda: (0, 0)
+) -> None:
+    """Write an answer as it is found; ``share`` says how far it is, for a bar meanwhile."""
     from replay.formats import write_answer
 
+    if not target.is_streamed_to_terminal:  # where a bar would stand among the rows
+        tables = Progress("reading", share).over(tables)
     rows = _first_rows_held(tables)
     if target.output_format in FOR_PEOPLE:
         print_rows(rows, target.rows_max, as_columns=target.output_format == EXPANDED)

@@ -35,7 +35,6 @@ from replay.console.options import (
     stream_of,
     tables_of,
 )
-from replay.console.progress import Progress
 from replay.console.show import ROWS_SHOWN, own_name, print_result, print_table, say
 from replay.console.startup import keep_heavy_libraries_out
 
@@ -179,9 +178,7 @@ def _written(answer: Answer, target: Target, report: Path | None) -> Result:
     """Write an answer, and a page of it where one is wanted; return what happened."""
     kept: list[pa.Table] = []
     tables = answer.tables if report is None else _kept(answer.tables, kept)
-    if not target.is_streamed_to_terminal:  # where a bar would stand among the rows
-        tables = Progress("reading", answer.share).over(tables)
-    write_to(target, tables)
+    write_to(target, tables, answer.share)
     result = answer.told()
     if report is not None:
         result.with_rows(kept).report(report)

@@ -197,7 +197,7 @@ class Session:
         answer = answer_in_pieces(
             self._store, statement, params=chosen.params, plan=chosen.plan, limits=bounds
         )
-        write_to(Target(chosen.output_format, None, chosen.rows), answer.tables)
+        write_to(Target(chosen.output_format, None, chosen.rows), answer.tables, answer.share)
         for warning in answer.told().actual.warnings:
             say(f"warning: {warning}")
 

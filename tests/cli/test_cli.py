@@ -43,7 +43,8 @@ def test_queries_and_appends_need_no_java_and_import_no_heavy_library(
         "import sys, cli\n"
         "try: cli.main()\n"
         "except SystemExit: "
-        "print(sorted({'pyspark', 'py4j', 'pandas', 'scipy.linalg'} & set(sys.modules)))"
+        "heavy = {'pyspark', 'py4j', 'pandas', 'scipy.linalg', 'rich', 'vl_convert'}; "
+        "print(sorted(heavy & set(sys.modules)))"
     )
     no_java = {"PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
     asked = python(code, "query", RISE, "--store", command.store, "--format", "json", **no_java)
