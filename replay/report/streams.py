@@ -18,6 +18,7 @@ from chronicle.describe import (
     spread_events,
 )
 from chronicle.time import show_time
+from chronicle.type_names import sql_type
 from chronicle.words import megabytes, number_of
 from indexing import list_indexes
 from replay.report.charts import Chart, band_chart, rate_chart
@@ -39,7 +40,9 @@ def stream_page(stream: Stream) -> str:
     snapshot = stream.snapshot()
     described = describe_stream(snapshot)
     charts = list(_charts(snapshot))
-    lines = [(name, value) for name, value in described.lines() if name != "stream"]
+    lines = [
+        (name, value) for name, value in described.lines() if name not in ("stream", "columns")
+    ]
     sections = []
     if charts:
         sections.append(figures(charts))
@@ -126,7 +129,7 @@ def _columns(snapshot: Snapshot) -> str:
     for one in found:
         numbers = one.to_dict()
         cells = [_cell(numbers[key]) for key in ("values", "nulls", "nans", "min", "max", "mean")]
-        rows.append((one.name, str(one.data_type), *cells))
+        rows.append((one.name, sql_type(str(one.data_type)), *cells))
     head = ("column", "type", "values", "nulls", "NaNs", "least", "greatest", "mean")
     return html_table("Extremes of the columns", head, rows, (False, False, *(True,) * 6))
 
@@ -134,7 +137,9 @@ def _columns(snapshot: Snapshot) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.6g}" if isinstance(value, float) else str(value)
 

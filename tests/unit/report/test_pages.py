@@ -279,7 +279,7 @@ def test_page_of_a_stream_says_what_it_holds(store: Store) -> None:
     page = Page(stream_page(store.stream("s")))
     cells = page.cells
     at = cells.index("x")
-    assert cells[at : at + 8] == ["x", "double", "1,000", "0", "0", "0", "99.9", "49.95"]
+    assert cells[at : at + 8] == ["x", "DOUBLE", "1,000", "0", "0", "0", "99.9", "49.95"]
     assert "1,000 events from 0 to 1998, in 50 blocks" in page.texts["p"][0]
     titles = [re.sub(" over time", "", text) for text in page.texts["h3"]]
     assert titles == ["Events", "a", "x", "k"]
@@ -317,3 +317,18 @@ def test_notebook_shows_a_strip_of_what_was_replayed_and_the_first_rows(store: S
     assert shown.cells == ["20", "a", "220", "b", "420", "c"]
     assert shown.all("script") == []
     assert "3 rows; reads 3 of 50 blocks, through 2 indexes" in shown.texts["p"][0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "end", "n_told"),
+    [("", "", 3), ("", "OFFSET 1", 2), ("", "LIMIT 1 OFFSET 1", 1), ("ALL ROWS PER MATCH", "", 3)],
+)
+def test_marks_tell_the_row_of_their_own_match(
+    store: Store, tmp_path: Path, rows: str, end: str, n_told: int
+) -> None:
+    measured = PATTERN.replace("label\n", f"label {rows}\n").replace("A.t", "FINAL FIRST(A.t)")
+    sql = f"{measured.replace('*', 'first, label', 1)} {end}"
+    page = page_of(replay.query(store, sql), tmp_path)
+    told = [mark for mark in page.charts[0]["data"]["marks"] if "c0" in mark]
+    assert len(told) == n_told
+    assert [mark["c0"] for mark in told] == [f"{mark['from']:.0f}" for mark in told]
