@@ -80,15 +80,24 @@ class Marks:
     said: str
 
 
-def stream_chart(stream: StreamTimeline | None, axis: Axis, marks: Marks | None) -> Chart:
-    """Return a stream over time, its replayed stretches, and what was found in it."""
+def stream_chart(
+    stream: StreamTimeline | None, axis: Axis, marks: Marks | None, rest: str = "skipped"
+) -> Chart:
+    """Return a stream over time, its replayed stretches, and what was found in it.
+
+    ``rest`` says what became of events that were not replayed.
+    """
     data: dict[str, Rows] = {}
     layers: list[Json] = []
     summary, height = [], 0
     spans: list[tuple[float, float]] = []
     if stream is not None:
-        layers += [*_bars(axis), *_strip(axis), _row_name("blocks", BARS_HEIGHT + GAP + STRIP / 2)]
-        data |= {"bars": _stacked(stream.bars), "stretches": stream.stretches}
+        layers += [
+            *_bars(axis, rest),
+            *_strip(axis),
+            _row_name("blocks", BARS_HEIGHT + GAP + STRIP / 2),
+        ]
+        data |= {"bars": _stacked(stream.bars, rest), "stretches": stream.stretches}
         data["whole"] = [{"from": stream.first, "to": stream.last}]
         spans.append((stream.first, stream.last))
         summary.append(stream.sentence)
@@ -119,20 +128,18 @@ def stream_chart(stream: StreamTimeline | None, axis: Axis, marks: Marks | None)
     )
 
 
-def _stacked(bars: Rows) -> Rows:
+def _stacked(bars: Rows, rest: str) -> Rows:
     """Return two rows for each bar, one above the other."""
     stacked = []
     for bar in bars:
-        both = bar["replayed"] + bar["skipped"]
-        shared = {"from": bar["from"], "to": bar["to"]}
-        stacked.append({**shared, "what": "replayed", "y0": 0, "y1": bar["replayed"]})
-        stacked.append({**shared, "what": "skipped", "y0": bar["replayed"], "y1": both})
-        for row in stacked[-2:]:
-            row["events"] = bar[row["what"]]
+        read, others = bar["replayed"], bar["skipped"]
+        ends = {"from": bar["from"], "to": bar["to"]}
+        stacked.append({**ends, "what": "replayed", "events": read, "y0": 0, "y1": read})
+        stacked.append({**ends, "what": rest, "events": others, "y0": read, "y1": read + others})
     return [row for row in stacked if row["events"] > 0]
 
 
-def _bars(axis: Axis) -> list[Json]:
+def _bars(axis: Axis, rest: str) -> list[Json]:
     return [
         {
             "data": {"name": "bars"},
@@ -151,7 +158,7 @@ def _bars(axis: Axis) -> list[Json]:
                     "field": "what",
                     "type": "nominal",
                     "scale": {
-                        "domain": ["replayed", "skipped"],
+                        "domain": ["replayed", rest],
                         "range": ["--replayed", "--skipped"],
                     },
                     "legend": {"title": None, "orient": "top"},

@@ -75,8 +75,10 @@ def _over_time(
     streams = timelines(reads)
     axis = streams[0].axis if streams else Axis(is_clock=bool(time_columns(table)))
     marks = _marks(table, stats, found, axis)
+    by_tree = "windows" in stats and stats["plan"].startswith("tree")
+    rest = "told by summaries" if by_tree else "skipped"
     charts = [
-        stream_chart(stream, stream.axis, marks if place == 0 else None)
+        stream_chart(stream, stream.axis, marks if place == 0 else None, rest)
         for place, stream in enumerate(streams)
     ]
     if not streams and marks is not None and marks.rows:

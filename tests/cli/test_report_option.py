@@ -31,6 +31,12 @@ def test_plan_and_stream_are_written_beside_what_is_printed(
         assert target.read_text().startswith("<!doctype html>")
 
 
+def test_query_that_fails_leaves_no_page(command: Commands, tmp_path: Path) -> None:
+    target = tmp_path / "answer.html"
+    assert command("query", SQL, "--max-rows", "1", "--report", target).code == 1
+    assert list(tmp_path.glob("*.html*")) == []
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [

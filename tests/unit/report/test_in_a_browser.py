@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from replay.report.charts import stream_chart
 from replay.report.streams import stream_page
 from replay.report.timeline import Axis
 from tests.unit.report.reading import Page
-from tests.unit.report.test_pages import PATTERN, WINDOWS
+from tests.unit.report.test_pages import NASTY, PATTERN, WINDOWS
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
@@ -106,3 +107,17 @@ def test_other_pages_are_drawn_too(store: Store, tmp_path: Path, what: str, n_ch
     figures = seen.all("figure")
     assert len(figures) == n_charts
     assert {a.get("data-drawn") for a in figures} == {"yes"}
+
+
+@pytest.mark.usefixtures("driven")
+def test_markup_in_an_event_stays_text(tmp_path: Path) -> None:
+    table = pa.table({"t": [1, 2], "a": [10, 12], "s": ["x", NASTY]})
+    sql = """SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY t MEASURES B.s AS "<img src=x>"
+      PATTERN (A B) DEFINE A AS a = 10)"""
+    replay.query({"ticks": table}, sql).report(tmp_path / "answer.html")
+    seen = opened(tmp_path / "answer.html", tmp_path / "profile")
+    [body] = seen.all("body")
+    heard = json.loads(str(body["data-heard"]))[-1]
+    assert heard == f"1 of 1: from 1, to 2, <img src=x> {NASTY}"
+    assert seen.all("img") == []
+    assert len(seen.all("script")) == 3
