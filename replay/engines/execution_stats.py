@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replay.engines.evidence import BlocksRead, FoundSpans
 
@@ -32,6 +32,10 @@ class ExecutionStats:
     """Which blocks of which streams were read."""
     found: tuple[FoundSpans, ...] = ()
     """Where what was found lies."""
+
+    def below(self) -> ExecutionStats:
+        """Return the work of what stands below an operator: rows of the answer are not its rows."""
+        return replace(self, found=tuple(replace(one, row_offset=None) for one in self.found))
 
     def __add__(self, other: ExecutionStats) -> ExecutionStats:
         """Return the work of both."""

@@ -102,7 +102,7 @@ def found_marks(found: FoundSpans, table: pa.Table, axis: Axis) -> Marks:
         chosen = table.select(list(columns)).take(pa.array(places[there]))
         _tell(rows, np.flatnonzero(there), chosen)
     else:
-        said.append("Rows of the answer are made of several matches, so marks tell times alone.")
+        said.append("Rows of the answer are not those of matches, so marks tell times alone.")
     return Marks("matches", rows, columns, " ".join(said))
 
 

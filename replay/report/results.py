@@ -71,31 +71,31 @@ def _query(sql: str) -> str:
 def _over_time(
     table: pa.Table, stats: Json, reads: Sequence[BlocksRead], found: Sequence[FoundSpans]
 ) -> list[Chart]:
-    """Return a chart for each stream that was read; what was found stands on the first."""
-    streams = timelines(reads)
-    axis = streams[0].axis if streams else Axis(is_clock=bool(time_columns(table)))
-    marks = _marks(table, stats, found, axis)
+    """Return a chart for each stream that was read, with what was found in it."""
     by_tree = "windows" in stats and stats["plan"].startswith("tree")
     rest = "told by summaries" if by_tree else "skipped"
-    charts = [
-        stream_chart(stream, stream.axis, marks if place == 0 else None, rest)
-        for place, stream in enumerate(streams)
-    ]
-    if not streams and marks is not None and marks.rows:
-        charts.append(stream_chart(None, axis, marks))
+    charts, streams = [], timelines(reads)
+    for stream in streams:
+        in_it = [one for one in found if getattr(one.source, "name", None) == stream.name]
+        marks = _marks(table, stats, in_it, stream.axis)
+        charts.append(stream_chart(stream, stream.axis, marks, rest))
+    if not streams and found:  # in a table in memory, which has no blocks
+        axis = Axis(found[0].time_type != "integer")
+        marks = _marks(table, stats, found, axis)
+        if marks is not None and marks.rows:
+            charts.append(stream_chart(None, axis, marks))
     return charts
 
 
 def _marks(table: pa.Table, stats: Json, found: Sequence[FoundSpans], axis: Axis) -> Marks | None:
-    """Return what was found: matches, or rows of a stream with their time."""
+    """Return what was found in a stream: matches, or rows of a filter with their time."""
     if found:
         if not found[0].sample.n_spans and table.num_rows:
             return None  # only how many there are was asked for, and counted
-        kind = found[0].time_type
-        return found_marks(found[0], table, Axis(kind != "integer"))
+        return found_marks(found[0], table, axis)
     times = time_columns(table)
-    is_of_stream = "positions" in stats and axis.is_clock
-    return row_marks(table, times[0], axis) if is_of_stream and times else None
+    is_filter = "positions" in stats and axis.is_clock
+    return row_marks(table, times[0], axis) if is_filter and times else None
 
 
 def _of_answer(table: pa.Table, stats: Json) -> list[Chart]:

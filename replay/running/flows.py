@@ -204,7 +204,7 @@ class OperatorFlow:
 
     def work(self) -> ExecutionStats:
         """Return what was done so far, the operator's faults among it."""
-        return self.inner.work() + ExecutionStats(n_faults=self.operator.n_faults)
+        return self.inner.work().below() + ExecutionStats(n_faults=self.operator.n_faults)
 
 
 @dataclass(slots=True, eq=False)
@@ -279,7 +279,7 @@ class JoinFlow:
         """Return what was done so far, by the join and below it."""
         own = self.run.work()
         for flow in self._below:
-            own += flow.work()
+            own += flow.work().below()
         for side in self.run.sides:
             if side.statistics is not None:
                 own += ExecutionStats(warnings=side.statistics.faults)

@@ -115,7 +115,7 @@ class SqlFlow:
         """Return what Chronicle's parts did so far; DuckDB's scans are not counted."""
         done = ExecutionStats()
         for run in self._runs.values():
-            done += run.flow.work()
+            done += run.flow.work().below()
         if self.asked.threads > 1:
             said = (
                 f"DuckDB ran with {self.asked.threads} threads: sums of DOUBLE, and the order of "

@@ -89,6 +89,20 @@ def test_matches_lie_where_their_events_are(store: Store, sql: str, offset: int 
     assert found.sample.kept()[2].tolist() == list(range(n))
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT SUM(first) AS n FROM ({matching()})",
+        f"SELECT first FROM ({matching()}) ORDER BY first DESC",
+        f"SELECT first, LAG(first) OVER (ORDER BY first) AS x FROM ({matching()}) ORDER BY 1 DESC",
+        f"SELECT m.last AS a FROM ({matching('first, last')}) m JOIN r WITHIN 9 ON m.last = r.t",
+    ],
+)
+def test_rows_made_of_those_of_matches_are_not_taken_for_them(store: Store, sql: str) -> None:
+    found = replay.query(store, sql).actual.found
+    assert [(one.sample.n_spans, one.row_offset) for one in found] == [(10, None)]
+
+
 def test_matches_of_all_rows_tell_the_rows_they_have(store: Store) -> None:
     result = replay.query(store, matching(what="t, first", rows="ALL ROWS PER MATCH"))
     [found] = result.actual.found
