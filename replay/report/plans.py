@@ -21,6 +21,8 @@ def plan_section(stats: Json) -> str:
     """
     actual = stats.get("actual")
     parts = [f'<ul class="tree">{_node(stats)}</ul>']
+    if stats.get("tree"):
+        parts.append(f'<h3>DuckDB\'s plan</h3><pre class="drawn">{escape(stats["tree"])}</pre>')
     parts.append(_numbers(stats.get("estimated"), actual))
     if actual is not None:
         parts.append(_time_bar(actual["seconds"]))

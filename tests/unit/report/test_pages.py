@@ -336,3 +336,18 @@ def test_marks_tell_the_row_of_their_own_match(
     told = [mark for mark in page.charts[0]["data"]["marks"] if "c0" in mark]
     assert len(told) == n_told
     assert [mark["c0"] for mark in told] == [f"{mark['from']:.0f}" for mark in told]
+
+
+def test_plan_that_duckdb_takes_part_in_shows_its_own(store: Store, tmp_path: Path) -> None:
+    sql = f"SELECT first, LAG(first) OVER (ORDER BY first) AS x FROM ({PATTERN})"
+    explained = replay.explain(store, sql)
+    explained.report(tmp_path / "plan.html")
+    page = Page((tmp_path / "plan.html").read_text())
+    assert page.texts["pre"] == [explained.to_dict()["tree"], sql]
+    answer = page_of(replay.query(store, sql), tmp_path)
+    marks = answer.charts[0]["data"]["marks"]
+    assert [(mark["from"], "c0" in mark) for mark in marks] == [
+        (20, False),
+        (220, False),
+        (420, False),
+    ]
