@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ from replay.report.page import to_json
 from replay.report.plans import plan_section
 from replay.report.streams import stream_page
 from replay.report.timeline import STRETCHES_MAX, timelines
+from replay.report.vega import vega_script
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream
 from tests.unit.report.reading import Page
@@ -351,3 +353,21 @@ def test_plan_that_duckdb_takes_part_in_shows_its_own(store: Store, tmp_path: Pa
         (220, False),
         (420, False),
     ]
+
+
+def test_script_of_charts_is_kept_and_a_damaged_one_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda s: made.append(s) or "a</script>b")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    anew = vega_script.__wrapped__
+    assert [anew(), anew()] == ["a<\\/script>b"] * 2
+    assert len(made) == 1
+    [kept] = (tmp_path / "cache" / "chronicle").iterdir()
+    kept.write_text(kept.read_text() + " ")
+    assert anew() == "a<\\/script>b"
+    assert len(made) == 2
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))  # no folder: it is made each time
+    assert anew() == "a<\\/script>b"
+    assert len(made) == 3
