@@ -22,7 +22,7 @@ from replay.errors import QueryError
 from replay.language.bound import BoundCreate
 from replay.language.syntax import streams_of
 from replay.limits import check_limits
-from replay.query_plan import AnyPlan
+from replay.query_plan import AnyPlan, FlowPlan
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import (
     AsOf,
@@ -198,8 +198,7 @@ class Run:
         if isinstance(flow, PlannedFlow):
             with suppress(StorageError):  # what cannot be read is for the query to complain of
                 flow.look(seconds_max)
-        assert self.flow.plan is not None, "only a table in memory has none"
-        return self.flow.plan
+        return self.flow.plan or FlowPlan("full replay of a table in memory", ())
 
     def share(self) -> tuple[int, int]:
         """Return how many blocks were read so far, and of how many, as far as it is known."""

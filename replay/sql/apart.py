@@ -14,7 +14,7 @@ from functools import lru_cache
 from chronicle.errors import did_you_mean
 from replay.errors import NotSupportedError, PatternSyntaxError, QueryError, UnknownNameError
 from replay.language import parse_query
-from replay.language.cursor import RESERVED
+from replay.language.cursor import MAX_NESTING, RESERVED
 from replay.language.syntax import WINDOW_ARGUMENTS, streams_of
 from replay.language.tokens import (
     END,
@@ -198,9 +198,13 @@ class _Scanner:
     def __post_init__(self) -> None:
         self.tokens = tokenize(self.text, is_foreign=True)
         self.closing = closings(self.tokens)
+        depth = 0
         for i, token in enumerate(self.tokens):
             if token.key in ("(", "[", "{") and i not in self.closing:
                 raise self.error(f"this '{token.text}' is not closed", i)
+            depth += (token.key in ("(", "[", "{")) - (token.key in (")", "]", "}"))
+            if depth > MAX_NESTING:
+                raise self.not_supported(f"a statement nested over {MAX_NESTING} levels deep", i)
         self.parameters = dict(self._parameters())
         others = [i for i in self.parameters if self.tokens[i].kind != PARAMETER]
         self.has_other_parameters = bool(others)
@@ -401,6 +405,8 @@ class _Scanner:
             self._check_begins_query(first + 1)
             self._query(first + 1, end, scope, outer)
             self._walk(end + 1, stop, scope, outer, in_query=True)
+        elif self.tokens[first].key == "TABLE":
+            self._walk(self._source(first + 1, scope, outer), stop, scope, outer)
         elif not self._cut_query(first, stop, scope, outer):
             self._walk(first, stop, scope, outer, in_query=True)
 
@@ -553,7 +559,7 @@ class _Scanner:
     def _inside(self, opening: int, scope: _Scope, outer: frozenset[str]) -> None:
         """Go through what stands in parentheses."""
         end, i = self.closing[opening], opening + 1
-        begins = ("SELECT", "WITH", "VALUES", "FROM")
+        begins = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
         if self.tokens[opening].key == "(" and self.tokens[i].key in begins:
             self._query(i, end, scope, outer)
         else:

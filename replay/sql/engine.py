@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from chronicle import Store
 from chronicle.compile_time import clock
+from chronicle.words import number_of
 from replay.errors import QueryError
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.arguments import AsOf, Tables
@@ -44,8 +45,8 @@ def _check_positional(given: Mapping[str, object], wanted: frozenset[str]) -> No
     )
     if n_given != n_wanted:
         raise QueryError(
-            f"the query has {n_wanted} parameters written ?, and params has {n_given} values for "
-            "them; give a list of as many"
+            f"the query has {number_of(n_wanted, 'parameter')} written ?, and params has "
+            f"{number_of(n_given, 'value')} for them; give a list of as many"
         )
 
 

@@ -20,7 +20,9 @@ from replay.sql.composed import Composed
 from replay.sql.constructs import CALLABLE
 
 _NEAR = re.compile(r'syntax error at (?:or near "(.*)"|end of input)', re.DOTALL)
-_NO_COLUMN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
+_NO_COLUMN = re.compile(
+    r'(?:Referenced column "|not have a column named "|Cannot extract field \')(.+?)["\']'
+)
 _NO_FUNCTION = re.compile(r"Function with name (\S+) does not exist")
 _NO_TABLE = re.compile(r'Referenced table "(.+?)" not found')
 _NO_OVERLOAD = re.compile(r"No function matches the given name and argument types '(.+?)'")
@@ -43,7 +45,9 @@ def told(
     message = str(found.get("exception_message", error)).strip()
     where: PlaceArguments = {"text": apart.text, "line": 0, "column": 0}
     if found.get("position") is not None:
-        where = place(apart.text, composed.origin(int(str(found["position"])) - shift))
+        n_bytes = int(str(found["position"])) - shift
+        at = len(composed.text.encode()[:n_bytes].decode(errors="ignore"))
+        where = place(apart.text, composed.origin(at))
     if _MEMORY.search(message):
         return LimitExceededError(
             "memory", "DuckDB's part of the query needs more memory than it may have (--memory)"
@@ -70,7 +74,7 @@ def _in_our_words(
         return PatternSyntaxError(f"{what}: neither Chronicle nor DuckDB can read this", **where)
     found = _NO_COLUMN.search(message)
     if found is not None:
-        return UnknownNameError("column", found[1] or found[2], candidates=columns, **where)
+        return UnknownNameError("column", found[1], candidates=columns, **where)
     found = _NO_FUNCTION.search(message)
     if found is not None:
         listed = "docs/sql.md says which there are"

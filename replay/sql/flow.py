@@ -147,8 +147,8 @@ class SqlFlow:
         if not isinstance(error, UnknownNameError) or error.name.lower() not in cut.outer:
             return None
         return NotSupportedError(
-            f"'{error.name}' is a source of the query around it: a part that Chronicle answers "
-            "cannot refer to a row outside of it; join its answer to that query instead",
+            f"'{error.name.lower()}' is a source of the query around it: a part that Chronicle "
+            "answers cannot refer to a row outside of it; join its answer to that query instead",
             text=self.apart.text,
             line=error.line,
             column=error.column,

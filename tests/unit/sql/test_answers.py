@@ -1,8 +1,10 @@
 """What comes back from statements that DuckDB runs around Chronicle's answers."""
 
 import datetime as dt
+from _thread import interrupt_main
 from decimal import Decimal
 from pathlib import Path
+from threading import Timer
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -280,7 +282,7 @@ def test_parameters_of_every_kind_reach_both_engines(store):
     assert column(store, "SELECT t FROM ticks WHERE price > ? AND t < ?", params=[50, 9]) == [8]
     assert column(store, "SELECT t FROM ticks WHERE price > $low", params={"low": 51}) == [12]
     for params in ([1], [1, 2, 3], {}):
-        with pytest.raises(QueryError, match="parameters written"):
+        with pytest.raises(QueryError, match="and params has"):
             rows(store, "SELECT t FROM ticks WHERE price > ? AND t < ?", params=params)
     with pytest.raises(QueryError, match="no parameter 'low'"):
         rows(store, sql, params={"most": 52, "keys": ["B"]})
@@ -313,6 +315,10 @@ def test_explain_shows_the_boundary(store):
     assert "pattern   S … D … U" in shown
     assert "Window" in shown
     assert "chronicle_part" not in shown
+    beside = {"places": PLACES}
+    assert "full replay of a table" in str(
+        replay.explain(store, "SELECT place FROM places", tables=beside)
+    )
     told = replay.explain(store, sql).to_dict()
     assert told["inputs"][0]["inputs"][0]["pattern"] == "S … D … U"
     assert "Window" in told["tree"]
@@ -345,6 +351,7 @@ def test_statements_that_tell(store):
         (f"SELECT prise, {OVER} FROM ticks", UnknownNameError, "did you mean 'price'", "prise"),
         (f"SELECT q.price, {OVER} FROM ticks", UnknownNameError, "source or alias 'q'", "q.price"),
         (f"SELECT m.prise, {OVER} FROM ticks {FALLS} m", UnknownNameError, "'prise'", "m.prise"),
+        (f"SELECT 'ä€😀' AS s, prise, {OVER} FROM ticks", UnknownNameError, "'prise'", "prise"),
         (f"SELECT price, {OVER} FRM ticks", QueryError, "'FRM' does not fit", "FRM"),
         (f"SELECT price, {OVER} FROM ticks GROUP BY t", BindError, "nor in GROUP BY", "price"),
         (f"SELECT CAST('a' AS INTEGER) AS x, {OVER} FROM ticks", BindError, "converted", "CAST"),
@@ -402,6 +409,14 @@ def test_limits_hold_in_duckdbs_part(store, limit, sql):
     with pytest.raises(LimitExceededError) as caught:
         replay.query(store, sql, **limit)
     assert caught.value.limit == next(iter(limit))
+
+
+def test_ctrl_c_ends_duckdbs_part_and_not_the_session(store):
+    long = "SELECT x FROM range(1000000) a(x), range(1000000) b(y) WHERE x * y = -1"
+    Timer(0.3, interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        replay.query(store, long)
+    assert column(store, "SELECT COUNT(*) OVER () AS n FROM range(1)") == [1]
 
 
 def test_a_statement_sees_nothing_but_what_it_names(store):

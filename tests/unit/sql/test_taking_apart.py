@@ -126,6 +126,14 @@ def test_sides_of_union_are_cut_out_and_the_order_is_of_all():
     )
 
 
+def test_sources_are_found_wherever_they_stand():
+    sql = """SELECT LAG(1) OVER () AS l
+      FROM (TABLE a) x, LATERAL (SELECT 1 FROM b) y, (c JOIN d USING (k))
+      WHERE 1 IN (TABLE e) AND EXISTS (FROM f) AND extract(hour FROM t) = 1 AND k IS DISTINCT FROM v
+      UNION ALL BY NAME FROM g UNION (SELECT 1 FROM h ORDER BY (SELECT 1 FROM i)) EXCEPT TABLE j"""
+    assert [read.name for read in take_apart(sql).reads] == list("abcdefghij")
+
+
 def test_a_name_of_with_hides_the_stream_of_its_name():
     apart = take_apart(
         "WITH s AS (SELECT 1 AS t) SELECT t, LAG(t) OVER () AS l FROM S JOIN r USING (t)"
@@ -176,6 +184,7 @@ def test_one_that_is_not_is_answered_by_duckdb_first():
         ("SELECT :a, ?, LAG(1) OVER ()", "not both"),
         ("SELECT $$a$$, LAG(1) OVER ()", "the name of a parameter"),
         ("SELECT LAG(1) OVER (", "is not closed"),
+        (f"SELECT {'(' * 151}1{')' * 151}, LAG(1) OVER ()", "over 150 levels deep"),
     ],
 )
 def test_what_neither_may_answer_is_refused_with_its_place(sql, said):
