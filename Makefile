@@ -79,6 +79,7 @@ bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="-
 	@$(BIN)/python -m benchmarks.text_append $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.ingest $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.memory $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.ordinary_sql $(BENCH_ARGS)
 
 docs: prerequisites .venv/.installed-dev ## write docs/cli.md anew from the commands' own help
 	@$(BIN)/python scripts/write_cli_reference.py

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks import calibrate_twice, hard_cases, joins, plans, question_sets, windows
+from benchmarks import (
+    calibrate_twice,
+    hard_cases,
+    joins,
+    ordinary_sql,
+    plans,
+    question_sets,
+    windows,
+)
 from benchmarks.planned import Question
 from benchmarks.real_stores import aircraft_source, flights_source, real_store, ticks_source
 from benchmarks.thesis import (
@@ -140,6 +148,15 @@ def test_joins_compare_all_ways(tmp_path: Path) -> None:
     for name, found in written["joins"].items():
         assert found["blocks_read"] < joins.READ_GOAL * found["blocks_of_quotes"], name
         assert {t["name"] for t in found["timings"]} == {"full", "auto", "indexes=size", "duckdb"}
+
+
+def test_the_boundary_to_duckdb_is_measured(tmp_path: Path) -> None:
+    ordinary_sql.main(
+        ["--events", "2000", "--rounds", "1", "--calls", "1", "--results", str(tmp_path)]
+    )
+    written = json.loads((tmp_path / "ordinary-sql.json").read_text())
+    for found in written["statements"].values():
+        assert {t["name"] for t in found["timings"]} == {"statement", "parts", "duckdb"}
 
 
 def test_windows_compare_all_ways(tmp_path: Path) -> None:

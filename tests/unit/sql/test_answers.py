@@ -1,6 +1,9 @@
 """What comes back from statements that DuckDB runs around Chronicle's answers."""
 
 import datetime as dt
+import json
+import subprocess
+import sys
 from _thread import interrupt_main
 from decimal import Decimal
 from pathlib import Path
@@ -21,8 +24,10 @@ from replay.errors import (
     UnknownNameError,
 )
 from tests.helpers import commit_table, damage_events
+from tests.json_schema import violations
 from tests.unit.sql.sql_cases import FALLS, PLACES, TICKS, ticks_store
 
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())
 CORRELATED = FALLS.replace("D AS price", "D AS o.price")
 OVER = "LAG(1) OVER () AS l"
 """What sends a statement to DuckDB."""
@@ -320,6 +325,8 @@ def test_explain_shows_the_boundary(store):
         replay.explain(store, "SELECT place FROM places", tables=beside)
     )
     told = replay.explain(store, sql).to_dict()
+    for written in (told, replay.query(store, sql).stats):
+        assert violations(json.loads(json.dumps(written)), SCHEMA, closed=True) == []
     assert told["inputs"][0]["inputs"][0]["pattern"] == "S … D … U"
     assert "Window" in told["tree"]
 
@@ -455,6 +462,18 @@ def test_the_connection_is_locked(tmp_path):
         with pytest.raises(duckdb.Error):
             session.run(lambda sql=sql: session.cursor.execute(sql).fetchall())
     session.close()
+
+
+def test_a_query_of_our_language_imports_nothing_of_it():
+    code = """if True:
+        import sys, replay, pyarrow as pa
+        replay.query({"s": pa.table({"t": [1]})}, "SELECT t FROM s WHERE t > 0")
+        assert not [name for name in sys.modules if name.startswith(("replay.sql", "duckdb"))]
+        try:
+            replay.query({"s": pa.table({"t": [1]})}, "SELECT t FORM s")
+        except replay.QueryError:
+            assert "duckdb" not in sys.modules"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_threads_give_determinism_up_and_say_so(store):
