@@ -28,6 +28,7 @@ from replay.expressions.nodes import (
     Expression,
     Literal,
     MatchNumber,
+    ScalarQuery,
     TimedOut,
     attributes,
     walk,
@@ -133,6 +134,7 @@ class _Evaluation:
             return self._by_dictionary(expression) or self._call(expression)
         if self._match_values is None:
             raise NotSupportedError("CLASSIFIER and MATCH_NUMBER in DEFINE are not supported yet")
+        assert not isinstance(expression, ScalarQuery), "its value has its place"
         return self._match_values(expression)
 
     def _by_dictionary(self, call: Call) -> Values | None:

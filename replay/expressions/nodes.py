@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 
 class DataType(Enum):
@@ -216,7 +217,18 @@ class Aggregate:
         return tuple(part for part in (self.argument, self.where) if part is not None)
 
 
-Expression = Literal | Attribute | Call | Classifier | MatchNumber | TimedOut | Aggregate
+@dataclass(frozen=True, slots=True)
+class ScalarQuery:
+    """The one value of a query; a literal has its place before anything is evaluated."""
+
+    query: Any
+    """A bound query."""
+    type: DataType
+
+
+Expression = (
+    Literal | Attribute | Call | Classifier | MatchNumber | TimedOut | Aggregate | ScalarQuery
+)
 
 Change = Callable[[Expression], Expression | None]
 """Gives what stands in the place of a part; None: it stays, and its own parts are looked at."""

@@ -27,7 +27,9 @@ from replay.language.bound import (
     Attribute,
     BoundCreate,
     BoundPatternQuery,
+    BoundQuery,
     BoundSelect,
+    Columns,
     CumulateWindows,
     DataType,
     JoinRelation,
@@ -44,6 +46,7 @@ from replay.language.join_binder import OF_ASOF, JoinSide, bind_join
 from replay.language.outer_binder import Keys, bind_clauses
 from replay.language.pattern_binder import bind_order, bind_pattern_query, needs_sort
 from replay.language.pattern_names import Attributes
+from replay.language.pattern_scope import Answering
 from replay.language.relation_columns import RelationColumn, RelationColumns
 from replay.language.source import Source
 from replay.language.syntax import (
@@ -57,6 +60,7 @@ from replay.language.syntax import (
     StreamName,
     Subquery,
     WindowCall,
+    scalar_queries,
 )
 from replay.language.window_binder import bind_windows
 
@@ -201,12 +205,14 @@ def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
         if time is None and needs_sort(query.recognize, attributes.columns):
             every = syntax.SelectItem(syntax.Star(at=query.at), at=query.at)
             below = SelectQuery((every,), query.source, at=query.at)
-            return _sorted_pattern(query, _answer(below, catalog, source), source)
-        bound = bind_pattern_query(query, attributes, source, times=times_of_stream(time))
+            return _sorted_pattern(query, _answer(below, catalog, source), catalog, source)
+        bound = bind_pattern_query(
+            query, attributes, source, times=times_of_stream(time), answer=_scalars(catalog, source)
+        )
     else:
         inner = _answer(query.source.query, catalog, source)
         if needs_sort(query.recognize, inner.columns, None if inner.is_untimed else inner.times):
-            return _sorted_pattern(query, inner, source)
+            return _sorted_pattern(query, inner, catalog, source)
         if not inner.times and not inner.is_untimed:
             raise source.error(
                 "MATCH_RECOGNIZE needs rows in the order of time, and no column of time by which "
@@ -215,12 +221,25 @@ def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
             )
         attributes = Attributes(inner.columns, source, what="column")
         relation = SubqueryRelation(inner.query, inner.columns, None)
-        bound = bind_pattern_query(query, attributes, source, times=inner.times, relation=relation)
+        answer = _scalars(catalog, source)
+        bound = bind_pattern_query(
+            query, attributes, source, times=inner.times, relation=relation, answer=answer
+        )
     columns = columns_of_pattern(bound, dict(attributes.columns))
     return Answer(bound, columns, times_of_pattern(bound))
 
 
-def _sorted_pattern(query: PatternQuery, inner: Answer, source: Source) -> Answer:
+def _scalars(catalog: Catalog, source: Source) -> Answering:
+    """Return what binds subqueries that are values."""
+
+    def answer(query: SelectQuery | PatternQuery) -> tuple[BoundQuery, Columns]:
+        bound = _answer(query, catalog, source)
+        return bound.query, bound.columns
+
+    return answer
+
+
+def _sorted_pattern(query: PatternQuery, inner: Answer, catalog: Catalog, source: Source) -> Answer:
     """Resolve names and check types of a pattern over rows that are sorted before."""
     attributes = Attributes(inner.columns, source, what="column")
     keys = bind_order(query, attributes, source)
@@ -235,15 +254,18 @@ def _sorted_pattern(query: PatternQuery, inner: Answer, source: Source) -> Answe
         time=None,
     )
     relation = SubqueryRelation(below, inner.columns, None)
+    answer = _scalars(catalog, source)
     bound = bind_pattern_query(
-        query, attributes, source, times=inner.times, relation=relation, keys=keys
+        query, attributes, source, times=inner.times, relation=relation, keys=keys, answer=answer
     )
     columns = columns_of_pattern(bound, dict(attributes.columns))
     return Answer(bound, columns, times_of_pattern(bound))
 
 
 def is_bound_alone(query: PatternQuery, schema: pa.Schema, time: str | None) -> bool:
-    """Tell whether `bind` takes a query over a stream: its rows are not sorted before."""
+    """Tell whether `bind` takes a query over a stream: it reads no other, and sorts no rows."""
+    if scalar_queries(query):
+        return False
     return time is not None or not needs_sort(query.recognize, columns_of_schema(schema))
 
 

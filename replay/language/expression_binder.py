@@ -42,8 +42,9 @@ Reading = (
     | syntax.ClassifierCall
     | syntax.MatchNumberCall
     | syntax.Function
+    | syntax.ScalarQuery
 )
-"""What reads events, aggregates among them."""
+"""What reads events, aggregates and subqueries among them."""
 
 Scope = Callable[[Reading, Bind], Expression]
 """What names mean at a place of a query: binds what reads events there, or refuses it."""
@@ -331,6 +332,7 @@ _BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]]
     syntax.Navigation: ExpressionBinder._reading,
     syntax.ClassifierCall: ExpressionBinder._reading,
     syntax.MatchNumberCall: ExpressionBinder._reading,
+    syntax.ScalarQuery: ExpressionBinder._reading,
 }
 
 

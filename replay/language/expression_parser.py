@@ -65,6 +65,8 @@ def _prefix(cursor: Cursor) -> Expression:
         cursor.advance()
         return syntax.Unary(token.key, parse_expression(cursor, PRODUCT), at=token.at)
     if token.key == "(":
+        if cursor.scalar_query is not None and cursor.peek().key in ("SELECT", "WITH"):
+            return cursor.scalar_query(cursor)
         cursor.advance()
         _refuse_subquery(cursor)
         inner = parse_expression(cursor)

@@ -70,6 +70,8 @@ class OuterScope:
                 return self._navigation(node)
             case syntax.ClassifierCall():
                 raise self._inside_only(node, "CLASSIFIER")
+            case syntax.ScalarQuery():
+                raise self.source.not_supported("a subquery", node)
         raise self._inside_only(node, "MATCH_NUMBER")
 
     def _column(self, node: syntax.Column) -> Expression:

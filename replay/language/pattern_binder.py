@@ -30,7 +30,7 @@ from replay.language.bound import (
 from replay.language.expression_binder import ExpressionBinder, bind_constant
 from replay.language.outer_binder import bind_outer
 from replay.language.pattern_names import Attributes, Symbols
-from replay.language.pattern_scope import Clause, PatternScope
+from replay.language.pattern_scope import Answering, Clause, PatternScope
 from replay.language.row_pattern_binder import (
     bind_row_pattern,
     check_gap_negations,
@@ -54,11 +54,13 @@ def bind_pattern_query(
     times: tuple[str, ...],
     relation: SubqueryRelation | None = None,
     keys: tuple[SortKey, ...] = (),
+    answer: Answering | None = None,
 ) -> BoundPatternQuery:
     """Resolve names and check types of a pattern query; see :func:`replay.language.bind`.
 
     ``times`` are the columns that can be its time, none where ORDER BY says which is. Rows come
     from ``relation``, or where it is None from a stream; in the order of ``keys``, if any.
+    ``answer`` binds subqueries that are values.
     """
     clause = query.recognize
     semantics = clause.strategy.kind if clause.strategy is not None else Semantics.SQL
@@ -76,7 +78,7 @@ def bind_pattern_query(
         symbols.add_subset(subset)
     within = _within(clause.within, order.time, source)
     _check_clauses(clause, pattern, source)
-    binder = _ClauseBinder(query, source, attributes, symbols, order.time)
+    binder = _ClauseBinder(query, source, attributes, symbols, order.time, answer)
     defines = binder.defines()
     if symbols.negated and semantics is Semantics.SQL:
         check_gap_negations(pattern, defines, symbols, source)
@@ -329,6 +331,7 @@ class _ClauseBinder:
     attributes: Attributes
     symbols: Symbols
     time: Attribute
+    answer: Answering | None
 
     def defines(self) -> tuple[Expression | None, ...]:
         """Return the condition of each symbol, None where it is always true."""
@@ -388,6 +391,7 @@ class _ClauseBinder:
             measures=tuple(one.name.name for one in self.query.recognize.measures),
             earlier=earlier,
             measure=None if measure is None else measure.expression,
+            answer=self.answer if defined is None else None,
         )
         scope = PatternScope(self.source, self.attributes, self.symbols, clause)
         return ExpressionBinder(self.source, scope)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from replay.errors import BindError
@@ -20,12 +20,15 @@ from replay.language.bound import (
     Anchor,
     AnchorKind,
     Attribute,
+    BoundQuery,
     Call,
     Classifier,
+    Columns,
     DataType,
     Expression,
     Literal,
     MatchNumber,
+    ScalarQuery,
     SymbolSet,
     is_array,
 )
@@ -44,6 +47,10 @@ OFFSET_MAX = 2**31 - 1
 DEFINED_OFFSET_MAX = 1_000_000
 """Rows of a symbol that FIRST and LAST in DEFINE can go: while a match is found, so many places are
 held for each of them."""
+
+
+Answering = Callable[[syntax.SelectQuery | syntax.PatternQuery], tuple[BoundQuery, Columns]]
+"""Gives a query bound, and the columns of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,8 @@ class Clause:
     """The measures before this one, which it can read."""
     measure: syntax.Expression | None = None
     """The measure itself."""
+    answer: Answering | None = None
+    """Binds a subquery that is a value; None where there may be none."""
 
     @property
     def name(self) -> str:
@@ -112,6 +121,8 @@ class PatternScope:
                 return self._navigation(node, bind)
             case syntax.ClassifierCall():
                 return self._classifier(node)
+            case syntax.ScalarQuery():
+                return self._scalar_query(node)
         return self._match_number(node)
 
     def _column(self, node: syntax.Column) -> Expression:
@@ -127,6 +138,20 @@ class PatternScope:
         symbols = self._find(node.symbol)
         name, data_type = self._attributes.find(node.name, node.name)
         return Attribute(name, data_type, *self._row(node, symbols))
+
+    def _scalar_query(self, node: syntax.ScalarQuery) -> Expression:
+        """Return the value of a subquery."""
+        if self._clause.answer is None:
+            raise self._source.not_supported(f"a subquery in {self._clause.name}", node)
+        query, columns = self._clause.answer(node.query)
+        if len(columns) != 1:
+            raise self._source.error(
+                f"a subquery that is a value has one column, and this one has {len(columns)}", node
+            )
+        name, kind = columns[0]
+        if kind is None or kind is DataType.NULL:
+            raise self._source.error(f"'{name}' has a type that queries cannot use", node)
+        return ScalarQuery(query, kind)
 
     def _classifier(self, node: syntax.ClassifierCall) -> Expression:
         """Return ``CLASSIFIER()`` or ``CLASSIFIER(A)``; of the row under test it is known."""

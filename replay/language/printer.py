@@ -145,6 +145,8 @@ def _atom(node: Expression) -> str:
             return f"CLASSIFIER({_identifier(symbol) if symbol is not None else ''})"
         case syntax.MatchNumberCall():
             return "MATCH_NUMBER()"
+        case syntax.ScalarQuery():
+            return "(SELECT …)"
         case syntax.Star(symbol):
             return "*" if symbol is None else f"{_identifier(symbol)}.*"
     raise AssertionError(f"no text for {type(node).__name__}")

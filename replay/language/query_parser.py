@@ -153,7 +153,9 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
         return SelectQuery(select, source, distinct=distinct, **clauses, at=at)
     pattern_source = _pattern_source(cursor, source)
     cursor.advance()
+    cursor.scalar_query = _scalar_query
     recognize, computed = parse_match_recognize(cursor)
+    cursor.scalar_query = None
     if computed:
         pattern_source = _with_columns(pattern_source, computed)
     alias = _parse_alias(cursor)
@@ -415,6 +417,14 @@ def _subquery(cursor: Cursor) -> Subquery:
         query = _parse_select(cursor)
     _close(cursor, opening, "the subquery")
     return Subquery(query, at=opening.at)
+
+
+def _scalar_query(cursor: Cursor) -> syntax.ScalarQuery:
+    """Parse a subquery that is a value; there is none inside of it but in its own patterns."""
+    outside, cursor.scalar_query = cursor.scalar_query, None
+    subquery = _subquery(cursor)
+    cursor.scalar_query = outside
+    return syntax.ScalarQuery(subquery.query, at=subquery.at)
 
 
 def _close(cursor: Cursor, opening: Token, what: str) -> None:

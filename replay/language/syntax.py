@@ -5,7 +5,8 @@ Every node knows its place in the text (``at``, an offset), which equality does 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 
 from replay.language.bound import EdgeKind, JoinKind, RowsPerMatch, Semantics, SkipMode
@@ -243,6 +244,13 @@ class MatchNumberCall(Node):
     """``MATCH_NUMBER()``."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScalarQuery(Node):
+    """``(SELECT …)``: the one value of a query that reads nothing around it."""
+
+    query: SelectQuery | PatternQuery
+
+
 Expression = (
     Number
     | Text
@@ -268,6 +276,7 @@ Expression = (
     | Navigation
     | ClassifierCall
     | MatchNumberCall
+    | ScalarQuery
 )
 
 
@@ -596,4 +605,23 @@ def _names(node: Query | Reference) -> tuple[str, ...]:
             return _names(node.query)
         case Join():
             return (*_names(node.left), *_names(node.right))
+        case PatternQuery():
+            inside = (name for part in scalar_queries(node) for name in _names(part.query))
+            return (*_names(node.source), *inside)
     return _names(node.source)
+
+
+def scalar_queries(query: PatternQuery) -> list[ScalarQuery]:
+    """Return the queries whose values the measures of a row pattern read, but for nested ones."""
+    return [part for measure in query.recognize.measures for part in _scalars(measure.expression)]
+
+
+def _scalars(node: object) -> Iterator[ScalarQuery]:
+    if isinstance(node, ScalarQuery):
+        yield node
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from _scalars(part)
+    elif isinstance(node, Node):
+        for field_ in fields(node):
+            yield from _scalars(getattr(node, field_.name))

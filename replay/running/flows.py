@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from replay.engines.scan import INLINE_EVENTS, Reading, Scan
 from replay.engines.source import EventSource, OnceRead, TableSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.run import JoinRun
-from replay.language.bound import BoundPatternQuery, WindowAggregation
+from replay.language.bound import BoundPatternQuery, Literal, ScalarQuery, WindowAggregation
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.outer_pieces import Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder
@@ -32,6 +32,7 @@ from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.plan import Plan
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan
+from replay.running.scalars import value_of, with_values
 from replay.running.statement import Statement
 from replay.running.steps import Chain
 from replay.windows.plan import WindowPlan
@@ -245,6 +246,42 @@ class TreeFlow:
             byte_counters=(self._run.count_bytes,),
             reads=(BlocksRead(self.snapshot, np.stack((blocks, blocks + 1), axis=1), len(blocks)),),
         )
+
+
+@dataclass(slots=True, eq=False)
+class ScalarFlow:
+    """A row pattern whose measures read the values of other queries."""
+
+    query: BoundPatternQuery
+    flows: Mapping[ScalarQuery, Flow]
+    """Of each of these queries."""
+    opened: Callable[[BoundPatternQuery], Flow]
+    """Gives the flow of the pattern once they are known."""
+    _pattern: Flow = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Its plan depends on no value of a measure.
+        nothing = {scalar: Literal(None, scalar.type) for scalar in self.flows}
+        self._pattern = self.opened(with_values(self.query, nothing))
+
+    @property
+    def plan(self) -> AnyPlan | None:
+        """The plans of the pattern and of the queries."""
+        plans = [flow.plan for flow in (self._pattern, *self.flows.values())]
+        known = tuple(plan for plan in plans if plan is not None)
+        return FlowPlan("MATCH_RECOGNIZE with values of subqueries", known) if known else None
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Ask the queries, and yield the rows of the pattern's answer."""
+        values = {
+            scalar: value_of(flow.tables(), scalar.type) for scalar, flow in self.flows.items()
+        }
+        self._pattern = self.opened(with_values(self.query, values))
+        yield from self._pattern.tables()
+
+    def work(self) -> ExecutionStats:
+        """Return what was done so far."""
+        return sum((flow.work() for flow in self.flows.values()), self._pattern.work())
 
 
 @dataclass(slots=True, eq=False)

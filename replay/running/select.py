@@ -36,6 +36,7 @@ from replay.language.required_columns import (
     may_filter_first,
     pruned,
 )
+from replay.language.simplify import simplified
 from replay.operators.outer_pieces import Operator, OuterOperator
 from replay.patterns.over_filter import to_filtered_pattern
 from replay.patterns.plan import plan_pattern
@@ -52,11 +53,13 @@ from replay.running.flows import (
     JoinFlow,
     OperatorFlow,
     PatternFlow,
+    ScalarFlow,
     StreamFlow,
     TableFlow,
     TablePatternFlow,
     TreeFlow,
 )
+from replay.running.scalars import scalar_queries
 from replay.running.statement import STATEMENTS_CACHED, Statement
 from replay.running.steps import (
     Chain,
@@ -103,6 +106,11 @@ class Opener:
 
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""
+        scalars = scalar_queries(query)
+        if scalars:
+            below = replace(self, requested="full" if self.requested == "full" else "auto")
+            flows = {scalar: below.open_query(simplified(scalar.query)) for scalar in scalars}
+            return ScalarFlow(query, flows, self._open_pattern)
         if query.source is None or isinstance(query.source, StreamRelation):
             return self.open_statement(Statement(query, compile_program(query)))
         filtered = to_filtered_pattern(query) if self.requested != "full" else None

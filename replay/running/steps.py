@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from chronicle.time import is_ascending, to_int64
 from replay.engines.scan import in_units
-from replay.errors import QueryError
+from replay.errors import NotSupportedError, QueryError
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
     ROW_NUMBER,
@@ -32,6 +32,7 @@ from replay.operators.outer_pieces import Gap, Operator, OuterOperator, Skipping
 from replay.operators.packing import State
 from replay.patterns.program import compile_program
 from replay.running.online_query import OnlineQuery
+from replay.running.scalars import scalar_queries
 from replay.running.statement import Statement
 from replay.windows.aggregator import WindowAggregator
 
@@ -106,7 +107,15 @@ def _rest_in_order(what: WindowAggregation) -> Outer:
 
 
 def matching(query: BoundPatternQuery) -> list[Operator]:
-    """Return the operators of a row pattern and of the outer query around it."""
+    """Return the operators of a row pattern and of the outer query around it.
+
+    Raises a NotSupportedError for subqueries in MEASURES that have no value yet: online.
+    """
+    if scalar_queries(query):
+        raise NotSupportedError(
+            "a subquery in MEASURES needs its whole answer, which an online query never has; ask "
+            "for it before, and give its value as a parameter"
+        )
     within = replace(query, outer=None)
     statement = Statement(within, compile_program(within))
     inner = Late(lambda schema: Matching(statement, schema))

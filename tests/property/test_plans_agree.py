@@ -99,6 +99,23 @@ def test_every_plan_partitions_by_what_is_computed(
     check_plans(stream, sql, tuple(sorted(indexes)), expected=expected)
 
 
+@given(case=cases(), indexes=st.sets(st.sampled_from(INDEXED)))
+@FEW
+def test_every_plan_reads_the_values_of_subqueries(
+    case: tuple[SmallStream, str], indexes: set[str]
+) -> None:
+    stream, sql = case
+    found = [row["a"] for row in stream.rows if row["f"] and row["a"] is not None]
+    known = str(max(found)) if found else "CAST(NULL AS INTEGER)"
+    texts = [
+        sql.replace("MEASURES", f"MEASURES {value} AS m0, COUNT(*) - {value} AS m11,", 1)
+        for value in (f"({known})", "(SELECT MAX(a) FROM s WHERE f)")
+    ]
+    bound = bind(parse_query(texts[0]), stream.schema, time="t", text=texts[0])
+    expected = comparable(match_rows(stream.rows, bound))
+    check_plans(stream, texts[1], tuple(sorted(indexes)), expected=expected)
+
+
 def put_in_order(rows: list[dict[str, Any]], keys: list[tuple[str, bool, bool]]) -> None:
     """Sort rows by columns, each maybe descending, maybe with missing values first."""
     for name, descending, missing_first in reversed(keys):

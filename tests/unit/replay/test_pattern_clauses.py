@@ -95,6 +95,26 @@ def test_a_pattern_by_what_is_computed_reads_the_blocks_it_needs(
     assert result.actual.blocks_read == n
 
 
+def test_measures_read_the_values_of_subqueries(store: Store) -> None:
+    sql = """SELECT * FROM m MATCH_RECOGNIZE (ORDER BY t
+      MEASURES LAST(x) - (SELECT MIN(x) FROM m WHERE k = 'b') AS above,
+        SUM(x * (SELECT COUNT(*) FROM m MATCH_RECOGNIZE (ORDER BY t PATTERN (A{3})))) AS doubled,
+        (SELECT s FROM m WHERE t > 99) AS none, (SELECT MAX(s) FROM m) AS last
+      PATTERN (A B) DEFINE A AS x = 2 OR x = 5)"""
+    expected = [
+        {"above": -1, "doubled": 10, "none": None, "last": "v"},
+        {"above": 2, "doubled": 22, "none": None, "last": "v"},
+    ]
+    for plan in ("auto", "full", "tree"):
+        assert replay.query(store, sql, plan=plan).table.to_pylist() == expected
+    assert replay.query({"m": EVENTS}, sql).table.to_pylist() == expected
+    assert "with values of subqueries" in str(replay.explain(store, sql))
+    with pytest.raises(QueryError, match="a value gives 8 rows; aggregate them, or write LIMIT 1"):
+        replay.query(store, sql.replace("MAX(s)", "s"))
+    with pytest.raises(QueryError, match="a subquery in MEASURES needs its whole answer"):
+        replay.online(sql, EVENTS.schema, time="t")
+
+
 def test_arrays_grow_with_the_rows_of_a_match_unless_they_are_final(store: Store) -> None:
     sql = """SELECT t, xs, ts FROM m MATCH_RECOGNIZE (ORDER BY t
       MEASURES ARRAY_AGG(B.x) AS xs, FINAL ARRAY_AGG(B.t) AS ts
