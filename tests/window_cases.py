@@ -278,9 +278,12 @@ def on_calendar(random: Random, table: pa.Table) -> tuple[pa.Table, int, int]:
     return table.set_column(0, "t", times), begin, step
 
 
-def some_calendar_windows(random: Random) -> TimeWindows | CumulateWindows:
-    """Return windows of months, or of days of a zone."""
-    of_months = random.random() < 0.5
+def some_calendar_windows(random: Random, step: int) -> TimeWindows | CumulateWindows:
+    """Return windows of days of a zone, or of months where events lie days apart.
+
+    So there are few of them: plan tree-naive asks for each by itself.
+    """
+    of_months = step > DAY_US
     zone = random.choice((*ZONES, "Pacific/Apia"))
     phase = random.choice((0, 0, random.randrange(27 * DAY_US if of_months else DAY_US)))
     calendar = Calendar(of_months, random.choice((None, zone)) if of_months else zone, phase)

@@ -90,7 +90,7 @@ def some_case(random: Random, far: int, step: int = 1) -> WindowAggregation:
     """Windows over events ``step`` apart; of a calendar where that is not 1."""
     aggregates = [COUNT, *random.sample(MERGEABLE[1:], random.randint(0, 3))]
     return aggregation(
-        some_windows(random) if step == 1 else some_calendar_windows(random),
+        some_windows(random) if step == 1 else some_calendar_windows(random, step),
         *dict.fromkeys(aggregates),
         keys=random.choice(((), (), (S,))),
         where=some_where(random, far, step) if random.random() < 0.7 else None,

@@ -26,8 +26,8 @@ def some_cases(random: Random, n: int) -> tuple[pa.Table, list[WindowAggregation
     table = some_table(random)
     if random.random() < 0.7:
         return table, [some_aggregation(random) for _ in range(n)]
-    table = on_calendar(random, table)[0]
-    return table, [some_aggregation(random, some_calendar_windows(random)) for _ in range(n)]
+    table, _, step = on_calendar(random, table)
+    return table, [some_aggregation(random, some_calendar_windows(random, step)) for _ in range(n)]
 
 
 @given(seeds)
