@@ -123,7 +123,7 @@ def take_apart(text: str) -> Apart | Ours | None:
     Raises a QueryError for what neither can answer.
     """
     scanner = _Scanner(text)
-    last = len(scanner.tokens) - 1
+    last = next(i for i, token in enumerate(scanner.tokens) if token.kind == END)
     while last and scanner.tokens[last - 1].key == ";":
         last -= 1
     for i in range(last):
@@ -196,7 +196,8 @@ class _Scanner:
     """Places of names before a parenthesis that are aliases and queries with columns."""
 
     def __post_init__(self) -> None:
-        self.tokens = tokenize(self.text, is_foreign=True)
+        tokens = tokenize(self.text, is_foreign=True)
+        self.tokens = [*tokens, tokens[-1], tokens[-1]]  # so that one can look two ahead
         self.closing = closings(self.tokens)
         depth = 0
         for i, token in enumerate(self.tokens):
@@ -258,11 +259,9 @@ class _Scanner:
 
     # --- composing ----------------------------------------------------------------------------
 
-    def compose(self, first: int, stop: int, *, is_ours: bool, before: str = "") -> Composed:
+    def compose(self, first: int, stop: int, *, is_ours: bool) -> Composed:
         """Return some tokens as a statement of ours or of DuckDB."""
         composer = Composer(is_ours)
-        if before:
-            composer.add(before, self.tokens[first].at)
         self._add(composer, first, stop)
         return composer.compose()
 
@@ -339,8 +338,7 @@ class _Scanner:
             if name.kind not in (NAME, QUOTED):
                 raise self.error("expected a name for a query after WITH", i)
             i += 1
-            has_columns = self.tokens[i].key == "("
-            if has_columns:
+            if self.tokens[i].key == "(":  # its columns
                 self.no_calls.add(i - 1)
                 i = self.closing[i] + 1
             i = self._expect(i, "AS", f"and a query after {name.text}")
@@ -447,6 +445,13 @@ class _Scanner:
             return error
         return composed
 
+    def _clause(self, first: int, stop: int, scope: _Scope, before: str) -> Composed:
+        """Return a source with its MATCH_RECOGNIZE as a query of ours, which it must be."""
+        found = self._ours(first, stop, scope, before)
+        if isinstance(found, QueryError):
+            raise found
+        return found
+
     def _cut_query(self, first: int, stop: int, scope: _Scope, outer: frozenset[str]) -> bool:
         """Cut out a whole query if it is ours and holds one of our clauses; tell whether."""
         if not self._holds_ours(first, stop):
@@ -472,22 +477,17 @@ class _Scanner:
     ) -> None:
         """Note that some tokens are answered by Chronicle."""
         relation = self._relation()
-        named = tuple(
-            Input(name, self._whole_of(known, scope))
-            for name in streams_of(parse_query(query.text))
-            if (known := _find(scope, name)) is not None
-        )
-        if any(
-            known.is_recursive and known.stop > first >= known.first
-            for name in named
-            if (known := _find(scope, name.name)) is not None
-        ):
-            raise self.not_supported(
-                "one of Chronicle's clauses over the recursive query it stands in", first
-            )
-        inputs = (*inputs, *named)
+        names = streams_of(parse_query(query.text))
+        for name in names:
+            known = _find(scope, name)
+            if known is not None and known.first <= first < known.stop:
+                raise self.not_supported(
+                    "one of Chronicle's clauses over the recursive query it stands in", first
+                )
+            if known is not None:
+                inputs = (*inputs, Input(name, self._whole_of(known, scope)))
         given = {found.name for found in inputs}
-        streams = tuple(n for n in streams_of(parse_query(query.text)) if n not in given)
+        streams = tuple(name for name in names if name not in given)
         line = place(self.text, self.tokens[first].at)["line"]
         self.cuts.append(Cut(relation, query, inputs, streams, line, outer))
         text = f"SELECT * FROM {relation}" if is_query else relation + self._own_alias(first, stop)
@@ -533,8 +533,8 @@ class _Scanner:
         i, expects = first, in_from
         while i < stop:
             token = self.tokens[i]
-            if in_from and token.key in ("JOIN", "ASOF"):
-                self._refuse_window_join(i, stop)
+            if in_from and token.key == "JOIN":
+                self._refuse_window_join(i)
             if expects and token.key != "LATERAL":
                 i, expects = self._source(i, scope, outer), False
                 continue
@@ -565,9 +565,8 @@ class _Scanner:
         else:
             self._walk(i, end, scope, outer)
 
-    def _refuse_window_join(self, i: int, stop: int) -> None:
-        at = next(j for j in range(i, stop) if self.tokens[j].key == "JOIN")
-        if is_window_join(self.tokens, at):
+    def _refuse_window_join(self, i: int) -> None:
+        if is_window_join(self.tokens, i):
             raise self.not_supported(
                 "a join of Chronicle's (ASOF, WITHIN) in a SELECT that DuckDB runs",
                 i,
@@ -606,9 +605,7 @@ class _Scanner:
             )
         end = self._behind_clause(i + 1)
         if end is not None:
-            query = self._ours(i, end, scope, before="SELECT * FROM")
-            if isinstance(query, QueryError):
-                raise query
+            query = self._clause(i, end, scope, "SELECT * FROM")
             self._cut(i, end, query, scope, outer)
             return self._behind_alias(end)
         if _find(scope, token.text) is not None:
@@ -640,8 +637,6 @@ class _Scanner:
             if self.tokens[i].key != "AS" and not self._is_alias(i):
                 return None
             i += 2 if self.tokens[i].key == "AS" else 1
-            if self.tokens[min(i, len(self.tokens) - 1)].kind == END:
-                return None
         return self.closing[i + 1] + 1 if is_match_recognize(self.tokens, i) else None
 
     def _in_parentheses(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
@@ -655,9 +650,7 @@ class _Scanner:
             self._query(i + 1, end, scope, outer)
             return self._behind_alias(end + 1)
         if not has_construct(self.tokens, self.closing, i + 1, end):
-            query = self._ours(i, stop, scope, before="SELECT * FROM")
-            if isinstance(query, QueryError):
-                raise query
+            query = self._clause(i, stop, scope, "SELECT * FROM")
             self._cut(i, stop, query, scope, outer)
             return self._behind_alias(stop)
         self._query(i + 1, end, scope, outer)
@@ -667,9 +660,7 @@ class _Scanner:
         self._add(composer, i + 1, end)
         composer.add(")", self.tokens[end].at)
         name = self._relation()
-        query = self._ours(end + 1, stop, (), before=f"SELECT * FROM {name}")
-        if isinstance(query, QueryError):
-            raise query
+        query = self._clause(end + 1, stop, (), f"SELECT * FROM {name}")
         self._cut(i, stop, query, (), outer, inputs=(Input(name, composer.compose()),))
         return self._behind_alias(stop)
 

@@ -24,9 +24,13 @@ _NO_COLUMN = re.compile(
     r'(?:Referenced column "|not have a column named "|Cannot extract field \')(.+?)["\']'
 )
 _NO_FUNCTION = re.compile(r"Function with name (\S+) does not exist")
+_NO_TYPE = re.compile(r"Type with name (\S+) does not exist")
 _NO_TABLE = re.compile(r'Referenced table "(.+?)" not found')
 _NO_OVERLOAD = re.compile(r"No function matches the given name and argument types '(.+?)'")
 _NOT_GROUPED = re.compile(r'column "?(.+?)"? must appear in the GROUP BY clause')
+
+_TYPES = ("BIGINT", "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "INTEGER", "TIMESTAMP", "VARCHAR")
+"""Those that are meant most often."""
 
 _MEMORY = re.compile(r"out of memory|failed to allocate", re.IGNORECASE)
 
@@ -81,6 +85,9 @@ def _in_our_words(
         return UnknownNameError(
             "function", found[1], candidates=sorted(CALLABLE), listed=listed, **where
         )
+    found = _NO_TYPE.search(message)
+    if found is not None:
+        return UnknownNameError("type", found[1], candidates=_TYPES, **where)
     found = _NO_TABLE.search(message)
     if found is not None:
         names = [read.name for read in apart.reads]

@@ -359,6 +359,7 @@ def test_statements_that_tell(store):
         (f"SELECT q.price, {OVER} FROM ticks", UnknownNameError, "source or alias 'q'", "q.price"),
         (f"SELECT m.prise, {OVER} FROM ticks {FALLS} m", UnknownNameError, "'prise'", "m.prise"),
         (f"SELECT 'ä€😀' AS s, prise, {OVER} FROM ticks", UnknownNameError, "'prise'", "prise"),
+        (f"SELECT price::INTEGR AS x, {OVER} FROM ticks", UnknownNameError, "'INTEGER'", ""),
         (f"SELECT price, {OVER} FRM ticks", QueryError, "'FRM' does not fit", "FRM"),
         (f"SELECT price, {OVER} FROM ticks GROUP BY t", BindError, "nor in GROUP BY", "price"),
         (f"SELECT CAST('a' AS INTEGER) AS x, {OVER} FROM ticks", BindError, "converted", "CAST"),

@@ -1,6 +1,8 @@
 """Which engine runs a statement, and where it is cut: decided by its text alone."""
 
 import re
+from contextlib import suppress
+from random import Random
 
 import duckdb
 import pytest
@@ -200,6 +202,20 @@ def test_parameters_are_written_as_each_engine_does():
     assert ":up <" in apart.cuts[0].query.text
     assert isinstance(take_apart("SELECT t FROM s WHERE t > $low"), Ours)
     assert take_apart("SELECT t FROM s WHERE t > ? AND k = ?").query.parameters == {"_0", "_1"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_stands_there_is_taken_apart_or_refused_in_a_sentence(seed):
+    random = Random(seed)
+    words = [re.findall(r"\w+|'[^']*'|\S", sql) for sql in BEYOND]
+    for _ in range(25):
+        chosen = list(random.choice(words))
+        for _ in range(3):
+            i = random.randrange(len(chosen) or 1)
+            other = random.choice(random.choice(words))
+            chosen[i : i + random.randint(0, 1)] = [other][: random.randint(0, 1)]
+        with suppress(QueryError):
+            take_apart(" ".join(chosen[: random.randint(1, 60)]))
 
 
 def test_functions_that_may_be_called_give_the_same_for_the_same():
