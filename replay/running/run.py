@@ -62,6 +62,8 @@ class QueryRequest:
     """How many windows an aggregation may have to tell; None: any number."""
     threads: int = 1
     """How many threads DuckDB may use, where it runs a part."""
+    is_analyzed: bool = False
+    """Whether DuckDB is to tell afterwards what its part took, for which it runs it again."""
 
     def __post_init__(self) -> None:
         check_plan(self.plan)

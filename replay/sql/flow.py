@@ -86,6 +86,8 @@ class SqlFlow:
         """Answer the cuts, and yield the rows of the statement."""
         with closing(self._prepared()) as session:
             yield from self._rows(session, self.apart.main)
+            if self.asked.is_analyzed:
+                self._explain(session, "EXPLAIN ANALYZE ")
 
     def explained(self, seconds: float) -> FlowPlan:
         """Return the plan with Chronicle's steps, taken for some seconds, and DuckDB's plan."""

@@ -46,7 +46,7 @@ def read_told(asked: QueryRequest, either: Either) -> Question | None:
         query = _inner(asked, tokens, 1)
         return ToldOfQuery(query, either, lambda question, c: _columns(question.schema(c)))
     is_run = second.key == "ANALYZE"
-    query = _inner(asked, tokens, 2 if is_run else 1)
+    query = replace(_inner(asked, tokens, 2 if is_run else 1), is_analyzed=is_run)
     return ToldOfQuery(query, either, _analyzed if is_run else _explained)
 
 

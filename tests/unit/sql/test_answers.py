@@ -347,6 +347,7 @@ def test_statements_that_tell(store):
     assert any("S … D … U" in line for line in told)
     ran = column(store, f"EXPLAIN ANALYZE SELECT LAG(began) OVER () AS l FROM ticks {FALLS}")
     assert any("replayed" in line for line in ran)
+    assert any("Total Time" in line for line in ran)
     for sql in ("SHOW", "SHOW x", "DESCRIBE", "EXPLAIN DROP TABLE x"):
         with pytest.raises(QueryError):
             rows(store, sql)
