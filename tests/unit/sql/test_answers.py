@@ -234,6 +234,9 @@ D = pa.table(
         ("1 / 0", None),
         ("7 % 0", None),
         ("SUM(1)", 2),
+        ("TRY(CAST('a' AS INTEGER))", None),
+        ("TRY_CAST('a' AS INTEGER)", None),
+        ("date_diff('hour', TIMESTAMP '2024-01-01 00:59:00', TIMESTAMP '2024-01-01 01:00:00')", 1),
         ("MAX(z) - TIMESTAMPTZ '1969-12-31 00:00:00+00'", dt.timedelta(days=1)),
     ],
 )
@@ -251,6 +254,8 @@ def test_values_at_the_boundary(what, value):
         ({"a": [1]}, f"SELECT *, a, {OVER} FROM d", "two columns of the answer are named 'a'"),
         ({"a": [2**62] * 2}, "SELECT SUM(a) AS s, ARRAY_AGG(1) AS b FROM d", "beyond 64 bits"),
         ({"a": [1]}, f"SELECT INTERVAL 1 MONTH AS s, {OVER} FROM d", "an INTERVAL of months"),
+        ({"a": [2**62]}, f"SELECT a * 4 AS s, {OVER} FROM d", "Overflow in multiplication"),
+        ({"a": [-1]}, f"SELECT sqrt(a) AS s, {OVER} FROM d", "square root of a negative"),
         (
             {"a": pa.array([Decimal(1)], pa.decimal256(50, 0))},
             f"SELECT {OVER} FROM d",
