@@ -47,8 +47,8 @@ _OTHER_CLOCKS = frozenset(_CLOCK_WORDS.split())
 _CLOCK_CALLS = frozenset({"GETDATE", "NOW", "SYSDATE", "TODAY"})
 """Clocks that are read by a call alone."""
 
-_SEED_WITHIN = 12
-"""Tokens behind SAMPLE among which its seed stands."""
+_BEHIND_SAMPLE = END_FROM | {",", "JOIN", "SAMPLE", "TABLESAMPLE"}
+"""What a sample ends before."""
 
 
 def check_allowed(
@@ -73,7 +73,7 @@ def check_allowed(
         if token.key in ("SAMPLE", "TABLESAMPLE") and not _has_seed(tokens, i):
             raise NotSupportedError(
                 "a sample without a seed is not supported: an answer must not depend on chance; "
-                "add REPEATABLE (1)",
+                "write TABLESAMPLE reservoir(100 ROWS) REPEATABLE (1)",
                 **where,
             )
 
@@ -113,5 +113,12 @@ def _check_call(text: str, token: Token) -> None:
 
 
 def _has_seed(tokens: Sequence[Token], i: int) -> bool:
-    behind = tokens[i : i + _SEED_WITHIN]
-    return any(token.key == "REPEATABLE" for token in behind)
+    """Tell whether a sample is REPEATABLE: before the next source, and within its parentheses."""
+    depth = 0
+    for token in tokens[i + 1 :]:
+        depth += (token.key == "(") - (token.key == ")")
+        if depth < 0 or (depth == 0 and token.key in _BEHIND_SAMPLE):
+            return False
+        if token.key == "REPEATABLE":
+            return True
+    return False

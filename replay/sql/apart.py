@@ -112,7 +112,6 @@ class Apart:
 class Ours:
     """A statement that is ours once its parameters are written as our language does."""
 
-    text: str
     query: Composed
 
 
@@ -131,7 +130,7 @@ def take_apart(text: str) -> Apart | Ours | None:
             raise scanner.error("one statement at a time; this ends the first one", i)
     if not has_construct(scanner.tokens, scanner.closing, 0, last):
         query = scanner.compose(0, last, is_ours=True)
-        return Ours(text, query) if scanner.has_other_parameters else None
+        return Ours(query) if scanner.has_other_parameters else None
     if scanner.tokens[0].key == "CREATE":
         raise scanner.not_supported(
             "CREATE STREAM of a statement that goes beyond Chronicle's own language",
@@ -155,7 +154,7 @@ class _Named:
     stop: int
     """Its tokens, from the name to behind the parenthesis."""
     ours: bool
-    """Whether our language reads it, and what it reads."""
+    """Whether our language reads it."""
     is_recursive: bool
 
 

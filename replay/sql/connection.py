@@ -94,12 +94,6 @@ def _cursor(allowed: Allowed) -> duckdb.DuckDBPyConnection:
     return cursor
 
 
-def close_connections() -> None:
-    """Let go of the connections that are kept."""
-    with _lock:
-        _kept.clear()
-
-
 class Session:
     """One statement's use of a connection."""
 

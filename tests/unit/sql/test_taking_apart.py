@@ -173,7 +173,11 @@ def test_one_that_is_not_is_answered_by_duckdb_first():
         ("SELECT random() AS r, LAG(1) OVER () AS l", "must not depend on chance"),
         ('SELECT "random"() AS r, LAG(1) OVER () AS l', "the clock or on chance"),
         ("SELECT CURRENT_DATE AS r, LAG(1) OVER () AS l", "must not depend on the clock"),
-        ("SELECT LAG(1) OVER () FROM s TABLESAMPLE 10%", "add REPEATABLE"),
+        ("SELECT LAG(1) OVER () FROM s TABLESAMPLE 10%", "REPEATABLE (1)"),
+        (
+            "SELECT LAG(1) OVER () FROM s TABLESAMPLE 1%, r TABLESAMPLE 1% REPEATABLE (1)",
+            "REPEATABLE (1)",
+        ),
         ("SELECT LAG(1) OVER () FROM read_csv('x.csv')", "the table function read_csv"),
         ("SELECT LAG(1) OVER () FROM query('SELECT 1')", "the table function query"),
         ("SELECT LAG(1) OVER (), read_text('x')", "a file is named in FROM"),
