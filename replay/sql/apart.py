@@ -43,6 +43,8 @@ from replay.sql.constructs import (
 STATEMENTS_CACHED = 256
 """Statements taken apart that are kept per process."""
 
+MATCH_RECOGNIZE = "MATCH_RECOGNIZE"
+
 MADE_UP = "chronicle_part_"
 """How the relations begin that stand for parts; no name of the text may."""
 
@@ -281,7 +283,12 @@ class _Scanner:
 
     def scan(self, stop: int) -> Apart:
         """Return the statement of the tokens before ``stop``, taken apart."""
-        for token in self.tokens:
+        for i, token in enumerate(self.tokens[:stop]):
+            is_long = len(token.text) >= len(MATCH_RECOGNIZE) - 3
+            if is_long and token.kind == NAME and self.tokens[i + 1].key == "(":
+                hint = did_you_mean(token.key, [MATCH_RECOGNIZE])
+                if hint and token.key != MATCH_RECOGNIZE:
+                    raise self.error(f"there is no {token.key}{hint}", i)
             if token.kind in (NAME, QUOTED) and token.text.lower().startswith(MADE_UP):
                 raise PatternSyntaxError(
                     f"names that begin with {MADE_UP} are Chronicle's own",
@@ -667,6 +674,13 @@ class _Scanner:
         token, inside = self.tokens[i], self.tokens[i + 2]
         end = self.closing[i + 1]
         window = inside if token.key == "TABLE" else token
+        if token.key == "TABLE" and window.key not in WINDOW_ARGUMENTS:
+            hint = did_you_mean(window.key, WINDOW_ARGUMENTS)
+            known = ", ".join(WINDOW_ARGUMENTS)
+            raise self.error(
+                f"expected a window function ({known}) after TABLE (, found {window.text}{hint}",
+                i + 2,
+            )
         if window.key in WINDOW_ARGUMENTS:
             raise self.not_supported(
                 f"{window.key}(…) in a SELECT that DuckDB runs",

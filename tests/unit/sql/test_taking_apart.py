@@ -190,6 +190,8 @@ def test_one_that_is_not_is_answered_by_duckdb_first():
         ("SELECT :a, ?, LAG(1) OVER ()", "not both"),
         ("SELECT $$a$$, LAG(1) OVER ()", "the name of a parameter"),
         ("SELECT LAG(1) OVER (", "is not closed"),
+        ("SELECT LAG(1) OVER () FROM s MATCH_RECOGNISE (ORDER BY t)", "did you mean"),
+        ("SELECT LAG(1) OVER () FROM TABLE(TUMBEL(TABLE s, DESCRIPTOR(t), 5))", "'TUMBLE'"),
         (f"SELECT {'(' * 151}1{')' * 151}, LAG(1) OVER ()", "over 150 levels deep"),
     ],
 )
