@@ -12,7 +12,7 @@ from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import BoundCreate, BoundQuery, Outer
-from replay.language.syntax import streams_of
+from replay.language.syntax import Query, streams_of
 from replay.operators.packing import State
 from replay.running.arguments import Moment, check_params, check_query, to_internal
 from replay.running.catalog import Described
@@ -78,7 +78,7 @@ def online(
     check_query(sql)
     params = {} if params is None else params
     check_params(params)
-    parsed = parse(sql)
+    parsed = _parsed(sql)
     describe = _describer(streams_of(parsed), schema, time)
     described = alone(parsed, describe)
     if described is not None:
@@ -91,6 +91,21 @@ def online(
             "CREATE STREAM takes its rows from history; give its query alone to go online"
         )
     return OnlineFlow(bound, describe)
+
+
+def _parsed(sql: str) -> Query:
+    """Return the syntax tree of a query; one that is DuckDB's cannot be asked of events to come."""
+    try:
+        return parse(sql)
+    except QueryError as error:
+        from replay.sql.apart import Apart, take_apart
+
+        if isinstance(take_apart(sql), Apart):
+            raise NotSupportedError(
+                "a statement that DuckDB runs cannot go online, since it needs all rows at once; "
+                "give the part that is Chronicle's"
+            ) from error
+        raise
 
 
 def _describer(
