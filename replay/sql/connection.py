@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import tempfile
 import threading
 from collections import OrderedDict
@@ -44,7 +45,7 @@ _kept: OrderedDict[tuple[int, Allowed], duckdb.DuckDBPyConnection] = OrderedDict
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
 """By process, the threads in which DuckDB works; those that nobody needs sleep."""
-_folders: dict[int, tempfile.TemporaryDirectory[str]] = {}
+_folders: dict[int, str] = {}
 """By process, the private folder for what does not fit in memory."""
 
 
@@ -53,13 +54,9 @@ def _connect(allowed: Allowed) -> duckdb.DuckDBPyConnection:
 
     Paths come before external access is ended: afterwards none can be added.
     """
-    process = os.getpid()
-    if process not in _folders:
-        _folders[process] = tempfile.TemporaryDirectory(prefix="chronicle-sql-")
-        atexit.register(_folders[process].cleanup)
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": allowed.threads,
-        "temp_directory": _folders[process].name,
+        "temp_directory": _folder(),
         "autoload_known_extensions": False,
         "autoinstall_known_extensions": False,
         "allow_community_extensions": False,
@@ -77,6 +74,21 @@ def _connect(allowed: Allowed) -> duckdb.DuckDBPyConnection:
         "SET lock_configuration=true"
     )
     return connection
+
+
+def _folder() -> str:
+    """Return the private folder of this process, which is gone with it."""
+    process = os.getpid()
+    with _lock:
+        if process not in _folders:
+            _folders[process] = tempfile.mkdtemp(prefix="chronicle-sql-")
+            atexit.register(_remove_folder, process)
+        return _folders[process]
+
+
+def _remove_folder(process: int) -> None:
+    if process == os.getpid():  # and not one that was forked from it
+        shutil.rmtree(_folders[process], ignore_errors=True)
 
 
 def _cursor(allowed: Allowed) -> duckdb.DuckDBPyConnection:
