@@ -113,7 +113,7 @@ def unreadable_text(table: pa.Table) -> pa.Table:
         (lambda table: rows(150, 250), "overlap in time"),
         (lambda table: table.drop_columns(["a"]), "lacks column 'a'"),
         (with_column(pa.int32()), "has a column 'x' that the other files lack"),
-        (lambda table: table.set_column(1, "a", table.column("a").cast(pa.int32())), "is int32"),
+        (lambda table: table.set_column(1, "a", table.column("a").cast(pa.int32())), "is INTEGER"),
     ],
 )
 def test_a_file_that_is_not_in_order_or_not_like_the_others_is_refused_and_leaves_no_stream(
