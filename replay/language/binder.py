@@ -48,6 +48,7 @@ from replay.language.pattern_binder import bind_order, bind_pattern_query, needs
 from replay.language.pattern_names import Attributes
 from replay.language.pattern_scope import Answering
 from replay.language.relation_columns import RelationColumn, RelationColumns
+from replay.language.situation_binder import bind_situations
 from replay.language.source import Source
 from replay.language.syntax import (
     OF_ROWS,
@@ -57,6 +58,7 @@ from replay.language.syntax import (
     Query,
     Reference,
     SelectQuery,
+    Situations,
     StreamName,
     Subquery,
     WindowCall,
@@ -300,6 +302,8 @@ def _reference(node: Reference, catalog: Catalog, source: Source) -> _Read:
             return _stream(node, catalog, source)
         case Subquery():
             return _subquery(node, _answer(node.query, catalog, source), source)
+        case Situations():
+            return _situations(node, catalog, source)
         case WindowCall():
             aliased = node.source if node.alias is None else replace(node.source, alias=node.alias)
             return _windowed(node, _reference(aliased, catalog, source), source)
@@ -352,6 +356,50 @@ def _column(qualifier: str, field: pa.Field) -> RelationColumn:
 
 
 # ---------------------------------------------------------------------------------------------
+# Temporal patterns
+
+
+def _situations(node: Situations, catalog: Catalog, source: Source) -> _Read:
+    inner = _reference(node.source, catalog, source)
+    name, order_by = _ordered_by(node, inner, source), node.clauses.order_by
+    column = syntax.Column(name, at=name.at) if order_by is None else order_by
+    time = inner.columns.attribute(inner.columns.name(column), column)
+    if time.type not in TIME_TYPES:
+        raise source.error(
+            f"ORDER BY takes a column of whole numbers or timestamps, and '{time.name}' is "
+            f"{time.type.value}",
+            column,
+        )
+    if inner.times and time.name not in inner.times:
+        raise source.error(
+            f"ORDER BY takes the stream's time column '{inner.times[0]}', not '{time.name}'", column
+        )
+    assert isinstance(inner.relation, StreamRelation | SubqueryRelation)
+    relation = replace(inner.relation, time=time.name)
+    bound = bind_situations(node, relation, inner.columns, time, source)
+    qualifier = None if node.alias is None else node.alias.name
+    columns = tuple(RelationColumn(qualifier, name, name, kind) for name, kind in bound.columns)
+    named = RelationColumns(columns, source, what="column")
+    return _Read(bound, named, None, (bound.time,))
+
+
+def _ordered_by(node: Situations, inner: _Read, source: Source) -> syntax.Identifier:
+    """Return the column of ORDER BY, or the one time there is."""
+    if node.clauses.order_by is not None:
+        return node.clauses.order_by.name
+    if inner.times:
+        return syntax.Identifier(inner.times[0], True, at=node.at)
+    if inner.is_untimed:
+        remedy = "write ORDER BY and the time column after PARTITION BY"
+        raise source.error(f"nothing says which column is the time; {remedy}", node)
+    raise source.error(
+        "situations need rows in the order of time, and no column of time by which those of this "
+        "subquery ascend is selected",
+        node.source,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
 # Windows
 
 
@@ -368,7 +416,7 @@ def _windowed(node: WindowCall, inner: _Read, source: Source) -> _Read:
     _check_time(column, inner, name, source)
     partition_by = tuple(_found(part, inner.columns) for part in node.partition_by)
     windows = bind_windows(node, (column, data_type), partition_by, source)
-    assert not isinstance(inner.relation, JoinRelation)
+    assert isinstance(inner.relation, StreamRelation | SubqueryRelation)
     return replace(
         inner,
         relation=replace(inner.relation, time=column),

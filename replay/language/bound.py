@@ -474,7 +474,48 @@ class JoinRelation:
     """ASOF: whether the right event must be before the left one (``>``), not at it (``>=``)."""
 
 
-Relation = StreamRelation | SubqueryRelation | JoinRelation
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A condition, and how long its situations last; durations are internal as times are."""
+
+    name: str
+    condition: Expression
+    at_least: int | None = None
+    at_most: int | None = None
+
+
+DETECTION_TIME = "detection_time"
+"""The last column of a temporal pattern, by which its rows ascend."""
+
+
+@dataclass(frozen=True, slots=True)
+class SituationRelation:
+    """A temporal pattern over the situations of a source; of one situation alone, these.
+
+    ``columns`` are those of PARTITION BY, of RETURN, start and end of each situation, and
+    `DETECTION_TIME`.
+    """
+
+    source: Relation
+    source_time: Attribute
+    partition_by: tuple[str, ...]
+    valid_for: int | None
+    """How long an event speaks when no other follows; None: until one does."""
+    situations: tuple[Situation, ...]
+    pairs: tuple[tuple[int, int, int], ...]
+    """Two situations by their places, and the relations of the first to the second
+    (`replay.language.allen`); each pair once."""
+    within: int | None
+    is_final: bool
+    """Whether a match is told once all its situations are over (EMIT FINAL)."""
+    returns: tuple[Measure, ...]
+    """Expressions over columns of PARTITION BY and Aggregates, ``symbols`` of which is the
+    situation whose rows are aggregated."""
+    columns: Columns
+    time: str = DETECTION_TIME
+
+
+Relation = StreamRelation | SubqueryRelation | JoinRelation | SituationRelation
 
 
 # ---------------------------------------------------------------------------------------------

@@ -29,16 +29,20 @@ def parse_expression(cursor: Cursor, power: int = 0) -> Expression:
     """Parse an expression whose operators bind tighter than ``power``."""
     cursor.enter()
     left = _prefix(cursor)
+    is_condition = isinstance(left, syntax.Unary) and left.op == "NOT"
     levels = 1
     while True:
         token = cursor.token
         binding, parse = _INFIX.get(token.key, _NOTHING)
-        if binding <= power or (token.key == "AT" and not cursor.at(*_AT_TIME_ZONE)):
+        # Comparisons do not chain: behind one, BETWEEN says how long a situation lasts.
+        is_over = is_condition and token.key == "BETWEEN"
+        if binding <= power or is_over or (token.key == "AT" and not cursor.at(*_AT_TIME_ZONE)):
             cursor.leave(levels)
             return left
         cursor.enter()
         levels += 1
         left = parse(cursor, left, token)
+        is_condition = binding <= COMPARISON
 
 
 # ---------------------------------------------------------------------------------------------

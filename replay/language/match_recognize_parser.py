@@ -94,7 +94,7 @@ def _order_by(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
 
 
 def _order_item(cursor: Cursor, what: str) -> syntax.OrderItem:
-    column = _plain_column(cursor, what)
+    column = plain_column(cursor, what)
     return syntax.OrderItem(column, *parse_direction(cursor), at=column.at)
 
 
@@ -109,7 +109,8 @@ def parse_direction(cursor: Cursor) -> tuple[bool, bool]:
     return descending, nulls_first
 
 
-def _plain_column(cursor: Cursor, what: str) -> syntax.Column:
+def plain_column(cursor: Cursor, what: str) -> syntax.Column:
+    """Parse ``name`` or ``source.name``."""
     name = cursor.identifier(what)
     column = syntax.Column(name, at=name.at)
     if cursor.accept("."):

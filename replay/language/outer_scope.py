@@ -103,9 +103,7 @@ class OuterScope:
             raise self._inside_only(node, node.kind)
         if node.offset is not None:
             raise self.source.not_supported(f"{node.kind}(x, n) outside MATCH_RECOGNIZE", node)
-        name = Identifier(f"{node.kind}_VALUE", at=node.at)
-        call = syntax.Function(name, (node.operand,), scope=node.scope, at=node.at)
-        return self._aggregate(call)
+        return self._aggregate(first_or_last(node))
 
     def _aggregate(self, node: syntax.Function) -> Expression:
         """Return an aggregate over the rows of a group."""
@@ -137,17 +135,8 @@ class OuterScope:
         )
         scope = OuterScope(self.source, self.answer.of_rows(), inside)
         argument = ExpressionBinder(self.source, scope).bind(part)
-        fraction = self._fraction(node) if takes_fraction(node) else None
+        fraction = fraction_of(node, self.source) if takes_fraction(node) else None
         return aggregate_of(node, argument, self.source, fraction=fraction)
-
-    def _fraction(self, node: syntax.Function) -> float:
-        """Return the fraction of a percentile."""
-        part = node.args[1]
-        where = f"the fraction of {node.name.name.upper()}"
-        value = bind_constant(part, where, self.source).value
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-            return float(value)
-        raise self.source.error(f"{where} is a number from 0 to 1, not {shown(part)}", part)
 
     def _output(self, node: syntax.Column) -> Expression | None:
         outputs = self.rules.outputs
@@ -181,6 +170,22 @@ class OuterScope:
             f"{kind} belongs into MATCH_RECOGNIZE; name it in MEASURES and use that name here",
             node,
         )
+
+
+def fraction_of(node: syntax.Function, source: Source) -> float:
+    """Return the fraction of a percentile."""
+    part = node.args[1]
+    where = f"the fraction of {node.name.name.upper()}"
+    value = bind_constant(part, where, source).value
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise source.error(f"{where} is a number from 0 to 1, not {shown(part)}", part)
+
+
+def first_or_last(node: syntax.Navigation) -> syntax.Function:
+    """Return ``FIRST(x)`` or ``LAST(x)`` as the aggregate it is over rows of a stream."""
+    name = Identifier(f"{node.kind}_VALUE", at=node.at)
+    return syntax.Function(name, (node.operand,), scope=node.scope, at=node.at)
 
 
 class KeyedBinder(ExpressionBinder):

@@ -181,7 +181,7 @@ class PatternScope:
         frame = _Frame(node.kind)
         inner: syntax.Navigation = node
         if node.kind in _PHYSICAL:
-            distance = self._offset(node, 1, bind)
+            distance = offset_of(node, 1, bind, self._source)
             frame.offset = -distance if node.kind == "PREV" else distance
             if isinstance(node.operand, syntax.Navigation) and node.operand.kind not in _PHYSICAL:
                 inner = node.operand
@@ -196,7 +196,9 @@ class PatternScope:
         assert not isinstance(frame.read, syntax.Star), "it stands in aggregates alone"
         row = self._row(frame.read, frame.symbols)
         self._frame = None
-        return self._null_without_row(operand, *row)
+        always_there = row == (CURRENT, 0)
+        time = Attribute(self._clause.time.name, self._clause.time.type, *row)
+        return operand if always_there else null_without_row(operand, time)
 
     def _aggregate(self, node: syntax.Function, bind: Bind) -> Expression:
         """Return an aggregate over the rows of a symbol, of a subset, or of the whole match."""
@@ -300,16 +302,6 @@ class PatternScope:
             return CURRENT
         return Anchor(AnchorKind.LAST, symbols, offset, final)
 
-    def _null_without_row(self, operand: Expression, anchor: Anchor, offset: int) -> Expression:
-        """Return the operand, NULL as a whole where the row navigated to is not there."""
-        always_there = anchor == CURRENT and offset == 0
-        if always_there or operand.type is DataType.NULL or _is_null_without_values(operand):
-            return operand
-        time = Attribute(self._clause.time.name, self._clause.time.type, anchor, offset)
-        is_there = fold.negate(fold.call("is_null", (time,), DataType.BOOLEAN))
-        nothing = Literal(None, operand.type)
-        return fold.call("case", (is_there, operand, nothing), operand.type)
-
     def _is_final(self, node: syntax.Navigation | syntax.Function) -> bool:
         if node.scope == "FINAL" and self._clause.defined is not None:
             raise self._source.error(
@@ -318,22 +310,8 @@ class PatternScope:
             )
         return node.scope == "FINAL" and self._clause.all_rows
 
-    def _offset(self, node: syntax.Navigation, default: int, bind: Bind) -> int:
-        if node.offset is None:
-            return default
-        offset = bind(node.offset)
-        if not isinstance(offset, Literal) or offset.type is not DataType.INTEGER:
-            found = f"not {shown(node.offset)}"
-        elif isinstance(offset.value, int) and 0 <= offset.value <= OFFSET_MAX:
-            return offset.value
-        else:
-            found = f"not {offset.value}"
-        raise self._source.error(
-            f"the offset of {node.kind} is a constant whole number from 0, {found}", node.offset
-        )
-
     def _logical_offset(self, node: syntax.Navigation, bind: Bind) -> int:
-        offset = self._offset(node, 0, bind)
+        offset = offset_of(node, 0, bind, self._source)
         if self._clause.defined is None or offset <= DEFINED_OFFSET_MAX or node.offset is None:
             return offset
         raise self._source.not_supported(
@@ -405,6 +383,31 @@ class PatternScope:
             f"symbols{remedy}",
             node,
         )
+
+
+def offset_of(node: syntax.Navigation, default: int, bind: Bind, source: Source) -> int:
+    """Return how many rows a navigation goes."""
+    if node.offset is None:
+        return default
+    offset = bind(node.offset)
+    if not isinstance(offset, Literal) or offset.type is not DataType.INTEGER:
+        found = f"not {shown(node.offset)}"
+    elif isinstance(offset.value, int) and 0 <= offset.value <= OFFSET_MAX:
+        return offset.value
+    else:
+        found = f"not {offset.value}"
+    raise source.error(
+        f"the offset of {node.kind} is a constant whole number from 0, {found}", node.offset
+    )
+
+
+def null_without_row(operand: Expression, time: Attribute) -> Expression:
+    """Return the operand, NULL as a whole where the row that ``time`` is read from is not there."""
+    if operand.type is DataType.NULL or _is_null_without_values(operand):
+        return operand
+    is_there = fold.negate(fold.call("is_null", (time,), DataType.BOOLEAN))
+    nothing = Literal(None, operand.type)
+    return fold.call("case", (is_there, operand, nothing), operand.type)
 
 
 def _is_null_without_values(expression: Expression) -> bool:

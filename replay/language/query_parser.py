@@ -14,6 +14,7 @@ from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, descr
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import accept_distinct, accept_star, parse_expression
 from replay.language.match_recognize_parser import parse_direction, parse_match_recognize
+from replay.language.situation_parser import parse_match_situations, parse_situation_clauses
 from replay.language.source import resolve
 from replay.language.syntax import (
     OF_ROWS,
@@ -28,6 +29,7 @@ from replay.language.syntax import (
     Query,
     Reference,
     SelectQuery,
+    Situations,
     Span,
     StreamName,
     Subquery,
@@ -75,15 +77,13 @@ def _refuse_other_languages(cursor: Cursor) -> None:
     keys = {token.key for token in cursor.tokens}
     if first.kind == END:
         raise cursor.error("the query is empty; it begins with SELECT")
-    if first.key == "FROM":
-        raise cursor.not_supported("a temporal pattern over situations (FROM … DEFINE … RETURN …)")
     if first.key == "RETURN":
         raise cursor.not_supported("a sequence aggregation (RETURN … FROM … PATTERN SEQ …)")
     if first.key == "PATTERN":
         raise cursor.not_supported("a pattern over imprecise timestamps (PATTERN SEQ … RETURN …)")
-    if first.key not in ("SELECT", "WITH", "CREATE"):
+    if first.key not in (*_QUERY_WORDS, "CREATE"):
         raise cursor.error(f"a query begins with SELECT, found {describe(first)}")
-    if "MATCH_RECOGNIZE" not in keys:
+    if not keys & {"MATCH_RECOGNIZE", "MATCH_SITUATIONS"}:
         _refuse_misspelt(cursor)
     if first.key == "SELECT" and "FROM" not in keys:
         raise cursor.error("this SELECT has no FROM; write SELECT * FROM stream WHERE …")
@@ -97,16 +97,16 @@ def _create(cursor: Cursor) -> CreateStream:
     cursor.expect("STREAM", "after CREATE")
     name = cursor.identifier("a name for the stream")
     cursor.expect("AS", f"and a query after CREATE STREAM {name.name}")
-    if cursor.token.key not in ("SELECT", "WITH"):
+    if cursor.token.key not in _QUERY_WORDS:
         raise cursor.error(f"expected SELECT, found {describe(cursor.token)}")
     return CreateStream(name, _parse_select(cursor), at=at)
 
 
 def _refuse_misspelt(cursor: Cursor) -> None:
-    """Refuse what is meant to be MATCH_RECOGNIZE: a word like it before a parenthesis."""
+    """Refuse a misspelt MATCH_RECOGNIZE or MATCH_SITUATIONS: a word like it before a "("."""
     for word, after in pairwise(cursor.tokens):
         if word.kind == NAME and after.key == "(":
-            hint = did_you_mean(word.text, ["MATCH_RECOGNIZE"])
+            hint = did_you_mean(word.text, ["MATCH_RECOGNIZE", "MATCH_SITUATIONS"])
             if hint:
                 raise cursor.error(f"there is no {word.key}{hint}", word.at)
 
@@ -143,7 +143,42 @@ def _named_queries(cursor: Cursor) -> None:
             return
 
 
+_QUERY_WORDS = ("SELECT", "WITH", "FROM")
+"""What a query that gives rows begins with."""
+
+
+def _situation_query(cursor: Cursor) -> SelectQuery:
+    """Parse ``FROM source clauses``, all columns of a temporal pattern."""
+    at = cursor.advance().at
+    source = _one_source(cursor)
+    if cursor.token.key in ("MATCH_SITUATIONS", "MATCH_RECOGNIZE"):
+        raise cursor.error(f"{cursor.token.key} (…) needs SELECT: write SELECT * FROM … ")
+    clauses = parse_situation_clauses(cursor, at)
+    if cursor.token.key in _CLAUSES:
+        raise cursor.error(
+            f"{_CLAUSES[cursor.token.key][0]} stands around a temporal pattern: write SELECT … "
+            "FROM source MATCH_SITUATIONS (…) and it behind"
+        )
+    reference = Situations(_situation_source(cursor, source), clauses, at=at)
+    every = syntax.SelectItem(syntax.Star(at=at), at=at)
+    return SelectQuery((every,), reference, at=at)
+
+
+def _situation_source(
+    cursor: Cursor, source: StreamName | Subquery | WindowCall
+) -> StreamName | Subquery:
+    if isinstance(source, WindowCall):
+        raise cursor.not_supported(
+            f"a temporal pattern over {source.function}(…)",
+            source.at,
+            "match a subquery that aggregates its windows",
+        )
+    return source
+
+
 def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
+    if cursor.token.key == "FROM":
+        return _situation_query(cursor)
     at = cursor.expect("SELECT").at
     distinct, select = _select_list(cursor)
     cursor.expect("FROM", "after the columns of SELECT")
@@ -185,6 +220,12 @@ def _pattern_source(cursor: Cursor, source: Reference) -> StreamName | Subquery:
                 f"MATCH_RECOGNIZE over {source.function}(…)",
                 source.at,
                 "match a subquery that aggregates its windows",
+            )
+        case Situations():
+            raise cursor.not_supported(
+                "MATCH_RECOGNIZE over MATCH_SITUATIONS (…)",
+                source.at,
+                "match a subquery: FROM (SELECT * FROM … MATCH_SITUATIONS (…)) MATCH_RECOGNIZE (…)",
             )
     raise cursor.not_supported(
         "MATCH_RECOGNIZE over a join", source.at, "match a subquery that joins"
@@ -335,7 +376,8 @@ _JOINS: dict[tuple[str, ...], JoinKind] = {
 _OTHER_JOINS = ("RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "POSITIONAL")
 _NO_ALIAS = frozenset(
     {*_CLAUSES, *_NOT_YET, *(words[0] for words in _JOINS), *_OTHER_JOINS}
-    | {"ON", "USING", "WITHIN", "MATCH_RECOGNIZE", "PARTITION"}
+    | {"ON", "USING", "WITHIN", "MATCH_RECOGNIZE", "MATCH_SITUATIONS", "PARTITION"}
+    | {"DEFINE", "VALID", "EMIT", "RETURN"}
 )
 """Words after a source that are no alias of it."""
 
@@ -363,7 +405,18 @@ def _parse_alias(cursor: Cursor) -> Identifier | None:
     return None
 
 
-def _table(cursor: Cursor) -> StreamName | Subquery | WindowCall:
+def _table(cursor: Cursor) -> StreamName | Subquery | WindowCall | Situations:
+    """Parse a source with its alias, and MATCH_SITUATIONS over it if it is there."""
+    source = _one_source(cursor)
+    if cursor.token.key != "MATCH_SITUATIONS":
+        return source
+    at = cursor.advance().at
+    over = _situation_source(cursor, source)
+    clauses = parse_match_situations(cursor)
+    return Situations(over, clauses, _parse_alias(cursor), at=at)
+
+
+def _one_source(cursor: Cursor) -> StreamName | Subquery | WindowCall:
     token = cursor.token
     if token.key == "TABLE" and cursor.peek().key == "(":
         return _aliased(cursor, _window_table(cursor))
@@ -407,7 +460,7 @@ def _check_size(cursor: Cursor, at: int) -> None:
 
 def _subquery(cursor: Cursor) -> Subquery:
     opening = cursor.expect("(")
-    if cursor.token.key not in ("SELECT", "WITH"):
+    if cursor.token.key not in _QUERY_WORDS:
         what = "a subquery in FROM begins with SELECT"
         if cursor.token.key == "(" or cursor.peek().key in ("JOIN", "LEFT", "ASOF"):
             raise cursor.not_supported("a join in parentheses")

@@ -15,6 +15,7 @@ from replay.language.bound import (
     Outer,
     RowWindows,
     SessionWindows,
+    SituationRelation,
     SubqueryRelation,
     WholeRange,
     WindowAggregation,
@@ -58,6 +59,13 @@ def columns_of_pattern(query: BoundPatternQuery) -> list[str]:
     named = _names([*query.defines, *measures.values()])
     shown = {source for source, _ in query.output if source not in measures}
     return sorted({*named, *shown, *query.partition_by, *query.order_by, query.time})
+
+
+def columns_of_situations(relation: SituationRelation) -> tuple[str, ...]:
+    """Return the columns of its source that a temporal pattern reads."""
+    conditions = [situation.condition for situation in relation.situations]
+    named = _names([*conditions, *(measure.expression for measure in relation.returns)])
+    return tuple(sorted({*named, *relation.partition_by, relation.source_time.name}))
 
 
 def columns_of_outer(outer: Outer) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from replay.language.bound import (
     Relation,
     RowWindows,
     SessionWindows,
+    SituationRelation,
     StreamRelation,
     SubqueryRelation,
     rewritten,
@@ -74,6 +75,8 @@ def _relation(relation: Relation) -> Relation:
             return replace(relation, query=simplified(inner))
         case JoinRelation(_, left, right):
             return replace(relation, left=_relation(left), right=_relation(right))
+        case SituationRelation(source):
+            return replace(relation, source=_relation(source))
     return relation
 
 

@@ -564,12 +564,54 @@ class Join(Node):
 
     kind: JoinKind
     left: Reference
-    right: StreamName | Subquery
+    right: StreamName | Subquery | Situations
     within: tuple[Span, ...]
     on: Expression | None
 
 
-Reference = StreamName | Subquery | WindowCall | Join
+@dataclass(frozen=True, slots=True)
+class SituationDefine(Node):
+    """``name AS condition [AT LEAST d] [AT MOST d]``, or ``… BETWEEN d AND d``."""
+
+    name: Identifier
+    condition: Expression
+    at_least: Expression | None = None
+    at_most: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalTerm(Node):
+    """``left relation [; relation]… right``: relations as bits of `allen.BITS`."""
+
+    left: Identifier
+    relations: int
+    right: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class MatchSituations(Node):
+    """The clauses of a temporal pattern; one that is not there is None or empty."""
+
+    defines: tuple[SituationDefine, ...]
+    partition_by: tuple[Column, ...] = ()
+    order_by: Column | None = None
+    valid_for: Expression | None = None
+    pattern: tuple[TemporalTerm, ...] = ()
+    within: Expression | None = None
+    is_final: bool = False
+    returns: tuple[Measure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Situations(Node):
+    """``source MATCH_SITUATIONS ( … ) [AS alias]``; the papers' form is a query of it alone."""
+
+    source: StreamName | Subquery
+    clauses: MatchSituations
+    alias: Identifier | None = None
+
+
+Reference = StreamName | Subquery | WindowCall | Join | Situations
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,15 @@ from replay.language.bound import (
     Expression,
     JoinRelation,
     Relation,
+    SituationRelation,
     StreamRelation,
     SubqueryRelation,
 )
-from replay.language.required_columns import columns_of_query, pruned
+from replay.language.required_columns import columns_of_query, columns_of_situations, pruned
 from replay.operators.outer_pieces import OuterOperator
 from replay.operators.packing import State
 from replay.running.classes import CLASSES, of_table
-from replay.running.steps import Chain, operators_of
+from replay.running.steps import Chain, operators_of, situating
 from replay.windows.forming import TOLD_MAX
 
 SchemaOf = Callable[[str], pa.Schema]
@@ -72,6 +73,9 @@ def _open_relation(
         return StreamPort(relation.name, relation.time, columns, schema_of)
     if isinstance(relation, SubqueryRelation):
         return open_port(pruned(relation, columns).query, schema_of)
+    if isinstance(relation, SituationRelation):
+        below = _open_relation(relation.source, columns_of_situations(relation), None, schema_of)
+        return ChainPort(below, Chain(situating(relation)))
     outline = JoinOutline.of(relation, where=where, columns=columns)
     joined: JoinRelation = outline.join
     left, right = outline.side_columns
@@ -136,15 +140,19 @@ class StreamPort:
 class ChainPort:
     """Rows of another port that pass through operators."""
 
-    reached: int | None = None
-    """Which times its rows will have is known of none."""
-
     def __init__(self, inner: InputPort, chain: Chain) -> None:
         self._inner = inner
         self._chain = chain
         self.streams: tuple[StreamPort, ...] = inner.streams
         # No rows make no difference, and tell the columns of what comes out.
         self.schema: pa.Schema = pa.concat_tables(chain.push(inner.schema.empty_table())).schema
+
+    @property
+    def reached(self) -> int | None:
+        """The time before which no further row comes out, where an operator tells it."""
+        if self._chain.keeps_times and isinstance(self._inner, ChainPort):
+            return self._inner.reached
+        return self._chain.reached
 
     @property
     def is_done(self) -> bool:
@@ -158,13 +166,19 @@ class ChainPort:
 
     def push(self, stream: str, events: pa.Table) -> Iterator[pa.Table]:
         """Take the next events of a stream."""
-        return self._passed(self._inner.push(stream, events))
+        yield from self._passed(self._inner.push(stream, events))
+        if isinstance(self._inner, ChainPort):  # how far a stream has come its rows tell
+            yield from self._advanced()
 
     def advance(self, stream: str, time: int) -> Iterator[pa.Table]:
         """Take it that no further event of a stream is before a time."""
         yield from self._passed(self._inner.advance(stream, time))
-        if self._inner.reached is not None and not self._chain.is_done:
-            yield from self._chain.advance(self._inner.reached)
+        yield from self._advanced()
+
+    def _advanced(self) -> Iterator[pa.Table]:
+        reached = self._inner.reached
+        if reached is not None and not self._chain.is_done:
+            yield from self._chain.advance(reached)
 
     def _passed(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         while not self._chain.is_done:
@@ -215,6 +229,8 @@ class JoinPort:
         for place, side in enumerate(self._sides):
             for rows in side.push(stream, events):
                 self._operator.push(place, rows)
+            if isinstance(side, ChainPort) and side.reached is not None:
+                self._operator.advance(place, side.reached)
         yield from self._operator.certain(False, False)
 
     def advance(self, stream: str, time: int) -> Iterator[pa.Table]:

@@ -21,8 +21,10 @@ from replay.language.bound import (
     DataType,
     Expression,
     JoinRelation,
+    Literal,
     Outer,
     Relation,
+    SituationRelation,
     StreamRelation,
     SubqueryRelation,
     WindowAggregation,
@@ -31,6 +33,7 @@ from replay.language.bound import (
 from replay.language.required_columns import (
     columns_of_outer,
     columns_of_query,
+    columns_of_situations,
     columns_of_windows,
     in_stream_order,
     may_filter_first,
@@ -43,7 +46,7 @@ from replay.patterns.plan import plan_pattern
 from replay.patterns.program import compile_program
 from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan, PlanKind
-from replay.running.arguments import check_replayed
+from replay.running.arguments import check_full_replay, check_replayed
 from replay.running.catalog import Catalog, TableCatalog
 from replay.running.classes import CLASSES, ClassQuery, of_table, planned
 from replay.running.flows import (
@@ -67,7 +70,9 @@ from replay.running.steps import (
     allowed_to_tell,
     finishing,
     operators_of,
+    situating,
 )
+from replay.situations.operator import can_hold
 from replay.windows.plan import Way, origin_in_words
 from replay.windows.tree.planning import window_plan
 
@@ -202,7 +207,26 @@ class Opener:
             return self._read(relation, Reading(_at_least_one(columns, relation), where))
         if isinstance(relation, SubqueryRelation):
             return self.open_query(pruned(relation, columns).query)
+        if isinstance(relation, SituationRelation):
+            return self._open_situations(relation)
         return self._open_join(relation, columns, where)
+
+    def _open_situations(self, relation: SituationRelation) -> Flow:
+        """Return the matches of a temporal pattern, by a full replay of its source."""
+        read = relation.source
+        below = self
+        if isinstance(read, StreamRelation):
+            check_full_replay(self.requested, "a temporal pattern over situations")
+            below = replace(self, requested="full")
+        # A pattern that cannot hold reads nothing.
+        where = None if can_hold(relation) else Literal(False, DataType.BOOLEAN)
+        if where is not None:
+            below = replace(self, requested="auto")
+        inner = below._open_relation(read, columns_of_situations(relation), where)
+        words = "situations derived by a full replay of their source, and matched"
+        if where is not None:
+            words = "nothing to match: no situations can have all relations of the pattern"
+        return _over(words, inner, situating(relation))
 
     def _open_join(
         self, join: JoinRelation, columns: tuple[str, ...], where: Expression | None
@@ -256,7 +280,8 @@ def _unfiltered(what: WindowAggregation) -> WindowAggregation:
 
 
 def _words_of(query: BoundSelect) -> str:
-    below = "a join" if isinstance(query.source, JoinRelation) else "a subquery"
+    kinds = {JoinRelation: "a join", SituationRelation: "situations"}
+    below = kinds.get(type(query.source), "a subquery")
     if query.outer.group_by is None:
         return f"SELECT over {below}"
     if query.windows is None:

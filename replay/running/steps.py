@@ -18,9 +18,11 @@ from replay.language.bound import (
     ROW_NUMBER,
     WINDOW_END,
     WINDOW_START,
+    Aggregate,
     BoundPatternQuery,
     BoundQuery,
     Outer,
+    SituationRelation,
     SubqueryRelation,
     WholeRange,
     WindowAggregation,
@@ -34,6 +36,8 @@ from replay.patterns.program import compile_program
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
 from replay.running.statement import Statement
+from replay.situations.operator import SituationOperator
+from replay.situations.returns import GROUP
 from replay.windows.aggregator import WindowAggregator
 
 
@@ -53,6 +57,24 @@ def operators_of(
         return [*checks, *aggregating(what, eager=eager, told_max=told_max)]
     outer, backward = in_stream_order(query.outer, query.source.time)
     return [*checks, OuterOperator(query.outer if backward else outer)]
+
+
+def situating(relation: SituationRelation) -> list[Operator]:
+    """Return what the rows of its source pass through to become the matches of a pattern."""
+    below = isinstance(relation.source, SubqueryRelation)
+    checks: list[Operator] = [TimeCheck(relation.source_time.name)] if below else []
+    return [*checks, Late(lambda schema: SituationOperator(relation, schema, _aggregate_groups))]
+
+
+def _aggregate_groups(aggregates: tuple[Aggregate, ...], events: pa.Table) -> pa.Table:
+    """Return aggregates of rows by `GROUP`, as those of windows are computed."""
+    names = tuple(f"{part.function.upper()} ({i})" for i, part in enumerate(aggregates, 1))
+    what = WindowAggregation(
+        WholeRange(), "", None, (GROUP,), (GROUP.name,), aggregates, names, Outer(())
+    )
+    operator = WindowAggregator(what, events.schema)
+    tables = [operator.schema.empty_table(), *operator.push(events), *operator.finish()]
+    return pa.concat_tables(tables).select(names)
 
 
 def _checks(query: BoundQuery) -> list[Operator]:
@@ -233,6 +255,11 @@ class Late:
         """Yield the rest."""
         return iter(()) if self._made is None else self._made.finish()
 
+    @property
+    def reached(self) -> int | None:
+        """The time before which no further row comes out; None: not known."""
+        return getattr(self._made, "reached", None)
+
     def state(self) -> State:
         """Return what is known and kept, once a table has told the columns."""
         assert self._made is not None
@@ -308,8 +335,14 @@ class Chain:
         return _pushed(first.skip(gap), rest) if isinstance(first, SkippingOperator) else iter(())
 
     def advance(self, time: int) -> Iterator[pa.Table]:
-        """Take it that no row to come is before a time; of what they yield, no time is known."""
-        return _pushed(self._operators[0].advance(time), self._operators[1:])
+        """Take it that no row to come is before a time, as far as operators hand times on."""
+        for place, operator in enumerate(self._operators):
+            yield from _pushed(operator.advance(time), self._operators[place + 1 :])
+            if not _keeps_times(operator):
+                reached = getattr(operator, "reached", None)
+                if reached is None:
+                    return
+                time = reached
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rest."""
@@ -317,6 +350,17 @@ class Chain:
             rest = self._operators[place + 1 :]
             if not any(later.is_done for later in rest):
                 yield from _pushed(operator.finish(), rest)
+
+    @property
+    def reached(self) -> int | None:
+        """The time before which no further row comes out, where an operator tells it; else None."""
+        told = [operator for operator in self._operators if not _keeps_times(operator)]
+        return getattr(told[-1], "reached", None) if told else None
+
+    @property
+    def keeps_times(self) -> bool:
+        """Whether rows come out as they go in, with their times."""
+        return all(map(_keeps_times, self._operators))
 
     def state(self) -> State:
         """Return what each of them knows and keeps."""
@@ -326,6 +370,11 @@ class Chain:
         """Go on from what `state` gave."""
         for operator, own in zip(self._operators, state["operators"], strict=True):
             operator.take_over(own)
+
+
+def _keeps_times(operator: Operator) -> bool:
+    is_row_by_row = isinstance(operator, OuterOperator) and not operator.needs_end
+    return is_row_by_row or isinstance(operator, TimeCheck)
 
 
 def _pushed(tables: Iterable[pa.Table], operators: Sequence[Operator]) -> Iterator[pa.Table]:
