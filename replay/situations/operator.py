@@ -101,15 +101,18 @@ class SituationOperator:
         if change.begins:
             live = Live(*key, change.time, change.seq)
             self._going_on[key] = live
-            by_name = self._lives.get(change.partition)
-            if by_name is None:
-                by_name = self._lives[change.partition] = [[] for _ in self._query.situations]
-            by_name[change.situation].append(live)
+            self._of_partition(change.partition)[change.situation].append(live)
             self._expect(live)
             return
         ended = self._going_on.pop(key, None)
-        if ended is not None:  # else it has fallen silent before
+        if ended is not None:  # else it has fallen silent before, or no match contains it
             self._end(ended, change.time, change.seq)
+
+    def _of_partition(self, partition: int) -> list[list[Live]]:
+        """Return the live situations of a partition by name."""
+        if partition not in self._lives:
+            self._lives[partition] = [[] for _ in self._query.situations]
+        return self._lives[partition]
 
     def _end(self, live: Live, time: int, stop: int) -> None:
         live.end, live.stop = time, stop
@@ -175,8 +178,11 @@ class SituationOperator:
 
     def _forget(self, partition: int, clock: int) -> None:
         """Drop the situations of a partition that no match to come contains."""
-        for by_name in self._lives[partition]:
-            by_name[:] = [live for live in by_name if not self._matcher.is_over(live, clock)]
+        for situation, lives in enumerate(self._lives[partition]):
+            kept = [live for live in lives if not self._matcher.is_over(live, clock)]
+            if lives and (not kept or kept[-1] is not lives[-1]):
+                self._going_on.pop((partition, situation), None)  # only the last can go on
+            lives[:] = kept
 
     def _forget_rows(self, clock: int) -> None:
         firsts = [self._deriver.n_rows]
@@ -212,8 +218,6 @@ class SituationOperator:
     def state(self) -> State:
         """Return all that is known of the rows pushed."""
         lives = [live for names in self._lives.values() for each in names for live in each]
-        known = set(lives)
-        others = [live for live in self._going_on.values() if live not in known]
         return {
             "deriver": self._deriver.state(),
             "returns": self._returns.state(),
@@ -221,7 +225,6 @@ class SituationOperator:
             "last_time": self._last_time,
             "n_faults": self._faults.count,
             "lives": np.array([_packed(live) for live in lives], np.int64).reshape(-1, 6),
-            "others": np.array([_packed(live) for live in others], np.int64).reshape(-1, 6),
         }
 
     def take_over(self, state: State) -> None:
@@ -232,17 +235,13 @@ class SituationOperator:
         self._faults.count = state["n_faults"]
         self._lives, self._going_on, self._due, self._kept = {}, {}, [], 0
         since = -OPEN if self.reached is None else self.reached - 1
-        for is_live, packed in ((True, state["lives"]), (False, state["others"])):
-            for live in (Live(*values) for values in packed.tolist()):
-                if live.end == OPEN:
-                    self._going_on[live.partition, live.situation] = live
-                if is_live:
-                    empty: list[list[Live]] = [[] for _ in self._query.situations]
-                    by_name = self._lives.setdefault(live.partition, empty)
-                    by_name[live.situation].append(live)
-                for term in self._matcher.terms(live):
-                    if is_live and term > since:
-                        heappush(self._due, (term, next(self._pushes), live))
+        for live in (Live(*values) for values in state["lives"].tolist()):
+            if live.end == OPEN:
+                self._going_on[live.partition, live.situation] = live
+            self._of_partition(live.partition)[live.situation].append(live)
+            for term in self._matcher.terms(live):
+                if term > since:
+                    heappush(self._due, (term, next(self._pushes), live))
         if self._query.valid_for is not None:
             self._expect_silence(list(range(self._deriver.partitions.n)))
 
