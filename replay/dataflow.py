@@ -14,6 +14,7 @@ import pyarrow as pa
 from chronicle import Store
 from chronicle.errors import StreamNotFoundError
 from replay.errors import PlanError, QueryError
+from replay.language.bound import DETECTION_TIME
 from replay.language.printer import to_sql
 from replay.language.syntax import Identifier, Text, streams_of
 from replay.limits import Timeout
@@ -198,6 +199,23 @@ class Dataflow:
             text = _after_partition_by(text, f"ORDER BY {_name(self.time)}")
         inside = textwrap.indent(textwrap.dedent(text).strip(), "  ")
         return self._with(f"SELECT *\nFROM {self._from} MATCH_RECOGNIZE (\n{inside}\n)", time)
+
+    def situations(self, text: str) -> Dataflow:
+        """Find situations: periods in which conditions hold, and how they lie to each other.
+
+        Parameters
+        ----------
+        text
+            What stands in ``MATCH_SITUATIONS ( … )``; ORDER BY may be left out.
+        """
+        begin = re.search(r"\b(VALID\s+FOR|DEFINE)\b", text, flags=re.IGNORECASE)
+        has_order = re.search(r"\bORDER\s+BY\b", text, flags=re.IGNORECASE)
+        if begin is not None and has_order is None and self.time is not None:
+            at = begin.start()
+            text = f"{text[:at]}ORDER BY {_name(self.time)}\n{text[at:]}"
+        inside = textwrap.indent(textwrap.dedent(text).strip(), "  ")
+        sql = f"SELECT *\nFROM {self._from} MATCH_SITUATIONS (\n{inside}\n)"
+        return self._with(sql, DETECTION_TIME)
 
     def join(
         self,

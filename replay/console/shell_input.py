@@ -35,11 +35,12 @@ COMMANDS = tuple(sorted(re.findall(r"^\.\w+", HELP, re.MULTILINE)))
 
 _WORDS = (
     "AFTER ALL ANALYZE AND ANY AS ASC ASOF AVG BETWEEN BY CASE CAST CLASSIFIER COUNT CREATE "
-    "CUMULATE DEFINE DESC DESCRIBE DESCRIPTOR DISTINCT ELSE END EXCEPT EXCLUDE EXISTS EXPLAIN "
+    "CUMULATE DEFINE DESC DESCRIBE DESCRIPTOR DISTINCT ELSE EMIT END EXCEPT EXCLUDE EXISTS EXPLAIN "
     "FALSE FILTER FIRST FROM GROUP HAVING HOP IN INTERVAL IS JOIN LAST LEFT LIKE LIMIT MATCH "
-    "MATCH_NUMBER MATCH_RECOGNIZE MAX MEASURES MIN NEXT NOT NULL NULLS OFFSET ON ONE OR ORDER "
-    "ORIGIN OVER PARTITION PAST PATTERN PER PREV QUALIFY ROW ROWS SELECT SESSION SHOW SKIP "
-    "STREAM STREAMS SUBSET SUM TABLE THEN TO TRUE TUMBLE UNION USING WHEN WHERE WITH WITHIN"
+    "MATCH_NUMBER MATCH_RECOGNIZE MATCH_SITUATIONS MAX MEASURES MIN NEXT NOT NULL NULLS OFFSET ON "
+    "ONE OR ORDER ORIGIN OVER PARTITION PAST PATTERN PER PREV QUALIFY RETURN ROW ROWS SELECT "
+    "SESSION SHOW SKIP STREAM STREAMS SUBSET SUM TABLE THEN TO TRUE TUMBLE UNION USING VALID WHEN "
+    "WHERE WITH WITHIN"
 )
 _KEYWORDS = tuple(_WORDS.split())
 
@@ -57,24 +58,34 @@ _PIECE = re.compile(
 def split_statements(text: str) -> tuple[list[str], str]:
     """Return the statements that a ``;`` ends, and the text behind the last of them.
 
-    A ``;`` in a text, a quoted name or a comment ends nothing. What holds nothing but blanks and
-    comments is no statement.
+    A ``;`` in a text, a quoted name or a comment ends nothing, nor does one in a temporal pattern
+    where more stands behind it on its line. What holds nothing but blanks and comments is no
+    statement.
 
     Examples
     --------
     >>> split_statements("SELECT ';' FROM s; -- done; or not")
     (["SELECT ';' FROM s;"], ' -- done; or not')
     """
-    statements, begin, has_body = [], 0, False
+    statements, begin, has_body, in_pattern = [], 0, False, False
     for piece in _PIECE.finditer(text):
         if piece["open"] is not None:
             break
-        if piece["end"] is not None:
+        body = piece["body"]
+        if piece["end"] is not None and not (in_pattern and _has_more(text, piece.end())):
             if has_body:
                 statements.append(text[begin : piece.end()].strip())
-            begin, has_body = piece.end(), False
-        has_body = has_body or piece["body"] is not None
+            begin, has_body, in_pattern = piece.end(), False, False
+        elif body is not None:
+            has_body = True
+            word = body.upper()
+            # Behind PATTERN a row pattern stands in parentheses, a temporal one does not.
+            in_pattern = word == "PATTERN" or (in_pattern and not word.startswith(("(", "WITHIN")))
     return statements, text[begin:]
+
+
+def _has_more(text: str, at: int) -> bool:
+    return bool(text[at:].partition("\n")[0].strip())
 
 
 def is_blank(text: str) -> bool:

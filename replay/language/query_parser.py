@@ -152,7 +152,7 @@ def _situation_query(cursor: Cursor) -> SelectQuery:
     at = cursor.advance().at
     source = _one_source(cursor)
     if cursor.token.key in ("MATCH_SITUATIONS", "MATCH_RECOGNIZE"):
-        raise cursor.error(f"{cursor.token.key} (…) needs SELECT: write SELECT * FROM … ")
+        raise cursor.error(f"{cursor.token.key} (…) stands behind a SELECT; write SELECT * FROM …")
     clauses = parse_situation_clauses(cursor, at)
     if cursor.token.key in _CLAUSES:
         raise cursor.error(

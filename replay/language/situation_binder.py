@@ -117,6 +117,16 @@ class _Binder:
         name = define.name.name
         scope = ConditionScope(self.source, self.columns, names, name, self.time)
         binder = ExpressionBinder(self.source, scope)
+        written = define.condition
+        if (
+            isinstance(written, syntax.Between)
+            and binder.bind(written.operand).type is DataType.BOOLEAN
+        ):
+            raise self.source.error(
+                "behind a column or parentheses BETWEEN compares; how long the situation lasts "
+                "is written AT LEAST d AT MOST d there",
+                written,
+            )
         condition = binder.condition(define.condition, f"DEFINE {name}")
         at_least, at_most = (
             None if bound is None else self._span(bound, f"{words} of {name}")

@@ -54,6 +54,16 @@ def test_lines_that_come_one_by_one_give_the_same_statements(statements: list[st
     assert is_blank(pending)
 
 
+def test_relations_of_a_temporal_pattern_are_no_ends_of_statements() -> None:
+    first = "FROM s DEFINE A AS x, B AS y PATTERN A meets;overlaps B; B contains A WITHIN 5;"
+    second = (
+        "SELECT * FROM s MATCH_SITUATIONS (DEFINE A AS x\nPATTERN A meets; overlaps B WITHIN 5);"
+    )
+    assert split_statements(f"{first} {second}\n SELECT 1;") == ([first, second, "SELECT 1;"], "")
+    # At the end of a line it ends what is written so far, which is told what it lacks.
+    assert split_statements("FROM s PATTERN A meets B;\n") == (["FROM s PATTERN A meets B;"], "\n")
+
+
 @pytest.mark.parametrize("text", ["SELECT 'a;", 'SELECT "a;', "SELECT 1 /* ;", "SELECT 1 -- ;"])
 def test_what_is_still_open_waits(text: str) -> None:
     assert split_statements(text) == ([], text)
@@ -120,5 +130,9 @@ def test_words_become_commands_keywords_and_names_in_their_case() -> None:
 
     assert completions(".e", names) == [".explain"]
     assert completions("sel", names) == ["select", "selected"]
-    assert completions("MATCH_", names) == ["MATCH_NUMBER", "MATCH_RECOGNIZE"]
+    assert completions("MATCH_", names) == [
+        "MATCH_NUMBER",
+        "MATCH_RECOGNIZE",
+        "MATCH_SITUATIONS",
+    ]
     assert completions("ti", names) == ["Ticks"]
