@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 
 import replay
 from tests.oracles.situations import RELATIONS, Name, Question, Truth, naive_matches
@@ -144,6 +144,7 @@ def tuples(table: pa.Table) -> list[tuple]:
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
+@settings(max_examples=min(settings.default.max_examples, 700))
 @given(seeds)
 def test_matches_are_those_that_no_future_undoes(random: Random) -> None:
     for _ in range(3):

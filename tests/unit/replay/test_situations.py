@@ -1,0 +1,270 @@
+"""Temporal patterns over stored streams, in compositions, and while their events come in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import replay
+from chronicle import Store, StreamSettings, create_store
+from replay.errors import NotSupportedError, PlanError, QueryError
+from replay.query_plan import to_text
+
+N = 600
+SETTINGS = StreamSettings(time="t", block_events=32)
+CLAUSES = (
+    "PARTITION BY k {order} DEFINE A AS x > 6 AT LEAST 2, B AS y > 6 PATTERN A overlaps;contains;"
+    "finished by B WITHIN 40 RETURN MAX(A.x) AS top"
+)
+QUERY = f"FROM s {CLAUSES.format(order='')}"
+OPERATOR = f"s MATCH_SITUATIONS ({CLAUSES.format(order='')})"
+
+
+def history() -> pa.Table:
+    """Return two keys whose values go up and down, each at its own pace."""
+    rows = [
+        {"t": t, "k": f"k{t % 2}", "x": float(t // 2 % 11), "y": float((t // 2 + 5) % 13)}
+        for t in range(N)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    made = create_store(tmp_path_factory.mktemp("situations") / "store")
+    made.create_stream("s", history().schema, SETTINGS).append(history())
+    return made
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    return table.to_pylist()
+
+
+def test_both_forms_a_dataflow_and_a_table_in_memory_give_one_answer(store: Store) -> None:
+    answer = rows(replay.query(store, QUERY).table)
+    assert len(answer) > 10
+    assert list(answer[0]) == [
+        "k", "top", "A_start", "A_end", "B_start", "B_end", "detection_time",
+    ]  # fmt: skip
+    memory = {"s": history()}
+    flows = (
+        replay.stream(store, "s").situations(CLAUSES.format(order="")),
+        replay.stream(memory, "s", time="t").situations(CLAUSES.format(order="")),
+    )
+    assert [rows(flow.run().table) for flow in flows] == [answer, answer]
+    for source, order in ((store, ""), (memory, "ORDER BY t")):
+        clauses = CLAUSES.format(order=order)
+        for sql in (
+            f"FROM s {clauses}",
+            f"SELECT * FROM s MATCH_SITUATIONS ({clauses})",
+            f"SELECT m.* FROM s AS e MATCH_SITUATIONS ({clauses}) AS m",
+            f"WITH n AS (FROM s {clauses}) SELECT * FROM n",
+            f"SELECT * FROM (FROM s {clauses})",
+        ):
+            assert rows(replay.query(source, sql).table) == answer
+    assert rows(replay.batches(store, QUERY).read_all()) == answer
+    times = [row["detection_time"] for row in answer]
+    assert times == sorted(times)
+
+
+def test_the_outer_query_stands_around_it(store: Store) -> None:
+    answer = rows(replay.query(store, QUERY).table)
+    sql = f"SELECT k, COUNT(*) AS n FROM {OPERATOR} WHERE B_start > 50 GROUP BY k ORDER BY k"
+    assert rows(replay.query(store, sql).table) == [
+        {"k": k, "n": sum(row["k"] == k and row["B_start"] > 50 for row in answer)}
+        for k in ("k0", "k1")
+    ]
+
+
+def test_limit_reads_little(tmp_path: Path) -> None:
+    store, n = create_store(tmp_path / "store"), 400_000
+    events = pa.table({"t": range(n), "b": [t % 5 for t in range(n)]})
+    settings = StreamSettings(time="t", block_events=4096)
+    store.create_stream("s", events.schema, settings).append(events)
+    sql = "SELECT B_start FROM s MATCH_SITUATIONS (DEFINE B AS b = 1) LIMIT 2"
+    result = replay.query(store, sql)
+    assert rows(result.table) == [{"B_start": 1}, {"B_start": 6}]
+    assert result.actual.rows_replayed < n // 2
+
+
+def test_a_subquery_is_planned_by_itself_and_its_rows_are_the_neighbours(store: Store) -> None:
+    # Of the rows that pass, those before and after 100 are neighbours.
+    sql = "FROM (SELECT * FROM s WHERE t < 100 OR t >= 500) DEFINE A AS x >= 0 EMIT FINAL"
+    assert rows(replay.query(store, sql).table) == []
+    sql = "FROM (SELECT * FROM s WHERE t >= 570) DEFINE A AS x > 6 EMIT FINAL"
+    result = replay.query(store, sql, plan="tree")
+    assert rows(result.table) == rows(replay.query(store, sql, plan="full").table)
+    assert 0 < result.actual.rows_replayed < N
+
+
+@pytest.mark.parametrize("plan", ["tree", "all", "indexes=A.x"])
+def test_a_plan_that_there_is_not_says_what_can_be_asked(store: Store, plan: str) -> None:
+    with pytest.raises(PlanError, match="ask for 'auto' or 'full'"):
+        replay.query(store, QUERY, plan=plan)
+
+
+def test_the_plan_says_that_all_is_replayed(store: Store) -> None:
+    plan = replay.explain(store, QUERY).plan
+    assert plan.name == "full"
+    assert "full replay" in to_text(plan, None)
+    assert replay.query(store, QUERY).actual.rows_replayed == N
+
+
+def test_a_pattern_that_cannot_hold_reads_nothing_and_says_why(store: Store) -> None:
+    pattern = "A before B AND B before C AND C before A"
+    sql = f"FROM s DEFINE A AS x > 1, B AS x > 2, C AS x > 3 PATTERN {pattern} WITHIN 9"
+    result = replay.query(store, sql)
+    assert rows(result.table) == []
+    assert result.table.schema.names[-1] == "detection_time"
+    assert result.actual.rows_replayed == 0
+    assert "no situations can have all relations" in to_text(replay.explain(store, sql).plan, None)
+
+
+def test_windows_count_detections_and_patterns_are_joined(store: Store) -> None:
+    answer = rows(replay.query(store, QUERY).table)
+    hop = f"TABLE(TUMBLE(TABLE ({QUERY}), DESCRIPTOR(detection_time), 100))"
+    sql = f"SELECT window_start, COUNT(*) AS n FROM {hop} GROUP BY window_start"
+    counts = rows(replay.query(store, sql).table)
+    assert sum(row["n"] for row in counts) == len(answer)
+    assert all(
+        row["n"] == sum(row["window_start"] <= one["detection_time"] < row["window_start"] + 100
+                        for one in answer)
+        for row in counts
+    )  # fmt: skip
+    low = "s MATCH_SITUATIONS (PARTITION BY k DEFINE L AS x < 2)"
+    joined = (
+        f"SELECT a.k, a.detection_time AS one, b.detection_time AS other FROM {OPERATOR} AS a "
+        f"JOIN {low} AS b WITHIN 5 ON a.k = b.k"
+    )
+    lows = rows(replay.query(store, f"SELECT * FROM {low}").table)
+    expected = sorted(
+        (a["detection_time"], b["detection_time"])
+        for a in answer
+        for b in lows
+        if a["k"] == b["k"] and abs(a["detection_time"] - b["detection_time"]) < 5
+    )
+    found = rows(replay.query(store, joined).table)
+    assert sorted((row["one"], row["other"]) for row in found) == expected != []
+
+
+def test_situations_over_a_windowed_subquery(store: Store) -> None:
+    sums = (
+        "SELECT window_start AS t, SUM(x) AS total FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 10)) "
+        "GROUP BY window_start"
+    )
+    totals = rows(replay.query(store, sums).table)
+    sql = f"FROM ({sums}) DEFINE H AS total > 60 EMIT FINAL"
+    runs, since = [], None
+    for row in totals:
+        if row["total"] > 60:
+            since = row["t"] if since is None else since
+        elif since is not None:
+            runs.append((since, row["t"]))
+            since = None
+    found = rows(replay.query(store, sql).table)
+    assert [(row["H_start"], row["H_end"]) for row in found] == runs != []
+
+
+def test_a_stream_is_made_of_a_pattern_and_asked(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    store.create_stream("s", history().schema, SETTINGS).append(history())
+    answer = replay.query(store, QUERY).table
+    made = replay.query(store, f"CREATE STREAM alerts AS {QUERY}").table
+    assert rows(made)[0]["events"] == answer.num_rows
+    assert rows(replay.query(store, "SELECT * FROM alerts").table) == rows(answer)
+
+
+# ---------------------------------------------------------------------------------------------
+# Online
+
+
+def braking() -> Any:
+    schema = pa.schema({"t": pa.int64(), "b": pa.int64()})
+    return replay.online("FROM s DEFINE B AS b = 1 AT LEAST 4", schema, time="t"), schema
+
+
+def told(table: pa.Table) -> list[int]:
+    return table["detection_time"].to_pylist()
+
+
+def test_a_duration_is_told_as_time_reaches_it_without_an_event() -> None:
+    online, schema = braking()
+    assert told(online.push(pa.table({"t": [0], "b": [1]}, schema))) == []
+    assert told(online.advance(4)) == []  # an event at 4 may still say that it was over
+    assert told(online.advance(5)) == [4]
+    assert told(online.push(pa.table({"t": [9], "b": [1]}, schema))) == []
+    assert told(online.finish()) == []
+
+
+def test_a_match_goes_out_with_the_event_that_makes_it_certain() -> None:
+    sql = "FROM s DEFINE A AS a = 1, B AS a = 0 PATTERN A meets B WITHIN 9"
+    schema = pa.schema({"t": pa.int64(), "a": pa.int64()})
+    online = replay.online(sql, schema, time="t")
+    online.push(pa.table({"t": [1, 2], "a": [1, 1]}, schema))
+    assert told(online.push(pa.table({"t": [3], "a": [0]}, schema))) == []
+    assert told(online.advance(4)) == [3]
+
+
+def test_windows_over_situations_do_not_wait_for_the_next_match() -> None:
+    windows = (
+        "SELECT window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE (FROM s DEFINE B AS b = 1), "
+        "DESCRIPTOR(detection_time), 10)) GROUP BY window_end"
+    )
+    schema = pa.schema({"t": pa.int64(), "b": pa.int64()})
+    online = replay.online(windows, schema, time="t")
+    assert rows(online.push(pa.table({"t": [1, 2, 5], "b": [1, 0, 0]}, schema))) == []
+    assert rows(online.push(pa.table({"t": [25], "b": [0]}, schema))) == [
+        {"window_end": 10, "n": 1}
+    ]
+
+
+def test_joins_over_situations_do_not_wait_for_the_next_match() -> None:
+    joined = (
+        "SELECT p.detection_time AS one, q.t AS other FROM s MATCH_SITUATIONS (DEFINE B AS b = 1) "
+        "AS p JOIN q WITHIN 3 "
+    )
+    schema = pa.schema({"t": pa.int64(), "b": pa.int64()})
+    online = replay.online(joined, {"s": schema, "q": schema}, time="t")
+    online.push(pa.table({"t": [1, 2], "b": [1, 0]}, schema), stream="s")
+    assert rows(online.push(pa.table({"t": [2, 5], "b": [0, 0]}, schema), stream="q")) == []
+    found = online.push(pa.table({"t": [9], "b": [0]}, schema), stream="s")
+    assert rows(found) == [{"one": 1, "other": 2}]
+
+
+def test_a_snapshot_of_another_pattern_is_refused() -> None:
+    online, schema = braking()
+    online.push(pa.table({"t": [0], "b": [1]}, schema))
+    other = replay.online("FROM s DEFINE B AS b = 1 AT LEAST 5", schema, time="t")
+    with pytest.raises(QueryError, match="one of another query"):
+        other.restore(online.snapshot())
+
+
+def test_more_situations_than_a_word_has_bits_are_refused() -> None:
+    names = [f"S{i}" for i in range(65)]
+    defines = ", ".join(f"{name} AS x > 1" for name in names)
+    pattern = " AND ".join(f"S0 before {name}" for name in names[1:])
+    with pytest.raises(NotSupportedError, match="more than 64 situations"):
+        replay.query(
+            {"s": history()}, f"FROM s ORDER BY t DEFINE {defines} PATTERN {pattern} WITHIN 9"
+        )
+
+
+def test_times_and_keys_keep_their_types() -> None:
+    table = pa.table(
+        {
+            "at": pa.array([0, 1_500_000, 4_000_000], pa.timestamp("us", "UTC")),
+            "k": pa.array(["a", "a", "a"]).dictionary_encode(),
+            "on": [True, True, False],
+        }
+    )
+    sql = (
+        'FROM s PARTITION BY k ORDER BY at DEFINE P AS "on" AT LEAST 250 MILLISECONDS '
+        "RETURN LAST(P.k) AS l"
+    )
+    found = replay.query({"s": table}, sql).table
+    assert found.schema.field("P_start").type == pa.timestamp("us", "UTC")
+    assert [value.microsecond for value in found["detection_time"].to_pylist()] == [250_000]
+    assert rows(found)[0]["l"] == "a"
