@@ -71,7 +71,7 @@ class Matcher:
         """Return the instants at which a situation can make a match certain, as far as known."""
         situation = self._query.situations[live.situation]
         own = own_term(situation, live.start, live.end, is_final=self._query.is_final)
-        if own is None:
+        if own is None or live.end == live.start:
             return []
         is_end = self._query.is_final or situation.at_most is not None
         terms = [own] if is_end or not self._waits[live.situation] else [own, live.end]

@@ -116,10 +116,11 @@ class SituationOperator:
 
     def _end(self, live: Live, time: int, stop: int) -> None:
         live.end, live.stop = time, stop
-        if live.end == live.start:  # it covers no time
-            self._lives[live.partition][live.situation].remove(live)
+        terms = self._matcher.terms(live)
+        if live.end == live.start or not terms:  # it covers no time, or is too short or too long
+            assert self._lives[live.partition][live.situation].pop() is live
             return
-        if live.end in self._matcher.terms(live):
+        if live.end in terms:
             heappush(self._due, (live.end, next(self._pushes), live))
 
     def _expect(self, live: Live) -> None:
@@ -160,7 +161,7 @@ class SituationOperator:
             time, _, what = heappop(self._due)
             if isinstance(what, int):
                 self._fall_silent(what, time)
-            elif what.end != what.start:
+            elif self._matcher.terms(what):
                 seeds[what] = None
         found: list[Match] = []
         for partition in {seed.partition for seed in seeds}:
@@ -179,10 +180,13 @@ class SituationOperator:
     def _forget(self, partition: int, clock: int) -> None:
         """Drop the situations of a partition that no match to come contains."""
         for situation, lives in enumerate(self._lives[partition]):
-            kept = [live for live in lives if not self._matcher.is_over(live, clock)]
-            if lives and (not kept or kept[-1] is not lives[-1]):
+            if lives and self._matcher.is_over(lives[-1], clock):
+                lives.pop()
                 self._going_on.pop((partition, situation), None)  # only the last can go on
-            lives[:] = kept
+            n_over = 0  # those that started first are over first
+            while n_over < len(lives) and self._matcher.is_over(lives[n_over], clock):
+                n_over += 1
+            del lives[:n_over]
 
     def _forget_rows(self, clock: int) -> None:
         firsts = [self._deriver.n_rows]

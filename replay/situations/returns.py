@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,16 @@ AggregateGroups = Callable[[tuple[Aggregate, ...], pa.Table], pa.Table]
 """Gives a column for each aggregate with a row for each value of `GROUP`, these ascending."""
 
 
+class _Held(NamedTuple):
+    """Rows of one push or of several."""
+
+    values: pa.Table
+    """Columns that aggregates read."""
+    partitions: Ints
+    times: Ints
+    seqs: Ints
+
+
 class Returns:
     """Holds the rows of situations that may still be told, and aggregates them."""
 
@@ -56,23 +67,18 @@ class Returns:
             self._by_situation[situation] = (*self._by_situation.get(situation, ()), part)
         named = {a.name for part in aggregates for a in attributes(part)}
         self._names = [name for name in schema.names if name in named]
-        self._values = schema.empty_table().select(self._names)
-        self._partitions: Ints = np.zeros(0, np.int64)
-        self._times: Ints = np.zeros(0, np.int64)
-        self._seqs: Ints = np.zeros(0, np.int64)
+        nothing: Ints = np.zeros(0, np.int64)
+        self._pieces = [_Held(schema.empty_table().select(self._names), nothing, nothing, nothing)]
+        self.n_rows = 0
+        """How many rows are held."""
         self._columns = {part: f"aggregate {i}" for i, part in enumerate(aggregates)}
         self._types = {
-            part: aggregate((part,), _grouped(self._values, self._seqs)).schema.field(0).type
+            part: aggregate((part,), _grouped(self._pieces[0].values, nothing)).schema.field(0).type
             for part in aggregates
         }
         self.schema = pa.schema(
             [pa.field(one.name, self._type(one.expression, schema)) for one in query.returns]
         )
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows are held."""
-        return len(self._seqs)
 
     def _type(self, expression: Expression, schema: pa.Schema) -> pa.DataType:
         if isinstance(expression, Aggregate):
@@ -85,18 +91,26 @@ class Returns:
         """Take in rows, numbered from ``first`` on."""
         if not self._by_situation:
             return
-        self._values = pa.concat_tables([self._values, events.select(self._names)])
-        self._partitions = np.concatenate([self._partitions, rows.partitions])
-        self._times = np.concatenate([self._times, rows.times])
-        self._seqs = np.concatenate([self._seqs, np.arange(first, first + events.num_rows)])
+        seqs = np.arange(first, first + events.num_rows)
+        self._pieces.append(_Held(events.select(self._names), rows.partitions, rows.times, seqs))
+        self.n_rows += events.num_rows
+
+    def _held(self) -> _Held:
+        """Return all rows that are held, as one piece from now on."""
+        if len(self._pieces) > 1:
+            values, *arrays = zip(*self._pieces, strict=True)
+            table = pa.concat_tables(values).combine_chunks()
+            self._pieces = [_Held(table, *map(np.concatenate, arrays))]
+        return self._pieces[0]
 
     def forget(self, before: int) -> None:
         """Drop the rows before a ``seq``."""
-        place = int(np.searchsorted(self._seqs, before))
-        self._values = self._values.slice(place).combine_chunks()
-        self._partitions, self._times, self._seqs = (
-            array[place:].copy() for array in (self._partitions, self._times, self._seqs)
-        )
+        held = self._held()
+        place = int(np.searchsorted(held.seqs, before))
+        arrays = (array[place:].copy() for array in held[1:])
+        rest = pa.array(np.arange(place, len(held.seqs)))  # as a slice would keep all of them
+        self._pieces = [_Held(held.values.take(rest), *arrays)]
+        self.n_rows = len(self._pieces[0].seqs)
 
     def of(self, matches: Sequence[Match], keys: pa.Table) -> list[pa.Array]:
         """Return the columns of RETURN; ``keys`` has those of PARTITION BY, match by match."""
@@ -131,39 +145,35 @@ class Returns:
         """Return aggregates of one situation of each match, each once a situation and instant."""
         asked = [(match.situations[situation], match.detection) for match in matches]
         numbers = {pair: number for number, pair in enumerate(dict.fromkeys(asked))}
-        order = np.argsort(self._partitions, kind="stable")
-        whose = self._partitions[order]
+        held = self._held()
+        order = np.argsort(held.partitions, kind="stable")
+        whose = held.partitions[order]
+        rows_of: dict[int, tuple[Ints, Ints, Ints]] = {}
         places, groups = [], []
         for (live, detection), number in numbers.items():
-            low, high = np.searchsorted(whose, [live.partition, live.partition + 1])
-            own = order[low:high]
-            first = np.searchsorted(self._seqs[own], live.first)
-            stop = min(
-                np.searchsorted(self._seqs[own], live.stop),
-                np.searchsorted(self._times[own], detection, side="right"),
-            )
+            if live.partition not in rows_of:
+                low, high = np.searchsorted(whose, [live.partition, live.partition + 1])
+                own = order[low:high]
+                rows_of[live.partition] = own, held.seqs[own], held.times[own]
+            own, seqs, times = rows_of[live.partition]
+            first, stop = np.searchsorted(seqs, [live.first, live.stop])
+            stop = min(stop, np.searchsorted(times, detection, side="right"))
             places.append(own[first:stop])
             groups.append(np.full(stop - first, number))
         rows = pa.array(np.concatenate(places))
-        values = self._values.take(rows) if self._names else self._values
+        values = held.values.take(rows) if self._names else held.values
         table = self._aggregate(aggregates, _grouped(values, np.concatenate(groups)))
         wanted = pa.array([numbers[pair] for pair in asked])
         return [column.take(wanted) for column in table.columns]
 
     def state(self) -> State:
         """Return the rows that are held."""
-        return {
-            "values": self._values,
-            "partitions": self._partitions,
-            "times": self._times,
-            "seqs": self._seqs,
-        }
+        return self._held()._asdict()
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
-        self._values = state["values"]
-        self._partitions, self._times = state["partitions"], state["times"]
-        self._seqs = state["seqs"]
+        self._pieces = [_Held(**state)]
+        self.n_rows = len(self._pieces[0].seqs)
 
 
 def _grouped(values: pa.Table, groups: Ints) -> pa.Table:
