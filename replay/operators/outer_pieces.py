@@ -75,6 +75,8 @@ class Gap(NamedTuple):
     """``seq`` of the first."""
     stop: int
     """``seq`` behind the last."""
+    begins: int
+    """The time of the first: all rows before it were pushed, or lie in a gap before."""
     time: int
     """The time of the last: no row to come is before it."""
 

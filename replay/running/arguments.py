@@ -87,16 +87,6 @@ def check_unversioned(as_of: AsOf | None) -> None:
         raise PlanError("as_of names a version of a store; tables in memory have none")
 
 
-def check_full_replay(plan: str, what: str) -> None:
-    """Refuse a plan by tree or indexes of what has none yet."""
-    if plan not in ("auto", "full", "replay"):
-        raise PlanError(
-            f"plan '{plan}' cannot apply to {what}: it has no plan by tree or indexes yet and "
-            "replays its source in full; ask for 'auto' or 'full', or cut the source by WHERE in "
-            "a subquery, which is planned by itself"
-        )
-
-
 def check_replayed(plan: str, allowed: Collection[str]) -> None:
     """Refuse a plan that is not among those of a table in memory."""
     if plan not in allowed:

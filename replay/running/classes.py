@@ -20,6 +20,8 @@ from replay.planning.planner import choose_plan
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import StreamStatistics
 from replay.running.statement import STATEMENTS_CACHED
+from replay.running.steps import situating
+from replay.situations.requirements import SituationQuery, Situations
 
 
 class ClassQuery(Protocol):
@@ -49,7 +51,10 @@ class QueryClass(Protocol):
         ...
 
 
-CLASSES: dict[type, QueryClass] = {FilteredEvents: Filters()}
+CLASSES: dict[type, QueryClass] = {
+    FilteredEvents: Filters(),
+    SituationQuery: Situations(situating),
+}
 """By the type of their bound queries."""
 
 

@@ -162,12 +162,14 @@ class ClassFlow(StreamFlow):
         snapshot, blocks = self.snapshot, self._look_up()
         nothing = np.empty((0, 2), np.int64)
         yield from self.operator.push(next(self._scan(nothing)))
-        at = 0
-        for first, stop in [*blocks.tolist(), (snapshot.n_blocks,) * 2]:
+        at, leaves = 0, snapshot.leaves
+        n_beside = min(self.plan.required.rows_beside[0], 1)  # each block has a row at least
+        for first, stop in [*blocks.tolist(), (snapshot.n_blocks + n_beside,) * 2]:
+            first = max(at, first - n_beside)
             if first > at:
-                bases, t_max = snapshot.bases, snapshot.leaves.t_max
-                gap = Gap(int(bases[at]), int(bases[first]), int(t_max[first - 1]))
-                yield from self.operator.skip(gap)
+                bases, times = snapshot.bases, (int(leaves.t_min[at]), int(leaves.t_max[first - 1]))
+                yield from self.operator.skip(Gap(int(bases[at]), int(bases[first]), *times))
+            stop = min(stop, snapshot.n_blocks)
             for table in self._scan(np.array([[first, stop]])):
                 yield from self.operator.push(table)
                 if self.operator.is_done:

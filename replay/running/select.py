@@ -46,7 +46,7 @@ from replay.patterns.plan import plan_pattern
 from replay.patterns.program import compile_program
 from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan, PlanKind
-from replay.running.arguments import check_full_replay, check_replayed
+from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog, TableCatalog
 from replay.running.classes import CLASSES, ClassQuery, of_table, planned
 from replay.running.flows import (
@@ -73,6 +73,7 @@ from replay.running.steps import (
     situating,
 )
 from replay.situations.operator import can_hold
+from replay.situations.requirements import SituationQuery, anchor_of
 from replay.windows.plan import Way, origin_in_words
 from replay.windows.tree.planning import window_plan
 
@@ -212,21 +213,18 @@ class Opener:
         return self._open_join(relation, columns, where)
 
     def _open_situations(self, relation: SituationRelation) -> Flow:
-        """Return the matches of a temporal pattern, by a full replay of its source."""
-        read = relation.source
-        below = self
-        if isinstance(read, StreamRelation):
-            check_full_replay(self.requested, "a temporal pattern over situations")
-            below = replace(self, requested="full")
-        # A pattern that cannot hold reads nothing.
-        where = None if can_hold(relation) else Literal(False, DataType.BOOLEAN)
-        if where is not None:
+        """Return the matches of a temporal pattern over a stream, or over any subquery."""
+        if not can_hold(relation):
+            nothing = Literal(False, DataType.BOOLEAN)
             below = replace(self, requested="auto")
-        inner = below._open_relation(read, columns_of_situations(relation), where)
-        words = "situations derived by a full replay of their source, and matched"
-        if where is not None:
+            inner = below._open_relation(relation.source, columns_of_situations(relation), nothing)
             words = "nothing to match: no situations can have all relations of the pattern"
-        return _over(words, inner, situating(relation))
+            return _over(words, inner, situating(relation))
+        if isinstance(relation.source, StreamRelation):
+            anchor = anchor_of(self.requested, relation)
+            return self._open_class(SituationQuery(relation, anchor))
+        inner = self._open_relation(relation.source, columns_of_situations(relation), None)
+        return _over("situations of a subquery's rows", inner, situating(relation))
 
     def _open_join(
         self, join: JoinRelation, columns: tuple[str, ...], where: Expression | None

@@ -251,6 +251,11 @@ class Late:
         """Take it that no row to come is before a time."""
         return iter(()) if self._made is None else self._made.advance(time)
 
+    def skip(self, gap: Gap) -> Iterator[pa.Table]:
+        """Take it that rows were left out here, where it makes a difference."""
+        skip = getattr(self._made, "skip", None)
+        return iter(()) if skip is None else skip(gap)
+
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rest."""
         return iter(()) if self._made is None else self._made.finish()

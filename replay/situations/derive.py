@@ -19,6 +19,7 @@ from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.language.bound import SituationRelation, attributes
 from replay.operators.grouping import group_rows
+from replay.operators.outer_pieces import Gap
 from replay.operators.packing import State
 
 Ints = npt.NDArray[np.int64]
@@ -123,6 +124,10 @@ class Deriver:
         """Of the last row of each partition."""
         self.holds: Bools = np.zeros((0, len(conditions)), np.bool_)
         """Which conditions held there."""
+        self._is_at_hand: Bools = np.zeros(0, np.bool_)
+        """Whether a partition has a row, but for those before rows that were left out."""
+        self._left_out: int | None = None
+        """The time of the last row left out; None if there is none."""
         self._tail = schema.empty_table().select(self._names)
         self._tail_partitions: Ints = np.zeros(0, np.int64)
         """The rows of each partition that PREV may still read, and whose they are."""
@@ -132,16 +137,23 @@ class Deriver:
         time = self._query.source_time.name
         times = np.asarray(to_int64(events.column(time), name=time).to_numpy())
         partitions = self.partitions.number(events)
-        known = len(self.last_times)
-        if self.partitions.n > known:
-            grown = self.partitions.n - known
-            self.last_times = np.concatenate([self.last_times, np.zeros(grown, np.int64)])
+        grown = self.partitions.n - len(self.last_times)
+        if grown:
             nothing = np.zeros((grown, self.holds.shape[1]), np.bool_)
+            self.last_times = np.concatenate([self.last_times, np.zeros(grown, np.int64)])
             self.holds = np.concatenate([self.holds, nothing])
+            self._is_at_hand = np.concatenate([self._is_at_hand, np.zeros(grown, np.bool_)])
         holds = self._truths(events.select(self._names), partitions)
-        changes = self._changes(partitions, times, holds, known)
+        changes = self._changes(partitions, times, holds)
         self.n_rows += events.num_rows
         return Rows(partitions, times, changes)
+
+    def skip(self, gap: Gap) -> None:
+        """Take it that rows were left out: a run that may have begun among them is none."""
+        self.n_rows, self._left_out = gap.stop, gap.time
+        self._is_at_hand[:] = False
+        self._tail = self._tail.slice(0, 0)
+        self._tail_partitions = self._tail_partitions[:0]
 
     # -----------------------------------------------------------------------------------------
     # Conditions
@@ -181,16 +193,13 @@ class Deriver:
     # -----------------------------------------------------------------------------------------
     # Changes
 
-    def _changes(self, partitions: Ints, times: Ints, holds: Bools, known: int) -> list[Change]:
-        """Compare each row with the one before of its partition, and keep the last of each.
-
-        Partitions from ``known`` on have no row yet.
-        """
+    def _changes(self, partitions: Ints, times: Ints, holds: Bools) -> list[Change]:
+        """Compare each row with the one before of its partition, and keep the last of each."""
         order = np.argsort(partitions, kind="stable")
         whose, at, now = partitions[order], times[order], holds[order]
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = whose[1:] != whose[:-1]
-        has_before = ~is_first | (whose < known)
+        has_before = ~is_first | self._is_at_hand[whose]
         before_at, before = np.roll(at, 1), np.roll(now, 1, axis=0)
         before_at[is_first], before[is_first] = (
             self.last_times[whose[is_first]],
@@ -204,6 +213,11 @@ class Deriver:
             ends_at = np.where(silent, before_at + valid_for, at)
         ends = before & (~now | silent[:, None])
         begins = now & (~before | silent[:, None])
+        if self._left_out is not None:
+            # The row before may be among those left out, unless it would be no neighbour any more.
+            is_near = True if valid_for is None else at - valid_for <= self._left_out
+            begins[~has_before & is_near] = False
+        self._is_at_hand[whose] = True
         is_last = np.append(is_first[1:], True)
         self.last_times[whose[is_last]], self.holds[whose[is_last]] = at[is_last], now[is_last]
         seqs = self.n_rows + order
@@ -225,6 +239,8 @@ class Deriver:
             "partitions": self.partitions.state(),
             "last_times": self.last_times,
             "holds": self.holds,
+            "is_at_hand": self._is_at_hand,
+            "left_out": self._left_out,
             "tail": self._tail,
             "tail_partitions": self._tail_partitions,
         }
@@ -234,6 +250,7 @@ class Deriver:
         self.n_rows = state["n_rows"]
         self.partitions.take_over(state["partitions"])
         self.last_times, self.holds = state["last_times"], state["holds"]
+        self._is_at_hand, self._left_out = state["is_at_hand"], state["left_out"]
         self._tail, self._tail_partitions = state["tail"], state["tail_partitions"]
         n = self.partitions.n
         if self.last_times.shape != (n,) or self.holds.shape != (n, len(self._places)):

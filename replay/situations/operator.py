@@ -15,6 +15,7 @@ from chronicle.time import from_int64
 from replay.expressions.scalars import Faults
 from replay.language.allen import path_consistent
 from replay.language.bound import SituationRelation
+from replay.operators.outer_pieces import Gap
 from replay.operators.packing import State
 from replay.situations.derive import Change, Deriver
 from replay.situations.detection import OPEN
@@ -83,6 +84,18 @@ class SituationOperator:
             self._expect_silence(np.unique(rows.partitions).tolist())
         self._last_time = int(rows.times[-1])
         yield from self._until(self._last_time - 1)
+
+    def skip(self, gap: Gap) -> Iterator[pa.Table]:
+        """Take it that rows were left out here, none of which a match contains.
+
+        Up to their begin all is known. What goes on there belongs to no match behind them, nor does
+        a run that may have begun among them: `Deriver.skip`.
+        """
+        yield from self._until(gap.begins - 1)
+        self._lives, self._going_on, self._due = {}, {}, []
+        self._deriver.skip(gap)
+        self._returns.forget(gap.stop)
+        self._last_time = gap.time
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Take it that no row to come is before a time."""

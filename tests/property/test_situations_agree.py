@@ -10,7 +10,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 
 import replay
+from tests.helpers import fill_stream
+from tests.memory_stream import some_store
 from tests.oracles.situations import RELATIONS, Name, Question, Truth, naive_matches
+from tests.property.law import assert_plans_agree
+from tests.strategies import SmallStream
 from tests.window_cases import seeds
 
 SCHEMA = pa.schema(
@@ -55,6 +59,19 @@ CONDITIONS: dict[str, Truth] = {
     "x > PREV(x)": lambda rows, i: _greater(rows[i]["x"], _before(rows, i, 1)),
     "PREV(x, 2) > 0": lambda rows, i: _greater(_before(rows, i, 2), 0),
 }
+
+
+def some_bursts(random: Random) -> list[dict[str, Any]]:
+    """Return a longer history in which little happens, but now and then."""
+    t, rows, left = 0, [], 0
+    for _ in range(random.randint(30, 150)):
+        t += random.choice((0, 1, 1, 2, 9))
+        left = left - 1 if left > 0 else random.choice((*[0] * 12, 3, 6))
+        x = float(random.choice((1, 2, 3))) if left else random.choice((0.0, 0.0, None))
+        f = random.random() < (0.6 if left else 0.1)
+        row = {"t": t, "k": random.choice(("a", "b", None)), "x": x, "f": f}
+        rows.append(row | {"v": random.choice((5, 6, 9)) if left else random.randint(0, 3)})
+    return rows
 
 
 def some_question(random: Random) -> tuple[str, Question]:
@@ -163,3 +180,21 @@ def test_matches_are_those_that_no_future_undoes(random: Random) -> None:
         wanted = repr(expected(question, rows, by_key, returned))
         assert repr(tuples(replay.query({"s": table}, sql).table)) == wanted, sql
         assert repr(pushed(random, sql, table)) == wanted, sql
+
+
+@settings(max_examples=min(settings.default.max_examples, 700))
+@given(seeds)
+def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
+    """Blocks of few rows: borders of what is read fall inside, before and behind situations."""
+    rows = some_bursts(random)
+    cuts = tuple(sorted(random.sample(range(len(rows)), 2)))
+    small = SmallStream(rows, random.randint(2, 7), random.choice((8, 30)), 3, cuts, SCHEMA)
+    with some_store(small, {"x", "v"}) as store:
+        fill_stream(store, "s", small, index=("v", "x"))
+        for _ in range(3):
+            clauses, _ = some_question(random)
+            n = clauses.count(" AS ")
+            key = "PARTITION BY k " if random.random() < 0.6 else ""
+            returned = f" RETURN SUM({'ABC'[n - 1]}.v) AS total, COUNT(A.*) AS n"
+            sql = f"FROM s {key}{clauses}{returned}"
+            assert_plans_agree(store, sql, ("auto", "tree", "all", "indexes=A", "indexes=B"))
