@@ -10,6 +10,7 @@ import pytest
 
 import replay
 from chronicle import Store, StreamSettings, create_store
+from indexing import create_index
 from replay.errors import NotSupportedError, PlanError, QueryError
 from replay.query_plan import to_text
 
@@ -101,16 +102,89 @@ def test_a_subquery_is_planned_by_itself_and_its_rows_are_the_neighbours(store: 
 
 
 @pytest.mark.parametrize("plan", ["tree", "all", "indexes=A.x"])
-def test_a_plan_that_there_is_not_says_what_can_be_asked(store: Store, plan: str) -> None:
-    with pytest.raises(PlanError, match="ask for 'auto' or 'full'"):
-        replay.query(store, QUERY, plan=plan)
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        (QUERY, "without VALID FOR the event before one of the same partition may lie anywhere"),
+        ("FROM s DEFINE A AS x > 6", "without WITHIN nothing bounds"),
+        ("FROM s DEFINE A AS x > PREV(x) AND x > 9 WITHIN 5", "PREV in a condition asks"),
+        ("FROM s DEFINE A AS x > y WITHIN 5", "has a condition that bounds an attribute"),
+    ],
+)
+def test_where_all_has_to_be_replayed_the_plan_says_why(
+    store: Store, sql: str, why: str, plan: str
+) -> None:
+    explained = replay.explain(store, sql).plan
+    assert (explained.name, why in to_text(explained, None)) == ("full", True)
+    assert replay.query(store, sql).actual.rows_replayed == N
+    with pytest.raises(PlanError, match=f"{why}.*use plan 'full' or 'auto'"):
+        replay.query(store, sql, plan=plan)
 
 
-def test_the_plan_says_that_all_is_replayed(store: Store) -> None:
-    plan = replay.explain(store, QUERY).plan
-    assert plan.name == "full"
-    assert "full replay" in to_text(plan, None)
-    assert replay.query(store, QUERY).actual.rows_replayed == N
+# ---------------------------------------------------------------------------------------------
+# Plans that read a part: B lasts long, A is rare, and a block has few events
+
+RARE = "DEFINE A AS a = 1, B AS b = 1 PATTERN B contains;overlaps;finished by A WITHIN 10"
+PLANS = ("auto", "tree", "all", "indexes=A", "indexes=A.a", "full")
+
+
+def rare(tmp_path: Path, since: int, *, key: bool = False) -> Store:
+    """Return 2,000 seconds in which A is at 1000 alone, and B from ``since`` to 1100."""
+    events = pa.table(
+        {
+            "t": range(2000),
+            "k": ["u" if key and since <= t else "v" for t in range(2000)],
+            "a": [int(t == 1000) for t in range(2000)],
+            "b": [int(since <= t < 1100) for t in range(2000)],
+        }
+    )
+    store = create_store(tmp_path / "store")
+    settings = StreamSettings(time="t", block_events=4)
+    stream = store.create_stream("s", events.schema, settings)
+    stream.append(events)
+    create_index(stream, ["a"])
+    return store
+
+
+@pytest.mark.parametrize(
+    "clauses", [RARE, f"PARTITION BY k VALID FOR 3 {RARE}", f"VALID FOR 3 {RARE}"]
+)
+@pytest.mark.parametrize(
+    ("since", "found"),
+    [
+        (10, []),  # began long before what is read
+        (989, []),  # one second too early
+        (990, [990]),  # at the very border: WITHIN is closed
+        (997, [997]),
+    ],
+)
+def test_a_situation_counts_only_if_it_began_where_a_match_can(
+    tmp_path: Path, clauses: str, since: int, found: list[int]
+) -> None:
+    store = rare(tmp_path, since)
+    for plan in PLANS:
+        result = replay.query(store, f"FROM s {clauses}", plan=plan)
+        assert result.table["B_start"].to_pylist() == found, plan
+        assert result.table["detection_time"].to_pylist() == [1000] * len(found)
+        if plan != "full":
+            assert result.actual.blocks_read < 20
+            assert result.actual.blocks_total == 500
+
+
+@pytest.mark.parametrize("since", [991, 996])
+def test_the_first_event_of_a_key_begins_a_situation(tmp_path: Path, since: int) -> None:
+    store = rare(tmp_path, since, key=True)
+    for plan in PLANS:
+        result = replay.query(store, f"FROM s PARTITION BY k VALID FOR 2 {RARE}", plan=plan)
+        assert rows(result.table.select(["k", "B_start"])) == [{"k": "u", "B_start": since}], plan
+
+
+def test_a_plan_looks_up_one_situation_and_says_so(tmp_path: Path) -> None:
+    store = rare(tmp_path, 990)
+    result = replay.query(store, f"FROM s {RARE}", plan="indexes=A.a")
+    assert result.stats["plan"] == "indexes=A.a"
+    with pytest.raises(PlanError, match="around the events of one situation; ask for 'indexes=A'"):
+        replay.query(store, f"FROM s {RARE}", plan="indexes=A.a,B.b")
 
 
 def test_a_pattern_that_cannot_hold_reads_nothing_and_says_why(store: Store) -> None:
