@@ -42,8 +42,8 @@ def parse_situation_clauses(cursor: Cursor, at: int) -> syntax.MatchSituations:
         raise cursor.error("what a match returns is named by RETURN, the last clause; write RETURN")
     if "defines" not in values:
         raise cursor.error(
-            "a temporal pattern needs DEFINE name AS condition, which says what its situations "
-            f"are; found {describe(cursor.token)}"
+            f"expected DEFINE name AS condition and a temporal pattern, found "
+            f"{describe(cursor.token)}; a query of events begins with SELECT: SELECT * FROM …"
         )
     return syntax.MatchSituations(**values, at=at)
 

@@ -31,11 +31,14 @@ from replay.sql.allowed import check_allowed
 from replay.sql.composed import Composed, Composer, quoted
 from replay.sql.constructs import (
     END_FROM,
+    PATTERN_CLAUSES,
     TABLE_FUNCTIONS,
     begins_sources,
     closings,
     has_construct,
-    is_match_recognize,
+    in_temporal_pattern,
+    is_definition,
+    is_pattern_clause,
     is_window_call,
     is_window_join,
 )
@@ -43,7 +46,6 @@ from replay.sql.constructs import (
 STATEMENTS_CACHED = 256
 """Statements taken apart that are kept per process."""
 
-MATCH_RECOGNIZE = "MATCH_RECOGNIZE"
 
 MADE_UP = "chronicle_part_"
 """How the relations begin that stand for parts; no name of the text may."""
@@ -128,7 +130,7 @@ def take_apart(text: str) -> Apart | Ours | None:
     while last and scanner.tokens[last - 1].key == ";":
         last -= 1
     for i in range(last):
-        if scanner.tokens[i].key == ";":
+        if scanner.tokens[i].key == ";" and not in_temporal_pattern(scanner.tokens, i):
             raise scanner.error("one statement at a time; this ends the first one", i)
     if not has_construct(scanner.tokens, scanner.closing, 0, last):
         query = scanner.compose(0, last, is_ours=True)
@@ -168,8 +170,8 @@ def _find(scope: _Scope, name: str) -> _Named | None:
 
 
 _NO_ALIAS_WORDS = """
-    ANTI ASOF CROSS FULL INNER JOIN LEFT MATCH_RECOGNIZE NATURAL ON PIVOT POSITIONAL RIGHT SEMI
-    TABLESAMPLE UNPIVOT USING WITHIN
+    ANTI ASOF CROSS FULL INNER JOIN LEFT MATCH_RECOGNIZE MATCH_SITUATIONS NATURAL ON PIVOT
+    POSITIONAL RIGHT SEMI TABLESAMPLE UNPIVOT USING WITHIN
 """
 _NO_ALIAS = RESERVED | END_FROM | frozenset(_NO_ALIAS_WORDS.split())
 """Words after a source that are no alias of it."""
@@ -284,10 +286,10 @@ class _Scanner:
     def scan(self, stop: int) -> Apart:
         """Return the statement of the tokens before ``stop``, taken apart."""
         for i, token in enumerate(self.tokens[:stop]):
-            is_long = len(token.text) >= len(MATCH_RECOGNIZE) - 3
+            is_long = len(token.text) >= len(PATTERN_CLAUSES[0]) - 3
             if is_long and token.kind == NAME and self.tokens[i + 1].key == "(":
-                hint = did_you_mean(token.key, [MATCH_RECOGNIZE])
-                if hint and token.key != MATCH_RECOGNIZE:
+                hint = did_you_mean(token.key, PATTERN_CLAUSES)
+                if hint and token.key not in PATTERN_CLAUSES:
                     raise self.error(f"there is no {token.key}{hint}", i)
             if token.kind in (NAME, QUOTED) and token.text.lower().startswith(MADE_UP):
                 raise PatternSyntaxError(
@@ -423,7 +425,8 @@ class _Scanner:
     def _is_ours(self, i: int) -> bool:
         if self.tokens[i].key == "JOIN":
             return is_window_join(self.tokens, i)
-        return is_match_recognize(self.tokens, i) or is_window_call(self.tokens, i)
+        is_clause = is_pattern_clause(self.tokens, i) or is_definition(self.tokens, i)
+        return is_clause or is_window_call(self.tokens, i)
 
     def _ours(
         self, first: int, stop: int, scope: _Scope, before: str = ""
@@ -452,7 +455,7 @@ class _Scanner:
         return composed
 
     def _clause(self, first: int, stop: int, scope: _Scope, before: str) -> Composed:
-        """Return a source with its MATCH_RECOGNIZE as a query of ours, which it must be."""
+        """Return a source with its pattern clause as a query of ours, which it must be."""
         found = self._ours(first, stop, scope, before)
         if isinstance(found, QueryError):
             raise found
@@ -544,9 +547,9 @@ class _Scanner:
             if expects and token.key != "LATERAL":
                 i, expects = self._source(i, scope, outer), False
                 continue
-            if is_match_recognize(self.tokens, i):
+            if is_pattern_clause(self.tokens, i):
                 raise self.not_supported(
-                    "MATCH_RECOGNIZE here",
+                    f"{token.key} here",
                     i,
                     "it stands behind a stream, or a query in parentheses, of FROM",
                 )
@@ -638,12 +641,12 @@ class _Scanner:
         return self.closing[i] + 1 if self.tokens[i].key == "(" else i
 
     def _behind_clause(self, i: int) -> int | None:
-        """Return the place behind the MATCH_RECOGNIZE of a source, None if it has none."""
-        if not is_match_recognize(self.tokens, i):
+        """Return the place behind the pattern clause of a source, None if it has none."""
+        if not is_pattern_clause(self.tokens, i):
             if self.tokens[i].key != "AS" and not self._is_alias(i):
                 return None
             i += 2 if self.tokens[i].key == "AS" else 1
-        return self.closing[i + 1] + 1 if is_match_recognize(self.tokens, i) else None
+        return self.closing[i + 1] + 1 if is_pattern_clause(self.tokens, i) else None
 
     def _in_parentheses(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
         """Go through a subquery or a join in parentheses; return the place behind it."""

@@ -1,7 +1,7 @@
 """What DuckDB adds to our language: the written list that sends a statement to it.
 
 A statement is DuckDB's if our language cannot read it and it has one of these. Anything else keeps
-our own message. What stands in the parentheses of MATCH_RECOGNIZE is always ours.
+our own message. What stands in the parentheses of `PATTERN_CLAUSES` is always ours.
 """
 
 from __future__ import annotations
@@ -122,10 +122,11 @@ _TYPES = frozenset(_TYPES_WORDS.split())
 _CALENDAR_WORDS = "MONTH MONTHS QUARTER QUARTERS YEAR YEARS"
 _CALENDAR = frozenset(_CALENDAR_WORDS.split())
 _END_FROM_WORDS = """
-    EXCEPT FETCH GROUP HAVING INTERSECT LIMIT OFFSET ORDER QUALIFY SELECT UNION WHERE WINDOW
+    DEFINE EXCEPT FETCH GROUP HAVING INTERSECT LIMIT OFFSET ORDER PARTITION QUALIFY SELECT UNION
+    WHERE WINDOW
 """
 END_FROM = frozenset(_END_FROM_WORDS.split())
-"""Words that end the sources of a SELECT."""
+"""Words that end the sources of a SELECT, or of a temporal pattern."""
 
 _FROM_SUBQUERY = frozenset({"AS", "FROM", "JOIN", "MATERIALIZED", "TABLE", "=>"})
 """What stands before a subquery of FROM, or before a query of WITH."""
@@ -144,19 +145,37 @@ def closings(tokens: Sequence[Token]) -> dict[int, int]:
     return found
 
 
-def is_match_recognize(tokens: Sequence[Token], i: int) -> bool:
-    """Tell whether the clause begins here."""
-    return tokens[i].key == "MATCH_RECOGNIZE" and tokens[i + 1].key == "("
+PATTERN_CLAUSES = ("MATCH_RECOGNIZE", "MATCH_SITUATIONS")
+"""Clauses of ours that stand behind a source, in parentheses."""
+
+
+def is_pattern_clause(tokens: Sequence[Token], i: int) -> bool:
+    """Tell whether one of `PATTERN_CLAUSES` begins here."""
+    return tokens[i].key in PATTERN_CLAUSES and tokens[i + 1].key == "("
+
+
+def is_definition(tokens: Sequence[Token], i: int) -> bool:
+    """Tell whether ``DEFINE name AS`` begins here, of ``FROM source DEFINE …``."""
+    return tokens[i].key == "DEFINE" and tokens[min(i + 2, len(tokens) - 1)].key == "AS"
+
+
+def in_temporal_pattern(tokens: Sequence[Token], i: int) -> bool:
+    """Tell whether a ``;`` stands between relations, and ends no statement."""
+    for before in range(i - 1, -1, -1):
+        key = tokens[before].key
+        if key in ("PATTERN", "WITHIN", "DEFINE", "(", ")"):
+            return key == "PATTERN" and tokens[before + 1].key != "("
+    return False
 
 
 def outside_patterns(
     tokens: Sequence[Token], closing: dict[int, int], first: int, stop: int
 ) -> Iterator[int]:
-    """Yield the places of tokens that are not inside a MATCH_RECOGNIZE (…)."""
+    """Yield the places of tokens that are not inside one of `PATTERN_CLAUSES`."""
     i = first
     while i < stop:
         yield i
-        if is_match_recognize(tokens, i):
+        if is_pattern_clause(tokens, i):
             yield i + 1
             i = closing.get(i + 1, stop)
         else:
@@ -167,7 +186,7 @@ def has_construct(tokens: Sequence[Token], closing: dict[int, int], first: int, 
     """Tell whether something of the list stands in these tokens."""
     in_from = [False]
     calls = _FURTHER
-    if any(is_match_recognize(tokens, i) for i in range(first, stop)):
+    if any(is_pattern_clause(tokens, i) for i in range(first, stop)):
         calls = _FURTHER | _OF_WINDOWS
     # Windows of the calendar are ours; elsewhere intervals of months are DuckDB's.
     has_windows = any(is_window_call(tokens, i) for i in range(first, stop))

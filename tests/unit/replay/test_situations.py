@@ -80,6 +80,21 @@ def test_the_outer_query_stands_around_it(store: Store) -> None:
     ]
 
 
+def test_ordinary_sql_stands_around_both_forms(store: Store) -> None:
+    answer = rows(replay.query(store, QUERY).table)
+    first = "SELECT k, row_number() OVER (PARTITION BY k ORDER BY detection_time) AS no FROM "
+    expected = sorted(
+        (key, no + 1)
+        for key in ("k0", "k1")
+        for no in range(sum(row["k"] == key for row in answer))
+    )
+    for source in (OPERATOR, f"({QUERY}) AS m"):
+        found = rows(replay.query(store, first + source).table)
+        assert sorted((row["k"], row["no"]) for row in found) == expected
+    with pytest.raises(QueryError, match="no temporal relation 'overlap'"):
+        replay.query(store, first + OPERATOR.replace("overlaps", "overlap"))
+
+
 def test_limit_reads_little(tmp_path: Path) -> None:
     store, n = create_store(tmp_path / "store"), 400_000
     events = pa.table({"t": range(n), "b": [t % 5 for t in range(n)]})
