@@ -29,6 +29,21 @@ def test_windows_take_plans_of_their_own(command: Commands) -> None:
     assert command.rows(COUNTS, "--explain")["operator"].startswith("window aggregation")
 
 
+def test_situations_are_asked_in_the_form_of_the_papers(command: Commands) -> None:
+    sql = (
+        "FROM s DEFINE A AS a = 4, B AS x > 9 PATTERN A finishes;during;starts;equals;overlaps;"
+        "contains;started by;finished by;overlapped by B WITHIN 5"
+    )
+    # x > 9 from 37 on, a = 4 at 39; both go on at the end, so only their starts are known.
+    expected = [{"A_start": 39, "A_end": None, "B_start": 37, "B_end": None, "detection_time": 39}]
+    for plan in ("full", "auto", "tree", "indexes=A.a"):
+        assert command.rows(sql, "--plan", plan) == expected, plan
+    explained = command.rows(sql, "--plan", "indexes=A.a", "--explain")
+    assert explained["plan"] == "indexes=A.a"
+    done = command.succeeds("query", sql, "--analyze", "--format", "json", "--plan", "tree")
+    assert done.err.startswith("reads ")
+
+
 def test_a_created_stream_is_described_with_its_lineage(command: Commands) -> None:
     sql = "CREATE STREAM late AS SELECT t, a FROM s WHERE x > :above"
     [made] = command.rows(sql, "--param", "above=9")
