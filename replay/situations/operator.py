@@ -63,6 +63,8 @@ class SituationOperator:
         """A heap: at a time, what may be certain then by a situation; or whether the rows of a
         partition have fallen silent. The second value tells pushes apart."""
         self._pushes = count()
+        self._watched: set[int] = set()
+        """Partitions that are in ``_due``, each once however often they speak."""
         self._kept = 0
         self.schema = _schema(query, schema, self._returns.schema)
 
@@ -92,7 +94,7 @@ class SituationOperator:
         a run that may have begun among them: `Deriver.skip`.
         """
         yield from self._until(gap.begins - 1)
-        self._lives, self._going_on, self._due = {}, {}, []
+        self._lives, self._going_on, self._due, self._watched = {}, {}, [], set()
         self._deriver.skip(gap)
         self._returns.forget(gap.stop)
         self._last_time = gap.time
@@ -131,7 +133,8 @@ class SituationOperator:
         live.end, live.stop = time, stop
         terms = self._matcher.terms(live)
         if live.end == live.start or not terms:  # it covers no time, or is too short or too long
-            assert self._lives[live.partition][live.situation].pop() is live
+            last = self._lives[live.partition][live.situation].pop()
+            assert last is live
             return
         if live.end in terms:
             heappush(self._due, (live.end, next(self._pushes), live))
@@ -144,14 +147,17 @@ class SituationOperator:
         assert self._query.valid_for is not None
         holds, times = self._deriver.holds, self._deriver.last_times
         for partition in partitions:
-            if holds[partition].any():
+            if partition not in self._watched and holds[partition].any():
+                self._watched.add(partition)
                 due = int(times[partition]) + self._query.valid_for
                 heappush(self._due, (due, next(self._pushes), partition))
 
     def _fall_silent(self, partition: int, time: int) -> None:
         """End what goes on in a partition whose last row speaks no longer."""
         assert self._query.valid_for is not None
-        if int(self._deriver.last_times[partition]) + self._query.valid_for != time:
+        self._watched.discard(partition)
+        if int(self._deriver.last_times[partition]) + self._query.valid_for > time:
+            self._expect_silence([partition])  # it has spoken since
             return
         for situation in range(len(self._query.situations)):
             live = self._going_on.pop((partition, situation), None)
@@ -250,7 +256,8 @@ class SituationOperator:
         self._returns.take_over(state["returns"])
         self.reached, self._last_time = state["reached"], state["last_time"]
         self._faults.count = state["n_faults"]
-        self._lives, self._going_on, self._due, self._kept = {}, {}, [], 0
+        self._lives, self._going_on, self._due, self._watched = {}, {}, [], set()
+        self._kept = 0
         since = -OPEN if self.reached is None else self.reached - 1
         for live in (Live(*values) for values in state["lives"].tolist()):
             if live.end == OPEN:
