@@ -219,6 +219,9 @@ def _asked(
 ) -> QueryRequest:
     """Return a query as it was asked, now."""
     given = cast("Parameters", by_name(params))
+    if isinstance(params, list | tuple) and params and "?" not in str(sql):
+        told = f"the query has no parameter written ?, and params has {len(params)} values for them"
+        raise QueryError(f"{told}; leave params out")
     return QueryRequest(sql, given, plan, clock(), told_max=told_max, threads=threads)
 
 

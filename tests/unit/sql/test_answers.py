@@ -296,6 +296,8 @@ def test_parameters_of_every_kind_reach_both_engines(store):
             rows(store, "SELECT t FROM ticks WHERE price > ? AND t < ?", params=params)
     with pytest.raises(QueryError, match="no parameter 'low'"):
         rows(store, sql, params={"most": 52, "keys": ["B"]})
+    with pytest.raises(QueryError, match=r"no parameter written \?, and params has 1 values"):
+        rows(store, "SELECT t FROM ticks", params=[50])
 
 
 def test_every_plan_gives_the_same(store):
