@@ -157,8 +157,8 @@ class _Named:
     first: int
     stop: int
     """Its tokens, from the name to behind the parenthesis."""
-    ours: bool
-    """Whether our language reads it."""
+    ours: frozenset[str] | None
+    """What it reads, in lower case, if our language reads it."""
     is_recursive: bool
 
 
@@ -167,6 +167,30 @@ _Scope = tuple[_Named, ...]
 
 def _find(scope: _Scope, name: str) -> _Named | None:
     return next((known for known in reversed(scope) if known.name.lower() == name.lower()), None)
+
+
+def _goes_along(scope: _Scope, known: _Named) -> bool:
+    """Tell whether a query of WITH can stand in the text of a cut.
+
+    What it reads must not have the name of a later one that cannot: in the cut that one is a
+    relation, which this query would read too.
+    """
+    if known.ours is None:
+        return False
+    later = scope[scope.index(known) + 1 :]
+    return all(_goes_along(scope, one) for one in later if one.name.lower() in known.ours)
+
+
+def _input_of(scope: _Scope, name: str) -> _Named | None:
+    """Return the query of WITH that a name left over in a cut stands for.
+
+    Where one that goes along has the name, it is left over in that one itself or before it.
+    """
+    known = _find(scope, name)
+    while known is not None and _goes_along(scope, known):
+        scope = scope[: scope.index(known)]
+        known = _find(scope, name)
+    return known
 
 
 _NO_ALIAS_WORDS = """
@@ -357,7 +381,10 @@ class _Scanner:
             end = self.closing[opening]
             self._check_begins_query(opening + 1)
             is_plain = opening == first + 2 and not is_recursive
-            ours = is_plain and isinstance(self._ours(opening + 1, end, scope), Composed)
+            query = self._ours(opening + 1, end, scope) if is_plain else None
+            ours = None
+            if isinstance(query, Composed):
+                ours = frozenset(map(str.lower, streams_of(parse_query(query.text))))
             own = _Named(name.text, first, end + 1, ours, is_recursive)
             inside = (*scope, own) if is_recursive else scope
             self._query(opening + 1, end, inside, frozenset())
@@ -438,7 +465,8 @@ class _Scanner:
         names = {t.text.lower() for t in self.tokens[first:stop] if t.kind in (NAME, QUOTED)}
         needed: list[_Named] = []
         for known in reversed(scope):
-            if known.ours and known.name.lower() in names and _find(scope, known.name) is known:
+            is_named = known.name.lower() in names and _find(scope, known.name) is known
+            if is_named and _goes_along(scope, known):
                 needed.insert(0, known)
                 inside = self.tokens[known.first : known.stop]
                 names |= {t.text.lower() for t in inside if t.kind in (NAME, QUOTED)}
@@ -488,7 +516,7 @@ class _Scanner:
         relation = self._relation()
         names = streams_of(parse_query(query.text))
         for name in names:
-            known = _find(scope, name)
+            known = _input_of(scope, name)
             if known is not None and known.first <= first < known.stop:
                 raise self.not_supported(
                     "one of Chronicle's clauses over the recursive query it stands in", first

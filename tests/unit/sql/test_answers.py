@@ -92,6 +92,22 @@ def test_a_pattern_over_what_duckdb_answered_first(store):
     assert column(store, sql) == [7, 12]
 
 
+@pytest.mark.parametrize(
+    ("before", "name", "times"),
+    [
+        ("ticks AS (SELECT t, symbol, price * 2 AS price FROM ticks)", "ticks", 2),
+        ("a AS (SELECT * FROM ticks), ticks AS (SELECT 1 AS x)", "a", 1),
+        ("a AS (SELECT * FROM ticks), ticks AS (SELECT t, LAG(t) OVER () AS l FROM a)", "a", 1),
+        ("ticks AS (SELECT *, 1::INT AS k FROM ticks), a AS (SELECT * FROM ticks)", "a", 1),
+    ],
+)
+def test_in_a_query_of_with_a_name_is_what_it_was_there(store, before, name, times):
+    sql = f"WITH {before} SELECT bottom, {OVER} FROM {name} {FALLS} ORDER BY began"
+    assert [row["bottom"] for row in rows(store, sql)] == [
+        bottom * times for bottom in (9, 49, 9, 48)
+    ]
+
+
 def test_windows_meet_lag(store):
     sql = """WITH w AS (SELECT window_start, SUM(volume) AS v
         FROM TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(t), 4, ORIGIN => 0)) GROUP BY window_start)
