@@ -28,7 +28,7 @@ from replay.language.tokens import (
     tokenize,
 )
 from replay.sql.allowed import check_allowed
-from replay.sql.composed import Composed, Composer, quoted
+from replay.sql.composed import Composed, Composer, ends, quoted
 from replay.sql.constructs import (
     END_FROM,
     PATTERN_CLAUSES,
@@ -200,6 +200,9 @@ _NO_ALIAS_WORDS = """
 _NO_ALIAS = RESERVED | END_FROM | frozenset(_NO_ALIAS_WORDS.split())
 """Words after a source that are no alias of it."""
 
+_QUERY_BEGINS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+_SETS = ("UNION", "INTERSECT", "EXCEPT")
+
 _SELECTS = frozenset({"ALL", "DISTINCT", "RETURNING", "SELECT"})
 """Words before a star that stands for columns."""
 
@@ -219,6 +222,8 @@ class _Scanner:
     """By its first place, what stands for some tokens and where it goes on."""
     sources: set[str] = field(default_factory=set)
     """Names and aliases of sources, in lower case."""
+    has_rows: bool = False
+    """Whether a query begins with FROM or TABLE, which give all columns."""
     no_calls: set[int] = field(default_factory=set)
     """Places of names before a parenthesis that are aliases and queries with columns."""
 
@@ -230,6 +235,8 @@ class _Scanner:
         for i, token in enumerate(self.tokens):
             if token.key in ("(", "[", "{") and i not in self.closing:
                 raise self.error(f"this '{token.text}' is not closed", i)
+            if token.kind == STRING and self._has_escapes(i):
+                raise self.not_supported("a text with escapes, E'…',", i, "write '…' || chr(10)")
             depth += (token.key in ("(", "[", "{")) - (token.key in (")", "]", "}"))
             if depth > MAX_NESTING:
                 raise self.not_supported(f"a statement nested over {MAX_NESTING} levels deep", i)
@@ -241,6 +248,11 @@ class _Scanner:
             raise self.error(
                 "a query has parameters by name (:x) or by place (?), not both", positional[0]
             )
+
+    def _has_escapes(self, i: int) -> bool:
+        """Tell whether a text is one of those that DuckDB would end elsewhere."""
+        before = self.tokens[max(i - 1, 0)]
+        return before.key == "E" and ends(before) == self.tokens[i].at
 
     # --- errors -------------------------------------------------------------------------------
 
@@ -324,7 +336,7 @@ class _Scanner:
         what_runs = [i for i in range(stop) if not self._is_replaced(i)]
         check_allowed(self.text, self.tokens, what_runs, self.no_calls)
         words = {token.text.lower() for token in self.tokens if token.kind in (NAME, QUOTED)}
-        if any(self._reads_all(i) for i in range(stop)):
+        if self.has_rows or any(self._reads_all(i) for i in range(stop)):
             words.add("*")
         main = self.compose(0, stop, is_ours=False)
         return Apart(self.text, main, tuple(self.cuts), tuple(self.reads), frozenset(words))
@@ -334,15 +346,18 @@ class _Scanner:
         return any(first <= i < stop for first, (stop, _) in self.replaced.items())
 
     def _reads_all(self, i: int) -> bool:
-        """Tell whether a token stands for all columns: a star, or a source as a value."""
+        """Tell whether a token stands for columns without a name, such as a star or a source."""
         token, before, after = self.tokens[i], self.tokens[max(i - 1, 0)], self.tokens[i + 1]
-        if token.key in ("*", "FROM", "TABLE"):
+        if token.key in ("COLUMNS", "NATURAL"):
+            return True
+        if token.key == "ON" and before.key == "DISTINCT" and after.key == "(":
+            return self.tokens[self.closing[i + 1] + 1].key == "*"
+        if token.key == "*":
             is_count = before.key == "(" and after.key == ")" and self.tokens[i - 2].key == "COUNT"
             is_product = before.kind in (NUMBER, STRING, QUOTED, PARAMETER) or (
                 before.key in (")", "]") or (before.kind == NAME and before.key not in _SELECTS)
             )
-            is_star = token.key == "*" and not is_count and not is_product
-            return is_star or (token.key != "*" and (i == 0 or before.key in ("(", "ALL", "UNION")))
+            return not is_count and not is_product
         if token.kind not in (NAME, QUOTED) or i in self.replaced or i in self.no_calls:
             return False
         return token.text.lower() in self.sources and after.key != "." and before.key != "."
@@ -400,14 +415,14 @@ class _Scanner:
         return i + 1
 
     def _check_begins_query(self, i: int) -> None:
-        if self.tokens[i].key not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+        if self.tokens[i].key not in (*_QUERY_BEGINS, "("):
             raise self.error("expected a query, which begins with SELECT", i)
 
     def _sides(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield the sides of UNION, INTERSECT and EXCEPT; the last one ends before ORDER BY."""
         begin, has_several = first, False
         for i in self._level(first, stop):
-            if self.tokens[i].key in ("UNION", "INTERSECT", "EXCEPT") and i > begin:
+            if self.tokens[i].key in _SETS and i > begin:
                 has_several = True
                 yield begin, i
                 begin = i + 1
@@ -433,6 +448,7 @@ class _Scanner:
     def _side(self, first: int, stop: int, scope: _Scope, outer: frozenset[str]) -> None:
         if first >= stop:
             raise self.error("expected a query here", first)
+        self.has_rows |= self.tokens[first].key in ("FROM", "TABLE")
         if self.tokens[first].key == "(":
             end = self.closing[first]
             self._check_begins_query(first + 1)
@@ -596,11 +612,18 @@ class _Scanner:
     def _inside(self, opening: int, scope: _Scope, outer: frozenset[str]) -> None:
         """Go through what stands in parentheses."""
         end, i = self.closing[opening], opening + 1
-        begins = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
-        if self.tokens[opening].key == "(" and self.tokens[i].key in begins:
+        if self._is_query_in(opening):
             self._query(i, end, scope, outer)
         else:
             self._walk(i, end, scope, outer)
+
+    def _is_query_in(self, opening: int) -> bool:
+        """Tell whether a query stands in parentheses; its first side may have its own."""
+        first, stop = opening + 1, self.closing[opening]
+        begins = self.tokens[first].key
+        if begins == "(" and any(self.tokens[i].key in _SETS for i in self._level(first, stop)):
+            begins = "SELECT"
+        return self.tokens[opening].key == "(" and begins in _QUERY_BEGINS
 
     def _refuse_window_join(self, i: int) -> None:
         if is_window_join(self.tokens, i):
@@ -679,7 +702,7 @@ class _Scanner:
     def _in_parentheses(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
         """Go through a subquery or a join in parentheses; return the place behind it."""
         end = self.closing[i]
-        if self.tokens[i + 1].key not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
+        if not self._is_query_in(i):
             self._walk(i + 1, end, scope, outer, in_from=True)
             return self._behind_alias(end + 1)
         stop = self._behind_clause(end + 1)

@@ -40,7 +40,7 @@ class Composed:
         names = [name for name in selects if name in self.text]
         if not names:
             return self
-        pattern = re.compile("|".join(rf"\b{name}\b" for name in names))
+        pattern = re.compile(rf"^(?:{'|'.join(names)})\b")  # of a part, not within a text
         parts = [
             pattern.sub(lambda found: f"({selects[found[0]]})", self.text[start:stop])
             for start, stop in pairwise((*self.starts, len(self.text)))

@@ -230,7 +230,7 @@ class SqlFlow:
         for name in sorted(query.parameters):
             if name not in given:
                 at = self.apart.text.find(name)
-                what = "a value for a '?'" if name.startswith("_") else f"no parameter '{name}'"
+                what = "value for the '?'" if name.startswith("_") else "parameter"
                 raise UnknownNameError(
                     what, name, candidates=given, **place(self.apart.text, max(at, 0))
                 )

@@ -297,6 +297,13 @@ def test_streams_whose_names_differ_in_case_are_told_apart():
     assert rows(tables, sql) == [{"a": 1, "b": 2}]
 
 
+def test_a_text_that_looks_like_a_part_is_that_text(store):
+    assert rows(store, f"SELECT 'chronicle_part_0' AS x, {OVER} FROM ticks LIMIT 1") == [
+        {"x": "chronicle_part_0", "l": None}
+    ]
+    assert column(store, "SELECT ARRAY(SELECT t FROM ticks WHERE t < 3) AS a") == [[1, 2]]
+
+
 # --- parameters, plans, errors --------------------------------------------------------------------
 
 
@@ -310,7 +317,7 @@ def test_parameters_of_every_kind_reach_both_engines(store):
     for params in ([1], [1, 2, 3], {}):
         with pytest.raises(QueryError, match="and params has"):
             rows(store, "SELECT t FROM ticks WHERE price > ? AND t < ?", params=params)
-    with pytest.raises(QueryError, match="no parameter 'low'"):
+    with pytest.raises(QueryError, match=": no parameter 'low'"):
         rows(store, sql, params={"most": 52, "keys": ["B"]})
     with pytest.raises(QueryError, match=r"no parameter written \?, and params has 1 values"):
         rows(store, "SELECT t FROM ticks", params=[50])

@@ -132,8 +132,9 @@ def test_sources_are_found_wherever_they_stand():
     sql = """SELECT LAG(1) OVER () AS l
       FROM (TABLE a) x, LATERAL (SELECT 1 FROM b) y, (c JOIN d USING (k))
       WHERE 1 IN (TABLE e) AND EXISTS (FROM f) AND extract(hour FROM t) = 1 AND k IS DISTINCT FROM v
+      AND 1 IN ((SELECT 1) UNION (TABLE k) EXCEPT SELECT 1 FROM ((SELECT 1) UNION FROM l) z)
       UNION ALL BY NAME FROM g UNION (SELECT 1 FROM h ORDER BY (SELECT 1 FROM i)) EXCEPT TABLE j"""
-    assert [read.name for read in take_apart(sql).reads] == list("abcdefghij")
+    assert [read.name for read in take_apart(sql).reads] == list("abcdefklghij")
 
 
 def test_a_name_of_with_hides_the_stream_of_its_name():
@@ -189,6 +190,7 @@ def test_one_that_is_not_is_answered_by_duckdb_first():
         ("SELECT day_of_week(t), LAG(1) OVER () FROM s", "write isodow(ts)"),
         ("SELECT :a, ?, LAG(1) OVER ()", "not both"),
         ("SELECT $$a$$, LAG(1) OVER ()", "the name of a parameter"),
+        (r"SELECT [1] AS k, E'\'', random() AS r, 'x' --'", "a text with escapes"),
         ("SELECT LAG(1) OVER (", "is not closed"),
         ("SELECT LAG(1) OVER () FROM s MATCH_RECOGNISE (ORDER BY t)", "did you mean"),
         ("SELECT LAG(1) OVER () FROM TABLE(TUMBEL(TABLE s, DESCRIPTOR(t), 5))", "'TUMBLE'"),
@@ -199,6 +201,25 @@ def test_what_neither_may_answer_is_refused_with_its_place(sql, said):
     with pytest.raises(QueryError, match=re.escape(said)) as caught:
         take_apart(sql)
     assert caught.value.line == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "all_columns"),
+    [
+        ("SELECT COLUMNS('p.*') FROM s", True),
+        ("SELECT t FROM s NATURAL JOIN r", True),
+        ("SELECT DISTINCT ON (k) * FROM s", True),
+        ("WITH a AS (SELECT 1::INT AS x) FROM s", True),
+        ("SELECT 1 EXCEPT FROM s", True),
+        ("SELECT 1 INTERSECT TABLE s", True),
+        ("SELECT s FROM s, r", True),
+        ("SELECT a.* FROM s a, r", True),
+        ("SELECT DISTINCT ON (k) t FROM s", False),
+        ("SELECT COUNT(*), (t) * t FROM s, r", False),
+    ],
+)
+def test_columns_that_are_read_without_their_names_are_known_to_be(sql, all_columns):
+    assert ("*" in take_apart(sql).words) == all_columns
 
 
 def test_parameters_are_written_as_each_engine_does():
