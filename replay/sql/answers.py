@@ -13,6 +13,7 @@ from replay.errors import QueryError
 _WIDE = frozenset({"HUGEINT", "UHUGEINT"})
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _DAY_US = 86_400_000_000
+_DECIMAL_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,19 @@ def check_columns(schema: pa.Schema, what: str) -> None:
                 f"columns '{other}' and '{field.name}' of {what} differ in case only; in a "
                 "statement that DuckDB runs, that cannot be: rename one in a subquery of its own"
             )
-        if pa.types.is_decimal(field.type) and field.type.precision > 38:
+        if pa.types.is_decimal(field.type) and field.type.precision > _DECIMAL_DIGITS:
             raise QueryError(
                 f"column '{field.name}' of {what} is a DECIMAL of {field.type.precision} digits, "
                 "and DuckDB takes 38; CAST it to DOUBLE in Chronicle's part"
             )
+
+
+def taken(table: pa.Table) -> pa.Table:
+    """Return a table with a DECIMAL that could have more digits as one that DuckDB takes."""
+    fields = (
+        field.with_type(pa.decimal128(field.type.precision, field.type.scale))
+        if pa.types.is_decimal256(field.type)
+        else field
+        for field in table.schema
+    )
+    return table.cast(pa.schema(fields))

@@ -56,7 +56,7 @@ def told(
         return LimitExceededError(
             "memory", "DuckDB's part of the query needs more memory than it may have (--memory)"
         )
-    return _in_our_words(_without_made_up(message, apart), where, apart, columns)
+    return _in_our_words(_without_made_up(message, apart), where, columns)
 
 
 def _parsed(text: str) -> dict[str, object]:
@@ -69,9 +69,7 @@ def _parsed(text: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _in_our_words(
-    message: str, where: PlaceArguments, apart: Apart, columns: Iterable[str]
-) -> QueryError:
+def _in_our_words(message: str, where: PlaceArguments, columns: Iterable[str]) -> QueryError:
     found = _NEAR.search(message)
     if found is not None:
         what = f"'{found[1]}' does not fit here" if found[1] else "the query ends too early"
@@ -90,7 +88,7 @@ def _in_our_words(
         return UnknownNameError("type", found[1], candidates=_TYPES, **where)
     found = _NO_TABLE.search(message)
     if found is not None:
-        names = [read.name for read in apart.reads]
+        names = re.findall(r'"(.+?)"', message[found.end() :])  # Candidate tables: "a", "b"
         return UnknownNameError("source or alias", found[1], candidates=names, **where)
     found = _NO_OVERLOAD.search(message)
     if found is not None:

@@ -18,7 +18,7 @@ from replay.limits import current_limits
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.catalog import Catalog, StoreCatalog, WithoutEvents
 from replay.running.run import QueryRequest, Run, open_run
-from replay.sql.answers import AnswerTypes, check_columns
+from replay.sql.answers import AnswerTypes, check_columns, taken
 from replay.sql.apart import Apart, Cut, Read
 from replay.sql.composed import Composed
 from replay.sql.connection import Allowed, Session
@@ -222,7 +222,7 @@ class SqlFlow:
     def _register(self, session: Session, name: str, table: pa.Table, what: str) -> None:
         check_columns(table.schema, what)
         self._schemas.append(table.schema)
-        session.cursor.register(name, table)
+        session.cursor.register(name, taken(table))
 
     def _params(self, query: Composed) -> dict[str, object]:
         """Return the values of a query's parameters."""

@@ -228,6 +228,7 @@ D = pa.table(
         "z": pa.array([0, None], pa.timestamp("us", "Europe/Berlin")),
         "m": pa.array([Decimal("1.50"), None]),
         "took": pa.array([1_500_000, None], pa.duration("us")),
+        "n": pa.array([Decimal(7), None], pa.decimal256(20, 0)),
     }
 )
 
@@ -244,6 +245,7 @@ D = pa.table(
         ("SUM(m)", Decimal("1.50")),
         ("MAX(m) * MAX(m)", Decimal("2.2500")),
         ("MAX(took)", dt.timedelta(seconds=1.5)),
+        ("MAX(n)", Decimal(7)),
         ("MAX(i) // 3", 2**62 // 3),
         ("7 / 2", 3.5),
         ("-7 // 2", -3),
@@ -388,6 +390,7 @@ def test_statements_that_tell(store):
     [
         (f"SELECT prise, {OVER} FROM ticks", UnknownNameError, "did you mean 'price'", "prise"),
         (f"SELECT q.price, {OVER} FROM ticks", UnknownNameError, "source or alias 'q'", "q.price"),
+        (f"SELECT ticks.t, {OVER} FROM ticks s", UnknownNameError, r"\(there are: s\)", "ticks.t"),
         (f"SELECT m.prise, {OVER} FROM ticks {FALLS} m", UnknownNameError, "'prise'", "m.prise"),
         (f"SELECT 'ä€😀' AS s, prise, {OVER} FROM ticks", UnknownNameError, "'prise'", "prise"),
         (f"SELECT price::INTEGR AS x, {OVER} FROM ticks", UnknownNameError, "'INTEGER'", ""),
