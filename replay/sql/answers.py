@@ -60,6 +60,8 @@ def _converted(column: pa.Array, name: str, duck: str) -> pa.Array:
                 "CAST(… AS DECIMAL(38, 0)) or CAST(… AS DOUBLE)"
             ) from error
     kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        _check_years(column, name)
     if pa.types.is_interval(kind):
         return _durations(column, name)
     if pa.types.is_timestamp(kind) and kind.unit != "us":
@@ -71,6 +73,17 @@ def _converted(column: pa.Array, name: str, duck: str) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         return column.storage
     return column
+
+
+def _check_years(column: pa.Array, name: str) -> None:
+    """Refuse times that Python has not, such as infinity."""
+    try:
+        pc.min_max(column).as_py()
+    except (OverflowError, ValueError) as error:
+        raise QueryError(
+            f"column '{name}' of the answer has a time outside of the years 1 to 9999; "
+            "CAST it to VARCHAR"
+        ) from error
 
 
 def _durations(column: pa.Array, name: str) -> pa.Array:

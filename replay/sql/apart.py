@@ -285,7 +285,7 @@ class _Scanner:
             elif token.key in (")", "]", "}"):
                 inside[-1:] = []
             elif token.kind == PARAMETER and not any(inside[-1:]):
-                if i < 2 or tokens[i - 2].key != "LAMBDA":
+                if not self._is_behind_lambda(i):
                     yield i, token.text
             elif token.key == "?":
                 yield i, f"_{n_positional}"
@@ -295,6 +295,15 @@ class _Scanner:
                 if following.kind != NAME or following.at != token.at + 1:
                     raise self.error("expected the name of a parameter after '$', as in $low", i)
                 yield i, following.text
+
+    def _is_behind_lambda(self, i: int) -> bool:
+        """Tell whether the names of a LAMBDA end here."""
+        i -= 1
+        while self.tokens[i].key == "," or self.tokens[i].kind == NAME:
+            if self.tokens[i].key == "LAMBDA":
+                return True
+            i -= 1
+        return False
 
     # --- composing ----------------------------------------------------------------------------
 

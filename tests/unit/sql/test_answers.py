@@ -272,6 +272,8 @@ def test_values_at_the_boundary(what, value):
         ({"a": [1]}, f"SELECT *, a, {OVER} FROM d", "two columns of the answer are named 'a'"),
         ({"a": [2**62] * 2}, "SELECT SUM(a) AS s, ARRAY_AGG(1) AS b FROM d", "beyond 64 bits"),
         ({"a": [1]}, f"SELECT INTERVAL 1 MONTH AS s, {OVER} FROM d", "an INTERVAL of months"),
+        ({"a": [1]}, f"SELECT 'infinity'::TIMESTAMP AS s, {OVER} FROM d", "the years 1 to 9999"),
+        ({"a": [1]}, "SELECT DATE 'infinity' AS s, [1] AS l FROM d", "the years 1 to 9999"),
         ({"a": [2**62]}, f"SELECT a * 4 AS s, {OVER} FROM d", "Overflow in multiplication"),
         ({"a": [-1]}, f"SELECT sqrt(a) AS s, {OVER} FROM d", "square root of a negative"),
         (
@@ -315,6 +317,8 @@ def test_parameters_of_every_kind_reach_both_engines(store):
     values = {"most": 52, "keys": ["B"], "low": 1}
     assert column(store, sql, params=values) == [3]
     assert column(store, "SELECT t FROM ticks WHERE price > ? AND t < ?", params=[50, 9]) == [8]
+    folded = "SELECT list_reduce([1, 2], lambda x,y:x + y + :low) AS s"
+    assert column(store, folded, params={"low": 4}) == [7]
     assert column(store, "SELECT t FROM ticks WHERE price > $low", params={"low": 51}) == [12]
     for params in ([1], [1, 2, 3], {}):
         with pytest.raises(QueryError, match="and params has"):
