@@ -56,7 +56,9 @@ def told(
         return LimitExceededError(
             "memory", "DuckDB's part of the query needs more memory than it may have (--memory)"
         )
-    return _in_our_words(_without_made_up(message, apart), where, columns)
+    mistake = _in_our_words(_without_made_up(message, apart), where, columns)
+    # Of some mistakes DuckDB does not say where they are; the others tell their place.
+    return mistake if where["line"] else QueryError(str(mistake))
 
 
 def _parsed(text: str) -> dict[str, object]:
