@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from chronicle import Store
 
-settings.register_profile("dev", max_examples=100, deadline=None)
-settings.register_profile("ci", max_examples=120, deadline=None, derandomize=True)
+settings.register_profile("dev", max_examples=80, deadline=None)
+settings.register_profile("ci", max_examples=80, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=3000, deadline=None, print_blob=True)
 settings.register_profile("fuzz", max_examples=20_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

@@ -190,7 +190,7 @@ def test_matches_are_those_that_no_future_undoes(random: Random) -> None:
         assert repr(pushed(random, sql, table)) == wanted, sql
 
 
-@settings(max_examples=min(settings.default.max_examples // 2, 700))
+@settings(max_examples=min(settings.default.max_examples // 4, 700))
 @given(seeds)
 def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
     """Blocks of few rows: borders of what is read fall inside, before and behind situations."""

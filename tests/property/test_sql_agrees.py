@@ -46,7 +46,7 @@ def by_duckdb(stream: SmallStream, statement: str, matches: pa.Table) -> list[tu
     statement=st.sampled_from(STATEMENTS),
     indexes=st.sets(st.sampled_from(INDEXED)),
 )
-@settings(max_examples=60, suppress_health_check=ANY_SIZE, deadline=None)
+@settings(max_examples=30, suppress_health_check=ANY_SIZE, deadline=None)
 def test_every_plan_of_the_part_gives_the_answer_of_duckdb_alone(
     case: tuple[SmallStream, str], statement: str, indexes: set[str]
 ) -> None:
