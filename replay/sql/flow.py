@@ -102,7 +102,12 @@ class SqlFlow:
         query = self.apart.main.with_selects(self._selects)
         self._relation(session, query)
         params = self._params(query)
-        rows = session.run(lambda: session.cursor.execute(words + query.text, params).fetchall())
+        try:
+            rows = session.run(
+                lambda: session.cursor.execute(words + query.text, params).fetchall()
+            )
+        except duckdb.Error as error:
+            raise self._told(_ShiftedError(str(error), len(words)), query) from None
         self.tree = rows[0][1].rstrip()
 
     def schema(self) -> pa.Schema:
@@ -110,7 +115,10 @@ class SqlFlow:
         with closing(self._prepared()) as session:
             query = self.apart.main.with_selects(self._selects)
             types, relation = self._relation(session, query)
-            nothing = relation.limit(0).to_arrow_reader(1)
+            try:
+                nothing = relation.limit(0).to_arrow_reader(1)
+            except duckdb.Error as error:
+                raise self._told(error, query) from None
             return types.empty(nothing.schema).schema
 
     def work(self) -> ExecutionStats:

@@ -424,6 +424,13 @@ def test_errors_of_either_engine_are_ours_at_their_place(store, sql, error, said
     assert "chronicle_part" not in str(caught.value)
 
 
+def test_what_duckdb_refuses_only_as_it_plans_is_refused_in_a_sentence_by_explain_too(store):
+    sql = f"SELECT t FROM ticks EXCEPT SELECT t FROM ticks WHERE price > {10**40}"
+    for ask in (replay.query, replay.explain):
+        with pytest.raises(QueryError, match="too large"):
+            ask(store, sql)
+
+
 def test_a_stream_that_is_not_there(store):
     with pytest.raises(StreamNotFoundError, match="did you mean 'ticks'"):
         rows(store, f"SELECT {OVER} FROM tick")
