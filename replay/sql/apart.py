@@ -342,17 +342,15 @@ class _Scanner:
                     **place(self.text, token.at),
                 )
         self._query(0, stop, (), frozenset())
-        what_runs = [i for i in range(stop) if not self._is_replaced(i)]
+        # What Chronicle's answers and sources stand for.
+        replaced = {i for first, (end, _) in self.replaced.items() for i in range(first, end)}
+        what_runs = [i for i in range(stop) if i not in replaced]
         check_allowed(self.text, self.tokens, what_runs, self.no_calls)
         words = {token.text.lower() for token in self.tokens if token.kind in (NAME, QUOTED)}
         if self.has_rows or any(self._reads_all(i) for i in range(stop)):
             words.add("*")
         main = self.compose(0, stop, is_ours=False)
         return Apart(self.text, main, tuple(self.cuts), tuple(self.reads), frozenset(words))
-
-    def _is_replaced(self, i: int) -> bool:
-        """Tell whether Chronicle's answer or a source stands for a token."""
-        return any(first <= i < stop for first, (stop, _) in self.replaced.items())
 
     def _reads_all(self, i: int) -> bool:
         """Tell whether a token stands for columns without a name, such as a star or a source."""
