@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from chronicle import StreamSettings, create_index, create_store
+from chronicle import Store, StreamSettings, create_index, create_store
 
 _PATTERN = """
     SELECT a, b FROM ticks MATCH_RECOGNIZE (
@@ -43,7 +43,7 @@ _ASK = "import sys, chronicle; chronicle.query(chronicle.open_store(sys.argv[1])
 _COMPILED = "from chronicle.compiled import compile_at_once; compile_at_once(); "
 
 
-def make_store(folder: Path, n_events: int) -> None:
+def make_store(folder: Path, n_events: int) -> Store:
     """Make a stream of random ticks with an index on their price."""
     random = np.random.default_rng(1)
     ticks = pa.table(
@@ -56,6 +56,7 @@ def make_store(folder: Path, n_events: int) -> None:
     store = create_store(folder)
     store.create_stream("ticks", ticks.schema, StreamSettings(time="t")).append(ticks)
     create_index(store.stream("ticks"), ["price"])
+    return store
 
 
 def processor_seconds(store: Path, question: str, compiled: Path, script: str) -> float:

@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 import replay
+from benchmarks.first_query import make_store
 from benchmarks.harness import (
     RESULTS,
     Side,
@@ -28,7 +28,7 @@ from benchmarks.harness import (
     print_comparison,
     write_results,
 )
-from chronicle import Store, StreamSettings, create_index, create_store
+from chronicle import Store
 from replay.sql.apart import Apart, take_apart
 from replay.sql.relations import select_of
 
@@ -44,22 +44,6 @@ STATEMENTS = {
     "matches in IN": f"SELECT * FROM range(1000) AS r(t) WHERE t IN (SELECT a FROM {PATTERN})",
     "over a stream": "SELECT symbol, MAX_BY(t, price) AS at FROM ticks GROUP BY ALL ORDER BY ALL",
 }
-
-
-def make_store(folder: Path, n_events: int) -> Store:
-    """Make a stream of random ticks with an index on their price."""
-    random = np.random.default_rng(1)
-    ticks = pa.table(
-        {
-            "t": np.arange(n_events),
-            "symbol": random.integers(0, 50, n_events),
-            "price": random.uniform(0, 1000, n_events),
-        }
-    )
-    store = create_store(folder)
-    store.create_stream("ticks", ticks.schema, StreamSettings(time="t")).append(ticks)
-    create_index(store.stream("ticks"), ["price"])
-    return store
 
 
 def apart_of(store: Store, sql: str, connection: Any) -> tuple[list[str], Callable[[], pa.Table]]:
