@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from chronicle.disk_errors import reason_of
 from chronicle.errors import ChronicleError
 
 if TYPE_CHECKING:
@@ -215,7 +216,8 @@ def _read_table(path: str) -> pa.Table:
     try:
         return reader(path)
     except (OSError, pa.ArrowException) as error:
-        raise typer.BadParameter(f"cannot read '{path}': {error}", param_hint="--table") from error
+        what = f"cannot read '{path}' ({reason_of(error)})"
+        raise typer.BadParameter(what, param_hint="--table") from error
 
 
 def time_range(
