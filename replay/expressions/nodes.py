@@ -217,13 +217,22 @@ class Aggregate:
         return tuple(part for part in (self.argument, self.where) if part is not None)
 
 
+class Asked(Enum):
+    """What is asked of a query inside an expression."""
+
+    VALUE = "value"  # the one it has, NULL if it has none
+    VALUES = "values"  # all of them, as last argument of ``in``
+    EXISTS = "exists"  # whether it has a row
+
+
 @dataclass(frozen=True, slots=True)
 class ScalarQuery:
-    """The one value of a query; a literal has its place before anything is evaluated."""
+    """What a query gives; literals have its place before anything is evaluated."""
 
     query: Any
     """A bound query."""
     type: DataType
+    asked: Asked = Asked.VALUE
 
 
 Expression = (

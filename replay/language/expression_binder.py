@@ -25,7 +25,7 @@ from replay.expressions.types import (
     TYPES_NOT_YET,
 )
 from replay.language import fold, syntax
-from replay.language.bound import DataType, Expression, Literal
+from replay.language.bound import Call, DataType, Expression, Literal
 from replay.language.call_binder import bind_function, find_function
 from replay.language.coercion import agree, arithmetic, coerce, sides, text_error
 from replay.language.functions import AGGREGATES
@@ -181,6 +181,9 @@ class ExpressionBinder:
         nodes = [node.operand, *node.options]
         bound = [self.bind(part) for part in nodes]
         value, *options = agree(self.source, nodes, bound, "cannot compare", node)
+        if syntax.is_values(node.options[0]):
+            inside: Expression = Call("in", (value, *options), T.BOOLEAN)
+            return fold.negate(inside) if node.negated else inside
         constants = [option for option in options if isinstance(option, Literal)]
         terms = [
             fold.comparison("=", value, option)

@@ -10,6 +10,7 @@ from decimal import Decimal
 from replay.errors import NotSupportedError
 from replay.expressions.types import DECIMAL_DIGITS, WITH_LENGTH
 from replay.language import syntax
+from replay.language.bound import Asked
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.duration_parser import (
     UNITS,
@@ -69,7 +70,7 @@ def _prefix(cursor: Cursor) -> Expression:
         cursor.advance()
         return syntax.Unary(token.key, parse_expression(cursor, PRODUCT), at=token.at)
     if token.key == "(":
-        if cursor.scalar_query is not None and cursor.peek().key in ("SELECT", "WITH"):
+        if cursor.scalar_query is not None and _begins_query(cursor):
             return cursor.scalar_query(cursor)
         cursor.advance()
         _refuse_subquery(cursor)
@@ -291,9 +292,18 @@ def _running(cursor: Cursor, token: Token) -> Expression | None:
     )
 
 
-def _exists(cursor: Cursor, _: Token) -> None:
-    if cursor.at("EXISTS", "(", "SELECT"):
+def _exists(cursor: Cursor, token: Token) -> Expression | None:
+    if cursor.peek().key != "(" or cursor.peek(2).key not in ("SELECT", "WITH"):
+        return None
+    if cursor.scalar_query is None:
         raise cursor.not_supported("a subquery")
+    cursor.advance()
+    return replace(cursor.scalar_query(cursor), asked=Asked.EXISTS, at=token.at)
+
+
+def _begins_query(cursor: Cursor) -> bool:
+    """Tell whether a query in parentheses stands here."""
+    return cursor.token.key == "(" and cursor.peek().key in ("SELECT", "WITH")
 
 
 def _clock(cursor: Cursor, token: Token) -> None:
@@ -387,6 +397,9 @@ def _between(cursor: Cursor, left: Expression, token: Token, negated: bool) -> E
 
 def _in_list(cursor: Cursor, left: Expression, token: Token, negated: bool) -> Expression:
     cursor.advance()
+    if cursor.scalar_query is not None and _begins_query(cursor):
+        values = replace(cursor.scalar_query(cursor), asked=Asked.VALUES)
+        return syntax.InList(left, (values,), negated, at=token.at)
     opening = cursor.expect("(", "after IN")
     _refuse_subquery(cursor)
     options = cursor.separated(parse_expression)

@@ -19,6 +19,7 @@ from replay.language.bound import (
     Aggregate,
     Anchor,
     AnchorKind,
+    Asked,
     Attribute,
     BoundQuery,
     Call,
@@ -144,6 +145,8 @@ class PatternScope:
         if self._clause.answer is None:
             raise self._source.not_supported(f"a subquery in {self._clause.name}", node)
         query, columns = self._clause.answer(node.query)
+        if node.asked is Asked.EXISTS:
+            return ScalarQuery(query, DataType.BOOLEAN, node.asked)
         if len(columns) != 1:
             raise self._source.error(
                 f"a subquery that is a value has one column, and this one has {len(columns)}", node
@@ -151,7 +154,7 @@ class PatternScope:
         name, kind = columns[0]
         if kind is None or kind is DataType.NULL:
             raise self._source.error(f"'{name}' has a type that queries cannot use", node)
-        return ScalarQuery(query, kind)
+        return ScalarQuery(query, kind, node.asked)
 
     def _classifier(self, node: syntax.ClassifierCall) -> Expression:
         """Return ``CLASSIFIER()`` or ``CLASSIFIER(A)``; of the row under test it is known."""

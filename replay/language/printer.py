@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from decimal import Decimal
 
-from replay.language import syntax
+from replay.language import bound, syntax
 from replay.language.cursor import RESERVED
 from replay.language.expression_parser import (
     AND,
@@ -85,7 +85,9 @@ def _expression(node: Expression) -> str:
             bounds = f"{_within(low, SUM)} AND {_within(high, SUM)}"
             return f"{_within(operand, SUM)} {_not(negated)}BETWEEN {bounds}"
         case syntax.InList(operand, options, negated):
-            return f"{_within(operand, SUM)} {_not(negated)}IN ({_list(options)})"
+            listed = _list(options)
+            listed = listed if syntax.is_values(options[0]) else f"({listed})"
+            return f"{_within(operand, SUM)} {_not(negated)}IN {listed}"
         case syntax.Like(operand, pattern, escape, negated, any_case):
             tail = f" ESCAPE {_within(escape, SUM)}" if escape is not None else ""
             like = f"{_not(negated)}{'I' if any_case else ''}LIKE"
@@ -145,8 +147,8 @@ def _atom(node: Expression) -> str:
             return f"CLASSIFIER({_identifier(symbol) if symbol is not None else ''})"
         case syntax.MatchNumberCall():
             return "MATCH_NUMBER()"
-        case syntax.ScalarQuery():
-            return "(SELECT …)"
+        case syntax.ScalarQuery(_, asked):
+            return "EXISTS (SELECT …)" if asked is bound.Asked.EXISTS else "(SELECT …)"
         case syntax.Star(symbol):
             return "*" if symbol is None else f"{_identifier(symbol)}.*"
     raise AssertionError(f"no text for {type(node).__name__}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 
-from replay.language.bound import EdgeKind, JoinKind, RowsPerMatch, Semantics, SkipMode
+from replay.language.bound import Asked, EdgeKind, JoinKind, RowsPerMatch, Semantics, SkipMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +246,10 @@ class MatchNumberCall(Node):
 
 @dataclass(frozen=True, slots=True)
 class ScalarQuery(Node):
-    """``(SELECT …)``: the one value of a query that reads nothing around it."""
+    """``(SELECT …)``: a query that reads nothing around it, and what is asked of it."""
 
     query: SelectQuery | PatternQuery
+    asked: Asked = Asked.VALUE
 
 
 Expression = (
@@ -651,6 +652,11 @@ def _names(node: Query | Reference) -> tuple[str, ...]:
             inside = (name for part in scalar_queries(node) for name in _names(part.query))
             return (*_names(node.source), *inside)
     return _names(node.source)
+
+
+def is_values(node: Expression) -> bool:
+    """Tell whether a query stands for all its values."""
+    return isinstance(node, ScalarQuery) and node.asked is Asked.VALUES
 
 
 def scalar_queries(query: PatternQuery) -> list[ScalarQuery]:

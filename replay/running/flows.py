@@ -18,7 +18,7 @@ from replay.engines.scan import INLINE_EVENTS, Reading, Scan
 from replay.engines.source import EventSource, OnceRead, TableSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.run import JoinRun
-from replay.language.bound import BoundPatternQuery, Literal, ScalarQuery, WindowAggregation
+from replay.language.bound import BoundPatternQuery, ScalarQuery, WindowAggregation
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.outer_pieces import Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder
@@ -32,7 +32,7 @@ from replay.planning.block_ranges import all_blocks, count_events
 from replay.planning.plan import Plan
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan
-from replay.running.scalars import value_of, with_values
+from replay.running.scalars import given_by, nothing_of, with_values
 from replay.running.statement import Statement
 from replay.running.steps import Chain
 from replay.windows.plan import WindowPlan
@@ -263,7 +263,7 @@ class ScalarFlow:
 
     def __post_init__(self) -> None:
         # Its plan depends on no value of a measure.
-        nothing = {scalar: Literal(None, scalar.type) for scalar in self.flows}
+        nothing = {scalar: nothing_of(scalar) for scalar in self.flows}
         self._pattern = self.opened(with_values(self.query, nothing))
 
     @property
@@ -275,9 +275,7 @@ class ScalarFlow:
 
     def tables(self) -> Iterator[pa.Table]:
         """Ask the queries, and yield the rows of the pattern's answer."""
-        values = {
-            scalar: value_of(flow.tables(), scalar.type) for scalar, flow in self.flows.items()
-        }
+        values = {scalar: given_by(flow.tables(), scalar) for scalar, flow in self.flows.items()}
         self._pattern = self.opened(with_values(self.query, values))
         yield from self._pattern.tables()
 

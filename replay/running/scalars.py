@@ -1,4 +1,4 @@
-"""Subqueries that are values: asked before the row pattern whose measures read them."""
+"""Subqueries that measures read: asked before the row pattern, whose values take their places."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay.errors import QueryError
 from replay.expressions.columns import to_arrays
 from replay.language.bound import (
+    Asked,
     BoundPatternQuery,
+    Call,
     DataType,
     Expression,
     Literal,
@@ -19,39 +22,72 @@ from replay.language.bound import (
     walk,
 )
 
+Given = tuple[Literal, ...]
+"""What a subquery gave: one value, or for IN all of them."""
+
 
 def scalar_queries(query: BoundPatternQuery) -> list[ScalarQuery]:
-    """Return the subqueries whose values measures read, each once."""
+    """Return the subqueries that measures read, each once."""
     parts = (part for measure in query.measures for part in walk(measure.expression))
     return list(dict.fromkeys(part for part in parts if isinstance(part, ScalarQuery)))
 
 
-def with_values(
-    query: BoundPatternQuery, values: Mapping[ScalarQuery, Literal]
-) -> BoundPatternQuery:
-    """Return the pattern with values in the places of subqueries."""
+def with_values(query: BoundPatternQuery, given: Mapping[ScalarQuery, Given]) -> BoundPatternQuery:
+    """Return the pattern with what subqueries gave in their places."""
 
     def change(part: Expression) -> Expression | None:
-        return values[part] if isinstance(part, ScalarQuery) else None
+        if isinstance(part, ScalarQuery):
+            return given[part][0]
+        return _listed(part) if isinstance(part, Call) and part.op == "in" else None
+
+    def _listed(inside: Call) -> Expression | None:
+        value, *options = inside.args
+        asked = [part for part in walk(options[-1]) if isinstance(part, ScalarQuery)]
+        if not asked or asked[0].asked is not Asked.VALUES:
+            return None
+        if not given[asked[0]]:
+            return Literal(False, DataType.BOOLEAN)
+        # An option may be the subquery within a cast to the type that is compared.
+        each = (_put(options[-1], asked[0], one) for one in given[asked[0]])
+        return replace(inside, args=(rewritten(value, change), *each))
 
     measures = (replace(m, expression=rewritten(m.expression, change)) for m in query.measures)
     return replace(query, measures=tuple(measures))
 
 
-def value_of(tables: Iterator[pa.Table], data_type: DataType) -> Literal:
-    """Return the value that a query of one column gives: NULL if it has no row.
+def _put(expression: Expression, query: ScalarQuery, value: Literal) -> Expression:
+    """Return the expression with a value in the place of a subquery."""
+    return rewritten(expression, lambda part: value if part == query else None)
 
-    Raises a QueryError for more than one row.
+
+def nothing_of(query: ScalarQuery) -> Given:
+    """Return what stands for a subquery that was not asked yet."""
+    return (Literal(None, query.type),)
+
+
+def given_by(tables: Iterator[pa.Table], query: ScalarQuery) -> Given:
+    """Return what a subquery gives; its one value is NULL if it has no row.
+
+    Raises a QueryError for more than one row where one value is asked.
     """
-    table = pa.concat_tables(tables)
-    if table.num_rows > 1:
+    if query.asked is Asked.EXISTS:
+        return (Literal(any(table.num_rows for table in tables), DataType.BOOLEAN),)
+    column = pa.concat_tables(tables).column(0)
+    if query.asked is Asked.VALUES:
+        return _literals(pa.chunked_array([pc.unique(column)]), query.type)
+    if len(column) > 1:
         raise QueryError(
-            f"a subquery that is a value gives {table.num_rows:,} rows; aggregate them, or write "
+            f"a subquery that is a value gives {len(column):,} rows; aggregate them, or write "
             "LIMIT 1"
         )
-    column = table.column(0)
-    if not table.num_rows or column.null_count:
-        return Literal(None, data_type)
-    if data_type is DataType.STRING:
-        return Literal(column[0].as_py(), data_type)
-    return Literal(to_arrays(column).data[0].item(), data_type)
+    return _literals(column, query.type) if len(column) else nothing_of(query)
+
+
+def _literals(column: pa.ChunkedArray, kind: DataType) -> Given:
+    """Return the values of a column as constants."""
+    if kind is DataType.STRING:
+        return tuple(Literal(value, kind) for value in column.to_pylist())
+    data, valid = to_arrays(column).data.tolist(), column.is_valid().to_pylist()
+    return tuple(
+        Literal(value if known else None, kind) for value, known in zip(data, valid, strict=True)
+    )

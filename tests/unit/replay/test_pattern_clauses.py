@@ -115,6 +115,24 @@ def test_measures_read_the_values_of_subqueries(store: Store) -> None:
         replay.online(sql, EVENTS.schema, time="t")
 
 
+def test_measures_test_what_subqueries_hold(store: Store) -> None:
+    sql = """SELECT * FROM m MATCH_RECOGNIZE (ORDER BY t
+      MEASURES B.x AS x, B.x IN (SELECT x FROM m WHERE k = 'b') AS among,
+        B.x / 2.0 NOT IN (SELECT x FROM m WHERE x < 7) AS beyond,
+        B.x IN (SELECT x FROM m WHERE x > 99) AS empty, EXISTS (SELECT t, s FROM m) AS some,
+        NOT EXISTS (SELECT * FROM m WHERE x = 5) OR B.x NOT IN (SELECT NULLIF(x, 3) FROM m) AS no
+      PATTERN (A B) DEFINE A AS x = 2 OR x = 5)"""
+    # 'b' has 4, 6 and 8. The last list has NULL and no 3: whether 3 is in it is not known.
+    expected = [
+        {"x": 3, "among": False, "beyond": True, "empty": False, "some": True, "no": None},
+        {"x": 6, "among": True, "beyond": False, "empty": False, "some": True, "no": False},
+    ]
+    assert replay.query(store, sql).table.to_pylist() == expected
+    assert replay.query({"m": EVENTS}, sql).table.to_pylist() == expected
+    with pytest.raises(QueryError, match=r"cannot compare 'a' \(STRING\)"):
+        replay.query(store, sql.replace("B.x IN (", "'a' IN ("))
+
+
 def test_arrays_grow_with_the_rows_of_a_match_unless_they_are_final(store: Store) -> None:
     sql = """SELECT t, xs, ts FROM m MATCH_RECOGNIZE (ORDER BY t
       MEASURES ARRAY_AGG(B.x) AS xs, FINAL ARRAY_AGG(B.t) AS ts
