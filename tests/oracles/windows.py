@@ -153,15 +153,18 @@ def _windows(
             low, high = first, last
             if what.keys:
                 low, high = (pick(row[what.time] for row in inside) for pick in (min, max))
-            for start, end in time_windows(windows, origin, low, high):
+            for start, end, length in time_windows(windows, origin, low, high):
                 chosen = [row for row in inside if start <= row[what.time] < end]
-                yield (start, end, _place(key), 0), start, end, key, chosen
+                yield (start, end, length, _place(key)), start, end, key, chosen
 
 
 def time_windows(
     windows: TimeWindows | CumulateWindows, origin: int, first: int, last: int
-) -> Iterator[tuple[int, int]]:
-    """Yield the windows that overlap [first, last]."""
+) -> Iterator[tuple[int, int, int]]:
+    """Yield start, end and length of the windows that overlap [first, last].
+
+    Where a zone leaves out a day, windows of two lengths can begin and end together.
+    """
     slide = windows.slide if isinstance(windows, TimeWindows) else windows.size
     lengths = [windows.size]
     if isinstance(windows, CumulateWindows):
@@ -172,7 +175,7 @@ def time_windows(
         start = origin + k * slide
         for length in lengths:
             if begin_of(start + length) > first:
-                yield begin_of(start), begin_of(start + length)
+                yield begin_of(start), begin_of(start + length), length
         k += 1
 
 
