@@ -29,6 +29,7 @@ from replay.language.bound import (
     edges,
     walk,
 )
+from replay.patterns.outer_where import times_asked, with_outer_where
 from replay.patterns.symbol_ranges import symbol_ranges, usable_deltas
 from replay.planning.requirements import Position, Requirements
 from replay.planning.statistics import StreamStatistics
@@ -59,9 +60,10 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
     has one, wherever it stands, the match begins with that row; with ``$`` it ends with the last.
     """
     deltas = {} if stream is None else usable_deltas(query, stream)
+    of_symbols = symbol_ranges(with_outer_where(query), deltas=deltas)
     symbols = tuple(
         Position(name, {} if ranges is None else ranges, ranges is not None)
-        for name, ranges in zip(query.symbols, symbol_ranges(query, deltas=deltas), strict=True)
+        for name, ranges in zip(query.symbols, of_symbols, strict=True)
     )
     negation = _EMPTY if query.semantics is Semantics.SQL else _gap(ANYTHING)
     part = _shorten(_rewrite(query.pattern, symbols, negation))
@@ -87,6 +89,7 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
         at_end=not is_partitioned and _needs_edge(query.pattern, EdgeKind.END),
         rows_beside=_rows_beside(query),
         time=query.time,
+        times=times_asked(query),
         symbols=query.symbols,
         columns=_columns_matched(query),
         n_predicates=count_predicates(query.defines),

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from chronicle.tree.summary import AttributeBounds, Leaves
+from indexing.key_range import KeyRanges
 from replay.planning.block_ranges import all_blocks, no_blocks, ranges_of
 from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.named_plans import all_conditions
@@ -59,6 +60,7 @@ def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> Coa
         masks[condition.position] = admits if mask is None else mask & admits
     stretches = surviving_buckets(required, masks, leaves)
     stretches = cut_to_ends(stretches, required, leaves)
+    stretches = touching(stretches, required.times, leaves)
     return CoarseMap(stretches, {c: by_lookup[c.lookup] for c in conditions}, bounds)
 
 
@@ -83,6 +85,14 @@ def cut_to_ends(stretches: IntArray, required: Requirements, leaves: Leaves) -> 
         return stretches
     cut = np.clip(stretches, low, max(low, high))
     return cut[cut[:, 0] < cut[:, 1]]
+
+
+def touching(stretches: IntArray, times: Sequence[KeyRanges], leaves: Leaves) -> IntArray:
+    """Return the stretches of blocks that may hold an event in each of some ranges of time."""
+    for ranges in times:
+        low, high = leaves.t_min[stretches[:, 0]], leaves.t_max[stretches[:, 1] - 1]
+        stretches = stretches[may_contain(ranges, TimeBounds(low, high))]
+    return stretches
 
 
 def coarsest_level(n_blocks: int) -> int:

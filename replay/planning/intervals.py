@@ -10,9 +10,11 @@ from typing import Final
 import numpy as np
 
 from chronicle.tree.summary import Leaves
+from indexing.key_range import KeyRanges
 from replay.planning.ascending import lower_bounds, row_lower_bounds
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
 from replay.planning.coarse_map import saturating_add
+from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.hits import BlockHits, by_place, join_block, run_ends
 from replay.planning.key_join import link_by_key
 from replay.planning.key_spans import KeySpans, unite_by_key
@@ -74,6 +76,7 @@ def replay_stretches(
     found = by_place(plan.conditions, occurrences, leaves.base[plan.stretches])
     hits = join_blocks(plan.required, found, statistics)
     intervals = sweep(hits, fills_of(found), plan.required, statistics)
+    intervals = at_times(intervals, plan.required.times, leaves)
     if intervals.n == 0:
         return Stretches(no_blocks(), 0, 0, 0)
     covered = covered_blocks(intervals, leaves) & mask_of(plan.stretches, statistics.n_blocks)
@@ -226,6 +229,37 @@ class Intervals:
     keyed: tuple[IntArray, IntArray] | None
     """Numbers of the candidates' keys, and ``seq`` of events that have them; None: not known."""
 
+    def times(self, leaves: Leaves) -> tuple[IntArray, IntArray]:
+        """Return times between which all rows of each interval lie, the ends included."""
+        low = np.full(self.n, leaves.t_min[0])
+        high = np.full(self.n, leaves.t_max[-1])
+        if self.seq_low is not None:
+            block = np.searchsorted(leaves.base, self.seq_low, side="right") - 1
+            low = leaves.t_min[np.maximum(block, 0)]
+        if self.seq_high is not None:
+            block = np.searchsorted(leaves.base[:-1], self.seq_high, side="right") - 1
+            high = leaves.t_max[block]
+        low = low if self.t_low is None else np.maximum(low, self.t_low)
+        return low, high if self.t_high is None else np.minimum(high, self.t_high)
+
+    def take(self, chosen: BoolArray) -> Intervals:
+        """Return some of the intervals."""
+
+        def of(values: IntArray | None) -> IntArray | None:
+            return None if values is None else values[chosen]
+
+        seen = self.t_seen[0][chosen], self.t_seen[1][chosen]
+        return Intervals(
+            n=len(seen[0]),
+            ascend=self.ascend,
+            seq_low=of(self.seq_low),
+            t_low=of(self.t_low),
+            seq_high=of(self.seq_high),
+            t_high=of(self.t_high),
+            t_seen=seen,
+            keyed=None if self.keyed is None else (self.keyed[0][chosen], self.keyed[1][chosen]),
+        )
+
     def count_disjoint(self) -> int:
         """Return how many intervals there are after uniting those that overlap."""
         low, high, seen_low, seen_high = self.seq_low, self.seq_high, *self.t_seen
@@ -365,6 +399,28 @@ def _bounds(
     if of_one_key and first.keys is not None:
         keyed = first.keys[starts], first.start[starts] + (first.chosen_first - first.first)
     return Intervals(len(seen[0]), ascend, *low, *high, seen, keyed)
+
+
+def at_times(intervals: Intervals, times: Sequence[KeyRanges], leaves: Leaves) -> Intervals:
+    """Return the intervals without those that no wanted match can lie in.
+
+    A match lies in one interval, and decides nothing about those that overlap none of its own. So
+    intervals that overlap go together, and those go that may hold no event in one of the ranges of
+    time of which every wanted match has events.
+    """
+    if not times or intervals.n == 0:
+        return intervals
+    low, high = intervals.times(leaves)
+    order = np.argsort(low, kind="stable")
+    latest = np.maximum.accumulate(high[order])
+    begins = np.flatnonzero(np.append(True, low[order][1:] > latest[:-1]))
+    ends = np.append(begins[1:], intervals.n) - 1
+    kept = np.ones(len(begins), dtype=np.bool_)
+    for ranges in times:
+        kept &= may_contain(ranges, TimeBounds(low[order][begins], latest[ends]))
+    chosen = np.zeros(intervals.n, dtype=np.bool_)
+    chosen[order] = np.repeat(kept, ends + 1 - begins)
+    return intervals.take(chosen)
 
 
 def covered_blocks(intervals: Intervals, leaves: Leaves) -> BoolArray:

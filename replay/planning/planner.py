@@ -14,8 +14,8 @@ from costmodel.lookups import lookup_cost
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full
 from replay.errors import PlanError
-from replay.planning.block_ranges import all_blocks, no_blocks
-from replay.planning.coarse_map import CoarseMap, coarsest_level, draw_coarse_map
+from replay.planning.block_ranges import all_blocks, mask_of, no_blocks
+from replay.planning.coarse_map import CoarseMap, coarsest_level, draw_coarse_map, touching
 from replay.planning.cost_inputs import CostInputs, gather, weigh_full
 from replay.planning.named_plans import KINDS, PREFIX, check_request, requested_conditions
 from replay.planning.plan import Condition, Plan, PlanKind, plan_name
@@ -183,6 +183,7 @@ class _Choosing:
         parameters: CostParameters,
     ) -> None:
         self.inputs, self.parameters = inputs, parameters
+        self._leaves = statistics.leaves
         self.full = estimate_full(inputs.features, parameters)
         self.plan = Plan(
             PlanKind.TREE,
@@ -243,6 +244,8 @@ class _Choosing:
         estimates = self._estimates(rows)
         wanted_share = self._wanted_share(estimates)
         replay = wanted_share * (estimates.cost - estimates.index_cost)
+        # Behind a lookup what lies elsewhere in time is left out; the tree's stretches are whole.
+        replay[1:] *= self._share_of_times()
         cost = estimates.index_cost + replay
         tree_s, full_s = float(cost[0]), wanted_share * self.full.cost
         best = int(np.argmin(cost))
@@ -280,6 +283,15 @@ class _Choosing:
         if limit is None or len(fewest) == 0:
             return 1.0
         return min(limit / max(float(fewest.min()), 1.0), 1.0)
+
+    def _share_of_times(self) -> float:
+        """Return the share of the events that lie where those do that a match must have one of."""
+        times, leaves = self.plan.required.times, self._leaves
+        if not times:
+            return 1.0
+        blocks = np.flatnonzero(mask_of(self.plan.stretches, len(leaves.count)))
+        touched = touching(np.stack((blocks, blocks + 1), axis=1), times, leaves)[:, 0]
+        return float(leaves.count[touched].sum() / leaves.count[blocks].sum())
 
     def _estimates(self, rows: BoolArray) -> Estimates:
         return estimate(self.inputs.features, rows, self.parameters)

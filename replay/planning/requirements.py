@@ -62,6 +62,9 @@ class Requirements:
     """How many rows before and behind those of a match it may ask for, of ``agreeing``."""
     time: str | None = None
     """The attribute whose ranges are those of times."""
+    times: tuple[KeyRanges, ...] = ()
+    """An event of every match that is wanted lies in each of these ranges of time; others may be
+    found, or not, as long as a stretch that holds wanted ones is searched whole."""
     symbols: tuple[str, ...] = ()
     """Names that plans may be asked with, also of what an answer need not contain."""
     columns: frozenset[str] = frozenset()

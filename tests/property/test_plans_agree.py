@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,7 +37,7 @@ from tests.plan_cases import (
     strategy_queries,
 )
 from tests.property.law import FEW, SLOW, Rows, answer, assert_plans_agree, comparable, outcome
-from tests.strategies import SEEDS, SmallStream, cases, streams
+from tests.strategies import SECOND, SEEDS, STRINGS, SmallStream, cases, streams
 
 INDEXED = ("a", "x", "s", "f")
 PLANS = ("tree", "all", "auto")
@@ -97,6 +98,43 @@ def test_every_plan_partitions_by_what_is_computed(
     assert isinstance(bound, BoundPatternQuery)
     expected = comparable(match_rows(rows, bound))
     check_plans(stream, sql, tuple(sorted(indexes)), expected=expected)
+
+
+def compared(choose: Random, stream: SmallStream, name: str) -> str:
+    """Return a condition on a column of an answer of `cases`, or of the stream."""
+    value = str(choose.randint(0, 5))
+    if name in ("m2", "m6", "t"):
+        t = stream.rows[choose.randrange(len(stream.rows))]["t"] if stream.rows else 0
+        value = str(t)
+        if stream.has_timestamps:
+            moment = datetime.fromtimestamp(t // SECOND, UTC).replace(tzinfo=None).isoformat()
+            value = f"'{moment}{'Z' * (stream.schema.field('t').type.tz is not None)}'"
+    elif name in ("m8", "s"):
+        value = f"'{choose.choice(STRINGS)}'"
+    return f"{name} {choose.choice(('<', '<=', '=', '>=', '>', 'IS DISTINCT FROM'))} {value}"
+
+
+@given(case=cases(), indexes=st.sets(st.sampled_from(INDEXED)), seed=SEEDS)
+@SLOW
+def test_every_plan_finds_the_matches_that_where_keeps(
+    case: tuple[SmallStream, str], indexes: set[str], seed: int
+) -> None:
+    stream, sql = case
+    choose = Random(seed)
+    sql = re.sub(r", ARRAY_AGG.*? AS m10", "", sql)  # the outer query takes no arrays
+    sql = sql if choose.random() < 0.2 else sql.replace("MATCH_NUMBER() AS m4, ", "")
+    if choose.random() < 0.3:
+        strategy = choose.choice(("CONTIGUOUS", "SKIP TILL NEXT", "SKIP TILL ANY"))
+        sql = re.sub(r"ONE ROW PER MATCH.*?PATTERN", f"SEMANTICS {strategy} PATTERN", sql)
+    elif choose.random() < 0.2:
+        sql = re.sub(r"MATCH_NUMBER\(\) AS m4, |MEASURES.*?ONE ROW", "", sql)
+        sql = sql.replace("PER MATCH", "ALL ROWS PER MATCH", 1).replace("*", "t, a, x, s, k", 1)
+    columns = ["m1", "m2", "m2", "m5", "m6", "m6", "m8"] if "m6" in sql else ["t", "a"]
+    columns += ["k", "k"] * ("k" in sql.split("ORDER")[0]) + ["s"] * ("s, k" in sql)
+    names = choose.choices(columns, k=choose.choice((1, 1, 2)))
+    asked = [compared(choose, stream, name) for name in names]
+    sql = f"{sql} WHERE {choose.choice((' AND ', ' AND ', ' OR ')).join(asked)}"
+    check_plans(stream, sql, tuple(sorted(indexes)))
 
 
 @given(case=cases(), indexes=st.sets(st.sampled_from(INDEXED)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -167,3 +169,51 @@ def test_equal_ranges_are_looked_up_once(store: Store) -> None:
     once = replay.query(store, recognize("A", "A AS a = 77"), plan="indexes=A.a")
     three = replay.query(store, sql, plan="indexes=A.a")
     assert three.actual.entries_read == once.actual.entries_read
+
+
+def of_letters(text: str) -> SmallStream:
+    """Return a stream with an event in each block, at the times of the letters, a from 0 for A."""
+    rows = [
+        {"t": t, "a": ord(letter) - ord("A"), "x": float(t), "s": letter, "f": None, "k": t % 2}
+        for t, letter in enumerate(text)
+    ]
+    return SmallStream(rows, block_events=1, file_events=100, fan_out=4, cuts=())
+
+
+@pytest.mark.parametrize(
+    ("letters", "clauses", "where", "expected", "most"),
+    [
+        # (0, 2) is found first and covers 1, which then begins no match.
+        ("AAB.....AB", "PATTERN (A Z*? B)", "began = 1", [], 3),
+        ("AAB.....AB", "SKIP PATTERN (A Z*? B)", "began = 1", [(1, 2)], 3),
+        ("AAB.....AB", "SKIP PATTERN (A Z*? B)", "x = 1 AND ended > 0", [(1, 2)], 10),
+        # (0, 5) takes 3, so there is no (3, 8): what overlaps goes together.
+        ("A..A.B..B..........AB", "PATTERN (A Z* B)", "ended >= 6 AND ended < 12", [], 9),
+        ("A..A.B..B..........AB", "PATTERN (A Z* B)", "ended >= 12", [(19, 20)], 2),
+        # What WHERE asks of a later event decides after the match is found: B at 5, not at 2.
+        ("A.B..B............AB", "SKIP PATTERN (A Z* B)", "y = 2", [], 8),
+        ("A.B.AB..A.B........AB", "BY PATTERN (A Z*? B)", "k = 0 AND began > 4", [(8, 10)], 3),
+    ],
+)
+def test_a_plan_looks_for_the_matches_that_where_keeps(
+    tmp_path: Path,
+    letters: str,
+    clauses: str,
+    where: str,
+    expected: list[tuple[int, int]],
+    most: int,
+) -> None:
+    store = create_store(tmp_path / "store")
+    fill_stream(store, "s", of_letters(letters), index=("a",))
+    by = "PARTITION BY k " if clauses.startswith("BY") else ""
+    clauses = clauses.removeprefix("BY ").replace("SKIP", "AFTER MATCH SKIP TO NEXT ROW")
+    sql = (
+        f"SELECT began, ended FROM s MATCH_RECOGNIZE ({by}ORDER BY t MEASURES A.t AS began, "
+        f"B.t AS ended, A.x AS x, B.x AS y {clauses} WITHIN 5 DEFINE A AS a = 0, B AS a = 1) "
+        f"WHERE {where}"
+    )
+    for plan in ("full", "tree", "all", "auto"):
+        result = replay.query(store, sql, plan=plan)
+        assert [tuple(row.values()) for row in result.table.to_pylist()] == expected, plan
+        if plan == "all":
+            assert result.actual.blocks_read <= most
