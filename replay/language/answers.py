@@ -175,7 +175,7 @@ def _is_of_some_row(expression: Expression, bound: BoundPatternQuery) -> bool:
         return False
     assert isinstance(expression, Attribute)
     symbols = expression.anchor.symbols
-    return symbols is None or _maps(bound.pattern, symbols)
+    return symbols is None or always_maps(bound.pattern, symbols)
 
 
 def _is_time(expression: Expression, bound: BoundPatternQuery) -> bool:
@@ -187,17 +187,17 @@ def _is_time(expression: Expression, bound: BoundPatternQuery) -> bool:
     )
 
 
-def _maps(pattern: Pattern, symbols: tuple[int, ...]) -> bool:
+def always_maps(pattern: Pattern, symbols: tuple[int, ...]) -> bool:
     """Tell whether every way through a pattern maps a row to one of the symbols."""
     match pattern:
         case Symbol(index):
             return index in symbols
         case Concat(parts):
-            return any(_maps(part, symbols) for part in parts)
+            return any(always_maps(part, symbols) for part in parts)
         case Alternate(branches):
-            return all(_maps(branch, symbols) for branch in branches)
+            return all(always_maps(branch, symbols) for branch in branches)
         case Repeat(body, low):
-            return low > 0 and _maps(body, symbols)
+            return low > 0 and always_maps(body, symbols)
         case Exclusion(body):
-            return _maps(body, symbols)
+            return always_maps(body, symbols)
     return False

@@ -1,0 +1,1 @@
+"""Aggregates over every match of a strategy, without making a match."""
