@@ -292,6 +292,8 @@ def _outer(choose: Chooser, clauses: _Clauses, inner: str) -> str:
     """Return the whole query: now and then with more than SELECT * and LIMIT."""
     if choose.chance(0.15 if clauses.semantics else 0.02):
         return f"SELECT COUNT(*) AS n {inner}"  # over a strategy it need not enumerate
+    if clauses.semantics and not clauses.rows.startswith("ALL") and choose.chance(0.3):
+        return _over_symbols(choose, clauses, inner)
     if choose.chance(0.72):
         limit = f" LIMIT {choose.pick((0, 1, 1, 2, 3, 4))}" if choose.chance(0.2) else ""
         return f"SELECT * {inner}{limit}"
@@ -324,6 +326,26 @@ def _outer(choose: Chooser, clauses: _Clauses, inner: str) -> str:
     )
     order = choose.pick(("", f" {order}, {other}{_direction(choose)}"))
     return f"SELECT {items} {inner}{order}{_limit(choose)}"
+
+
+def _over_symbols(choose: Chooser, clauses: _Clauses, inner: str) -> str:
+    """Return aggregates over the rows that matches map, grouped or not."""
+    names = [name for name in symbols_in(clauses.pattern) if f"!{name}" not in clauses.pattern]
+    names += ["U"] if clauses.subset else []
+    aggregates = [
+        "COUNT({0}.*)", "COUNT({0}.x)", "COUNT(DISTINCT {0}.a)", "SUM({0}.a)", "SUM({0}.x)",
+        "AVG({0}.x)", "AVG({0}.a)", "MIN({0}.x)", "MAX({0}.s)", "MAX({0}.a * {0}.x)",
+        "BOOL_OR({0}.a > 1)", "AVG({0}.a) + COUNT({0}.x)",
+    ]  # fmt: skip
+    some = [text.format(choose.pick(names)) for text in choose.some(aggregates, 1, 4)]
+    selected = ", ".join(f"{text} AS v{k}" for k, text in enumerate(some))
+    key = choose.pick(("", "m0", *clauses.partition.removeprefix("PARTITION BY ").split(", ")[:1]))
+    key = key.removeprefix("Q.")
+    if not key:
+        return f"SELECT {selected} {inner}"
+    having = choose.pick(("", "", f" HAVING COUNT({choose.pick(names)}.*) > 1"))
+    order = choose.pick(("", f" ORDER BY {some[0]}{_direction(choose)}"))
+    return f"SELECT {key}, {selected} {inner} GROUP BY {key}{having}{order}{_limit(choose)}"
 
 
 def _grouped(choose: Chooser, column: str, other: str, inner: str) -> str:

@@ -28,6 +28,7 @@ ARROW_TYPES = {
     DataType.INTERVAL: pa.duration(TIME_UNIT),
     DataType.NULL: pa.null(),
     **{kind: pa.decimal128(DECIMAL_DIGITS, scale) for kind, scale in SCALES.items()},
+    DataType.DECIMAL_76: pa.decimal256(76, 0),
 }
 
 

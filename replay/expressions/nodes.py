@@ -40,6 +40,7 @@ class DataType(Enum):
     DECIMAL_16 = "DECIMAL(18, 16)"
     DECIMAL_17 = "DECIMAL(18, 17)"
     DECIMAL_18 = "DECIMAL(18, 18)"
+    DECIMAL_76 = "DECIMAL(76, 0)"  # counts and sums of groups of matches; nothing computes with it
 
     __hash__ = object.__hash__  # that of Enum is a call of Python, and expressions are hashed a lot
 
@@ -190,6 +191,11 @@ class Aggregate:
     Over the rows of a match there are also ``concat``, the texts one after the other, and
     ``array``, all values, NULL too, of the rows for which ``where`` is true. An array is a measure
     of its own, and ``type`` that of its elements.
+
+    In the outer query of MATCH_RECOGNIZE it is over the rows of a group of matches. With symbols
+    it is over every row mapped to them in each match of the group: attributes of its argument are
+    those of the stream, and a row counts once for each match that has it. `elements` in an argument
+    are the values of arrays, each by itself.
 
     Over the rows of a stream there are also ``first`` and ``last``, the argument at the first and
     the last row, whether NULL or not, and ``percentile``, of the values that are neither NULL nor

@@ -52,6 +52,7 @@ TYPE_NAMES: dict[str, DataType] = {
     "TIMESTAMP WITH TIME ZONE": DataType.TIMESTAMP_UTC,
     "TIMESTAMPTZ": DataType.TIMESTAMP_UTC,
     "DATE": DataType.DATE,
+    "DECIMAL(76, 0)": DataType.DECIMAL_76,
 }
 """Types as they are written; every whole number has 64 bits and every other one is a double."""
 

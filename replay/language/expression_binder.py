@@ -25,7 +25,7 @@ from replay.expressions.types import (
     TYPES_NOT_YET,
 )
 from replay.language import fold, syntax
-from replay.language.bound import Call, DataType, Expression, Literal
+from replay.language.bound import Aggregate, Call, DataType, Expression, Literal
 from replay.language.call_binder import bind_function, find_function
 from replay.language.coercion import agree, arithmetic, coerce, sides, text_error
 from replay.language.functions import AGGREGATES
@@ -53,9 +53,11 @@ Scope = Callable[[Reading, Bind], Expression]
 class ExpressionBinder:
     """Binds expressions in one scope."""
 
-    def __init__(self, source: Source, scope: Scope) -> None:
+    def __init__(self, source: Source, scope: Scope, *, of_matches: bool = False) -> None:
         self.source = source
         self.scope = scope
+        self.of_matches = of_matches
+        """Whether aggregates are over groups of matches, whose counts have any size."""
 
     def bind(self, node: syntax.Expression) -> Expression:
         """Return the bound expression."""
@@ -281,6 +283,8 @@ class ExpressionBinder:
         operand = self.bind(node.operand)
         if operand.type is target:
             return operand
+        if target is T.DECIMAL_76:
+            return self._of_any_size(node, operand)
         try:
             converted = coerce(operand, target)
         except TimeTextError as error:
@@ -296,6 +300,16 @@ class ExpressionBinder:
                 _remedy_for_cast(operand.type, target),
             )
         return converted
+
+    def _of_any_size(self, node: syntax.Cast, operand: Expression) -> Expression:
+        """Return a count or sum of integers as a DECIMAL that has all its digits."""
+        if self.of_matches and isinstance(operand, Aggregate) and operand.type is T.INTEGER:
+            return Call("cast", (operand,), T.DECIMAL_76)
+        raise self.source.not_supported(
+            f"CAST of {shown(node.operand)} to {T.DECIMAL_76.value}",
+            node,
+            "it is for COUNT and SUM of INTEGER in the query around MATCH_RECOGNIZE",
+        )
 
     def _star(self, node: syntax.Star) -> Expression:
         raise self.source.error("* stands only in COUNT(*)", node)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from replay.errors import NotSupportedError
+from replay.expressions.nodes import DataType
 from replay.expressions.types import DECIMAL_DIGITS, WITH_LENGTH
 from replay.language import syntax
 from replay.language.bound import Asked
@@ -240,12 +241,24 @@ def _cast(cursor: Cursor, token: Token) -> Expression:
     while cursor.token.key in ("PRECISION", "VARYING", "WITH", "WITHOUT", "TIME", "ZONE"):
         words.append(cursor.advance().key)
     name = " ".join(words)
+    if name in ("DECIMAL", "NUMERIC") and _has_76_digits(cursor):
+        name = DataType.DECIMAL_76.value
     length = _length(cursor) if name in WITH_LENGTH and cursor.token.key == "(" else None
     if cursor.token.key == "(":
         raise cursor.not_supported(
             "a type with a length or precision", remedy=f"write {words[0]} alone"
         )
     return syntax.Cast(operand, name, token.key == "TRY_CAST", length, at=token.at)
+
+
+def _has_76_digits(cursor: Cursor) -> bool:
+    """Step over ``(76, 0)`` if it comes next."""
+    parts = [cursor.token, *(cursor.peek(ahead) for ahead in range(1, 5))]
+    if "".join(part.text for part in parts) != "(76,0)":
+        return False
+    for _ in parts:
+        cursor.advance()
+    return True
 
 
 def _length(cursor: Cursor) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from replay.language import syntax
-from replay.language.bound import DataType, Expression, Literal, Outer, SortKey, attributes
+from replay.language.bound import DataType, Expression, Literal, Outer, SortKey
 from replay.language.expression_binder import ExpressionBinder, bind_constant
 from replay.language.functions import AGGREGATES
+from replay.language.matched_rows import MatchedRows
 from replay.language.outer_scope import (
     KeyedBinder,
     OuterScope,
@@ -19,6 +20,7 @@ from replay.language.outer_scope import (
 from replay.language.printer import to_sql
 from replay.language.relation_columns import AnswerColumns, Columns
 from replay.language.source import Source, shown
+from replay.language.symbol_aggregates import names_of_answer
 from replay.language.syntax import PatternQuery, SelectQuery
 
 Keys = tuple[Expression, ...] | None
@@ -31,17 +33,19 @@ def bind_outer(
     columns: tuple[tuple[str, DataType | None], ...],
     source: Source,
     attribute_names: Sequence[str] = (),
+    matched: MatchedRows | None = None,
 ) -> tuple[InnerOutput, Outer | None, int | None]:
     """Resolve names and check types of the query around MATCH_RECOGNIZE.
 
     ``columns`` are those the answer of MATCH_RECOGNIZE can have, in the order of ``SELECT *``;
-    ``attribute_names`` those of the stream, for the error on one that the answer does not have.
+    ``attribute_names`` those of the stream, for the error on one that the answer does not have;
+    ``matched`` says what symbols mean in aggregates.
 
     Returns the columns that MATCH_RECOGNIZE has to give, as (source, name); what is done with them,
     None where they are the answer as they come; and how many of its rows are enough, in canonical
     order, None if all are needed.
     """
-    answer = AnswerColumns(query, columns, source, attribute_names)
+    answer = AnswerColumns(query, columns, source, attribute_names, matched)
     items = _items(query, answer, source)
     if _is_plain(query):
         output = tuple(
@@ -179,7 +183,8 @@ class _Clauses:
             hidden=hidden,
             aggregates=keys is not None,
         )
-        free = ExpressionBinder(source, OuterScope(source, answer, rules))
+        of_matches = answer.matched is not None
+        free = ExpressionBinder(source, OuterScope(source, answer, rules), of_matches=of_matches)
         if keys is None:
             return free
         return KeyedBinder(source, OuterScope(source, answer, rules, keys), free, keys)
@@ -298,7 +303,7 @@ def _enough(outer: Outer) -> int | None:
 
 def _needed(outer: Outer, columns: tuple[tuple[str, DataType | None], ...]) -> InnerOutput:
     """Return the columns the expressions read: one at least, for there must be rows to count."""
-    read = {attribute.name for part in outer.expressions for attribute in attributes(part)}
+    read = {name for part in outer.expressions for name in names_of_answer(part)}
     names = tuple(dict.fromkeys(name for name, _ in columns if name in read))
     names = names or tuple(name for name, _ in columns[:1])
     return tuple((name, name) for name in names)

@@ -123,6 +123,9 @@ class OuterScope:
             )
         if node.scope is not None:
             raise self._inside_only(node, node.scope)
+        matched = self.answer.matched
+        if matched is not None and matched.reads(node):
+            return matched.bind(node)
         check_aggregate(node, self.source, of_stream=self.answer.are_of_stream)
         part = node.args[0]
         if isinstance(part, syntax.Star):
@@ -202,7 +205,7 @@ class KeyedBinder(ExpressionBinder):
         free: ExpressionBinder,
         keys: tuple[Expression, ...],
     ) -> None:
-        super().__init__(source, scope)
+        super().__init__(source, scope, of_matches=free.of_matches)
         self._free = free
         self._keys = keys
 

@@ -28,6 +28,7 @@ from replay.language.bound import (
     pattern_parts,
 )
 from replay.language.expression_binder import ExpressionBinder, bind_constant
+from replay.language.matched_rows import MatchedRows
 from replay.language.outer_binder import bind_outer
 from replay.language.pattern_names import Attributes, Symbols
 from replay.language.pattern_scope import Answering, Clause, PatternScope
@@ -86,7 +87,9 @@ def bind_pattern_query(
         check_negations(pattern, symbols, source, has_window=within is not None)
     measures = binder.measures()
     columns = _Columns(clause, attributes, source, partition_by, order, measures)
-    output, outer, limit = bind_outer(query, columns.available(), source, attributes.names)
+    one_row = rows is RowsPerMatch.ONE
+    matched = MatchedRows(source, attributes, symbols, query.alias, query.qualifier, one_row)
+    output, outer, limit = bind_outer(query, columns.available(), source, attributes.names, matched)
     return BoundPatternQuery(
         stream=_stream_name(query),
         time=order.time.name,

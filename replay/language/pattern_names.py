@@ -143,6 +143,15 @@ class Symbols:
             raise self._unknown(identifier, (*self.names, *self._subsets))
         return (self._numbers[name],)
 
+    def unmapped(self, number: int, at: Identifier) -> BindError:
+        """Return the error on reading the rows of a symbol that is only negated."""
+        name = self.names[number]
+        return self._source.error(
+            f"'{name}' stands in PATTERN only as !{name}, so no row is mapped to it and there is "
+            "nothing to read",
+            at,
+        )
+
     def find_defined(self, identifier: Identifier) -> int:
         """Return the number of the symbol that DEFINE names."""
         name = symbol_name(identifier)

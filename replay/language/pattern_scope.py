@@ -264,12 +264,7 @@ class PatternScope:
             return None
         symbols = self._symbols.find(identifier)
         if symbols[0] in self._symbols.negated and not self._is_row_under_test(symbols[0]):
-            name = self._symbols.names[symbols[0]]
-            raise self._source.error(
-                f"'{name}' stands in PATTERN only as !{name}, so no row is mapped to it and there "
-                "is nothing to read",
-                identifier,
-            )
+            raise self._symbols.unmapped(symbols[0], identifier)
         return symbols
 
     def _is_row_under_test(self, symbol: int) -> bool:

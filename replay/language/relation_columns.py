@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from replay.errors import BindError
 from replay.language import syntax
@@ -13,6 +14,9 @@ from replay.language.bound import Columns as NamesAndTypes
 from replay.language.printer import to_sql
 from replay.language.source import Source, resolve
 from replay.language.syntax import Identifier, PatternQuery
+
+if TYPE_CHECKING:
+    from replay.language.matched_rows import MatchedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class Columns(ABC):
 
     are_of_stream = False
     """Whether their rows are those of a stream, in its order."""
+    matched: MatchedRows | None = None
+    """What symbols mean in aggregates; None where there are none."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -251,8 +257,10 @@ class AnswerColumns(Columns):
         columns: tuple[tuple[str, DataType | None], ...],
         source: Source,
         attribute_names: Sequence[str],
+        matched: MatchedRows | None = None,
     ) -> None:
         super().__init__(source)
+        self.matched = matched
         self.names = tuple(name for name, _ in columns)
         self._types = dict(columns)
         self._query = query
@@ -307,6 +315,8 @@ class AnswerColumns(Columns):
         """Check that the answer has the name that stands before a dot."""
         if symbol is None:
             return
+        if self.matched is not None and self.matched.has(symbol):
+            raise self.matched.unaggregated(symbol)
         alias = self._query.alias
         known = [alias.name] if alias is not None else []
         if resolve(symbol, known) is None:

@@ -22,6 +22,7 @@ from replay.language.bound import (
     attributes,
 )
 from replay.language.simplify import without_order
+from replay.language.symbol_aggregates import with_arrays
 
 
 def in_stream_order(outer: Outer, time: str | None) -> tuple[Outer, bool]:
@@ -55,6 +56,7 @@ def columns_of_query(query: BoundQuery) -> tuple[str, ...]:
 
 def columns_of_pattern(query: BoundPatternQuery) -> list[str]:
     """Return every column of the stream that a pattern reads, the time column among them."""
+    query = with_arrays(query)
     measures = {measure.name: measure.expression for measure in query.measures}
     named = _names([*query.defines, *measures.values()])
     shown = {source for source, _ in query.output if source not in measures}

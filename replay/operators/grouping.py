@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.errors import QueryError
 from replay.expressions.columns import Values
 from replay.expressions.scalars import Faults
-from replay.language.bound import Aggregate
+from replay.expressions.types import NUMERIC, SCALES
+from replay.language.bound import Aggregate, DataType
 from replay.limits import check_limits
-from replay.operators.row_aggregates import Spans, aggregate
+from replay.operators.exact_sums import ratios, sums_of_doubles, sums_of_integers
+from replay.operators.row_aggregates import Spans, aggregate, counted
 
 IntArray = npt.NDArray[np.int64]
 
@@ -86,12 +90,61 @@ def string_ranks(dictionary: Any) -> IntArray:
 def aggregate_groups(
     part: Aggregate, argument: Values | None, groups: Groups, faults: Faults
 ) -> Values:
-    """Return an aggregate for every group."""
+    """Return an aggregate for every group; of integers that `whole_numbers` does not give."""
+    is_number = part.argument is not None and part.argument.type in NUMERIC
+    is_double = part.function == "sum" and part.type is DataType.DOUBLE
+    if argument is not None and is_number and (is_double or part.function == "avg"):
+        return _exact(part, argument, groups)
+    return aggregate(part, *_together(argument, groups), faults)
+
+
+def whole_numbers(part: Aggregate, argument: Values | None, groups: Groups) -> Sequence[int | None]:
+    """Return a count or an exact sum of integers for every group; None for a sum of nothing."""
+    values, spans = _together(argument, groups)
+    data, spans = (None, spans) if values is None else counted(part, values, spans)
+    counts: list[int] = (spans.ends - spans.begins).tolist()
+    if part.function == "count":
+        return counts
+    assert data is not None
+    sums = sums_of_integers(data, spans.begins, spans.ends)
+    return [total if count else None for total, count in zip(sums, counts, strict=True)]
+
+
+def _exact(part: Aggregate, argument: Values, groups: Groups) -> Values:
+    """Return SUM or AVG of a number for every group: that of the exact numbers, rounded once."""
+    values, spans = _together(argument, groups)
+    assert values is not None
+    assert part.argument is not None
+    data, spans = counted(part, values, spans)
+    counts = spans.ends - spans.begins
+    there = counts > 0
+    if data.dtype != np.float64:
+        whole = sums_of_integers(data, spans.begins, spans.ends)
+        scale = SCALES.get(part.argument.type, 0)
+        return Values(np.array(ratios(whole, counts.tolist(), scale), np.float64), there)
+    among = counts.tolist() if part.function == "avg" else [1] * len(counts)
+    try:
+        sums = [
+            total.rounded(max(count, 1))
+            for total, count in zip(
+                sums_of_doubles(data, spans.begins, spans.ends), among, strict=True
+            )
+        ]
+    except OverflowError:
+        raise QueryError(
+            "a SUM of the outer query is beyond the range of a DOUBLE, 1.8e308; divide its "
+            "argument, as in SUM(x / 1e10), or write AVG"
+        ) from None
+    return Values(np.array(sums, np.float64), there)
+
+
+def _together(argument: Values | None, groups: Groups) -> tuple[Values | None, Spans]:
+    """Return values with those of a group together, and where each group has them."""
     order = np.argsort(groups.of_row, kind="stable")
     counts = np.bincount(groups.of_row, minlength=groups.n_groups)
     ends = np.cumsum(counts)
     spans = Spans(groups.of_row[order], ends - counts, ends)
-    return aggregate(part, None if argument is None else _take(argument, order), spans, faults)
+    return None if argument is None else _take(argument, order), spans
 
 
 def _take(values: Values, rows: IntArray) -> Values:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from replay.errors import QueryError
 from replay.expressions.columns import Columns, Values, to_arrow
 from replay.expressions.evaluate import evaluate, truths
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
     Aggregate,
     Attribute,
+    Call,
     DataType,
     Expression,
     Outer,
@@ -24,15 +23,19 @@ from replay.language.bound import (
     attributes,
     walk,
 )
+from replay.language.symbol_aggregates import ELEMENTS
 from replay.limits import check_limits
-from replay.operators.grouping import aggregate_groups, encode_strings, group_rows, string_ranks
+from replay.operators.grouping import (
+    Groups,
+    aggregate_groups,
+    encode_strings,
+    group_rows,
+    string_ranks,
+    whole_numbers,
+)
+from replay.operators.whole_numbers import Numbers, WholeNumbers
 
 IntArray = npt.NDArray[np.int64]
-
-_INT64_MAX = np.iinfo(np.int64).max
-
-_DIGITS_MAX = 76
-"""Digits of Arrow's widest decimal."""
 
 
 def apply_outer(table: pa.Table, outer: Outer, faults: Faults) -> pa.Table:
@@ -47,7 +50,7 @@ def apply_outer(table: pa.Table, outer: Outer, faults: Faults) -> pa.Table:
         table = pa.table({"": pa.nulls(table.num_rows)})
     table = _where(table, outer.where, faults)
     if outer.group_by is not None:
-        return apply_outer(*_grouped(table, outer, outer.group_by, faults), faults)
+        return answer_groups(_grouped(table, outer, outer.group_by, faults), outer, faults)
     if not outer.distinct and not outer.order_by:
         begin, end = _bounds(outer, table.num_rows)
         return _select(_Rows(table.slice(begin, end - begin), faults), outer)
@@ -87,44 +90,14 @@ def counts_only(outer: Outer | None) -> bool:
 
 
 def answer_count(outer: Outer, count: int, faults: Faults) -> pa.Table:
-    """Return the answer of an outer query that ``counts_only``.
-
-    ``count`` is of any size: one that INTEGER cannot hold is a DECIMAL of up to 76 digits. Longer
-    than that, or too large for the expression it stands in, is a QueryError.
-    """
-    data_type = pa.int64() if count <= _INT64_MAX else pa.decimal256(_DIGITS_MAX)
-    if data_type != pa.int64():
-        _check_large(outer, count)
-        outer = replace(outer, order_by=(), distinct=False)  # there is one row
-    table = pa.table({"count": pa.array([count], data_type)})
-    column = Attribute("count", DataType.INTEGER)
-    counts: dict[Expression, Attribute] = {
-        part: column for whole in _of_groups(outer) for part in _aggregates(whole)
-    }
-    return apply_outer(table, outer.over_groups(counts.get), faults)
-
-
-def _check_large(outer: Outer, count: int) -> None:
-    """Refuse a count beyond INTEGER where it cannot be told exactly."""
-    n_digits = math.floor(math.log10(count)) + 1
-    if n_digits > _DIGITS_MAX:
-        raise QueryError(
-            f"there are so many matches that their number has about {n_digits:,} digits, more than "
-            f"the {_DIGITS_MAX} of a DECIMAL; narrow the conditions, or add WITHIN"
-        )
-    if outer.having is not None or any(not _is_row_count_alone(e) for _, e in outer.items):
-        raise QueryError(
-            f"COUNT(*) is {count:,}, which INTEGER cannot hold; select it alone, without "
-            "arithmetic or HAVING"
-        )
-
-
-def _is_row_count_alone(expression: Expression) -> bool:
-    return isinstance(expression, Aggregate) and _is_row_count(expression)
+    """Return the answer of an outer query that ``counts_only``; ``count`` is of any size."""
+    parts = dict.fromkeys(part for whole in _of_groups(outer) for part in _aggregates(whole))
+    groups = GroupRows(_one_row(), {}, {part: [count] for part in parts}, ())
+    return answer_groups(groups, outer, faults)
 
 
 def _is_row_count(part: Aggregate) -> bool:
-    return part.function == "count" and part.argument is None
+    return part.function == "count" and part.argument is None and part.symbols is None
 
 
 class _Rows:
@@ -138,15 +111,32 @@ class _Rows:
 
     def values(self, expression: Expression) -> Values:
         """Return the value of an expression for every row."""
+        if expression not in self._known and self._is_decimal(expression):
+            assert isinstance(expression, Attribute)
+            self._known[expression] = _places(self.table.column(expression.name))
         if expression not in self._known:
             self._known[expression] = evaluate(expression, self._columns, self._faults)
         return self._known[expression]
+
+    def _is_decimal(self, expression: Expression) -> bool:
+        """Tell whether it is a column of numbers beyond 64 bits."""
+        if not isinstance(expression, Attribute):
+            return False
+        return bool(pa.types.is_decimal256(self.table.schema.field(expression.name).type))
 
     def column(self, expression: Expression) -> Any:
         """Return a column of the answer."""
         if isinstance(expression, Attribute):
             return self.table.column(expression.name)
         return to_arrow(self.values(expression), expression.type)
+
+
+def _places(decimals: pa.ChunkedArray) -> Values:
+    """Return numbers of 64 bits that are equal and in order as the decimals are."""
+    values = decimals.to_pylist()
+    places = {n: place for place, n in enumerate(sorted({n for n in values if n is not None}))}
+    ranks = np.array([places.get(n, 0) for n in values], np.int64)
+    return Values(ranks, np.array([n is not None for n in values], np.bool_))
 
 
 def _select(rows: _Rows, outer: Outer) -> pa.Table:
@@ -158,30 +148,105 @@ def _select(rows: _Rows, outer: Outer) -> pa.Table:
 # Grouping: a table with one row per group, and an outer query over it that knows no aggregate
 
 
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """What is known of each group: a row of all, in the order of the groups."""
+
+    rows: pa.Table
+    """The first row of each group: the binder lets pass only what is the same on every row."""
+    columns: dict[Expression, Any]
+    """Keys of GROUP BY and aggregates, but for those in ``numbers``."""
+    numbers: dict[Aggregate, Numbers]
+    """Counts and sums of integers, of any size; None for NULL."""
+    keys: tuple[Expression, ...]
+
+    def take(self, chosen: IntArray) -> GroupRows:
+        """Return some of the groups."""
+        places = pa.array(chosen)
+        return GroupRows(
+            self.rows.take(places),
+            {part: column.take(places) for part, column in self.columns.items()},
+            {part: [values[i] for i in chosen] for part, values in self.numbers.items()},
+            self.keys,
+        )
+
+    def called(self, group: int) -> str:
+        """Return which group it is, for messages: nothing where there is one of all rows."""
+        values = (self.columns[key][group].as_py() for key in self.keys)
+        named = [f"{_key_name(k)} {value!r}" for k, value in zip(self.keys, values, strict=True)]
+        return f" in the group of {', '.join(named)}" if named else ""
+
+
+def answer_groups(groups: GroupRows, outer: Outer, faults: Faults) -> pa.Table:
+    """Return the answer of an outer query over groups: HAVING, SELECT, DISTINCT, ORDER BY, LIMIT.
+
+    A count or sum of integers that one of the groups HAVING lets pass has beyond 64 bits makes a
+    column of DECIMAL. QueryError if it has more than 76 digits, or something is computed with it.
+    """
+    if outer.having is not None:
+        table, having = _with_numbers(groups, Outer((), where=outer.having), faults)
+        assert having.where is not None
+        groups = groups.take(np.flatnonzero(truths(having.where, Columns(table), faults)))
+    rest = replace(outer, where=None, group_by=None, having=None)
+    return apply_outer(*_with_numbers(groups, rest, faults), faults)
+
+
+def _with_numbers(groups: GroupRows, outer: Outer, faults: Faults) -> tuple[pa.Table, Outer]:
+    """Return the groups with columns for all that an outer query reads of them, and it over these.
+
+    There is a row even where no group has a column.
+    """
+    numbers = WholeNumbers(groups.numbers, groups.called, faults)
+    numbers.put_in(outer)
+    columns = {**groups.columns, **numbers.columns}
+    names = _fresh_names(groups.rows.column_names, len(columns))
+    replaced = {
+        whole: Attribute(name, whole.type) for whole, name in zip(columns, names, strict=True)
+    }
+    table = groups.rows
+    for name, column in zip(names, columns.values(), strict=True):
+        table = table.append_column(name, column)
+    return table, outer.rewritten(replaced.get)
+
+
 def _grouped(
     table: pa.Table, outer: Outer, keys: tuple[Expression, ...], faults: Faults
-) -> tuple[pa.Table, Outer]:
-    """Return one row per group, and what is left of the query to be done with these rows.
-
-    What is neither key nor aggregate is computed on the first row of the group: the binder lets
-    pass only what is the same on every row.
-    """
+) -> GroupRows:
+    """Return what is known of each group of rows."""
     rows = _Rows(table, faults)
     groups = group_rows([rows.values(key) for key in keys], table.num_rows)
     first_rows = pa.array(groups.first_rows)
     columns: dict[Expression, Any] = {key: rows.column(key).take(first_rows) for key in keys}
+    numbers: dict[Aggregate, Numbers] = {}
     for part in dict.fromkeys(p for whole in _of_groups(outer) for p in _aggregates(whole)):
         check_limits()
-        argument = None if part.argument is None else rows.values(part.argument)
-        columns[part] = to_arrow(aggregate_groups(part, argument, groups, faults), part.type)
-    names = _fresh_names(table.column_names, len(columns))
-    replaced = {
-        whole: Attribute(name, whole.type) for whole, name in zip(columns, names, strict=True)
-    }
-    plain = table.take(first_rows) if keys else _one_row()
-    for name, column in zip(names, columns.values(), strict=True):
-        plain = plain.append_column(name, column)
-    return plain, outer.over_groups(replaced.get)
+        argument, among = _argument(part, rows, groups)
+        if part.type is DataType.INTEGER and part.function in ("count", "sum"):
+            numbers[part] = whole_numbers(part, argument, among)
+        else:
+            columns[part] = to_arrow(aggregate_groups(part, argument, among, faults), part.type)
+    return GroupRows(table.take(first_rows) if keys else _one_row(), columns, numbers, keys)
+
+
+def _argument(part: Aggregate, rows: _Rows, groups: Groups) -> tuple[Values | None, Groups]:
+    """Return the values an aggregate is over, and which group each belongs to."""
+    argument = part.argument
+    if argument is None:
+        return None, groups
+    if not isinstance(argument, Call) or argument.op != ELEMENTS:
+        return rows.values(argument), groups
+    (array,) = argument.args
+    assert isinstance(array, Attribute)
+    column = rows.table.column(array.name)
+    lengths = column.combine_chunks().value_lengths().fill_null(0).to_numpy()
+    elements = pa.table({array.name: column.combine_chunks().flatten()})
+    values = Columns(elements).at(array)
+    of_row = np.repeat(groups.of_row, lengths)
+    return values, Groups(of_row, groups.first_rows, groups.n_groups)
+
+
+def _key_name(key: Expression) -> str:
+    return key.name if isinstance(key, Attribute) else "key"
 
 
 def _one_row() -> pa.Table:

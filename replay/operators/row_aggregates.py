@@ -49,7 +49,7 @@ def aggregate(what: Aggregate, values: Values | None, spans: Spans, faults: Faul
     """
     if values is None:
         return Values(spans.ends - spans.begins, None)
-    data, spans = _counted(what, values, spans)
+    data, spans = counted(what, values, spans)
     count = spans.ends - spans.begins
     if what.function == "count":
         return Values(count, None)
@@ -95,8 +95,8 @@ def _concatenated(texts: pa.Array, spans: Spans) -> Values:
     return Values(pa.array(whole, pa.string()), None)
 
 
-def _counted(what: Aggregate, values: Values, spans: Spans) -> tuple[Any, Spans]:
-    """Return the values that count, and the spans among them."""
+def counted(what: Aggregate, values: Values, spans: Spans) -> tuple[Any, Spans]:
+    """Return the values that count, and the spans among them; of DISTINCT each once."""
     data, counts = values
     if isinstance(data, pa.ChunkedArray):
         data = data.combine_chunks()

@@ -40,6 +40,7 @@ from replay.language.required_columns import (
     pruned,
 )
 from replay.language.simplify import simplified
+from replay.language.symbol_aggregates import with_arrays
 from replay.operators.outer_pieces import Operator, OuterOperator
 from replay.patterns.over_filter import to_filtered_pattern
 from replay.patterns.plan import plan_pattern
@@ -112,6 +113,7 @@ class Opener:
 
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""
+        query = with_arrays(query)
         scalars = scalar_queries(query)
         if scalars:
             below = replace(self, requested="full" if self.requested == "full" else "auto")

@@ -14,6 +14,7 @@ from replay.errors import QueryError
 from replay.language import bind, bind_query, is_bound_alone, parse_query
 from replay.language.bound import BoundCreate, BoundPatternQuery, BoundQuery
 from replay.language.simplify import simplified
+from replay.language.symbol_aggregates import with_arrays
 from replay.language.syntax import CreateStream, PatternQuery, Query, StreamName, streams_of
 from replay.language.tokens import PARAMETER, tokenize
 from replay.patterns.program import MatchProgram, compile_program
@@ -99,7 +100,7 @@ def given_of(params: Parameters) -> Given:
 @lru_cache(STATEMENTS_CACHED)
 def _prepare_cached(sql: str, schema: pa.Schema, time: str | None, params: Given) -> Statement:
     values = {name: value for name, _, _, value in params}
-    bound = bind(parse(sql), schema, time=time, text=sql, params=values)
+    bound = with_arrays(bind(parse(sql), schema, time=time, text=sql, params=values))
     return Statement(bound, compile_program(bound))
 
 

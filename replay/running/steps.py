@@ -29,6 +29,7 @@ from replay.language.bound import (
 )
 from replay.language.required_columns import in_stream_order
 from replay.language.simplify import without_order
+from replay.language.symbol_aggregates import with_arrays
 from replay.limits import check_limits
 from replay.operators.outer_pieces import Gap, Operator, OuterOperator, SkippingOperator
 from replay.operators.packing import State
@@ -138,6 +139,7 @@ def matching(query: BoundPatternQuery) -> list[Operator]:
             "a subquery in MEASURES needs its whole answer, which an online query never has; ask "
             "for it before, and give its value as a parameter"
         )
+    query = with_arrays(query)
     within = replace(query, outer=None)
     statement = Statement(within, compile_program(within))
     inner = Late(lambda schema: Matching(statement, schema))

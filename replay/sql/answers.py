@@ -115,7 +115,7 @@ def check_columns(schema: pa.Schema, what: str) -> None:
         if pa.types.is_decimal(field.type) and field.type.precision > _DECIMAL_DIGITS:
             raise QueryError(
                 f"column '{field.name}' of {what} is a DECIMAL of {field.type.precision} digits, "
-                "and DuckDB takes 38; CAST it to DOUBLE in Chronicle's part"
+                "and DuckDB takes 38; write CAST(… AS VARCHAR) in Chronicle's part"
             )
 
 

@@ -9,6 +9,9 @@ from typing import Any
 from replay.language.bound import BoundPatternQuery, RowsPerMatch
 from tests.oracles.view import Mapping, Row, View
 
+MATCH = "(match)"
+"""Key of a row of the answer, where there is an outer query: the match it comes from."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -57,7 +60,8 @@ def _measures(found: Found, so_far: Mapping, query: BoundPatternQuery) -> Row:
 def _output(found: Found, at: int, measures: Row, query: BoundPatternQuery) -> Row:
     """Return the columns of the answer; a measure's name hides a column's."""
     row = found.rows[at]
-    return {
+    output = {
         name: measures[source] if source in measures else row[source]
         for source, name in query.output
     }
+    return output if query.outer is None else {**output, MATCH: found}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any
 
-from replay.language.bound import Aggregate, Attribute, Expression, Outer, SortKey
-from tests.oracles.row_aggregates import aggregate, is_nan
+from replay.language.bound import Aggregate, Attribute, DataType, Expression, Outer, SortKey
+from tests.oracles.answer import MATCH
+from tests.oracles.row_aggregates import aggregate, distinct, is_nan
 from tests.oracles.scalar import evaluate
 
 Row = dict[str, Any]
@@ -66,12 +69,35 @@ def value_of(expression: Expression, group: Group) -> Any:
         if isinstance(part, Attribute):
             return group[0][part.name]
         assert isinstance(part, Aggregate)
-        assert part.symbols is None
+        rows = group if part.symbols is None else _mapped(part, group)
         if part.argument is None:
-            return len(group)
-        return aggregate(part, [value_of(part.argument, [row]) for row in group])
+            return len(rows)
+        values = [value_of(part.argument, [row]) for row in rows]
+        return _exact(part, values) if part.function in ("sum", "avg") else aggregate(part, values)
 
     return evaluate(expression, lookup)
+
+
+def _mapped(part: Aggregate, group: Group) -> Group:
+    """Return every row mapped to the symbols, a row once for each match that has it."""
+    assert part.symbols is not None
+    matches = (row[MATCH] for row in group)
+    return [m.rows[x.at] for m in matches for x in m.mapping if x.symbol in part.symbols]
+
+
+def _exact(part: Aggregate, values: Sequence[Any]) -> Any:
+    """Return SUM or AVG of the exact numbers, rounded once where it is a DOUBLE."""
+    present = [value for value in values if value is not None]
+    present = distinct(present) if part.distinct else present
+    if not present or part.type is DataType.INTERVAL:
+        return aggregate(part, present)
+    odd = [value for value in present if not math.isfinite(value)]
+    if odd:
+        return sum(odd)
+    total = sum(Fraction(value) for value in present)
+    if part.function == "avg":
+        return float(total / len(present))
+    return int(total) if part.type is DataType.INTEGER else float(total)
 
 
 def _compare(key: SortKey, a: Group, b: Group) -> int:

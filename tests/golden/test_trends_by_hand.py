@@ -1,0 +1,165 @@
+"""Aggregates over every match: examples of A-Seq and COGRA, and small ones worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import replay
+from replay.language import bind, parse_query
+from tests.golden.by_hand import letter, numbers, trace
+from tests.oracles.matcher import match_rows
+
+COGRA = trace("a1 b2 a3 a4 c5 b6 a7 b8")
+"""The stream of COGRA Fig. 2."""
+
+
+def ask(table: pa.Table, sql: str) -> list[tuple[Any, ...]]:
+    """Return the answer of a query over s, of product and oracle, which agree."""
+    bound = bind(parse_query(sql), table.schema, time="t", text=sql)
+    by_oracle = [
+        tuple(value for name, value in row.items() if name != "(match)")
+        for row in match_rows(table.to_pylist(), bound)
+    ]
+    found = [tuple(row.values()) for row in replay.query({"s": table}, sql).table.to_pylist()]
+    assert found == by_oracle
+    return found
+
+
+def aggregate(select: str, table: pa.Table, pattern: str, semantics: str, define: str = "") -> Any:
+    """Return the one row of aggregates over all matches; letters of the pattern are types."""
+    define = define or letter(*(symbol for symbol in "ABCDEX" if symbol in pattern))
+    (row,) = ask(
+        table,
+        f"SELECT {select} FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n, "
+        f"LAST(t) - FIRST(t) AS took PATTERN ({pattern}) SEMANTICS {semantics} {define})",
+    )
+    return row[0] if len(row) == 1 else row
+
+
+def after_each(pattern: str, semantics: str) -> list[int]:
+    """Return the number of trends of COGRA's stream after each of its events."""
+    prefixes = (COGRA.slice(0, n) for n in range(1, COGRA.num_rows + 1))
+    return [aggregate("COUNT(*)", prefix, pattern, semantics) for prefix in prefixes]
+
+
+# ---------------------------------------------------------------------------------------------
+# COGRA Fig. 2, Tables 6 to 9
+
+
+@pytest.mark.parametrize(
+    ("pattern", "semantics", "counts"),
+    [
+        # a1 1, b2 1, a3 3, a4 6, b6 10, a7 22, b8 32 under ANY: each A continues all A and B before
+        # it or begins, each B all A before it. At b2, b6, b8: 1, 11, 43.
+        ("(A+ B)+", "SKIP TILL ANY", [0, 1, 1, 1, 1, 11, 11, 43]),
+        ("(A+ B)* A+", "SKIP TILL ANY", [1, 1, 4, 10, 10, 10, 32, 32]),
+        ("(A+ B)+", "SKIP TILL NEXT", [0, 1, 1, 1, 1, 4, 4, 8]),
+        ("(A+ B)+", "CONTIGUOUS", [0, 1, 1, 1, 1, 1, 1, 2]),
+    ],
+)
+def test_trends_of_cogra_after_each_event(pattern: str, semantics: str, counts: list[int]) -> None:
+    assert after_each(pattern, semantics) == counts
+
+
+def test_an_event_that_may_not_follow_another_is_left_out_of_its_trends() -> None:
+    # As above, but a7 does not continue b6: it ends 1 + 10 + 1 trends, b8 then 1 + 3 + 6 + 12.
+    table = COGRA.append_column("x", pa.array([1, 2, 3, 4, 5, 9, 7, 8]))
+    define = (
+        "DEFINE A AS k = 'a' AND (COALESCE(LAST(CLASSIFIER(), 1), '') <> 'B' OR x >= LAST(x, 1)), "
+        "B AS k = 'b'"
+    )
+    assert aggregate("COUNT(*)", table.slice(0, 6), "(A+ B)+", "SKIP TILL ANY", define) == 11
+    assert aggregate("COUNT(*)", table, "(A+ B)+", "SKIP TILL ANY", define) == 33
+
+
+def test_aggregates_over_the_rows_of_all_trends_of_cogra() -> None:
+    # COGRA Table 9, with x = 10 t. Under ANY a1 is in 30 trends, a3 and a4 in 24, a7 in 22:
+    # SUM(A.x) = 10 (30 + 3 * 24 + 4 * 24 + 7 * 22) = 3520.
+    table = COGRA.append_column("x", pa.array([10 * t for t in COGRA.column("t").to_pylist()]))
+    select = "COUNT(A.*), SUM(A.x), AVG(A.x), MIN(B.x), SUM(B.x)"
+    by_any = aggregate(select, table, "(A+ B)+", "SKIP TILL ANY")
+    assert by_any == (100, 3520, 35.2, 20, 4040)
+    by_next = aggregate(select, table, "(A+ B)+", "SKIP TILL NEXT")
+    assert by_next == (17, 670, 670 / 17, 20, 740)
+
+
+# ---------------------------------------------------------------------------------------------
+# A-Seq Examples 4 and 8
+
+
+def test_counts_of_negated_sequences() -> None:
+    # c3 stands behind (a1 b2) before any D; (a1 b5) and (a4 b5) go on to d6, and again to d7.
+    stream = trace("a1 b2 c3 a4 b5 d6 d7")
+    count = [aggregate("COUNT(*)", stream.slice(0, n), "A B !C D", "SKIP TILL ANY") for n in (6, 7)]
+    assert count == [2, 4]
+
+
+def test_counts_of_a_sequence_of_five() -> None:
+    stream = trace("a1 b2 c3 a4 b5 d6 c7 a8 d9 e10")
+    # At c7 there are 4 of (A, B, C): a1 b2 c3, a1 b2 c7, a1 b5 c7, a4 b5 c7; with d6 1, with d9 4.
+    assert aggregate("COUNT(*)", stream, "A B C D E", "SKIP TILL ANY") == 5
+    assert aggregate("COUNT(*)", stream.slice(3), "A B C D E", "SKIP TILL ANY") == 1
+
+
+# ---------------------------------------------------------------------------------------------
+# Small ones
+
+
+@pytest.mark.parametrize(
+    ("letters", "pattern", "semantics", "count"),
+    [
+        # Definition 2.6 per run: COGRA's Algorithm 3, which keeps one last event, would give 1.
+        ("a1 a2 b3", "A B", "SKIP TILL NEXT", 2),
+        ("a1 a2 b3", "A B", "CONTIGUOUS", 1),
+        ("a1 a2 a3", "(A+)+", "SKIP TILL ANY", 7),  # one for each set of rows, not derivation
+    ],
+)
+def test_what_counts_as_a_match(letters: str, pattern: str, semantics: str, count: int) -> None:
+    assert aggregate("COUNT(*)", trace(letters), pattern, semantics) == count
+
+
+def test_an_event_that_two_symbols_accept_is_mapped_by_each() -> None:
+    # 1 is A, 2 is A and B: (A), (A), (B), (A A), (A B).
+    define = "DEFINE A AS v <= 2, B AS v = 2"
+    assert aggregate("COUNT(*)", numbers([1, 2]), "(A | B)+", "SKIP TILL ANY", define) == 5
+
+
+@pytest.mark.parametrize(
+    ("values", "semantics", "count", "longest"),
+    [
+        ([4, 3, 2, 1], "SKIP TILL ANY", 15, 4),
+        ([2, 2, 1], "SKIP TILL ANY", 5, 2),  # each alone, and the 1 behind either 2
+        ([5, 1, 4, 2, 3], "SKIP TILL ANY", 13, 3),
+        ([6, 7, 5, 4], "SKIP TILL ANY", 11, 3),
+        ([6, 7, 5, 4], "SKIP TILL NEXT", 9, 3),  # not 6 4 and 7 4: 5 must be taken
+        ([6, 7, 5, 4], "CONTIGUOUS", 7, 3),  # 6, 7, 5, 4, 7 5, 5 4, 7 5 4
+    ],
+)
+def test_down_trends(values: list[int], semantics: str, count: int, longest: int) -> None:
+    define = "DEFINE T AS v < LAST(v, 1)"
+    found = aggregate("COUNT(*), MAX(n)", numbers(values), "S T*", semantics, define)
+    assert found == (count, longest)
+
+
+def test_how_long_a_down_trend_took() -> None:
+    # 5 at 1 and 3 at 5 are the ends of the one that takes longest, 5 4 3.
+    define = "DEFINE T AS v < LAST(v, 1)"
+    stream = numbers([5, 1, 4, 2, 3])
+    assert aggregate("MAX(took)", stream, "S T*", "SKIP TILL ANY", define) == 4
+
+
+def test_sums_are_those_of_matches_not_of_parts_of_them() -> None:
+    # (a1 c2 d3), (a1 c2 d5), (a1 c4 d5): C is 1, 1 and 10. A-Seq's printed formula gives 16.5, and
+    # before d5 the largest C of a match is 1, whatever c4 has.
+    stream = trace("a1 c2 d3 c4 d5").append_column("x", pa.array([0, 1, 0, 10, 0]))
+    select = "SUM(C.x), AVG(C.x), MIN(C.x), MAX(C.x)"
+    assert aggregate(select, stream, "A C D", "SKIP TILL ANY") == (12, 4.0, 1, 10)
+    assert aggregate("MAX(C.x)", stream.slice(0, 4), "A C D", "SKIP TILL ANY") == 1
+
+
+def test_sums_of_doubles_are_rounded_once() -> None:
+    stream = numbers([0.1, 0.2, 0.3])
+    assert aggregate("SUM(S.v), AVG(S.v)", stream, "S", "SKIP TILL ANY", " ") == (0.6, 0.2)

@@ -1,0 +1,137 @@
+"""Sums that are rounded once, and numbers of any size in an outer query: laws and borders."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay.errors import QueryError
+from replay.expressions.scalars import Faults
+from replay.language import bind, parse_query
+from replay.language.bound import Aggregate, Outer
+from replay.operators.exact_sums import sums_of_doubles, sums_of_integers
+from replay.operators.outer import GroupRows, answer_groups, apply_outer
+from replay.patterns.trends.algebra import aggregates_of
+
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("x", pa.float64())])
+
+
+def bound(select: str, more: str = "") -> Outer:
+    sql = (
+        f"SELECT {select} FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES A.t AS n, "
+        f"A.x AS x PATTERN (A) SEMANTICS SKIP TILL ANY) {more}"
+    )
+    outer = bind(parse_query(sql), SCHEMA, time="t", text=sql).outer
+    assert outer is not None
+    return outer
+
+
+def ask(numbers: dict[str, int], select: str, more: str = "") -> pa.Table:
+    """Return the answer over groups by k of which each has one number, of any aggregate."""
+    outer = bound(select, f"GROUP BY k {more}")
+    (key,) = outer.group_by or ()
+    keys = pa.array(list(numbers))
+    known: dict[Aggregate, list[int | None]] = {
+        part: list(numbers.values()) for part in aggregates_of(outer)
+    }
+    groups = GroupRows(pa.table({"k": keys}), {key: keys}, known, (key,))  # type: ignore[dict-item]
+    return answer_groups(groups, outer, Faults())
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.lists(finite, max_size=6), max_size=4))
+def test_sums_of_doubles_are_those_of_fractions(ranges):
+    ends = np.cumsum([len(one) for one in ranges], dtype=np.int64)
+    begins = ends - np.array([len(one) for one in ranges], np.int64)
+    values = np.array([value for one in ranges for value in one], np.float64)
+    for one, found in zip(ranges, sums_of_doubles(values, begins, ends), strict=True):
+        exact = sum(map(Fraction, one), Fraction())
+        assert found.rounded(7) == float(exact / 7)
+        if abs(exact) < Fraction(1.7e308):
+            assert found.rounded() == float(exact)
+
+
+def test_sums_of_integers_are_exact_beyond_64_bits():
+    values = np.array([2**63 - 1] * 3 + [-(2**63)] * 2, np.int64)
+    found = sums_of_integers(values, np.array([0, 3, 5]), np.array([3, 5, 5]))
+    assert found == [3 * (2**63 - 1), -(2**64), 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        ([0.1, 0.2, 0.3], 0.6),
+        ([1e308, 1e308, -1e308], 1e308),  # plain doubles pass through inf
+        ([1e300, 1.0, -1e300], 1.0),
+        ([5e-324, 5e-324], 1e-323),
+        ([-0.0, -0.0], 0.0),
+        ([math.inf, 1.0], math.inf),
+        ([math.inf, -math.inf], math.nan),
+        ([math.nan, math.inf], math.nan),
+    ],
+)
+def test_the_outer_query_adds_doubles_exactly(values: list[float], total: float):
+    table = pa.table({"n": range(len(values)), "x": values})
+    (found,) = apply_outer(table, bound("SUM(x) AS s"), Faults()).column("s").to_pylist()
+    assert repr(found) == repr(total)
+
+
+def test_a_sum_beyond_doubles_is_an_error_and_its_mean_is_none():
+    table = pa.table({"n": [1, 2], "x": [1.7e308, 1.7e308]})
+    with pytest.raises(QueryError, match="beyond the range of a DOUBLE"):
+        apply_outer(table, bound("SUM(x)"), Faults())
+    assert apply_outer(table, bound("AVG(x) AS m"), Faults()).to_pylist() == [{"m": 1.7e308}]
+
+
+@pytest.mark.parametrize(
+    ("number", "is_integer"),
+    [(2**63 - 1, True), (2**63, False), (-(2**63), True), (2**64, False), (10**76 - 1, False)],
+)
+def test_numbers_are_integers_while_all_of_a_column_fit(number: int, is_integer: bool):
+    table = ask({"a": 1, "b": number}, "SUM(n) AS s")
+    assert (table.schema.field("s").type == pa.int64()) is is_integer
+    assert table.column("s").to_pylist() == [1, number] if is_integer else [Decimal(1), number]
+
+
+def test_a_number_of_77_digits_names_its_group_and_the_ways_on():
+    with pytest.raises(QueryError, match=r"'s' is a number of 77 digits in the group of k 'b'"):
+        ask({"a": 1, "b": 10**76}, "SUM(n) AS s")
+    assert ask({"a": 1, "b": 10**76}, "SUM(n) AS s", "HAVING SUM(n) < 1e75").num_rows == 1
+
+
+def test_what_can_be_told_of_a_number_of_any_size_is_exact():
+    numbers = {"a": 2**300 - 1, "b": 7, "c": 2**300, "d": 2**64}
+    select = "k, CAST(COUNT(*) AS VARCHAR) AS digits, LOG2(COUNT(*)) AS log"
+    by_size = ask(numbers, select, "ORDER BY COUNT(*) DESC LIMIT 2").to_pylist()
+    assert by_size == [
+        {"k": "c", "digits": str(2**300), "log": 300.0},
+        {"k": "a", "digits": str(2**300 - 1), "log": 300.0},
+    ]
+    large = ask(numbers, "k", "HAVING COUNT(*) > 18446744073709551616.0")  # 2**64, and not d
+    assert large.column("k").to_pylist() == ["a", "c"]
+    wide = ask({"b": 7}, "CAST(COUNT(*) AS DECIMAL(76, 0)) AS n")
+    assert wide.schema.field("n").type == pa.decimal256(76, 0)
+    logs = ask({"a": 10**80}, "LOG10(COUNT(*)) AS ten, LN(COUNT(*)) AS e").to_pylist()
+    assert logs == [{"ten": 80.0, "e": math.log(10**80)}]
+
+
+def test_distinct_numbers_beyond_64_bits_are_told_apart():
+    numbers = {"a": 2**70, "b": 2**70 + 1, "c": 2**70}
+    table = ask(numbers, "DISTINCT COUNT(*) AS n", "ORDER BY n DESC")
+    assert table.column("n").to_pylist() == [2**70 + 1, 2**70]
+
+
+@pytest.mark.parametrize("select", ["COUNT(*) + 1", "COUNT(*) / 2.0", "COALESCE(COUNT(*), 0)"])
+def test_other_computations_with_such_a_number_are_refused_by_name(select: str):
+    assert ask({"a": 3}, select).num_rows == 1
+    with pytest.raises(QueryError, match=r"'x' computes with a number of 20 digits in the group"):
+        ask({"a": 2**64}, f"{select} AS x")
