@@ -19,6 +19,7 @@ from replay.running.catalog import Described
 from replay.running.input_ports import InputPort, StreamPort, open_port
 from replay.running.online_query import OnlineQuery, Resumable, checked
 from replay.running.statement import Parameters, alone, bind_over, parse, prepare
+from replay.running.windowed_patterns import not_online
 
 
 def online(
@@ -83,6 +84,8 @@ def online(
     described = alone(parsed, describe)
     if described is not None:
         statement = prepare(sql, *described, params)
+        if statement.plain.windows is not None:
+            raise not_online()
         _check_rows_alone(statement.bound.outer)
         return OnlineQuery(statement, described[0])
     bound = bind_over(sql, describe, params)

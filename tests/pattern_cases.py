@@ -163,15 +163,46 @@ class _Clauses:
         return " ".join(part for part in parts if part)
 
 
-def _query(choose: Chooser, timestamps: bool) -> str:
-    """Return a query of any constructs."""
+def trend_case(seed: int) -> PatternCase:
+    """Return the case of a seed: every match of a strategy, now and then in windows."""
+    choose = Chooser(seed)
+    stream = _stream(choose, planned=choose.chance(0.3))
+    sql = _query(choose, stream.has_timestamps, is_trend=True)
+    return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
+
+
+def _windows(choose: Chooser, clauses: _Clauses, names: Names) -> str:
+    """Return a window function as the source, and have PARTITION BY name its columns."""
+    others = clauses.partition.removeprefix("PARTITION BY ")
+    by = choose.pick(("window_start, window_end", "window_start", "window_end"))
+    size = choose.between(1, 9)
+    slide = choose.between(1, size)
+    origin = choose.pick(("", ", ORIGIN FIRST EVENT", ""))
+    lasting = names.lasting
+    windows = choose.pick(
+        (
+            f"HOP(TABLE s, DESCRIPTOR(t), {lasting(slide)}, {lasting(size)}{origin})",
+            f"TUMBLE(TABLE s, DESCRIPTOR(t), {lasting(size)}{origin})",
+            f"CUMULATE(TABLE s, DESCRIPTOR(t), {lasting(slide)}, {lasting(2 * slide)}{origin})",
+            f"SLIDING(TABLE s, DESCRIPTOR(t), {lasting(size)})",
+        )
+    )
+    by = "window_start, window_end" if windows.startswith("CUMULATE") else by
+    clauses.partition = f"PARTITION BY {by}{', ' if others else ''}{others}"
+    return f"TABLE({windows})"
+
+
+def _query(choose: Chooser, timestamps: bool, *, is_trend: bool = False) -> str:
+    """Return a query of any constructs; ``is_trend``: one with SEMANTICS, maybe in windows."""
     clauses = _Clauses()
     clauses.partition = choose.pick(
         ("", "", "PARTITION BY k", "PARTITION BY k", "PARTITION BY s, k", "PARTITION BY f, x")
     )
     clauses.order += choose.pick(("", "", "", ", a", ", s, x", ", x, a", ", f, b"))
-    strategy = choose.chance(0.25)
+    strategy = is_trend or choose.chance(0.25)
     names = Names((), None, timestamps)
+    in_windows = is_trend and choose.chance(0.7)
+    source = _windows(choose, clauses, names) if in_windows else ""
     within = (
         choose.pick((None, None, None, 2, 3, 5, 0))
         if not strategy
@@ -179,7 +210,7 @@ def _query(choose: Chooser, timestamps: bool) -> str:
     )
     clauses.within = "" if within is None else f"WITHIN {names.lasting(within)}"
     if strategy:
-        _strategy(choose, clauses)
+        _strategy(choose, clauses, in_windows=in_windows)
     else:
         _sql_pattern(choose, clauses)
     used = symbols_in(clauses.pattern)
@@ -194,7 +225,8 @@ def _query(choose: Chooser, timestamps: bool) -> str:
         clauses.skip = _skip(choose, names)
     clauses.measures = tuple(measures(choose, names, all_rows=all_rows))
     clauses.defines = tuple(_defines(choose, clauses.pattern, names, strategy=strategy))
-    return _outer(choose, clauses, f"FROM s{_alias(choose, clauses)} MATCH_RECOGNIZE ({clauses})")
+    source = source or f"s{_alias(choose, clauses)}"
+    return _outer(choose, clauses, f"FROM {source} MATCH_RECOGNIZE ({clauses})")
 
 
 def _alias(choose: Chooser, clauses: _Clauses) -> str:
@@ -207,13 +239,14 @@ def _alias(choose: Chooser, clauses: _Clauses) -> str:
     return choose.pick((" AS q", " q"))
 
 
-def _strategy(choose: Chooser, clauses: _Clauses) -> None:
+def _strategy(choose: Chooser, clauses: _Clauses, *, in_windows: bool) -> None:
     semantics = choose.pick(("CONTIGUOUS", "SKIP TILL NEXT", "SKIP TILL NEXT", "SKIP TILL ANY"))
     clauses.semantics = f"SEMANTICS {semantics}"
     if clauses.within and choose.chance(0.4):
         clauses.timeouts = "WITH TIMEOUTS"
     if semantics != "CONTIGUOUS" and choose.chance(0.35):
-        clauses.pattern = negated(choose, ("A", "B", "C"), window=bool(clauses.within))
+        has_window = in_windows or bool(clauses.within)
+        clauses.pattern = negated(choose, ("A", "B", "C"), window=has_window)
         return
     leaves = choose.between(1, 4)
     pattern = any_pattern(choose, ("A", "B", "C"), leaves, exclusion=choose.chance(0.2))

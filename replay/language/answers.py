@@ -61,6 +61,8 @@ def columns_of_pattern(
     if bound.outer is not None:
         return columns_of_select(bound.outer)
     measures = {measure.name: measure.type for measure in bound.measures}
+    if bound.windows is not None:
+        attributes = {**attributes, **dict.fromkeys((WINDOW_START, WINDOW_END), bound.time_type)}
     return tuple((name, {**attributes, **measures}[source]) for source, name in bound.output)
 
 
@@ -121,11 +123,13 @@ def times_of_pattern(bound: BoundPatternQuery) -> tuple[str, ...]:
     Matches come in the order of their first rows. Where none overlaps another, whatever is read of
     their rows ascends, too.
     """
-    names = _ascending(bound)
+    names = _ascending(bound) if bound.windows is None else (WINDOW_START, WINDOW_END)
     if bound.outer is None:
         return tuple(name for source, name in bound.output if source in names)
     if bound.outer.group_by is not None:
-        return ()
+        keys = bound.outer.group_by if bound.windows is not None else ()
+        named = [key.name for key in keys if isinstance(key, Attribute)]
+        return _times_after(bound.outer, tuple(name for name in names if name in named))
     return _times_after(bound.outer, names)
 
 

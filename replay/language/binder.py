@@ -204,7 +204,7 @@ def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
     if isinstance(query.source, StreamName):
         schema, time = catalog(query.source.name.name)
         attributes = Attributes.of_schema(schema, source)
-        if time is None and needs_sort(query.recognize, attributes.columns):
+        if time is None and needs_sort(query, attributes.columns):
             every = syntax.SelectItem(syntax.Star(at=query.at), at=query.at)
             below = SelectQuery((every,), query.source, at=query.at)
             return _sorted_pattern(query, _answer(below, catalog, source), catalog, source)
@@ -213,7 +213,7 @@ def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
         )
     else:
         inner = _answer(query.source.query, catalog, source)
-        if needs_sort(query.recognize, inner.columns, None if inner.is_untimed else inner.times):
+        if needs_sort(query, inner.columns, None if inner.is_untimed else inner.times):
             return _sorted_pattern(query, inner, catalog, source)
         if not inner.times and not inner.is_untimed:
             raise source.error(
@@ -268,7 +268,7 @@ def is_bound_alone(query: PatternQuery, schema: pa.Schema, time: str | None) -> 
     """Tell whether `bind` takes a query over a stream: it reads no other, and sorts no rows."""
     if scalar_queries(query):
         return False
-    return time is not None or not needs_sort(query.recognize, columns_of_schema(schema))
+    return time is not None or not needs_sort(query, columns_of_schema(schema))
 
 
 # ---------------------------------------------------------------------------------------------

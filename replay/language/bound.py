@@ -206,6 +206,9 @@ class BoundPatternQuery:
     """What the outer query does with the answer; None: nothing but `limit`."""
     source: Relation | None = None
     """Where its rows come from; None: the stream `stream`."""
+    windows: PatternWindows | None = None
+    """The answer is that over the rows of each window, one window after the other; None: over all
+    rows. Columns of ``output`` may be `WINDOW_START` and `WINDOW_END`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,9 @@ class Outer:
     distinct: bool = False
     limit: int | None = None
     offset: int = 0
+    groups_ascend: bool = False
+    """Whether groups come by their keys, ascending and missing ones last, not by their first rows:
+    those of patterns in windows."""
 
     @property
     def is_row_by_row(self) -> bool:
@@ -392,6 +398,17 @@ class WholeRange:
 
 
 Windows = TimeWindows | CumulateWindows | SessionWindows | RowWindows | WholeRange
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindows:
+    """SLIDING: ``[T - size + 1, T + 1)`` for each distinct time T of the source's events."""
+
+    size: int
+
+
+PatternWindows = TimeWindows | CumulateWindows | SlidingWindows
+"""Windows in which patterns are matched."""
 
 
 # ---------------------------------------------------------------------------------------------

@@ -10,14 +10,19 @@ from replay.expressions.types import TIME_TYPES
 from replay.language import fold, syntax
 from replay.language.bound import (
     ROW_NUMBER,
+    WINDOW_END,
+    WINDOW_START,
     Attribute,
     BoundPatternQuery,
     Columns,
+    CumulateWindows,
     DataType,
     Exclusion,
     Expression,
     Measure,
+    Outer,
     Pattern,
+    PatternWindows,
     RowsPerMatch,
     Semantics,
     SkipMode,
@@ -40,6 +45,7 @@ from replay.language.row_pattern_binder import (
 )
 from replay.language.source import Source, resolve
 from replay.language.syntax import PatternQuery, StreamName
+from replay.language.window_binder import bind_pattern_windows
 
 _NONE_EARLIER: Mapping[str, Expression] = MappingProxyType({})
 
@@ -67,12 +73,16 @@ def bind_pattern_query(
     semantics = clause.strategy.kind if clause.strategy is not None else Semantics.SQL
     rows = clause.rows.kind if clause.rows is not None else RowsPerMatch.ONE
     named = _Named(query, attributes, source)
+    if query.windows is not None:
+        attributes.in_windows = True
+        times = _time_of_windows(query, times, named)
     order = (
         _sorted_order(keys, times, needs_time=clause.within is not None)
         if keys
         else _order(clause, times, named)
     )
-    partition_by = named.distinct(clause.partition_by, "PARTITION BY")
+    windows, shown = _windows(query, order.time, named)
+    partition_by = tuple(name for name in shown if name not in _OF_WINDOW or windows is None)
     symbols = name_symbols(clause.pattern, source)
     pattern = bind_row_pattern(clause.pattern, symbols, source)
     for subset in clause.subsets:
@@ -84,9 +94,10 @@ def bind_pattern_query(
     if symbols.negated and semantics is Semantics.SQL:
         check_gap_negations(pattern, defines, symbols, source)
     elif symbols.negated:
-        check_negations(pattern, symbols, source, has_window=within is not None)
+        has_window = within is not None or windows is not None
+        check_negations(pattern, symbols, source, has_window=has_window)
     measures = binder.measures()
-    columns = _Columns(clause, attributes, source, partition_by, order, measures)
+    columns = _Columns(clause, attributes, source, shown, order, measures, windows is not None)
     one_row = rows is RowsPerMatch.ONE
     matched = MatchedRows(source, attributes, symbols, query.alias, query.qualifier, one_row)
     output, outer, limit = bind_outer(query, columns.available(), source, attributes.names, matched)
@@ -108,8 +119,9 @@ def bind_pattern_query(
         semantics=semantics,
         with_timeouts=clause.timeouts is not None,
         order_by=order.further,
-        outer=outer,
+        outer=outer if windows is None or outer is None else _by_window(outer),
         source=None if relation is None else replace(relation, time=order.time.name),
+        windows=windows,
     )
 
 
@@ -177,6 +189,10 @@ def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named)
         time = syntax.Column(syntax.Identifier(times[0], True, at=clause.at), at=clause.at)
         items = (syntax.OrderItem(time, at=clause.at),)
     for item in items:
+        if (item.descending or item.nulls_first) and named.query.windows is not None:
+            raise source.error(
+                "windows are of time, so their rows are matched in its order, ascending", item
+            )
         if item.descending or item.nulls_first:
             raise source.not_supported(
                 f"ORDER BY … {'DESC' if item.descending else 'NULLS FIRST'} over a stream",
@@ -205,13 +221,15 @@ def _columns_of(items: tuple[syntax.OrderItem, ...]) -> tuple[syntax.Column, ...
     return tuple(item.expression for item in items if isinstance(item.expression, syntax.Column))
 
 
-def needs_sort(
-    clause: syntax.MatchRecognize, columns: Columns, times: tuple[str, ...] | None = None
-) -> bool:
+def needs_sort(query: PatternQuery, columns: Columns, times: tuple[str, ...] | None = None) -> bool:
     """Tell whether rows have to be sorted before they are matched, as ORDER BY is none of time.
 
-    ``times`` are the columns by which they ascend; None: that is for ORDER BY to say.
+    ``times`` are the columns by which they ascend; None: that is for ORDER BY to say. Rows in
+    windows are always in the order of time.
     """
+    clause = query.recognize
+    if query.windows is not None:
+        return False
     if any(item.descending or item.nulls_first for item in clause.order_by):
         return True
     types = dict(columns)
@@ -271,6 +289,80 @@ def _within(node: syntax.Expression | None, time: Attribute, source: Source) -> 
     if bound.value < 0:
         raise source.error("WITHIN cannot be negative", node)
     return bound.value
+
+
+_OF_WINDOW = (WINDOW_START, WINDOW_END)
+
+
+def _time_of_windows(query: PatternQuery, times: tuple[str, ...], named: _Named) -> tuple[str, ...]:
+    """Return the column of DESCRIPTOR as the one that can be the time."""
+    call = query.windows
+    assert call is not None
+    assert call.time is not None
+    name, _ = named.attributes.find(call.time, call.time)
+    if times and name not in times:
+        raise named.source.error(
+            f"DESCRIPTOR takes the stream's time column '{times[0]}', not '{name}'", call.time
+        )
+    return (name,)
+
+
+def _windows(
+    query: PatternQuery, time: Attribute, named: _Named
+) -> tuple[PatternWindows | None, tuple[str, ...]]:
+    """Return the windows, and what PARTITION BY names, columns of theirs among it."""
+    call, clause, source = query.windows, query.recognize, named.source
+    if call is None:
+        return None, named.distinct(clause.partition_by, "PARTITION BY")
+    if clause.strategy is None:
+        raise source.error(
+            f"one match per start depends on where a window begins, so MATCH_RECOGNIZE over "
+            f"{call.function}(…) needs SEMANTICS CONTIGUOUS, SKIP TILL NEXT or SKIP TILL ANY, "
+            "which give every match",
+            clause,
+        )
+    for name in _OF_WINDOW:
+        if name in named.attributes.names:
+            raise source.error(
+                f"the windows add a column '{name}', and there is one of that name; select it "
+                "under another name in a subquery",
+                call,
+            )
+    windows = bind_pattern_windows(call, (time.name, time.type), source)
+    shown: list[str] = []
+    for column in clause.partition_by:
+        of_window = resolve(column.name, _OF_WINDOW)
+        name = of_window or named.find(column)[0]
+        if name in shown:
+            raise source.error(f"PARTITION BY names '{name}' twice", column)
+        shown.append(name)
+    if isinstance(windows, CumulateWindows) and not {*_OF_WINDOW} <= {*shown}:
+        raise source.error(
+            "windows of CUMULATE start together, so PARTITION BY names both window_start and "
+            "window_end",
+            clause,
+        )
+    if not {*_OF_WINDOW} & {*shown}:
+        raise source.error(
+            f"matches are those of one window of {call.function}(…): write PARTITION BY "
+            "window_start, window_end and further columns",
+            clause,
+        )
+    return windows, tuple(shown)
+
+
+def _by_window(outer: Outer) -> Outer:
+    """Return an outer query whose groups come by window, then by their other keys."""
+    if not outer.group_by:
+        return outer
+    of_window = [
+        Attribute(name, key.type)
+        for name in _OF_WINDOW
+        for key in outer.group_by
+        if isinstance(key, Attribute) and key.name == name
+    ]
+    others = [key for key in outer.group_by if key not in of_window]
+    return replace(outer, group_by=(*of_window, *others), groups_ascend=True)
 
 
 def _skip_to(skip: syntax.Skip | None, symbols: Symbols, source: Source) -> SymbolSet:
@@ -414,6 +506,7 @@ class _Columns:
     partition_by: tuple[str, ...]
     order: _Order
     measures: tuple[Measure, ...]
+    in_windows: bool = False
 
     def available(self) -> tuple[tuple[str, DataType | None], ...]:
         """Return names and types in the order of ``SELECT *``."""
@@ -428,11 +521,15 @@ class _Columns:
         ]
         timed_out = measures[-1:] if self.clause.timeouts is not None else []
         return (
-            *((name, self.attributes.type_of(name)) for name in before),
+            *((name, self._type_of(name)) for name in before),
             *measures[: len(measures) - len(timed_out)],
             *((name, self.attributes.type_of(name)) for name in after),
             *timed_out,
         )
+
+    def _type_of(self, name: str) -> DataType | None:
+        is_of_window = self.in_windows and name in _OF_WINDOW
+        return self.order.time.type if is_of_window else self.attributes.type_of(name)
 
     def _check_names(self, columns: tuple[str, ...]) -> None:
         for measure in self.clause.measures:

@@ -10,7 +10,7 @@ from chronicle.errors import did_you_mean
 from replay.errors import BindError
 from replay.expressions.types import columns_of_schema, remedy_for
 from replay.language import syntax
-from replay.language.bound import Columns, DataType
+from replay.language.bound import WINDOW_END, WINDOW_START, Columns, DataType
 from replay.language.source import Source, resolve
 from replay.language.syntax import Identifier
 
@@ -23,6 +23,8 @@ class Attributes:
         self.names: tuple[str, ...] = tuple(name for name, _ in columns)
         self._types = dict(columns)
         self._what = what
+        self.in_windows = False
+        """Whether rows are matched by windows, whose columns are no attributes."""
         self._source = source
         self._arrow_types: dict[str, pa.DataType] = {}
         self._found: dict[Identifier, tuple[str, DataType]] = {}
@@ -73,6 +75,12 @@ class Attributes:
 
     def _unknown(self, identifier: Identifier, at: syntax.Node) -> BindError:
         name = identifier.name
+        if self.in_windows and resolve(identifier, (WINDOW_START, WINDOW_END)) is not None:
+            return self._source.error(
+                f"'{name}' belongs to a window, not to a row; PARTITION BY, SELECT, WHERE, HAVING "
+                "and ORDER BY around can name it",
+                at,
+            )
         if identifier.quoted and not did_you_mean(name, self.names):
             return self._source.error(
                 f"no {self._what} '{name}'; a text is written in single quotes: '{name}'", at

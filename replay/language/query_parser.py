@@ -17,6 +17,7 @@ from replay.language.match_recognize_parser import parse_direction, parse_match_
 from replay.language.situation_parser import parse_match_situations, parse_situation_clauses
 from replay.language.source import resolve
 from replay.language.syntax import (
+    OF_PATTERNS,
     OF_ROWS,
     WINDOW_ARGUMENTS,
     WITH_ORIGIN,
@@ -184,9 +185,10 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
     cursor.expect("FROM", "after the columns of SELECT")
     source = _references(cursor)
     if cursor.token.key != "MATCH_RECOGNIZE":
+        _refuse_sliding(cursor, source)
         clauses = _parse_clauses(cursor, "FROM")
         return SelectQuery(select, source, distinct=distinct, **clauses, at=at)
-    pattern_source = _pattern_source(cursor, source)
+    pattern_source, windows = _pattern_source(cursor, source)
     cursor.advance()
     cursor.scalar_query = _scalar_query
     recognize, computed = parse_match_recognize(cursor)
@@ -196,7 +198,7 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
     alias = _parse_alias(cursor)
     clauses = _parse_clauses(cursor, "MATCH_RECOGNIZE (…)")
     return PatternQuery(
-        select, pattern_source, recognize, alias, distinct=distinct, **clauses, at=at
+        select, pattern_source, recognize, alias, windows, distinct=distinct, **clauses, at=at
     )
 
 
@@ -210,16 +212,22 @@ def _with_columns(
     return Subquery(below, alias, at=source.at)
 
 
-def _pattern_source(cursor: Cursor, source: Reference) -> StreamName | Subquery:
-    """Return what MATCH_RECOGNIZE reads, and refuse what it cannot."""
+def _pattern_source(
+    cursor: Cursor, source: Reference
+) -> tuple[StreamName | Subquery, WindowCall | None]:
+    """Return what MATCH_RECOGNIZE reads, and in which windows; refuse what it cannot."""
     match source:
         case StreamName() | Subquery():
-            return source
+            return source, None
+        case WindowCall(function, inner) if function in OF_PATTERNS:
+            alias = inner.alias if source.alias is None else source.alias
+            return replace(inner, alias=alias), source
         case WindowCall():
+            known = ", ".join(sorted(OF_PATTERNS))
             raise cursor.not_supported(
                 f"MATCH_RECOGNIZE over {source.function}(…)",
                 source.at,
-                "match a subquery that aggregates its windows",
+                f"there are {known}; or match a subquery that aggregates its windows",
             )
         case Situations():
             raise cursor.not_supported(
@@ -524,6 +532,14 @@ def _window_table(cursor: Cursor) -> WindowCall:
     return call
 
 
+def _refuse_sliding(cursor: Cursor, source: Reference) -> None:
+    """Refuse SLIDING where no pattern is matched in its windows."""
+    if isinstance(source, WindowCall) and source.function == "SLIDING":
+        raise cursor.not_supported(
+            "SLIDING without MATCH_RECOGNIZE", source.at, "write HOP, with a slide"
+        )
+
+
 def _window_call(cursor: Cursor) -> WindowCall:
     function = cursor.advance()
     opening = cursor.expect("(")
@@ -599,6 +615,11 @@ def _argument(cursor: Cursor, arguments: _Arguments) -> None:
     name = named
     if name is None:
         if arguments.n_positional == len(arguments.names):
+            if arguments.function == "SLIDING":
+                raise cursor.error(
+                    "SLIDING has one argument, its size: its windows slide with every event; "
+                    "write HOP for a slide of your own",
+                )
             raise cursor.error(f"{_form(arguments.function)}; this is one argument too many")
         name = arguments.names[arguments.n_positional]
         arguments.n_positional += 1

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
+    WINDOW_END,
+    WINDOW_START,
     Attribute,
     BoundPatternQuery,
     BoundQuery,
@@ -60,6 +62,8 @@ def columns_of_pattern(query: BoundPatternQuery) -> list[str]:
     measures = {measure.name: measure.expression for measure in query.measures}
     named = _names([*query.defines, *measures.values()])
     shown = {source for source, _ in query.output if source not in measures}
+    if query.windows is not None:
+        shown -= {WINDOW_START, WINDOW_END}
     return sorted({*named, *shown, *query.partition_by, *query.order_by, query.time})
 
 

@@ -473,6 +473,8 @@ class PatternQuery(Clauses):
     source: StreamName | Subquery
     recognize: MatchRecognize
     alias: Identifier | None = None
+    windows: WindowCall | None = None
+    """The window function before it, over ``source``; None: there is none."""
 
     @property
     def qualifier(self) -> str | None:
@@ -532,10 +534,13 @@ WINDOW_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "SESSION": ("GAP",),
     "HOP_ROWS": ("SLIDE", "SIZE"),
     "TUMBLE_ROWS": ("SIZE",),
+    "SLIDING": ("SIZE",),
 }
 """What each window function takes after its source and time."""
 
 WITH_ORIGIN = frozenset({"HOP", "TUMBLE", "CUMULATE"})
+OF_PATTERNS = frozenset({*WITH_ORIGIN, "SLIDING"})
+"""Functions that may stand before MATCH_RECOGNIZE; SLIDING nowhere else."""
 OF_ROWS = frozenset({"HOP_ROWS", "TUMBLE_ROWS"})
 
 

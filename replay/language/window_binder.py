@@ -14,8 +14,10 @@ from replay.language.bound import (
     CumulateWindows,
     DataType,
     Literal,
+    PatternWindows,
     RowWindows,
     SessionWindows,
+    SlidingWindows,
     TimeWindows,
     Windows,
 )
@@ -69,6 +71,23 @@ def bind_windows(
         return CumulateWindows(values[0], values[1], origin, calendar)
     origin, calendar = _origin(call, values[0], (zone, calendar), time, source)
     return TimeWindows(values[-1], values[0], origin, calendar)
+
+
+def bind_pattern_windows(
+    call: WindowCall, time: tuple[str, DataType], source: Source
+) -> PatternWindows:
+    """Return the windows that MATCH_RECOGNIZE is matched in."""
+    if call.partition_by:
+        raise source.error(
+            f"{call.function} takes no PARTITION BY before MATCH_RECOGNIZE; write the columns in "
+            "its own",
+            call.partition_by[0],
+        )
+    if call.function == "SLIDING":
+        return SlidingWindows(span_of_time(call.arguments[0], "the size of SLIDING", time, source))
+    windows = bind_windows(call, time, (), source)
+    assert isinstance(windows, TimeWindows | CumulateWindows)
+    return windows
 
 
 def _lengths(

@@ -170,6 +170,14 @@ class GroupRows:
             self.keys,
         )
 
+    def in_order(self) -> GroupRows:
+        """Return the groups by their keys, ascending, missing ones last."""
+        names = [str(place) for place in range(len(self.keys))]
+        table = pa.table([self.columns[key] for key in self.keys], names=names)
+        keys = [Attribute(n, key.type) for n, key in zip(names, self.keys, strict=True)]
+        order = tuple(SortKey(key) for key in keys)
+        return self.take(_order(order, _Rows(table, Faults()), np.arange(table.num_rows)))
+
     def called(self, group: int) -> str:
         """Return which group it is, for messages: nothing where there is one of all rows."""
         values = (self.columns[key][group].as_py() for key in self.keys)
@@ -187,6 +195,8 @@ def answer_groups(groups: GroupRows, outer: Outer, faults: Faults) -> pa.Table:
         table, having = _with_numbers(groups, Outer((), where=outer.having), faults)
         assert having.where is not None
         groups = groups.take(np.flatnonzero(truths(having.where, Columns(table), faults)))
+    if outer.groups_ascend:
+        groups = groups.in_order()
     rest = replace(outer, where=None, group_by=None, having=None)
     return apply_outer(*_with_numbers(groups, rest, faults), faults)
 

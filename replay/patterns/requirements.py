@@ -24,6 +24,7 @@ from replay.language.bound import (
     RowsPerMatch,
     Semantics,
     SkipMode,
+    SlidingWindows,
     Symbol,
     attributes,
     edges,
@@ -31,6 +32,7 @@ from replay.language.bound import (
 )
 from replay.patterns.outer_where import times_asked, with_outer_where
 from replay.patterns.symbol_ranges import symbol_ranges, usable_deltas
+from replay.patterns.windows import reach
 from replay.planning.requirements import Position, Requirements
 from replay.planning.statistics import StreamStatistics
 
@@ -84,7 +86,7 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
             *(gap if gap is not None and gap.ranges else None for gap in gaps[1:]),
         ),
         agreeing=query.partition_by,
-        within=query.within,
+        within=reach(query),
         at_start=not is_partitioned and _needs_edge(query.pattern, EdgeKind.START),
         at_end=not is_partitioned and _needs_edge(query.pattern, EdgeKind.END),
         rows_beside=_rows_beside(query),
@@ -116,6 +118,9 @@ def _why_only_full(query: BoundPatternQuery, rows_min: int, key: str | None) -> 
         return "the pattern can match no row at all, and every event may begin such a match"
     if any(isinstance(p, MatchNumber) for d in query.defines if d for p in walk(d)):
         return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
+    why = None if query.windows is None else _why_all_of_windows(query)
+    if why is not None:
+        return why
     if query.order_by:
         return "ORDER BY has columns besides the time, so all events of a time must be put in order"
     if query.partition_by and query.partition_by != (key,) and _rows_beside(query) != (0, 0):
@@ -128,6 +133,15 @@ def _why_only_full(query: BoundPatternQuery, rows_min: int, key: str | None) -> 
         )
         known = "it has none" if key is None else f"that is {key}"
         return f"{asks} are found for PARTITION BY the stream's key column alone, and {known}"
+    return None
+
+
+def _why_all_of_windows(query: BoundPatternQuery) -> str | None:
+    """Return why all rows of windows are needed, not only those that a match is near."""
+    if isinstance(query.windows, SlidingWindows):
+        return "SLIDING has a window for each time of the stream's events, whatever they are"
+    if _rows_beside(query) != (0, 0):
+        return "PREV, NEXT, ^ and $ look at the rows of a window, wherever they lie in it"
     return None
 
 
@@ -147,7 +161,7 @@ def _columns_matched(query: BoundPatternQuery) -> frozenset[str]:
     """Return the attributes the matcher must see; measures are fetched for matches only."""
     names = {a.name for define in query.defines for a in attributes(define)}
     names.update(query.partition_by)
-    return frozenset(names if query.within is None else names | {query.time})
+    return frozenset(names if reach(query) is None else names | {query.time})
 
 
 def _matches_wanted(query: BoundPatternQuery) -> int | None:

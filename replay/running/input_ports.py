@@ -24,6 +24,7 @@ from replay.operators.outer_pieces import OuterOperator
 from replay.operators.packing import State
 from replay.running.classes import CLASSES, of_table
 from replay.running.steps import Chain, operators_of, situating
+from replay.running.windowed_patterns import not_online
 from replay.windows.forming import TOLD_MAX
 
 SchemaOf = Callable[[str], pa.Schema]
@@ -40,6 +41,8 @@ def open_port(query: BoundQuery, schema_of: SchemaOf) -> InputPort:
         kind, stream = CLASSES[type(known)], known.stream
         port = StreamPort(stream.name, stream.time, kind.reading(known).columns, schema_of)
         return ChainPort(port, Chain(kind.operators(known)))
+    if isinstance(query, BoundPatternQuery) and query.windows is not None:
+        raise not_online()
     operators = operators_of(query, eager=True, told_max=TOLD_MAX)
     if any(isinstance(step, OuterOperator) and step.needs_end for step in operators):
         raise NotSupportedError(

@@ -44,7 +44,6 @@ from replay.language.symbol_aggregates import with_arrays
 from replay.operators.outer_pieces import Operator, OuterOperator
 from replay.patterns.over_filter import to_filtered_pattern
 from replay.patterns.plan import plan_pattern
-from replay.patterns.program import compile_program
 from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan, PlanKind
 from replay.running.arguments import check_replayed
@@ -64,12 +63,13 @@ from replay.running.flows import (
     TreeFlow,
 )
 from replay.running.scalars import scalar_queries
-from replay.running.statement import STATEMENTS_CACHED, Statement
+from replay.running.statement import STATEMENTS_CACHED, Statement, to_statement
 from replay.running.steps import (
     Chain,
     aggregating,
     allowed_to_tell,
     finishing,
+    matching,
     operators_of,
     situating,
 )
@@ -119,8 +119,10 @@ class Opener:
             below = replace(self, requested="full" if self.requested == "full" else "auto")
             flows = {scalar: below.open_query(simplified(scalar.query)) for scalar in scalars}
             return ScalarFlow(query, flows, self._open_pattern)
+        if query.windows is not None:
+            return self._open_windowed(query)
         if query.source is None or isinstance(query.source, StreamRelation):
-            return self.open_statement(Statement(query, compile_program(query)))
+            return self.open_statement(to_statement(query))
         filtered = to_filtered_pattern(query) if self.requested != "full" else None
         if filtered is not None:
             snapshot = self.catalog.snapshot(filtered.planned.stream)
@@ -136,6 +138,8 @@ class Opener:
 
     def open_statement(self, statement: Statement) -> Flow:
         """Return the matches of a row pattern over a stream."""
+        if statement.plain.windows is not None:
+            return self._open_windowed(statement.bound)
         name = statement.bound.stream
         snapshot = self.catalog.snapshot(name)
         if snapshot is None:
@@ -145,6 +149,23 @@ class Opener:
         plan = _planned_pattern(statement, statistics, self.requested, statistics.parameters)
         is_adaptive = self.requested == "auto"
         return PatternFlow(snapshot, statistics, plan, statement, is_adaptive)
+
+    def _open_windowed(self, query: BoundPatternQuery) -> Flow:
+        """Return the matches of a row pattern in windows, which are matched one after the other."""
+        if query.source is not None and not isinstance(query.source, StreamRelation):
+            inner = self._open_relation(query.source, columns_of_query(query), None)
+            return _over("MATCH_RECOGNIZE in windows of a subquery", inner, operators_of(query))
+        columns = columns_of_query(query)
+        snapshot = self.catalog.snapshot(query.stream)
+        if snapshot is None:
+            stream = StreamRelation(query.stream, (), query.time)
+            inner = self._read_table(stream, Reading(columns, time=query.time))
+            return _over("MATCH_RECOGNIZE in windows", inner, matching(query))
+        statistics = statistics_of(snapshot)
+        plan = _planned_pattern(query, statistics, self.requested, statistics.parameters)
+        operators = matching(query, first=snapshot.t_min)
+        reading = Reading(columns, time=query.time)
+        return ClassFlow(snapshot, statistics, plan, reading, Chain(operators))
 
     def _open_filter(self, stream: StreamRelation, outer: Outer) -> Flow:
         """Return the events of a stream that pass a WHERE, projected, ordered and cut."""

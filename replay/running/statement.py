@@ -56,7 +56,16 @@ class Statement:
     """A query bound to a schema and compiled; equal only to itself, which makes it a cheap key."""
 
     bound: BoundPatternQuery
+    """Aggregates over symbols are read from arrays: its matches are made."""
     program: MatchProgram
+    plain: BoundPatternQuery
+    """As it was bound."""
+
+
+def to_statement(plain: BoundPatternQuery) -> Statement:
+    """Return a bound query compiled."""
+    bound = with_arrays(plain)
+    return Statement(bound, compile_program(bound), plain)
 
 
 def alone(query: Query, describe: Callable[[str], Described]) -> Described | None:
@@ -100,8 +109,7 @@ def given_of(params: Parameters) -> Given:
 @lru_cache(STATEMENTS_CACHED)
 def _prepare_cached(sql: str, schema: pa.Schema, time: str | None, params: Given) -> Statement:
     values = {name: value for name, _, _, value in params}
-    bound = with_arrays(bind(parse(sql), schema, time=time, text=sql, params=values))
-    return Statement(bound, compile_program(bound))
+    return to_statement(bind(parse(sql), schema, time=time, text=sql, params=values))
 
 
 def clear_statements() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Protocol
 
@@ -33,10 +34,10 @@ from replay.language.symbol_aggregates import with_arrays
 from replay.limits import check_limits
 from replay.operators.outer_pieces import Gap, Operator, OuterOperator, SkippingOperator
 from replay.operators.packing import State
-from replay.patterns.program import compile_program
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
-from replay.running.statement import Statement
+from replay.running.statement import Statement, to_statement
+from replay.running.windowed_patterns import WindowedMatching
 from replay.situations.operator import SituationOperator
 from replay.situations.returns import GROUP
 from replay.windows.aggregator import WindowAggregator
@@ -129,8 +130,10 @@ def _rest_in_order(what: WindowAggregation) -> Outer:
     return without_order(what.rest, (*borders, *what.key_names))
 
 
-def matching(query: BoundPatternQuery) -> list[Operator]:
+def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Operator]:
     """Return the operators of a row pattern and of the outer query around it.
+
+    ``first`` is the time of the stream's first event, where it is known.
 
     Raises a NotSupportedError for subqueries in MEASURES that have no value yet: online.
     """
@@ -140,10 +143,14 @@ def matching(query: BoundPatternQuery) -> list[Operator]:
             "for it before, and give its value as a parameter"
         )
     query = with_arrays(query)
-    within = replace(query, outer=None)
-    statement = Statement(within, compile_program(within))
-    inner = Late(lambda schema: Matching(statement, schema))
+    inner = Late(partial(_inner, replace(query, outer=None), first))
     return [inner] if query.outer is None else [inner, OuterOperator(query.outer)]
+
+
+def _inner(query: BoundPatternQuery, first: int | None, schema: pa.Schema) -> AnswersOfSchema:
+    if query.windows is not None:
+        return WindowedMatching(query, schema, first=first)
+    return Matching(to_statement(query), schema)
 
 
 class _HandedOn:

@@ -163,3 +163,87 @@ def test_sums_are_those_of_matches_not_of_parts_of_them() -> None:
 def test_sums_of_doubles_are_rounded_once() -> None:
     stream = numbers([0.1, 0.2, 0.3])
     assert aggregate("SUM(S.v), AVG(S.v)", stream, "S", "SKIP TILL ANY", " ") == (0.6, 0.2)
+
+
+# ---------------------------------------------------------------------------------------------
+# Windows
+
+
+def in_windows(table: pa.Table, windows: str, pattern: str) -> list[tuple[Any, ...]]:
+    """Return start, end and number of matches of each window that has one."""
+    define = letter(*(symbol for symbol in "ABCDX" if symbol in pattern))
+    return ask(
+        table,
+        "SELECT window_start, window_end, COUNT(*) AS n "
+        f"FROM TABLE({windows.replace('(', '(TABLE s, DESCRIPTOR(t), ')}) MATCH_RECOGNIZE ("
+        f"PARTITION BY window_start, window_end ORDER BY t PATTERN ({pattern}) "
+        f"SEMANTICS SKIP TILL ANY {define}) GROUP BY window_start, window_end",
+    )
+
+
+@pytest.mark.parametrize(
+    ("letters", "size", "pattern", "expected"),
+    [
+        # A-Seq Example 1: at 3 (a1 b2 c3), at 4 with c4, at 6 a1 has left the window (1, 6].
+        ("a1 b2 c3 c4 b6", 5, "A B C", {3: 1, 4: 2}),
+        # Fig. 2, without a bound: at 6 the pairs a1 b2, a1 b5, a4 b5 and at 3 a1 b2.
+        ("a1 b2 c3 a4 b5 c6", 10, "A B C", {3: 1, 4: 1, 5: 1, 6: 4}),
+        # Example 3: at 7 (a1 b2 c3 d7), (a1 b2 c5 d7); then a1 has gone until a4 b6 c8 d10.
+        ("a1 b2 c3 a4 c5 b6 d7 c8 a9 d10", 7, "A B C D", {7: 2, 10: 1}),
+    ],
+)
+def test_windows_that_slide_with_every_event(
+    letters: str, size: int, pattern: str, expected: dict[int, int]
+) -> None:
+    found = in_windows(trace(letters), f"SLIDING({size})", pattern)
+    assert found == [(at - size + 1, at + 1, n) for at, n in expected.items()]
+
+
+AB = trace("a0 b3 a4 b9 a10 b12")
+
+
+@pytest.mark.parametrize(
+    ("table", "windows", "pattern", "expected"),
+    [
+        # (0 3), (0 9), (4 9), (10 12), (0 12) and (4 12), of which the last two fit no window.
+        (
+            AB,
+            "HOP(5, 10, ORIGIN 0)",
+            "A B",
+            [(-5, 5, 1), (0, 10, 3), (5, 15, 1), (10, 20, 1)],
+        ),
+        (
+            AB,
+            "CUMULATE(3, 9, ORIGIN 0)",
+            "A B",
+            [(0, 6, 1), (0, 9, 1), (9, 15, 1), (9, 18, 1)],
+        ),
+        # !X at the start looks back to the begin of the window: x1 is in [1, 9) and before.
+        (
+            trace("x1 a2 b6 a7 b8"),
+            "HOP(1, 8, ORIGIN 0)",
+            "!X A B",
+            [(2, 10, 3), (3, 11, 1), (4, 12, 1), (5, 13, 1), (6, 14, 1), (7, 15, 1)],
+        ),
+        # At the end it looks on to the end of the window: x3 forbids (a1 b2), not (a1 b4).
+        (trace("a1 b2 x3 b4"), "TUMBLE(5, ORIGIN 0)", "A B !X", [(0, 5, 1)]),
+    ],
+)
+def test_matches_are_those_of_each_window(
+    table: pa.Table, windows: str, pattern: str, expected: list[tuple[int, int, int]]
+) -> None:
+    assert in_windows(table, windows, pattern) == expected
+
+
+def test_groups_of_windows_come_by_window_and_keys_and_without_groups_there_is_one_row() -> None:
+    # Matches of k = c begin first, and a missing key comes last.
+    table = pa.table({"t": [1, 2, 3, 4, 5], "k": ["c", None, "a", "c", None]})
+    recognize = (
+        "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 4)) MATCH_RECOGNIZE ("
+        "PARTITION BY window_start, k PATTERN (A) SEMANTICS SKIP TILL ANY DEFINE A AS t > {})"
+    )
+    by_key = f"SELECT k, window_start, COUNT(*) AS n {recognize} GROUP BY k, window_start"
+    expected = [("a", 0, 1), ("c", 0, 1), (None, 0, 1), ("c", 4, 1), (None, 4, 1)]
+    assert ask(table, by_key.format(0)) == expected
+    assert ask(table, f"SELECT COUNT(*), MAX(A.t) {recognize}".format(9)) == [(0, None)]
+    assert ask(table, by_key.format(9)) == []

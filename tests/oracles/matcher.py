@@ -9,7 +9,7 @@ of SEMANTICS other than SQL, `answer` the rows they give, `outer` the outer quer
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from replay.errors import SkipError
@@ -30,6 +30,7 @@ from replay.language.bound import (
 )
 from tests.oracles.answer import Found, rows_of
 from tests.oracles.outer import may_end_early, outer_rows
+from tests.oracles.pattern_windows import rows_in, windows_of
 from tests.oracles.row_aggregates import is_nan
 from tests.oracles.strategies import strategy_matches
 from tests.oracles.view import Budget, Mapped, Mapping, Row, fits_window, holds
@@ -57,6 +58,20 @@ def match_rows(
     OutOfStepsError
         After ``steps_max`` conditions.
     """
+    answer = _answer(rows, query, steps_max)
+    return answer[: query.limit] if query.outer is None else outer_rows(answer, query.outer)
+
+
+def _answer(rows: Sequence[Row], query: BoundPatternQuery, steps_max: int | None) -> list[Row]:
+    """Return the rows of the answer before LIMIT and the outer query."""
+    if query.windows is not None:
+        inside = replace(query, windows=None)
+        times = [row[query.time] for row in rows]
+        return [
+            found
+            for start, end in windows_of(times, query.windows)
+            for found in _answer(rows_in(rows, query.time, start, end), inside, steps_max)
+        ]
     stream = in_matching_order(rows, query)
     newest = stream[-1][query.time] if stream else 0
     budget = Budget(steps_max)
@@ -75,8 +90,7 @@ def match_rows(
     found.sort(key=lambda match: match.order)
     if failed:
         _raise_unless_limited(min(failed, key=lambda match: match.order), found, query)
-    answer = [row for match in found for row in rows_of(match, query)]
-    return answer[: query.limit] if query.outer is None else outer_rows(answer, query.outer)
+    return [row for match in found for row in rows_of(match, query)]
 
 
 def in_matching_order(rows: Sequence[Row], query: BoundPatternQuery) -> list[Row]:

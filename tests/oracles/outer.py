@@ -22,6 +22,10 @@ def outer_rows(rows: Sequence[Row], outer: Outer) -> list[Row]:
     """Return the rows of the result, in its order."""
     kept = [row for row in rows if outer.where is None or value_of(outer.where, [row]) is True]
     groups = _groups(kept, outer)
+    if outer.groups_ascend:
+        for place in reversed(range(len(outer.group_by or ()))):
+            key = SortKey((outer.group_by or ())[place])
+            groups.sort(key=cmp_to_key(lambda a, b, key=key: _compare(key, a, b)))
     if outer.having is not None:
         groups = [group for group in groups if value_of(outer.having, group) is True]
     results = [({name: value_of(e, group) for name, e in outer.items}, group) for group in groups]

@@ -36,10 +36,12 @@ def comparable(rows: Iterable[Any]) -> Rows:
 
 
 def answer(table: pa.Table) -> Rows:
-    """Rows of an answer as the oracle has them: times and intervals in microseconds."""
+    """Rows of an answer as the oracle has them: times in microseconds, dates in days."""
     for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
             table = table.set_column(index, field.name, table.column(index).cast(pa.int64()))
+        elif pa.types.is_date32(field.type):
+            table = table.set_column(index, field.name, table.column(index).cast(pa.int32()))
     return comparable(table.to_pylist())
 
 

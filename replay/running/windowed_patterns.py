@@ -1,0 +1,220 @@
+"""A row pattern in windows: the rows of each window are matched, one window after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from chronicle.time import to_int64
+from replay.engines.source import TableSource
+from replay.errors import NotSupportedError
+from replay.expressions.columns import Values, to_arrow
+from replay.language.bound import (
+    WINDOW_END,
+    WINDOW_START,
+    BoundPatternQuery,
+    SlidingWindows,
+)
+from replay.language.required_columns import columns_of_pattern
+from replay.limits import check_limits
+from replay.operators.packing import State
+from replay.patterns.answer import ResultBuilder
+from replay.patterns.program import compile_program
+from replay.patterns.windows import matched_in_windows
+from replay.planning.block_ranges import all_blocks
+from replay.windows.borders import TimeGrid, grid_of
+
+IntArray = npt.NDArray[np.int64]
+
+
+class WindowedMatching:
+    """A row pattern without an outer query over the rows of each window, one after the other.
+
+    A window is matched once a row behind its end, or the end of the input, has come; rows are kept
+    while one to come may be in a window with them. Rows that a plan leaves unread make no match of
+    those beside them: where rows that fit symbols are close enough, all between them is read.
+
+    Parameters
+    ----------
+    query
+        Its measures, and aggregates over symbols as arrays; what its outer query does is the
+        caller's affair.
+    schema
+        Columns of the rows.
+    first
+        The time of the stream's first event; None: that of the first row.
+    """
+
+    def __init__(
+        self, query: BoundPatternQuery, schema: pa.Schema, *, first: int | None = None
+    ) -> None:
+        assert query.windows is not None
+        self._query = query
+        self._columns = columns_of_pattern(query)
+        self._inside = matched_in_windows(query)
+        self._program = compile_program(self._inside)
+        self._windows: _Grid | _Sliding = (
+            _Sliding(query.windows.size)
+            if isinstance(query.windows, SlidingWindows)
+            else _Grid(query, first)
+        )
+        self._left = query.limit
+        self._rows = schema.empty_table().select(self._columns)
+        self._times = np.empty(0, np.int64)
+        self.n_faults = 0
+        self.schema = self._matched(self._rows, 0, 0)[0].schema
+
+    @property
+    def is_done(self) -> bool:
+        """Whether LIMIT has enough."""
+        return self._left == 0
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Take the next rows; yield the matches of the windows that end before the last of them."""
+        times = to_int64(table.column(self._query.time), name=self._query.time).to_numpy()
+        self._rows = pa.concat_tables([self._rows, table.select(self._columns)])
+        self._times = np.concatenate([self._times, times])
+        if len(times):
+            yield from self._told(int(times[-1]))
+
+    def advance(self, time: int) -> Iterator[pa.Table]:
+        """Yield the matches of the windows that end by a time."""
+        yield from self._told(time)
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield the matches of the windows that are left."""
+        yield from self._told(None)
+
+    def _told(self, reached: int | None) -> Iterator[pa.Table]:
+        """Yield the matches of the windows whose rows have all come, by window."""
+        times = self._times
+        for start, end in self._windows.closed(times, reached):
+            check_limits()
+            low, high = np.searchsorted(times, (start, end)).tolist()
+            for found in self._matched(self._rows.slice(low, high - low), start, end):
+                yield self._cut(found)
+                if self.is_done:
+                    return
+        n_over = int(np.searchsorted(times, self._windows.oldest_needed))
+        self._rows = self._rows.slice(n_over)
+        self._times = times[n_over:]
+
+    def _matched(self, rows: pa.Table, start: int, end: int) -> list[pa.Table]:
+        """Return the answer over some rows of a window."""
+        query = self._query
+        name = query.stream
+        source = TableSource(
+            rows, self._columns, time=query.time, name=name, order_by=query.order_by
+        )
+        builder = ResultBuilder(source, self._inside, self._program, all_blocks(source.n_blocks))
+        tables = [self._with_window(table, start, end) for table in builder.tables()]
+        self.n_faults += builder.n_faults
+        return tables
+
+    def _with_window(self, table: pa.Table, start: int, end: int) -> pa.Table:
+        """Return rows of the answer with the columns of their window."""
+        n_rows = table.num_rows
+        borders = {
+            name: to_arrow(Values(np.full(n_rows, time), None), self._query.time_type)
+            for name, time in ((WINDOW_START, start), (WINDOW_END, end))
+        }
+        names = [name for _, name in self._query.output]
+        columns: list[Any] = [
+            borders[source] if source in borders else table.column(name)
+            for source, name in self._query.output
+        ]
+        return pa.table(columns, names=names) if names else pa.table({"": pa.nulls(n_rows)})
+
+    def _cut(self, table: pa.Table) -> pa.Table:
+        if self._left is None:
+            return table
+        kept = table.slice(0, self._left)
+        self._left -= kept.num_rows
+        return kept
+
+    def state(self) -> State:
+        """Refuse: no query online is made of it."""
+        raise not_online()
+
+    def take_over(self, state: State) -> None:  # noqa: ARG002
+        """Refuse: no query online is made of it."""
+        raise not_online()
+
+
+def not_online() -> NotSupportedError:
+    """Return the error on a query online in windows."""
+    return NotSupportedError(
+        "MATCH_RECOGNIZE in windows cannot go online yet; leave the window function out and write "
+        "WITHIN, or use replay.query"
+    )
+
+
+class _Grid:
+    """Windows of HOP, TUMBLE and CUMULATE that have rows, in the order of start and end."""
+
+    def __init__(self, query: BoundPatternQuery, first: int | None) -> None:
+        self._query = query
+        self._next = 0
+        self._grid: TimeGrid | None = None
+        if first is not None:
+            self._begin(first)
+
+    def _begin(self, first: int) -> TimeGrid:
+        windows = self._query.windows
+        assert windows is not None
+        assert not isinstance(windows, SlidingWindows)
+        self._grid = grid_of(windows, first)
+        self._next = self._grid.ending_after(first)
+        return self._grid
+
+    @property
+    def oldest_needed(self) -> int:
+        """The time before which no row is needed any more."""
+        if self._grid is None:
+            return np.iinfo(np.int64).min
+        return int(self._grid.bounds_of(np.array([self._next]))[0][0])
+
+    def closed(self, times: IntArray, reached: int | None) -> Iterator[tuple[int, int]]:
+        """Yield the windows that have rows and end by a time; all where it is None."""
+        if not len(times):
+            return
+        grid = self._grid or self._begin(int(times[0]))
+        while True:
+            starts, ends = grid.bounds_of(np.array([self._next]))
+            start, end = int(starts[0]), int(ends[0])
+            if reached is not None and end > reached:
+                return
+            low, high = np.searchsorted(times, (start, end)).tolist()
+            if low < high:
+                self._next += 1
+                yield start, end
+            elif low == len(times):
+                return
+            else:
+                self._next = max(self._next + 1, int(grid.ending_after(int(times[low]))))
+
+
+class _Sliding:
+    """Windows of SLIDING: one for each distinct time."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._done = np.iinfo(np.int64).min
+        """The last time whose window was told."""
+
+    @property
+    def oldest_needed(self) -> int:
+        """The time before which no row is needed any more."""
+        return max(self._done, np.iinfo(np.int64).min + self._size) - self._size + 1
+
+    def closed(self, times: IntArray, reached: int | None) -> Iterator[tuple[int, int]]:
+        """Yield the windows that end by a time; all where it is None."""
+        for time in np.unique(times[np.searchsorted(times, self._done, side="right") :]).tolist():
+            if reached is not None and time >= reached:
+                return
+            self._done = time
+            yield time - self._size + 1, time + 1
