@@ -219,6 +219,8 @@ def test_keys_of_an_analysis_are_those_of_the_documents(demo_store):
     store = open_store(demo_store)
     stats = replay.query(store, ROBBERY_TO_CAR_THEFT).stats
     stats["steps"].sort(key=lambda step: step["left"] is None)
+    of_matches = "SELECT COUNT(*) FROM crimes MATCH_RECOGNIZE (PATTERN (A) SEMANTICS CONTIGUOUS)"
+    stats["aggregation"] = replay.explain(store, of_matches).to_dict()["aggregation"]
     found = set(keys(stats))
     planning = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[a-z].*?) \|", planning, flags=re.MULTILINE)

@@ -13,7 +13,7 @@ from replay.engines.evidence import SpanSample
 from replay.engines.source import EventSource, fetch_events
 from replay.errors import QueryError
 from replay.expressions.scalars import Faults
-from replay.language.bound import BoundPatternQuery, Outer, RowsPerMatch
+from replay.language.bound import BoundPatternQuery, Outer, RowsPerMatch, Semantics
 from replay.limits import check_limits
 from replay.operators.outer import answer_count, apply_outer, counts_only
 from replay.patterns.config import MEASURED_ROWS_AT_ONCE
@@ -23,6 +23,8 @@ from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_counts, answer_parts
 from replay.patterns.partition_neighbours import Beside
 from replay.patterns.program import MatchProgram
+from replay.patterns.trends.algebra import why_enumerated
+from replay.planning.requirements import Aggregation
 from replay.planning.row_spans import RowSpans
 
 IntArray = npt.NDArray[np.int64]
@@ -99,6 +101,23 @@ def is_count(query: BoundPatternQuery, program: MatchProgram) -> bool:
     """Return whether the answer is how many matches there are, which needs none of them."""
     whole = query.rows_per_match is RowsPerMatch.ONE and query.limit is None
     return whole and counts_only(query.outer) and program.is_countable
+
+
+def aggregation_of(
+    query: BoundPatternQuery, program: MatchProgram | None = None
+) -> Aggregation | None:
+    """Return how aggregates over every match of a strategy are found; None where there are none.
+
+    ``program`` is what the query was compiled to; None where its matches are made in any case.
+    """
+    outer = query.outer
+    if outer is None or outer.group_by is None or query.semantics is Semantics.SQL:
+        return None
+    if program is not None and is_count(query, program):
+        return Aggregation("summed", "")
+    in_windows = "each window is matched by itself" if query.windows else None
+    why = why_enumerated(query) or in_windows or "nothing but COUNT(*) of all is summed yet"
+    return Aggregation("enumerated", why)
 
 
 def wanted_parts(

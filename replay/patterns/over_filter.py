@@ -33,6 +33,7 @@ from replay.language.bound import (
     attributes,
     is_nullable,
 )
+from replay.language.symbol_aggregates import with_arrays
 from replay.patterns.requirements import requirements
 
 IntArray = npt.NDArray[np.int64]
@@ -60,7 +61,7 @@ def to_filtered_pattern(query: BoundPatternQuery) -> FilteredPattern | None:
     PARTITION BY alone names. The pattern must not ask for neighbours, ends or rows that are not
     mapped: those of the stream are not those of the rows that pass.
     """
-    source = query.source
+    source, made = query.source, with_arrays(query)
     if not isinstance(source, SubqueryRelation) or not isinstance(source.query, BoundSelect):
         return None
     below = source.query
@@ -74,7 +75,7 @@ def to_filtered_pattern(query: BoundPatternQuery) -> FilteredPattern | None:
         for name, expression in outer.items
         if not isinstance(expression, Attribute) or expression.name != name
     }
-    if stream.time != query.time or not computed.keys() <= _only_partitioned_by(query):
+    if stream.time != query.time or not computed.keys() <= _only_partitioned_by(made):
         return None
     every = [*computed.values(), *([] if where is None else [where])]
     if is_nullable(query.pattern) or not every or not all(map(attributes, every)):
@@ -84,12 +85,12 @@ def to_filtered_pattern(query: BoundPatternQuery) -> FilteredPattern | None:
     if required.only_full is not None or not required.is_restricted:
         return None
     if where is None:
-        return FilteredPattern(planned, planned, computed)
+        return FilteredPattern(planned, _over_stream(made, stream.name, None), computed)
     is_true = Call(
         "coalesce", (where, Literal(value=False, type=DataType.BOOLEAN)), DataType.BOOLEAN
     )
     passes = Attribute(PASSES, DataType.BOOLEAN)
-    carried_out = _over_stream(query, stream.name, passes)
+    carried_out = _over_stream(made, stream.name, passes)
     return FilteredPattern(planned, carried_out, {**computed, PASSES: is_true})
 
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from replay.language.bound import BoundPatternQuery
+from replay.patterns.answer import aggregation_of
+from replay.patterns.program import MatchProgram
 from replay.patterns.requirements import requirements
 from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
 from replay.planning.statistics import StreamStatistics
 
 
-def plan_pattern(query: BoundPatternQuery, statistics: StreamStatistics, **options: Any) -> Plan:
-    """Return the plan of a row pattern over a stream; ``options`` and errors: `choose_plan`."""
-    return choose_plan(requirements(query, statistics), statistics, **options)
+def plan_pattern(
+    query: BoundPatternQuery,
+    statistics: StreamStatistics,
+    program: MatchProgram | None = None,
+    **options: Any,
+) -> Plan:
+    """Return the plan of a row pattern over a stream; ``options`` and errors: `choose_plan`.
+
+    ``program`` as in `aggregation_of`.
+    """
+    told = aggregation_of(query, program)
+    required = replace(requirements(query, statistics), aggregation=told)
+    return choose_plan(required, statistics, **options)

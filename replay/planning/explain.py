@@ -40,6 +40,7 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
             {"symbol": fill.symbol, "before": index, "ranges": _ranges(plan, fill, ~index)}
             for index, fill in _fills(plan)
         ],
+        **_aggregation(plan),
         "stretches": {
             "count": len(plan.stretches),
             "blocks": count_blocks(plan.stretches),
@@ -51,6 +52,21 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
         "weights": plan.weights.source,
         "actual": None if actual is None else dict(actual),
     }
+
+
+def _aggregation(plan: Plan) -> Json:
+    """Return how aggregates over all matches are found, where there are any."""
+    told = plan.required.aggregation
+    return {} if told is None else {"aggregation": {"way": told.way, "why": told.why}}
+
+
+def _aggregation_lines(plan: Plan) -> list[str]:
+    told = plan.required.aggregation
+    if told is None:
+        return []
+    if told.way == "summed":
+        return ["matches   are summed, none of them is made"]
+    return [f"matches   are made: {told.why}; there can be exponentially many"]
 
 
 def _step(step: Step) -> Json:
@@ -152,6 +168,7 @@ def to_lines(plan: Plan, actual: Mapping[str, Any] | None = None) -> list[str]:
     ``actual`` as in `to_json`; with it, the text says what happened and how far estimates erred.
     """
     lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.required}"]
+    lines += _aggregation_lines(plan)
     lines += _position_lines(plan)
     lines.append(f"stretches {_stretches(plan)}")
     lines += _step_lines(plan)

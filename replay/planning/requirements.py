@@ -26,6 +26,16 @@ class Position:
         return not self.possible or any(r.is_empty() for r in self.ranges.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """How aggregates over all matches are found, as explain tells it."""
+
+    way: str
+    """``summed``: no match is made; ``enumerated``: all are."""
+    why: str
+    """In words that go on from "matches are made:"; empty where they are summed."""
+
+
 @dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class Requirements:
     """What every answer to a query contains, and what a replay of it takes.
@@ -78,6 +88,8 @@ class Requirements:
     of_events: bool = False
     """Whether a match is one event that passes: words speak of events then, and indexes may be
     named without a symbol."""
+    aggregation: Aggregation | None = None
+    """Of aggregates over all matches of a strategy."""
     only_full: str | None = None
     """Why nothing but a full replay can answer, in words; None: it can be pruned."""
 

@@ -40,7 +40,6 @@ from replay.language.required_columns import (
     pruned,
 )
 from replay.language.simplify import simplified
-from replay.language.symbol_aggregates import with_arrays
 from replay.operators.outer_pieces import Operator, OuterOperator
 from replay.patterns.over_filter import to_filtered_pattern
 from replay.patterns.plan import plan_pattern
@@ -113,7 +112,6 @@ class Opener:
 
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""
-        query = with_arrays(query)
         scalars = scalar_queries(query)
         if scalars:
             below = replace(self, requested="full" if self.requested == "full" else "auto")
@@ -139,7 +137,7 @@ class Opener:
     def open_statement(self, statement: Statement) -> Flow:
         """Return the matches of a row pattern over a stream."""
         if statement.plain.windows is not None:
-            return self._open_windowed(statement.bound)
+            return self._open_windowed(statement.plain)
         name = statement.bound.stream
         snapshot = self.catalog.snapshot(name)
         if snapshot is None:
@@ -329,8 +327,9 @@ def _planned_pattern(
     requested: str,
     parameters: CostParameters,
 ) -> Plan:
-    query = pattern.bound if isinstance(pattern, Statement) else pattern
-    return plan_pattern(query, statistics, requested=requested, parameters=parameters)
+    query = pattern.plain if isinstance(pattern, Statement) else pattern
+    program = pattern.program if isinstance(pattern, Statement) else None
+    return plan_pattern(query, statistics, program, requested=requested, parameters=parameters)
 
 
 def clear_planned() -> None:
