@@ -16,6 +16,7 @@ from chronicle.errors import CorruptBlockError
 from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError, QueryError
+from replay.language.query_parser import in_sql
 from replay.limits import Limits, LimitWatch, Timeout, check_limits
 from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
@@ -296,7 +297,9 @@ class Explanation:
         write(path, plan_page(self.to_dict(), self.sql))
 
     def __str__(self) -> str:
-        return to_text(self.plan, None)
+        text = to_text(self.plan, None)
+        translated = None if self.sql is None else in_sql(self.sql)
+        return text if translated is None else f"{text}\n\nin SQL\n{translated}"
 
     __repr__ = __str__
 

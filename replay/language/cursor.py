@@ -111,6 +111,11 @@ class Cursor:
         self.index = 0
         self._last = len(self.tokens) - 1
 
+    def replace_tokens(self, tokens: list[Token]) -> None:
+        """Go on from the first of other tokens of the same text."""
+        self.tokens, self.token, self.index = tokens, tokens[0], 0
+        self._last = len(tokens) - 1
+
     def peek(self, distance: int = 1) -> Token:
         """Return the token ``distance`` further on (END beyond the end)."""
         return self.tokens[min(self.index + distance, self._last)]

@@ -183,7 +183,7 @@ def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named)
         if not times:
             raise source.error(
                 "MATCH_RECOGNIZE needs ORDER BY with the time column, as nothing else says which "
-                "it is",
+                "it is; rows of FROM (SELECT … ORDER BY time) have theirs",
                 clause,
             )
         time = syntax.Column(syntax.Identifier(times[0], True, at=clause.at), at=clause.at)
@@ -295,10 +295,14 @@ _OF_WINDOW = (WINDOW_START, WINDOW_END)
 
 
 def _time_of_windows(query: PatternQuery, times: tuple[str, ...], named: _Named) -> tuple[str, ...]:
-    """Return the column of DESCRIPTOR as the one that can be the time."""
+    """Return the column of DESCRIPTOR as the one that can be the time.
+
+    As ORDER BY it may be left out where the time is known.
+    """
     call = query.windows
     assert call is not None
-    assert call.time is not None
+    if call.time is None:
+        return times
     name, _ = named.attributes.find(call.time, call.time)
     if times and name not in times:
         raise named.source.error(

@@ -14,6 +14,7 @@ from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, descr
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import accept_distinct, accept_star, parse_expression
 from replay.language.match_recognize_parser import parse_direction, parse_match_recognize
+from replay.language.return_form import parse_return_form, printed
 from replay.language.situation_parser import parse_match_situations, parse_situation_clauses
 from replay.language.source import resolve
 from replay.language.syntax import (
@@ -37,7 +38,7 @@ from replay.language.syntax import (
     WindowCall,
     window_form,
 )
-from replay.language.tokens import END, NAME, QUOTED, Token
+from replay.language.tokens import END, NAME, QUOTED, Token, tokenize
 
 
 def parse_query(text: str) -> Query:
@@ -63,7 +64,11 @@ def parse_query(text: str) -> Query:
     """
     cursor = Cursor(text)
     _refuse_other_languages(cursor)
-    query = _create(cursor) if cursor.token.key == "CREATE" else _parse_select(cursor)
+    query: Query
+    if cursor.token.key == "RETURN":
+        query = parse_return_form(cursor, _source_of_form)
+    else:
+        query = _create(cursor) if cursor.token.key == "CREATE" else _parse_select(cursor)
     cursor.accept(";")
     if cursor.token.kind != END:
         if cursor.token.key in (*_NOT_YET, "JOIN"):
@@ -79,7 +84,7 @@ def _refuse_other_languages(cursor: Cursor) -> None:
     if first.kind == END:
         raise cursor.error("the query is empty; it begins with SELECT")
     if first.key == "RETURN":
-        raise cursor.not_supported("a sequence aggregation (RETURN … FROM … PATTERN SEQ …)")
+        return
     if first.key == "PATTERN":
         raise cursor.not_supported("a pattern over imprecise timestamps (PATTERN SEQ … RETURN …)")
     if first.key not in (*_QUERY_WORDS, "CREATE"):
@@ -88,6 +93,27 @@ def _refuse_other_languages(cursor: Cursor) -> None:
         _refuse_misspelt(cursor)
     if first.key == "SELECT" and "FROM" not in keys:
         raise cursor.error("this SELECT has no FROM; write SELECT * FROM stream WHERE …")
+
+
+def in_sql(text: str) -> str | None:
+    """Return the SQL that a query of the form ``RETURN …`` stands for; None for any other text."""
+    written: list[str] = []
+
+    def source(cursor: Cursor) -> StreamName | Subquery:
+        at = cursor.token.at
+        parsed = _source_of_form(cursor)
+        written.append(text[at : cursor.token.at].strip())
+        return parsed
+
+    if tokenize(text, is_foreign=True)[0].key != "RETURN":
+        return None
+    query = parse_return_form(Cursor(text), source)
+    return printed(query, written[0])
+
+
+def _source_of_form(cursor: Cursor) -> StreamName | Subquery:
+    """Parse what stands behind FROM in a query that begins with RETURN; it has no alias."""
+    return _subquery(cursor) if cursor.token.key == "(" else _stream(cursor)
 
 
 def _create(cursor: Cursor) -> CreateStream:
@@ -185,7 +211,7 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
     cursor.expect("FROM", "after the columns of SELECT")
     source = _references(cursor)
     if cursor.token.key != "MATCH_RECOGNIZE":
-        _refuse_sliding(cursor, source)
+        _check_windows_alone(cursor, source)
         clauses = _parse_clauses(cursor, "FROM")
         return SelectQuery(select, source, distinct=distinct, **clauses, at=at)
     pattern_source, windows = _pattern_source(cursor, source)
@@ -532,11 +558,17 @@ def _window_table(cursor: Cursor) -> WindowCall:
     return call
 
 
-def _refuse_sliding(cursor: Cursor, source: Reference) -> None:
-    """Refuse SLIDING where no pattern is matched in its windows."""
-    if isinstance(source, WindowCall) and source.function == "SLIDING":
+def _check_windows_alone(cursor: Cursor, source: Reference) -> None:
+    """Check windows in which no pattern is matched: they have DESCRIPTOR, and do not slide."""
+    if not isinstance(source, WindowCall):
+        return
+    if source.function == "SLIDING":
         raise cursor.not_supported(
             "SLIDING without MATCH_RECOGNIZE", source.at, "write HOP, with a slide"
+        )
+    if source.time is None and source.function not in OF_ROWS:
+        raise cursor.error(
+            f"{_form(source.function)}; DESCRIPTOR with the time column is missing", source.at
         )
 
 
@@ -554,10 +586,6 @@ def _window_call(cursor: Cursor) -> WindowCall:
     for name in WINDOW_ARGUMENTS[function.key]:
         if name not in arguments.named:
             raise cursor.error(f"{_form(function.key)}; the {name.lower()} is missing", function.at)
-    if arguments.time is None and function.key not in OF_ROWS:
-        raise cursor.error(
-            f"{_form(function.key)}; DESCRIPTOR with the time column is missing", function.at
-        )
     return WindowCall(
         function.key,
         replace(source, alias=None),
