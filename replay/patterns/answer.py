@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from replay.engines.evidence import SpanSample
+from replay.engines.key_filter import KeyFilter
+from replay.engines.partition_rows import Beside
 from replay.engines.source import EventSource, fetch_events
 from replay.errors import QueryError
 from replay.expressions.scalars import Faults
@@ -17,11 +19,9 @@ from replay.language.bound import BoundPatternQuery, Outer, RowsPerMatch, Semant
 from replay.limits import check_limits
 from replay.operators.outer import answer_count, apply_outer, counts_only
 from replay.patterns.config import MEASURED_ROWS_AT_ONCE
-from replay.patterns.key_filter import KeyFilter
 from replay.patterns.local import Replay
 from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_counts, answer_parts
-from replay.patterns.partition_neighbours import Beside
 from replay.patterns.program import MatchProgram
 from replay.patterns.trends.algebra import why_enumerated
 from replay.planning.requirements import Aggregation

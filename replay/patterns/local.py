@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.compile_time import clock
+from replay.engines.key_filter import KeyFilter
+from replay.engines.partition_rows import Beside
 from replay.engines.read_ahead import read_ahead
 from replay.engines.scan import INLINE_EVENTS, UNIT_EVENTS
 from replay.engines.source import EventSource, OnceRead, seqs_of_blocks
@@ -24,10 +26,8 @@ from replay.errors import SkipError
 from replay.expressions.columns import to_arrays
 from replay.language.bound import BoundPatternQuery
 from replay.language.required_columns import columns_of_pattern
-from replay.patterns.key_filter import KeyFilter
 from replay.patterns.matcher import new_matcher
 from replay.patterns.matches import Matches
-from replay.patterns.partition_neighbours import Beside
 from replay.patterns.partitions import evaluate_among
 from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram

@@ -9,94 +9,19 @@ the key's index.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
-
 import numpy as np
-import pyarrow as pa
 
 from chronicle import Snapshot
-from costmodel.features import PlanFeatures
-from costmodel.guard import bearable, in_words
-from costmodel.lookups import lookup_cost
-from costmodel.parameters import CostParameters
-from costmodel.plan_cost import GATHER_S
-from indexing import KeyRange, KeyRanges
-from indexing.index import Index
-from replay.engines.evidence import BlocksRead
 from replay.engines.execution_stats import ExecutionStats
-from replay.engines.index_phase import bytes_of
+from replay.engines.key_filter import KeyFilter
+from replay.engines.partition_rows import Beside, NeighbourCosts, PartitionRows, Wanted, index_of
 from replay.engines.scan import blocks_of
-from replay.engines.source import FETCH_BLOCKS, EventSource, seqs_of_blocks
+from replay.engines.source import EventSource, seqs_of_blocks
 from replay.engines.statistics import SnapshotStatistics
-from replay.expressions.columns import Columns, to_plain
-from replay.limits import check_limits
-from replay.patterns.key_filter import NO_KEY, KeyFilter, find_keys, find_texts
-from replay.patterns.partitions import PartitionTable
-from replay.patterns.prepared import group_keys
 from replay.patterns.program import MatchProgram
-from replay.planning.ascending import count_on
-from replay.planning.block_ranges import count_events, mask_of, ranges_of
 from replay.planning.key_join import in_order_of_keys
 from replay.planning.plan import Plan
 from replay.planning.statistics import BoolArray, IntArray
-from replay.planning.steps import ReplayCosts
-
-PAGE_S: Final = 20e-6
-"""Seconds to find and open one column of a block that lies by itself."""
-
-KEY_S: Final = 20e-6
-"""Seconds to ask an index for one more key."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Beside:
-    """Rows read beside those of stretches."""
-
-    stretch: IntArray
-    """Ordinal of the stretch, ascending."""
-    seq: IntArray
-    """Ascending within a stretch, none twice."""
-
-    @classmethod
-    def of(cls, stretch: IntArray, seq: IntArray) -> Beside:
-        """Return rows given in any order, some perhaps twice."""
-        order = np.lexsort((seq, stretch))
-        stretch, seq = stretch[order], seq[order]
-        is_new = np.append(True, (np.diff(stretch) != 0) | (np.diff(seq) != 0))[: len(seq)]
-        return cls(stretch[is_new], seq[is_new])
-
-    def rows(self, first: int, stop: int) -> IntArray:
-        """Return the rows beside the stretches ``first`` to below ``stop``, ascending."""
-        begin, end = np.searchsorted(self.stretch, (first, stop))
-        seq: IntArray = np.sort(self.seq[begin:end])
-        return np.asarray(seq[np.append(True, np.diff(seq) != 0)[: len(seq)]])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
-    """Neighbours sought outside of their stretch; of shape (n,) each."""
-
-    key: IntArray
-    stretch: IntArray
-    count: IntArray
-    """How many rows of the key are missing."""
-    is_behind: BoolArray
-    """Whether they come after the stretch, not before it."""
-    edge: IntArray
-    """``seq`` at which the stretch begins, or behind which it ends."""
-
-    def take(self, chosen: BoolArray) -> Wanted:
-        """Return some of them."""
-        return Wanted(
-            self.key[chosen],
-            self.stretch[chosen],
-            self.count[chosen],
-            self.is_behind[chosen],
-            self.edge[chosen],
-        )
 
 
 def split_by_stretch(
@@ -148,101 +73,6 @@ def split_by_stretch(
     return Beside.of(stretch[beside], seq[beside]), wanted.take(missing > 0)
 
 
-def settle(
-    wanted: Wanted, known: IntArray, reach: tuple[IntArray, IntArray], n_events: int
-) -> tuple[BoolArray, Beside]:
-    """Return which neighbours are found among known rows, or known not to be, and those found.
-
-    ``known`` are rows of the keys as ``key * (n_events + 1) + seq``, ascending, none twice.
-    ``reach`` is for each of ``wanted`` the ``seq`` from which on all rows of its key up to the
-    stretch are known, and the one up to which all behind it are.
-    """
-    low, high = reach
-    base = wanted.key * (n_events + 1)
-    first = np.searchsorted(known, base + np.where(wanted.is_behind, wanted.edge, low))
-    stop = np.searchsorted(known, base + np.where(wanted.is_behind, high, wanted.edge))
-    is_end = np.where(wanted.is_behind, high >= n_events, low <= 0)
-    is_met = is_end | (stop - first >= wanted.count)
-    n = np.where(is_met, np.minimum(stop - first, wanted.count), 0)
-    first = np.where(wanted.is_behind, first, stop - n)
-    places = count_on(first, n)
-    seq = known[places] - np.repeat(base, n)
-    return is_met, Beside.of(np.repeat(wanted.stretch, n), seq)
-
-
-@dataclass(frozen=True, slots=True)
-class NeighbourCosts:
-    """What it takes to find and read rows beside stretches, in seconds."""
-
-    key_block_s: float
-    """The key column of one block."""
-    row_block_s: float
-    """All columns that are matched, of one block by itself."""
-    replay_s: float
-    """The replay without rows beside it."""
-    full_s: float
-    """A full replay; infinite where none may take its place."""
-    weights: CostParameters
-
-    @classmethod
-    def of(
-        cls,
-        features: PlanFeatures,
-        weights: CostParameters,
-        blocks: IntArray,
-        base: IntArray,
-        *,
-        is_adaptive: bool,
-    ) -> NeighbourCosts:
-        """Return the costs of a replay of half-open ranges of blocks, shape (n, 2).
-
-        ``base`` is the first ``seq`` of each block, and ``is_adaptive`` says whether the replay may
-        be left for a full one.
-        """
-        per_block = features.n_events / max(features.n_blocks, 1)
-        column_s = PAGE_S + (weights.value_s + GATHER_S) * per_block
-        costs = ReplayCosts.of(features, weights)
-        return cls(
-            column_s,
-            weights.block_s + column_s * max(features.n_columns, 1),
-            costs.cost(blocks, base) + GATHER_S * count_events(blocks, base),
-            costs.full_s if is_adaptive else math.inf,
-            weights,
-        )
-
-    @property
-    def left_s(self) -> float:
-        """What may be spent on rows beside before a full replay is quicker."""
-        return self.full_s - self.replay_s
-
-    @property
-    def risk_s(self) -> float:
-        """What may be spent before it is known how far rows beside lie."""
-        return min(self.left_s, bearable(self.full_s))
-
-    def index_s(self, n_entries: int, n_keys: int) -> float:
-        """Return the seconds to ask the index of the key for so many keys."""
-        read, several_keys = np.array([float(n_entries)]), np.array([False])
-        asking_s = lookup_cost(read, several_keys, self.weights, keyed=False)
-        return float(asking_s[0]) + KEY_S * n_keys
-
-    def why_not(self, n_blocks: int, spent_s: float, key: str, *, is_indexed: bool) -> str:
-        """Return why everything is replayed instead, in one sentence.
-
-        ``n_blocks`` beside those replayed were looked at, and to find and read rows beside takes
-        ``spent_s`` at least.
-        """
-        where = f" in {n_blocks:,} further blocks" if n_blocks else ""
-        helps = (
-            "" if is_indexed or not n_blocks else f"; an index on {key} would tell where they are"
-        )
-        return (
-            f"what the intervals cover takes {in_words(self.replay_s)} to replay, and the rows "
-            f"that PREV, NEXT, ^ and $ look at beside it {in_words(spent_s)} or more to "
-            f"find{where}; reading all in one go takes {in_words(self.full_s)}{helps}"
-        )
-
-
 def find_beside(
     snapshot: Snapshot,
     source: EventSource,
@@ -273,220 +103,68 @@ def find_beside(
     (column,) = program.partition_by
     base = statistics.leaves.base
     costs = NeighbourCosts.of(plan.features, plan.weights, stretches, base, is_adaptive=is_adaptive)
-    search = _Search(source, column, stretches, _index_of(column, statistics), costs)
-    rows = search.run(program, keys)
-    in_stretches = mask_of(stretches, snapshot.n_blocks)
-    of_rows: BoolArray = np.zeros(snapshot.n_blocks, np.bool_)
-    if rows is not None:
-        of_rows[np.searchsorted(snapshot.bases, rows.seq, side="right") - 1] = True
-        of_rows &= ~in_stretches
-    walked = search.is_known & ~in_stretches
-    n_blocks = int(np.count_nonzero(walked | of_rows))
-    switched = None
-    search.spent_s += costs.row_block_s * int(np.count_nonzero(of_rows))
+    search = PartitionRows(source, column, stretches, index_of(column, statistics), costs)
+    rows = _find(search, source, program, column, stretches, keys)
+    work, n_blocks = search.work(snapshot, rows, program.columns)
     if rows is None or search.spent_s > costs.left_s:
-        rows = None
         is_indexed = search.index is not None
         switched = costs.why_not(n_blocks, search.spent_s, column, is_indexed=is_indexed)
-    work = ExecutionStats(n_blocks=n_blocks, n_entries=search.n_entries_read, switched=switched)
-    if rows is not None:
-        work += bytes_of(snapshot, ranges_of(of_rows), program.columns)
-    work += bytes_of(snapshot, ranges_of(walked), [column])
-    n_bytes = search.n_bytes_read
-    read = BlocksRead(snapshot, ranges_of(walked | of_rows), n_blocks)
-    return rows, work + ExecutionStats(byte_counters=(lambda: n_bytes,), reads=(read,))
+        return None, work + ExecutionStats(switched=switched)
+    return rows, work
 
 
-def _index_of(column: str, statistics: SnapshotStatistics) -> Index | None:
-    """Return the index of the key column, if it can tell the rows of several keys at once."""
-    if column not in statistics.indexed:
+def _find(
+    search: PartitionRows,
+    source: EventSource,
+    program: MatchProgram,
+    column: str,
+    stretches: IntArray,
+    keys: KeyFilter | None,
+) -> Beside | None:
+    """Return the rows beside the stretches; None where it was given up."""
+    costs = search.costs
+    search.spent_s = costs.key_block_s * int(np.count_nonzero(search.is_known))
+    if search.spent_s > costs.risk_s:
         return None
-    index = statistics.indexes.index(column)
-    return index if index.holds_objects else None
+    beside, wanted = _in_stretches(search, source, program, column, stretches, keys)
+    further = search.find(wanted)
+    return None if further is None else Beside.union((beside, further))
 
 
-class _Search:
-    """The rows of some keys, as far as they are known by now."""
-
-    def __init__(
-        self,
-        source: EventSource,
-        column: str,
-        stretches: IntArray,
-        index: Index | None,
-        costs: NeighbourCosts,
-    ) -> None:
-        self._source, self._column, self._stretches = source, column, stretches
-        self._numbers = PartitionTable()
-        self._stripe = source.n_events + 1
-        self._known: IntArray = np.empty(0, np.int64)
-        self._low, self._high = stretches[:, 0].copy(), stretches[:, 1].copy()
-        self._is_complete: BoolArray = np.zeros(0, np.bool_)
-        self._keys: pa.Array | None = None
-        """Of the stretches, in the order of their numbers."""
-        self._costs = costs
-        self.index = index
-        self.is_known = mask_of(stretches, source.n_blocks)
-        self.spent_s = 0.0
-        self.n_entries_read = self.n_bytes_read = 0
-
-    def run(self, program: MatchProgram, keys: KeyFilter | None) -> Beside | None:
-        """Return the rows beside the stretches; None where it was given up."""
-        costs = self._costs
-        self.spent_s = costs.key_block_s * int(np.count_nonzero(self.is_known))
-        if self.spent_s > costs.risk_s:
-            return None
-        beside, wanted = self._in_stretches(program, keys)
-        found, n_at_once = [beside], 1
-        self._is_complete = np.zeros(len(self._numbers), np.bool_)
-        while True:
-            check_limits()
-            is_met, more = settle(wanted, self._known, self._reach(wanted), self._source.n_events)
-            found.append(more)
-            wanted = wanted.take(~is_met)
-            if not len(wanted.key):
-                break
-            low, high = self._wider(wanted, n_at_once)
-            ranges = np.stack((low, self._low, self._high, high), axis=1).reshape(-1, 2)
-            blocks = np.flatnonzero(mask_of(ranges, self._source.n_blocks) & ~self.is_known)
-            if self._ask_index(wanted, len(blocks)):
-                continue
-            self.spent_s += costs.key_block_s * len(blocks)
-            if self.spent_s > costs.risk_s:
-                return None
-            self._low, self._high = low, high
-            self._read(blocks, wanted)
-            n_at_once *= 2
-        return Beside.of(
-            np.concatenate([part.stretch for part in found]),
-            np.concatenate([part.seq for part in found]),
-        )
-
-    def _in_stretches(self, program: MatchProgram, keys: KeyFilter | None) -> tuple[Beside, Wanted]:
-        """Read the keys of the stretches; return the neighbours there, and what is sought."""
-        columns = [self._column] if keys is None else sorted({self._column, *keys.columns})
-        blocks = blocks_of(self._stretches)
-        seq = seqs_of_blocks(blocks, self._source.bases)
-        numbers, replayed = [], []
-        at = 0
-        for table in self._tables(blocks, columns):
-            numbers.append(self._number(table))
-            here = seq[at : at + table.num_rows]
-            rows = np.arange(table.num_rows) if keys is None else keys.rows(table, here)
-            replayed.append(at + rows)
-            at += table.num_rows
-        key = np.concatenate([np.empty(0, np.int64), *numbers])
-        is_replayed: BoolArray | None = None
-        places = np.arange(len(key))
-        if keys is not None:
-            is_replayed = np.zeros(len(key), np.bool_)
-            is_replayed[np.concatenate([np.empty(0, np.int64), *replayed])] = True
-            is_sought: BoolArray = np.zeros(len(self._numbers), np.bool_)
-            is_sought[key[is_replayed]] = True
-            places = np.flatnonzero(is_sought[key])
-        order = in_order_of_keys(key, places, len(self._numbers))
-        key, seq = key[order], seq[order]
-        if is_replayed is not None:
-            is_replayed = is_replayed[order]
-        self._known = key * self._stripe + seq
-        edges = self._source.bases[self._stretches]
-        stretch = np.searchsorted(edges[:, 0], seq, side="right") - 1
-        return split_by_stretch((key, seq, stretch), is_replayed, program.beside, edges)
-
-    def _tables(self, blocks: IntArray, columns: Sequence[str]) -> list[pa.Table]:
-        parts = range(0, len(blocks), FETCH_BLOCKS)
-        return [
-            self._source.read_blocks(blocks[i : i + FETCH_BLOCKS], list(columns)) for i in parts
-        ]
-
-    def _number(self, table: pa.Table) -> IntArray:
-        return self._numbers.numbers(group_keys(Columns(table), table, (self._column,)))
-
-    def _number_known(self, table: pa.Table) -> IntArray:
-        """Return the numbers of rows' keys; `NO_KEY`, or a new one, where no stretch has it.
-
-        Most keys beside a stretch are not in it: they are told by one look into a table of those
-        that are, without a name for each.
-        """
-        column = table.column(self._column).combine_chunks()
-        is_text = pa.types.is_dictionary(column.type) or pa.types.is_string(column.type)
-        plain = None if is_text else to_plain(column)
-        if plain is not None and pa.types.is_floating(plain.type):  # two zeros, and many NaN
-            return self._number(table)
-        if self._keys is None:
-            names = [name for (name,) in self._numbers.to_snapshot()[0]]
-            self._keys = pa.array(names, pa.string() if plain is None else plain.type)
-        if plain is None:
-            return find_texts(table, self._column, self._keys)
-        return find_keys(plain, self._keys)
-
-    def _know(self, key: IntArray, seq: IntArray) -> None:
-        """Take in rows not known before."""
-        # Sorting puts what is in order already together.
-        self._known = np.sort(
-            np.concatenate((self._known, key * self._stripe + seq)), kind="stable"
-        )
-
-    def _reach(self, wanted: Wanted) -> tuple[IntArray, IntArray]:
-        bases, n_events = self._source.bases, self._source.n_events
-        whole = self._is_complete[wanted.key]
-        low, high = bases[self._low[wanted.stretch]], bases[self._high[wanted.stretch]]
-        return np.where(whole, 0, low), np.where(whole, n_events, high)
-
-    def _wider(self, wanted: Wanted, n_at_once: int) -> tuple[IntArray, IntArray]:
-        """Return where stretches begin and end with so many blocks more on sides that want any."""
-        n = len(self._stretches)
-        before = np.bincount(wanted.stretch[~wanted.is_behind], minlength=n) > 0
-        behind = np.bincount(wanted.stretch[wanted.is_behind], minlength=n) > 0
-        low = np.where(before, np.maximum(self._low - n_at_once, 0), self._low)
-        most = self._source.n_blocks
-        return low, np.where(behind, np.minimum(self._high + n_at_once, most), self._high)
-
-    def _read(self, blocks: IntArray, wanted: Wanted) -> None:
-        """Read the keys of blocks, and keep the rows of those wanted."""
-        is_wanted = self._is_wanted(wanted)
-        seq, at = seqs_of_blocks(blocks, self._source.bases), 0
-        for table in self._tables(blocks, [self._column]):
-            numbers = self._number_known(table)
-            here = seq[at : at + table.num_rows]
-            known = np.flatnonzero((numbers != NO_KEY) & (numbers < len(is_wanted)))
-            known = known[is_wanted[numbers[known]]]
-            self._know(numbers[known], here[known])
-            at += table.num_rows
-        self.is_known[blocks] = True
-
-    def _ask_index(self, wanted: Wanted, n_blocks: int) -> bool:
-        """Look all rows of the keys up that are wanted, if that is less to read; say whether."""
-        if self.index is None:
-            return False
-        keys = np.flatnonzero(self._is_wanted(wanted) & ~self._is_complete)
-        blocks_s = self._costs.key_block_s * n_blocks
-        # To estimate what so many keys have takes as long as to ask for them.
-        if self._costs.index_s(0, len(keys)) > blocks_s:
-            return False
-        names = self._numbers.to_snapshot()[0]
-        # Null is a key like any other, but no index has it.
-        values = {key: names[key][0] for key in keys.tolist() if names[key][0] is not None}
-        if not values:
-            return False
-        plain = [int(v) if isinstance(v, bool) else v for v in values.values()]
-        ranges = KeyRanges.of(KeyRange(value, value) for value in plain)
-        n_entries = self.index.estimate_count(ranges)[1]
-        index_s = self._costs.index_s(n_entries, len(values))
-        if index_s > blocks_s:
-            return False
-        self.spent_s += index_s
-        found = self.index.lookup(ranges, with_objects=True)
-        self.n_entries_read += found.n_entries_read
-        self.n_bytes_read += found.n_bytes_read
-        numbers = self._number(pa.table({self._column: found.objects}))
-        self._is_complete[list(values)] = True
-        self._known = self._known[~self._is_complete[self._known // self._stripe]]
-        self._know(numbers, found.seq)
-        return True
-
-    def _is_wanted(self, wanted: Wanted) -> BoolArray:
-        """Return which keys are still wanted, by number."""
-        is_wanted: BoolArray = np.zeros(len(self._is_complete), np.bool_)
-        is_wanted[wanted.key] = True
-        return is_wanted
+def _in_stretches(
+    search: PartitionRows,
+    source: EventSource,
+    program: MatchProgram,
+    column: str,
+    stretches: IntArray,
+    keys: KeyFilter | None,
+) -> tuple[Beside, Wanted]:
+    """Read the keys of the stretches; return the neighbours there, and what is sought."""
+    columns = [column] if keys is None else sorted({column, *keys.columns})
+    blocks = blocks_of(stretches)
+    seq = seqs_of_blocks(blocks, source.bases)
+    numbers, replayed = [], []
+    at = 0
+    for table in search.tables(blocks, columns):
+        numbers.append(search.number(table))
+        here = seq[at : at + table.num_rows]
+        rows = np.arange(table.num_rows) if keys is None else keys.rows(table, here)
+        replayed.append(at + rows)
+        at += table.num_rows
+    key = np.concatenate([np.empty(0, np.int64), *numbers])
+    is_replayed: BoolArray | None = None
+    places = np.arange(len(key))
+    if keys is not None:
+        is_replayed = np.zeros(len(key), np.bool_)
+        is_replayed[np.concatenate([np.empty(0, np.int64), *replayed])] = True
+        is_sought: BoolArray = np.zeros(search.n_keys, np.bool_)
+        is_sought[key[is_replayed]] = True
+        places = np.flatnonzero(is_sought[key])
+    order = in_order_of_keys(key, places, search.n_keys)
+    key, seq = key[order], seq[order]
+    if is_replayed is not None:
+        is_replayed = is_replayed[order]
+    search.know(key, seq)
+    edges = source.bases[stretches]
+    stretch = np.searchsorted(edges[:, 0], seq, side="right") - 1
+    return split_by_stretch((key, seq, stretch), is_replayed, program.beside, edges)

@@ -12,8 +12,9 @@ import pyarrow as pa
 from replay.expressions.columns import Columns
 from replay.language.bound import attributes
 from replay.limits import check_limits
+from replay.operators.partition_keys import Key, Partitions, group_keys
 from replay.patterns.mask_kernels import group_rows
-from replay.patterns.prepared import BEFORE, BEHIND, Key, Partitions, Prepared, group_keys
+from replay.patterns.prepared import BEFORE, BEHIND, Prepared
 from replay.patterns.program import MatchProgram
 from replay.patterns.search import Rows
 

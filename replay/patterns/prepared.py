@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from replay.expressions.columns import Columns, to_plain
-from replay.language.bound import Attribute, DataType
+from replay.operators.partition_keys import Partitions
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Key = tuple[Any, ...]
 
 BEFORE: Final = -1
 """Offset of the row before, which the first of a partition has not."""
 
 BEHIND: Final = 1
 """Offset of the row behind, which the last of a partition has not."""
-
-_NAN = ("NaN",)
-"""Stands for NaN in keys: NaN is not equal to itself, but one partition holds all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +29,6 @@ class Strings:
     leaf: int
     codes: npt.NDArray[np.int32]
     entries: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Partitions:
-    """Which partition of the batch each row belongs to, and the partitions' keys."""
-
-    codes: IntArray
-    keys: list[Key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,36 +78,3 @@ class Prepared:
             seq=None if self.seq is None else self.seq[part],
             moved=None if self.moved is None else {o: to[part] for o, to in self.moved.items()},
         )
-
-
-def group_keys(
-    columns: Columns, table: pa.Table, by: tuple[str, ...], *, before: int = 0
-) -> Partitions:
-    """Return the partition of every row ``by`` columns; NULL equals NULL, and NaN equals NaN.
-
-    The table has the rows of ``columns`` and ``before`` others before them.
-    """
-    codes: IntArray = np.zeros(columns.n_rows, np.int64)
-    keys: list[Key] = [()]
-    for name in by:
-        column = table.column(name)
-        if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
-            own, dictionary = columns.encoded(Attribute(name, DataType.STRING))
-            entries = [*dictionary.to_pylist(), None]
-        else:
-            window = column.slice(before, columns.n_rows)
-            encoded = to_plain(window.combine_chunks()).dictionary_encode("encode")
-            own = encoded.indices.to_numpy(zero_copy_only=False)
-            entries = [_NAN if _is_nan(v) else v for v in encoded.dictionary.to_pylist()]
-        if len(keys) == 1:
-            codes, keys = own.astype(np.int64), [(*keys[0], entry) for entry in entries]
-            continue
-        pairs = pa.array(codes * len(entries) + own).dictionary_encode()
-        codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        found = [divmod(pair, len(entries)) for pair in pairs.dictionary.to_pylist()]
-        keys = [(*keys[old], entries[new]) for old, new in found]
-    return Partitions(codes, keys)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)

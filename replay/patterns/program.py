@@ -37,6 +37,7 @@ from replay.language.bound import (
     walk,
 )
 from replay.limits import check_limits
+from replay.operators.partition_keys import Partitions, group_keys
 from replay.patterns.automaton import StrategyCode, compile_strategy
 from replay.patterns.conditions.across import AcrossCode, SymbolConditions, split_conditions
 from replay.patterns.conditions.kernels import ANCHOR_FIRST, ANCHOR_LAST
@@ -53,10 +54,8 @@ from replay.patterns.predicates import MaskPlan, plan_masks
 from replay.patterns.prepared import (
     BEFORE,
     BEHIND,
-    Partitions,
     Prepared,
     Strings,
-    group_keys,
 )
 
 IntArray = npt.NDArray[np.int64]

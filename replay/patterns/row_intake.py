@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from replay.language.bound import MatchNumber, walk
 from replay.operators.packing import State
+from replay.operators.partition_keys import Key
 from replay.patterns.partitions import PartitionEdges, PartitionTable
-from replay.patterns.prepared import BEFORE, Key, Prepared
+from replay.patterns.prepared import BEFORE, Prepared
 from replay.patterns.program import MatchProgram, deferred
 from replay.patterns.search import Rows
 

@@ -475,7 +475,7 @@ def _key_spans(intervals: Intervals, n_events: int) -> KeySpans | None:
     partition the same starts lead to the same matches, and skips and numbers, which depend on the
     partition's matches alone, are the same. Rows that PREV and NEXT read in partitions, and those
     that tell ``^`` and ``$`` where a partition goes on, are found beside these
-    (`planning.partition_neighbours`).
+    (`patterns.partition_neighbours`).
     What else asks for more than rows of matches (unmatched rows, timeouts, MATCH_NUMBER in DEFINE)
     is replayed in full and never comes here.
     """

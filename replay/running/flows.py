@@ -14,6 +14,7 @@ from chronicle import Snapshot
 from replay.engines.evidence import BlocksRead, FoundSpans
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
+from replay.engines.key_filter import KeyFilter
 from replay.engines.scan import INLINE_EVENTS, Reading, Scan
 from replay.engines.source import EventSource, OnceRead, TableSource
 from replay.engines.statistics import SnapshotStatistics
@@ -22,7 +23,6 @@ from replay.language.bound import BoundPatternQuery, ScalarQuery, WindowAggregat
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.outer_pieces import Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder
-from replay.patterns.key_filter import KeyFilter
 from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
 from replay.patterns.over_filter import ComputedSource, FilteredPattern, columns_read

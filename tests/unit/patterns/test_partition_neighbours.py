@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.parameters import DEFAULT_PARAMETERS
-from replay.patterns.partition_neighbours import Beside, NeighbourCosts, settle, split_by_stretch
+from replay.engines.partition_rows import Beside, NeighbourCosts, settle
+from replay.patterns.partition_neighbours import split_by_stretch
 
 LOOKS = st.tuples(st.integers(0, 3), st.integers(0, 3))
 

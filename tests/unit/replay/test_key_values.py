@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replay.engines.key_filter import KeyFilter
 from replay.engines.key_numbers import count_keys, number_keys
-from replay.patterns.key_filter import KeyFilter
 from replay.planning.key_spans import KeySpans
 
 WORDS = ("", "a", "b", "ä", None)

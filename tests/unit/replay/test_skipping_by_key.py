@@ -16,8 +16,8 @@ from indexing import KeyRanges, RunWriter
 from indexing.index import Index
 from indexing.lifecycle import create_index
 from indexing.writer import writer_for
+from replay.engines import partition_rows
 from replay.engines.statistics import SnapshotStatistics, clear_statistics, statistics_of
-from replay.patterns import partition_neighbours
 
 N_EVENTS = 1000
 BLOCK_EVENTS = 10
@@ -172,7 +172,7 @@ def test_whether_a_row_is_the_first_or_last_of_its_key_is_found_out_beside(
 def test_an_index_of_the_key_tells_that_a_row_is_not_the_last_of_it(
     tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_neighbours, "PAGE_S", 1e-3)
+    monkeypatch.setattr(partition_rows, "PAGE_S", 1e-3)
     store = fill(tmp_path, key)
     create_index(store.stream("s"), (key,))
     text = (
@@ -197,7 +197,7 @@ def test_neighbours_in_the_partition_are_read_wherever_they_lie(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Blocks of ten events are so cheap to open that an index would be asked late.
-    monkeypatch.setattr(partition_neighbours, "PAGE_S", 1e-3)
+    monkeypatch.setattr(partition_rows, "PAGE_S", 1e-3)
     store = fill(tmp_path, key, how=how)
     if "key" in indexes:
         create_index(store.stream("s"), (key,))
@@ -252,9 +252,7 @@ def test_a_search_for_neighbours_is_given_up_before_it_costs_more_than_a_plan_ma
     assert found.plan.name == "indexes=A.a"
     assert found.actual.switched is None
     replay.clear_caches()
-    monkeypatch.setattr(
-        partition_neighbours.NeighbourCosts, "risk_s", 3e-4
-    )  # a dozen keys of blocks
+    monkeypatch.setattr(partition_rows.NeighbourCosts, "risk_s", 3e-4)  # a dozen keys of blocks
     result = replay.query(store, text)
     assert result.table.equals(found.table)
     assert "an index on k would tell where they are" in str(result.actual.switched)
