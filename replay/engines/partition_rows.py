@@ -27,13 +27,15 @@ from replay.engines.evidence import BlocksRead
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import bytes_of
 from replay.engines.key_filter import NO_KEY, find_keys, find_texts
-from replay.engines.source import FETCH_BLOCKS, EventSource, seqs_of_blocks
+from replay.engines.scan import decoded
+from replay.engines.source import FETCH_BLOCKS, EventSource, fetch_events, seqs_of_blocks
 from replay.engines.statistics import SnapshotStatistics
 from replay.expressions.columns import Columns, to_plain
 from replay.limits import check_limits
 from replay.operators.partition_keys import Key, group_keys
 from replay.planning.ascending import count_on
 from replay.planning.block_ranges import count_events, mask_of, ranges_of
+from replay.planning.plan import Plan
 from replay.planning.statistics import BoolArray, IntArray
 from replay.planning.steps import ReplayCosts
 
@@ -196,11 +198,8 @@ class NeighbourCosts:
 
 
 def index_of(column: str, statistics: SnapshotStatistics) -> Index | None:
-    """Return the index of the key column, if it can tell the rows of several keys at once."""
-    if column not in statistics.indexed:
-        return None
-    index = statistics.indexes.index(column)
-    return index if index.holds_objects else None
+    """Return the index of a column; None if there is none."""
+    return statistics.indexes.index(column) if column in statistics.indexed else None
 
 
 class PartitionRows:
@@ -369,13 +368,17 @@ class PartitionRows:
         if index_s > blocks_s:
             return False
         self.spent_s += index_s
-        found = self.index.lookup(ranges, with_objects=True)
-        self.n_entries_read += found.n_entries_read
-        self.n_bytes_read += found.n_bytes_read
-        numbers = self.number(pa.table({self._column: found.objects}))
+        if self.index.holds_objects:
+            found = [self.index.lookup(ranges, with_objects=True)]
+            numbers = [self.number(pa.table({self._column: found[0].objects}))]
+        else:  # rows of several keys could not be told apart
+            found = [self.index.lookup(KeyRanges.of([KeyRange(v, v)])) for v in plain]
+            numbers = [np.full(len(each.seq), key) for key, each in zip(values, found, strict=True)]
+        self.n_entries_read += sum(each.n_entries_read for each in found)
+        self.n_bytes_read += sum(each.n_bytes_read for each in found)
         self._is_complete[list(values)] = True
         self._known = self._known[~self._is_complete[self._known // self._stripe]]
-        self.know(numbers, found.seq)
+        self.know(np.concatenate(numbers), np.concatenate([each.seq for each in found]))
         return True
 
     def _is_wanted(self, wanted: Wanted) -> BoolArray:
@@ -383,3 +386,41 @@ class PartitionRows:
         is_wanted: BoolArray = np.zeros(len(self._is_complete), np.bool_)
         is_wanted[wanted.key] = True
         return is_wanted
+
+
+class RowsBefore:
+    """Finds the last rows of partitions before some block, and counts what that took."""
+
+    def __init__(
+        self, snapshot: Snapshot, statistics: SnapshotStatistics, plan: Plan, columns: Sequence[str]
+    ) -> None:
+        assert plan.required.row_before_by is not None
+        self._snapshot, self._columns = snapshot, list(columns)
+        self._column = plan.required.row_before_by
+        self._index = index_of(self._column, statistics)
+        self._plan = plan
+        self.work = ExecutionStats()
+
+    def before(self, block: int, keys: pa.Table) -> tuple[IntArray, pa.Table]:
+        """Return the last row of each key before a block, and of which keys there is one."""
+        snapshot, plan, n = self._snapshot, self._plan, keys.num_rows
+        assert plan.features is not None, "a plan that leaves rows out was weighed"
+        at = np.full((n, 2), block)
+        costs = NeighbourCosts.of(
+            plan.features, plan.weights, at, snapshot.bases, is_adaptive=False
+        )
+        search = PartitionRows(snapshot, self._column, at, self._index, costs)
+        wanted = Wanted(
+            search.number(keys),
+            np.arange(n),
+            np.ones(n, np.int64),
+            np.zeros(n, np.bool_),
+            snapshot.bases[at[:, 0]],
+        )
+        rows = search.find(wanted)
+        assert rows is not None, "nothing can take its place"
+        self.work += search.work(snapshot, rows, self._columns)[0]
+        order = np.argsort(rows.seq)
+        places = rows.stretch[order]
+        found = decoded(fetch_events(snapshot, self._columns, rows.seq[order]))
+        return places, found

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from replay.expressions.columns import Columns
@@ -24,6 +26,8 @@ from replay.language.bound import (
 from replay.limits import check_limits
 from replay.operators.outer import apply_outer
 from replay.operators.packing import State
+
+IntArray = npt.NDArray[np.int64]
 
 _LITERALS = frozenset(DataType) - {DataType.NULL, DataType.BOOLEAN}
 
@@ -68,6 +72,11 @@ class Operator(Protocol):
         ...
 
 
+RowsBefore = Callable[[pa.Table], tuple[IntArray, pa.Table]]
+"""Gives of each partition, a row of its columns' values, the last event before a gap's end: the
+places of those that have one, and the events in the same order."""
+
+
 class Gap(NamedTuple):
     """Rows of a stream that are left unread, since no answer has one of them."""
 
@@ -79,6 +88,8 @@ class Gap(NamedTuple):
     """The time of the first: all rows before it were pushed, or lie in a gap before."""
     time: int
     """The time of the last: no row to come is before it."""
+    rows_before: RowsBefore | None = None
+    """Finds rows left out that are asked for; None: none is."""
 
 
 @runtime_checkable

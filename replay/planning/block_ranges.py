@@ -50,3 +50,15 @@ def count_blocks(ranges: IntArray) -> int:
 def count_events(ranges: IntArray, base: IntArray) -> int:
     """Return the number of events in disjoint ranges of blocks."""
     return int((base[ranges[:, 1]] - base[ranges[:, 0]]).sum())
+
+
+def with_rows_before(ranges: IntArray, n_rows: int, base: IntArray) -> IntArray:
+    """Return ranges of blocks that begin so many rows earlier; they may overlap then.
+
+    Examples
+    --------
+    >>> with_rows_before(np.array([[3, 4]]), 2, np.array([0, 10, 11, 12, 13])).tolist()
+    [[1, 4]]
+    """
+    begins = np.searchsorted(base, np.maximum(base[ranges[:, 0]] - n_rows, 0), side="right") - 1
+    return np.stack((np.minimum(begins, ranges[:, 0]), ranges[:, 1]), axis=1)

@@ -70,6 +70,9 @@ class Requirements:
     """Whether every match ends with the stream's last row."""
     rows_beside: tuple[int, int] = (0, 0)
     """How many rows before and behind those of a match it may ask for, of ``agreeing``."""
+    row_before_by: str | None = None
+    """The attribute in whose value the row before agrees that a match found may ask for; None: it
+    asks for none."""
     time: str | None = None
     """The attribute whose ranges are those of times."""
     times: tuple[KeyRanges, ...] = ()

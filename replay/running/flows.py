@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from replay.engines.evidence import BlocksRead, FoundSpans
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.key_filter import KeyFilter
+from replay.engines.partition_rows import RowsBefore
 from replay.engines.scan import INLINE_EVENTS, Reading, Scan
 from replay.engines.source import EventSource, OnceRead, TableSource
 from replay.engines.statistics import SnapshotStatistics
@@ -28,7 +30,7 @@ from replay.patterns.ordered import OrderedSource
 from replay.patterns.over_filter import ComputedSource, FilteredPattern, columns_read
 from replay.patterns.partition_neighbours import find_beside
 from replay.patterns.program import compile_program
-from replay.planning.block_ranges import all_blocks, count_events
+from replay.planning.block_ranges import all_blocks, count_events, with_rows_before
 from replay.planning.plan import Plan
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan
@@ -156,20 +158,23 @@ class ClassFlow(StreamFlow):
 
     operator: Chain
     """What its rows pass through; it is told of the gaps between those that are read."""
+    _before: RowsBefore | None = field(default=None, init=False)
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield what the operator makes of it."""
         snapshot, blocks = self.snapshot, self._look_up()
         nothing = np.empty((0, 2), np.int64)
         yield from self.operator.push(next(self._scan(nothing)))
-        at, leaves = 0, snapshot.leaves
-        n_beside = min(self.plan.required.rows_beside[0], 1)  # each block has a row at least
-        for first, stop in [*blocks.tolist(), (snapshot.n_blocks + n_beside,) * 2]:
-            first = max(at, first - n_beside)
+        required = self.plan.required
+        if required.row_before_by is not None:
+            columns = self.reading.all_columns
+            self._before = RowsBefore(snapshot, self.statistics, self.plan, columns)
+        blocks = with_rows_before(blocks, required.rows_beside[0], snapshot.bases)
+        at = 0
+        for first, stop in [*blocks.tolist(), (snapshot.n_blocks,) * 2]:
+            first = max(at, first)
             if first > at:
-                bases, times = snapshot.bases, (int(leaves.t_min[at]), int(leaves.t_max[first - 1]))
-                yield from self.operator.skip(Gap(int(bases[at]), int(bases[first]), *times))
-            stop = min(stop, snapshot.n_blocks)
+                yield from self.operator.skip(self._gap(at, first))
             for table in self._scan(np.array([[first, stop]])):
                 yield from self.operator.push(table)
                 if self.operator.is_done:
@@ -177,9 +182,17 @@ class ClassFlow(StreamFlow):
             at = stop
         yield from self.operator.finish()
 
+    def _gap(self, first: int, stop: int) -> Gap:
+        """Return what the operator is told of blocks that are not read."""
+        bases, leaves = self.snapshot.bases, self.snapshot.leaves
+        times = int(leaves.t_min[first]), int(leaves.t_max[stop - 1])
+        asks = None if self._before is None else partial(self._before.before, stop)
+        return Gap(int(bases[first]), int(bases[stop]), *times, asks)
+
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return StreamFlow.work(self) + ExecutionStats(n_faults=self.operator.n_faults)
+        work = StreamFlow.work(self) + ExecutionStats(n_faults=self.operator.n_faults)
+        return work if self._before is None else work + self._before.work
 
 
 @dataclass(slots=True, eq=False)

@@ -126,8 +126,10 @@ class Deriver:
         """Which conditions held there."""
         self._is_at_hand: Bools = np.zeros(0, np.bool_)
         """Whether a partition has a row, but for those before rows that were left out."""
-        self._left_out: int | None = None
-        """The time of the last row left out; None if there is none."""
+        self.first_rows: Ints = np.zeros(0, np.int64)
+        """``seq`` of the first row of each partition behind rows that were left out; else -1."""
+        self._gap: Gap | None = None
+        """The last rows left out; None if there are none."""
         self._tail = schema.empty_table().select(self._names)
         self._tail_partitions: Ints = np.zeros(0, np.int64)
         """The rows of each partition that PREV may still read, and whose they are."""
@@ -143,15 +145,19 @@ class Deriver:
             self.last_times = np.concatenate([self.last_times, np.zeros(grown, np.int64)])
             self.holds = np.concatenate([self.holds, nothing])
             self._is_at_hand = np.concatenate([self._is_at_hand, np.zeros(grown, np.bool_)])
+            self.first_rows = np.concatenate([self.first_rows, np.full(grown, -1)])
         holds = self._truths(events.select(self._names), partitions)
         changes = self._changes(partitions, times, holds)
         self.n_rows += events.num_rows
         return Rows(partitions, times, changes)
 
     def skip(self, gap: Gap) -> None:
-        """Take it that rows were left out: a run that may have begun among them is none."""
-        self.n_rows, self._left_out = gap.stop, gap.time
-        self._is_at_hand[:] = False
+        """Take it that rows were left out.
+
+        A run that may have begun among them is none, but where rows before can be asked for.
+        """
+        self.n_rows, self._gap = gap.stop, gap
+        self._is_at_hand[:], self.first_rows[:] = False, -1
         self._tail = self._tail.slice(0, 0)
         self._tail_partitions = self._tail_partitions[:0]
 
@@ -161,9 +167,11 @@ class Deriver:
     def _truths(self, events: pa.Table, partitions: Ints) -> Bools:
         """Return which conditions are true, shape (rows, situations)."""
         if self._offsets == [0]:
-            source = Columns(events)
-        else:
-            source = self._with_rows_before(events, partitions)
+            return self.truths_of(Columns(events))
+        return self.truths_of(self._with_rows_before(events, partitions))
+
+    def truths_of(self, source: Columns) -> Bools:
+        """Return which conditions are true of some rows, shape (rows, situations)."""
         distinct = [truths(condition, source, self._faults) for condition in self._distinct]
         return np.stack([distinct[place] for place in self._places], axis=1)
 
@@ -213,14 +221,17 @@ class Deriver:
             ends_at = np.where(silent, before_at + valid_for, at)
         ends = before & (~now | silent[:, None])
         begins = now & (~before | silent[:, None])
-        if self._left_out is not None:
-            # The row before may be among those left out, unless it would be no neighbour any more.
-            is_near = True if valid_for is None else at - valid_for <= self._left_out
+        seqs = self.n_rows + order
+        if self._gap is not None and self._gap.rows_before is not None:
+            self.first_rows[whose[~has_before]] = seqs[~has_before]
+        elif self._gap is not None:
+            # The row before may be among those left out, unless it is no neighbour any more. Of
+            # rows with PREV more may begin too late: they are read beside those of matches.
+            is_near = True if valid_for is None else at - valid_for <= self._gap.time
             begins[~has_before & is_near] = False
         self._is_at_hand[whose] = True
         is_last = np.append(is_first[1:], True)
         self.last_times[whose[is_last]], self.holds[whose[is_last]] = at[is_last], now[is_last]
-        seqs = self.n_rows + order
         end_rows, ended = np.nonzero(ends)
         begin_rows, begun = np.nonzero(begins)
         rows = np.concatenate([end_rows, begin_rows])
@@ -240,7 +251,6 @@ class Deriver:
             "last_times": self.last_times,
             "holds": self.holds,
             "is_at_hand": self._is_at_hand,
-            "left_out": self._left_out,
             "tail": self._tail,
             "tail_partitions": self._tail_partitions,
         }
@@ -250,7 +260,8 @@ class Deriver:
         self.n_rows = state["n_rows"]
         self.partitions.take_over(state["partitions"])
         self.last_times, self.holds = state["last_times"], state["holds"]
-        self._is_at_hand, self._left_out = state["is_at_hand"], state["left_out"]
+        self._is_at_hand = state["is_at_hand"]
+        self.first_rows = np.full(len(self._is_at_hand), -1)
         self._tail, self._tail_partitions = state["tail"], state["tail_partitions"]
         n = self.partitions.n
         if self.last_times.shape != (n,) or self.holds.shape != (n, len(self._places)):

@@ -7,15 +7,17 @@ from heapq import heappop, heappush
 from itertools import count
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.types import is_timestamp
 
 from chronicle.config import TIME_UNIT
 from chronicle.time import from_int64
+from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
 from replay.language.allen import path_consistent
 from replay.language.bound import SituationRelation
-from replay.operators.outer_pieces import Gap
+from replay.operators.outer_pieces import Gap, RowsBefore
 from replay.operators.packing import State
 from replay.situations.derive import Change, Deriver
 from replay.situations.detection import OPEN
@@ -65,6 +67,10 @@ class SituationOperator:
         self._pushes = count()
         self._watched: set[int] = set()
         """Partitions that are in ``_due``, each once however often they speak."""
+        self._rows_before: RowsBefore | None = None
+        """Finds rows before those at hand, if some were left out."""
+        self._held_before: dict[int, npt.NDArray[np.bool_]] = {}
+        """Which conditions held in the row before the first at hand, as far as it was asked for."""
         self._kept = 0
         self.schema = _schema(query, schema, self._returns.schema)
 
@@ -91,10 +97,11 @@ class SituationOperator:
         """Take it that rows were left out here, none of which a match contains.
 
         Up to their begin all is known. What goes on there belongs to no match behind them, nor does
-        a run that may have begun among them: `Deriver.skip`.
+        a run that has begun among them: `Deriver.skip`.
         """
         yield from self._until(gap.begins - 1)
         self._lives, self._going_on, self._due, self._watched = {}, {}, [], set()
+        self._rows_before, self._held_before = gap.rows_before, {}
         self._deriver.skip(gap)
         self._returns.forget(gap.stop)
         self._last_time = gap.time
@@ -188,6 +195,7 @@ class SituationOperator:
         for seed in seeds:
             lives = self._lives[seed.partition]
             found += self._matcher.matches(seed, lives, since, clock)
+        found = self._begun_at_hand(found)
         found.sort(key=lambda match: match.place)
         if found:
             yield self._told(found)
@@ -195,6 +203,32 @@ class SituationOperator:
             self._forget(partition, clock)
         if self._returns.n_rows > 2 * self._kept + KEPT_ROWS_MIN:
             self._forget_rows(clock)
+
+    def _begun_at_hand(self, found: list[Match]) -> list[Match]:
+        """Leave out matches with a situation that had begun before the rows at hand.
+
+        Only a run from the first row of its partition at hand may have, and the row before tells.
+        """
+        if self._rows_before is None or not found:
+            return found
+        firsts = self._deriver.first_rows.tolist()
+        suspects = [
+            (match, [live for live in match.situations if live.first == firsts[live.partition]])
+            for match in found
+        ]
+        partitions = {lives[0].partition for _, lives in suspects if lives}
+        asked = sorted(partitions - self._held_before.keys())
+        if asked:
+            keys = self._deriver.partitions.keys.take(pa.array(asked))
+            places, rows = self._rows_before(keys)
+            held = np.zeros((len(asked), len(self._query.situations)), np.bool_)
+            held[places] = self._deriver.truths_of(Columns(rows))
+            self._held_before |= dict(zip(asked, held, strict=True))
+        return [
+            match
+            for match, lives in suspects
+            if not any(self._held_before[live.partition][live.situation] for live in lives)
+        ]
 
     def _forget(self, partition: int, clock: int) -> None:
         """Drop the situations of a partition that no match to come contains."""

@@ -57,6 +57,9 @@ CONDITIONS: dict[str, Truth] = {
     "x IS NULL": lambda rows, i: rows[i]["x"] is None,
     "v > 4": lambda rows, i: rows[i]["v"] > 4,
     "x > PREV(x)": lambda rows, i: _greater(rows[i]["x"], _before(rows, i, 1)),
+    "x > PREV(x) AND x > 0": lambda rows, i: (
+        _greater(rows[i]["x"], _before(rows, i, 1)) and _greater(rows[i]["x"], 0)
+    ),
     "PREV(x, 2) > 0": lambda rows, i: _greater(_before(rows, i, 2), 0),
 }
 
@@ -86,7 +89,9 @@ def some_question(random: Random, *, bounded: bool = False) -> tuple[str, Questi
         text = random.choice(list(CONDITIONS))
         if bounded:
             text = random.choice(
-                ("x > 0", "v > 4") if label == "A" else ("f", "NOT f", "NOT x > 1")
+                ("x > 0", "v > 4", "x > PREV(x) AND x > 0")
+                if label == "A"
+                else ("f", "NOT f", "NOT x > 1", "PREV(x, 2) > 0")
             )
         truth = CONDITIONS[text]
         at_least = random.choice((None, None, random.randint(1, 6)))
@@ -197,8 +202,9 @@ def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
     rows = some_bursts(random)
     cuts = tuple(sorted(random.sample(range(len(rows)), 2)))
     small = SmallStream(rows, random.choice((1, 1, 2, 5)), random.choice((8, 30)), 3, cuts, SCHEMA)
-    with some_store(small, {"x", "v"}) as store:
-        fill_stream(store, "s", small, index=("v", "x"))
+    index = random.choice((("v", "x"), ("v", "x", "k")))  # by which the row before is found
+    with some_store(small, set(index)) as store:
+        fill_stream(store, "s", small, index=index)
         for _ in range(3):
             clauses, _ = some_question(random, bounded=True)
             n = clauses.count(" AS ")
