@@ -8,8 +8,8 @@ import numpy as np
 
 from chronicle.tree.summary import Leaves
 from replay.language.bound import JoinRelation, JoinWindow
+from replay.planning.ascending import saturating_add
 from replay.planning.block_ranges import mask_of, ranges_of
-from replay.planning.coarse_map import saturating_add
 from replay.planning.statistics import IntArray
 
 END_OF_TIME = (1 << 62) - 1

@@ -92,3 +92,15 @@ def _span(a: IntArray, b: IntArray) -> tuple[int, int]:
         return int(b[0]), 1 + (int(b[-1] - b[0]) >> 5)
     first = int(min(a[0], b[0]))
     return first, 1 + ((int(max(a[-1], b[-1])) - first) >> 5)
+
+
+_INT64_MAX: Final = 2**63 - 1
+
+
+def saturating_add(times: IntArray, delta: int) -> IntArray:
+    """Return ``times + delta``, held at the ends of int64 instead of wrapping."""
+    if delta >= 0:
+        delta = min(delta, _INT64_MAX)
+        return np.minimum(times, _INT64_MAX - delta) + delta
+    delta = max(delta, -_INT64_MAX)
+    return np.maximum(times, -_INT64_MAX - 1 - delta) + delta

@@ -10,9 +10,11 @@ import numpy as np
 
 from chronicle.tree.summary import AttributeBounds, Leaves
 from indexing.key_range import KeyRanges
+from replay.planning.ascending import saturating_add
 from replay.planning.block_ranges import all_blocks, no_blocks, ranges_of
 from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.named_plans import all_conditions
+from replay.planning.network import lasting_blocks, surviving_blocks
 from replay.planning.plan import Condition, IndexLookup
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import BoolArray, IntArray, StreamStatistics
@@ -22,8 +24,6 @@ LEVEL_WIDTH: Final = 32
 
 LEVEL_BLOCKS: Final = 8192
 """Blocks that are looked at one by one at once."""
-
-_INT64_MAX: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,9 @@ def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> Coa
             admits = may_contain(condition.ranges, bounds[condition.attribute])
             by_lookup[condition.lookup] = admits
         mask, admits = masks[condition.position], by_lookup[condition.lookup]
-        masks[condition.position] = admits if mask is None else mask & admits
+        masks[condition.position] = admits.copy() if mask is None else mask & admits
+    if required.network is not None:
+        lasting_blocks(required.network, masks, leaves.t_min)
     stretches = surviving_buckets(required, masks, leaves)
     stretches = cut_to_ends(stretches, required, leaves)
     stretches = touching(stretches, required.times, leaves)
@@ -187,6 +189,8 @@ def _sweep(
     if all(mask is None or mask.all() for mask in masks) and (buckets.count > 1).all():
         # A match may begin in any bucket and end there: no basic block must leave it.
         return np.ones(n, dtype=np.bool_)
+    if required.network is not None:
+        return surviving_blocks(required.network, masks, buckets.t_min, buckets.t_max)
     reach = [_reach(masks[a:b], buckets.count) for a, b in required.blocks]
     end = reach[0][0]
     for earliest, _ in reach[1:]:
@@ -256,12 +260,3 @@ def _first_in_window(required: Requirements, buckets: _Buckets, end: IntArray) -
         by_rows = np.searchsorted(buckets.first_seq, row, side="right") - 1
         first = np.maximum(first, by_rows)
     return first
-
-
-def saturating_add(times: IntArray, delta: int) -> IntArray:
-    """Return ``times + delta``, held at the ends of int64 instead of wrapping."""
-    if delta >= 0:
-        delta = min(delta, _INT64_MAX)
-        return np.minimum(times, _INT64_MAX - delta) + delta
-    delta = max(delta, -_INT64_MAX)
-    return np.maximum(times, -_INT64_MAX - 1 - delta) + delta

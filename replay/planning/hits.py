@@ -81,13 +81,13 @@ def _intersect(a: Occurrences, b: Occurrences) -> Occurrences:
 
 
 def join_block(
-    block: tuple[int, int], found: Mapping[int, Occurrences], n_events: int, n_positions: int
+    block: tuple[int, int], found: Mapping[int, Occurrences], n_events: int, beside: tuple[int, int]
 ) -> BlockHits:
     """Join a basic block's chosen positions on their distance in ``seq`` (C3), rarest first.
 
     One position at least of the block, a half-open range of them, is in ``found``, by position.
-    ``n_events`` and ``n_positions`` are those of the stream and of the whole pattern: every
-    position before and behind the block needs a row of its own.
+    ``n_events`` are those of the stream, and ``beside`` says how many rows a match needs at least
+    before and behind the block.
     """
     first, stop = block
     chosen = [position for position in range(first, stop) if position in found]
@@ -95,7 +95,7 @@ def join_block(
     offset, start = by_size[0] - first, found[by_size[0]].seq
     if offset:
         start = start - offset
-    inside = np.searchsorted(start, (first, n_events - (n_positions - first) + 1))
+    inside = np.searchsorted(start, (beside[0], n_events - (stop - first) - beside[1] + 1))
     start = start[inside[0] : inside[1]]
     for position in by_size[1:]:
         start = start[are_in(start + (position - first), found[position].seq)]

@@ -11,15 +11,15 @@ import numpy as np
 
 from chronicle.tree.summary import Leaves
 from indexing.key_range import KeyRanges
-from replay.planning.ascending import lower_bounds, row_lower_bounds
+from replay.planning.ascending import lower_bounds, row_lower_bounds, saturating_add
 from replay.planning.block_ranges import bridge, count_events, mask_of, no_blocks, ranges_of
-from replay.planning.coarse_map import saturating_add
 from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.hits import BlockHits, by_place, join_block, run_ends
 from replay.planning.key_join import link_by_key
 from replay.planning.key_spans import KeySpans, unite_by_key
+from replay.planning.network import near_all
 from replay.planning.plan import Occurrences, Plan, Slot
-from replay.planning.requirements import Requirements
+from replay.planning.requirements import Network, Requirements
 from replay.planning.row_spans import RowSpans
 from replay.planning.statistics import BoolArray, IntArray, Timeline
 
@@ -95,8 +95,12 @@ def join_blocks(
     required: Requirements, found: Mapping[int, Occurrences], statistics: Timeline
 ) -> list[BlockHits]:
     """Return the hits of the basic blocks looked up, in order, of occurrences by place."""
+    n, is_ordered = len(required.positions), required.network is None
     return [
-        join_block(block, found, statistics.n_events, len(required.positions))
+        # Where they stand in order, all positions before and behind a block need rows of their own.
+        join_block(
+            block, found, statistics.n_events, (block[0], n - block[1]) if is_ordered else (0, 0)
+        )
         for block in required.blocks
         if any(position in found for position in range(*block))
     ]
@@ -113,7 +117,7 @@ def sweep(
     required: Requirements,
     statistics: Timeline,
 ) -> Intervals:
-    """Chain basic blocks within the window.
+    """Chain basic blocks within the window, or find those near all others.
 
     Parameters
     ----------
@@ -124,6 +128,8 @@ def sweep(
     required, statistics
         As of `replay_stretches`.
     """
+    if required.network is not None:
+        return _around_rarest(hits, required.network, statistics.n_events)
     return _sweep(hits, fills, _Reach.of(required, statistics))
 
 
@@ -272,6 +278,15 @@ class Intervals:
             order = np.argsort(low, kind="stable")
             low, high = low[order], np.maximum.accumulate(high[order])
         return 1 + int(np.count_nonzero(low[1:] > high[:-1]))
+
+
+def _around_rarest(hits: Sequence[BlockHits], network: Network, n_events: int) -> Intervals:
+    """Return an interval around each event of the rarest block that lies near all others."""
+    rarest, places = near_all(hits, network, n_events)
+    at = hits[rarest].first
+    t = hits[rarest].t_first[places]
+    low, high = saturating_add(t, -network.before[at]), saturating_add(t, network.behind[at])
+    return Intervals(len(t), True, None, low, None, high, (t, t), None)
 
 
 def _sweep(hits: Sequence[BlockHits], fills: Mapping[int, IntArray], reach: _Reach) -> Intervals:

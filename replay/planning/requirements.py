@@ -36,6 +36,22 @@ class Aggregation:
     """In words that go on from "matches are made:"; empty where they are summed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How far from each other in time the events of positions lie, in the units of times."""
+
+    low: tuple[tuple[int, ...], ...]
+    """``low[i][j]`` is the least distance from the event of position i to that of position j."""
+    high: tuple[tuple[int, ...], ...]
+    """The greatest."""
+    before: tuple[int, ...]
+    """A match's rows begin at most so long before the event of each position."""
+    behind: tuple[int, ...]
+    """A match is certain, and its rows end, at most so long after it."""
+    lasting: tuple[int, ...]
+    """All rows of the stream that come less than so long after it satisfy its position as well."""
+
+
 @dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class Requirements:
     """What every answer to a query contains, and what a replay of it takes.
@@ -70,6 +86,9 @@ class Requirements:
     """Whether every match ends with the stream's last row."""
     rows_beside: tuple[int, int] = (0, 0)
     """How many rows before and behind those of a match it may ask for, of ``agreeing``."""
+    network: Network | None = None
+    """How far in time the events of positions, a basic block each, lie from each other, where they
+    stand in no order; None: they do."""
     row_before_by: str | None = None
     """The attribute in whose value the row before agrees that a match found may ask for; None: it
     asks for none."""

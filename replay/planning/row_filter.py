@@ -16,8 +16,7 @@ from costmodel.lookups import (
     ROWS_MAX,
     SATURATED,
 )
-from replay.planning.ascending import count_on, lower_bounds, row_lower_bounds
-from replay.planning.coarse_map import saturating_add
+from replay.planning.ascending import count_on, lower_bounds, row_lower_bounds, saturating_add
 from replay.planning.hits import by_place
 from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
 from replay.planning.plan import Condition, Occurrences, Plan, Slot

@@ -25,7 +25,8 @@ from replay.language.bound import (
 )
 from replay.patterns.requirements import requirements
 from replay.planning import coarse_map
-from replay.planning.coarse_map import cut_to_ends, draw_coarse_map, saturating_add
+from replay.planning.ascending import saturating_add
+from replay.planning.coarse_map import cut_to_ends, draw_coarse_map
 from replay.planning.extremes import may_contain
 from tests.oracles.intervals import deciding_rows, matches
 from tests.unit.planning.streams import (
