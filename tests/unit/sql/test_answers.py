@@ -7,6 +7,7 @@ import sys
 from _thread import interrupt_main
 from decimal import Decimal
 from pathlib import Path
+from signal import SIGINT, default_int_handler, signal
 from threading import Timer
 
 import pyarrow as pa
@@ -466,9 +467,13 @@ def test_limits_hold_in_duckdbs_part(store, limit, sql):
 
 def test_ctrl_c_ends_duckdbs_part_and_not_the_session(store):
     long = "SELECT x FROM range(1000000) a(x), range(1000000) b(y) WHERE x * y = -1"
-    Timer(0.3, interrupt_main).start()
-    with pytest.raises(KeyboardInterrupt):
-        replay.query(store, long)
+    before = signal(SIGINT, default_int_handler)  # in the background it is ignored
+    try:
+        Timer(0.3, interrupt_main).start()
+        with pytest.raises(KeyboardInterrupt):
+            replay.query(store, long)
+    finally:
+        signal(SIGINT, before)
     assert column(store, "SELECT COUNT(*) OVER () AS n FROM range(1)") == [1]
 
 
