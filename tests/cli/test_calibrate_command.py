@@ -14,7 +14,7 @@ from costmodel.parameters import DEFAULT_PARAMETERS
 from replay.engines.weights import load_weights
 from tests.cli.commands import Commands, assert_refused
 
-SHORT = ("--seconds", "2")
+SHORT = ("--seconds", "0.5")
 DENIED = patch("pathlib.Path.touch", side_effect=PermissionError(errno.EACCES, "Permission denied"))
 QUERY = (
     "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A Z* B) WITHIN 5 "
@@ -26,9 +26,10 @@ def stored(command: Commands) -> Path:
     return command.store / "calibration.json"
 
 
+@pytest.mark.usefixtures("made_up_time")
 def test_weights_are_printed_reported_stored_and_used(command: Commands) -> None:
     done = command.succeeds("calibrate", *SHORT, "--report")
-    assert "measuring on stream 's' for about 2 s" in done.err
+    assert "measuring on stream 's' for about 0.5 s" in done.err
     assert "measured 50 %" in done.err
     assert "its weights tell little of larger streams" in done.err
     assert "calibration.json" in done.err
@@ -46,6 +47,7 @@ def test_weights_are_printed_reported_stored_and_used(command: Commands) -> None
     assert "calibrated" in json.dumps(command.rows(QUERY, "--explain")["weights"])
 
 
+@pytest.mark.usefixtures("made_up_time")
 def test_json_of_a_dry_run_holds_weights_residuals_and_the_sample(command: Commands) -> None:
     with DENIED:  # it writes nothing
         done = command.succeeds("calibrate", "s", *SHORT, "--json", "--report", "--dry-run")
@@ -63,6 +65,7 @@ def test_json_of_a_dry_run_holds_weights_residuals_and_the_sample(command: Comma
     assert not stored(command).exists()
 
 
+@pytest.mark.usefixtures("made_up_time")
 @pytest.mark.parametrize("where", ["measure.time_operations", "sample.draw_query"])
 def test_ctrl_c_leaves_the_weights_that_were_there(command: Commands, where: str) -> None:
     stored(command).write_text("before")

@@ -1,9 +1,11 @@
-"""Calibration on small streams: what it times, what it asks them, what it cannot time."""
+"""Calibration on small streams: what it times, what it asks them, what it cannot time.
+
+Seconds are made up wherever what follows from them is looked at.
+"""
 
 from __future__ import annotations
 
 import itertools
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from replay.calibration.sample import check_estimates
 from replay.language.printer import quoted
 from replay.running.statement import prepare
 from tests.helpers import fill_stream
+from tests.memory_stream import memory_store
 from tests.strategies import SCHEMA, SmallStream, streams
 
 LOOKUP_WEIGHTS = {"entry_s", "sort_s"}
@@ -140,6 +143,7 @@ def test_operations_can_be_run_again_and_again(indexed: Stream) -> None:
         operation.run()
 
 
+@pytest.mark.usefixtures("made_up_time")
 def test_calibration_measures_every_weight_where_there_are_indexes(indexed: Stream) -> None:
     shares: list[float] = []
     done = calibrate(indexed, seconds=1, progress=shares.append)
@@ -154,17 +158,19 @@ def test_calibration_measures_every_weight_where_there_are_indexes(indexed: Stre
     assert all(weight["value"] > 0 and weight["measured"] for weight in shown["weights"].values())
 
 
+@pytest.mark.usefixtures("made_up_time")
 def test_without_indexes_lookups_keep_their_defaults(tmp_path: Path) -> None:
-    done = calibrate(filled(tmp_path / "store", 10_000), seconds=2)
+    done = calibrate(filled(tmp_path / "store", 10_000), seconds=0.5)
     assert set(WEIGHTS) - set(done.fit.fitted) == LOOKUP_WEIGHTS
     assert done.fit.parameters.entry_s == DEFAULT_PARAMETERS.entry_s
     assert ["has no index" in note for note in done.notes] == [True]
     assert done.to_dict()["weights"]["sort_s"]["measured"] is False
 
 
+@pytest.mark.usefixtures("made_up_time")
 @pytest.mark.parametrize("n", [2, 40])
 def test_tiny_stream_is_measured_and_said_to_be_tiny(tmp_path: Path, n: int) -> None:
-    done = calibrate(filled(tmp_path / "store", n, ("x",), block_events=20), seconds=2)
+    done = calibrate(filled(tmp_path / "store", n, ("x",), block_events=20), seconds=0.5)
     assert any("blocks: its weights tell little" in note for note in done.notes)
     assert np.isfinite(done.fit.estimated).all()
 
@@ -191,6 +197,7 @@ def test_largest_stream_is_taken_if_none_is_named(tmp_path: Path) -> None:
     assert choose_stream(store, "few").name == "few"
 
 
+@pytest.mark.usefixtures("made_up_time")
 def test_sample_carries_out_the_chosen_plan_and_the_full_replay(indexed: Stream) -> None:
     store = open_store(indexed.path.parent)
     # Where events are dear, small streams are worth a plan as well.
@@ -207,6 +214,7 @@ def test_sample_carries_out_the_chosen_plan_and_the_full_replay(indexed: Stream)
     assert all(one.measured_s > 0 and one.estimated_s >= 0 for one in checked)
 
 
+@pytest.mark.usefixtures("made_up_time")
 def test_sample_carries_out_windows_by_tree_and_by_replay(indexed: Stream) -> None:
     store = open_store(indexed.path.parent)
     checked = list(check_estimates(store, store.stream("s"), DEFAULT_PARAMETERS, n_queries=0))
@@ -340,8 +348,8 @@ def test_same_draws_give_the_same_query(snapshot: Snapshot) -> None:
 def test_queries_bind_on_any_stream(small: SmallStream, seed: int) -> None:
     if not small.rows:
         return
-    with tempfile.TemporaryDirectory() as folder:
-        stream = fill_stream(create_store(Path(folder) / "store"), "a-b", small, index=("a",))
+    with memory_store() as store:
+        stream = fill_stream(store, "a-b", small, index=("a",))
         snapshot = stream.snapshot()
         facts = look_at(snapshot, frozenset({"a"}))
         if not facts.columns:
