@@ -30,8 +30,8 @@ COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 def parse_expression(cursor: Cursor, power: int = 0) -> Expression:
     """Parse an expression whose operators bind tighter than ``power``."""
     cursor.enter()
+    is_condition = cursor.token.key == "NOT"
     left = _prefix(cursor)
-    is_condition = isinstance(left, syntax.Unary) and left.op == "NOT"
     levels = 1
     while True:
         token = cursor.token

@@ -94,6 +94,7 @@ def read_expression(text: str) -> syntax.Expression:
 @example(syntax.Binary("-", X, syntax.Binary("-", X, X)))
 @example(syntax.Binary("<", syntax.Binary("<", X, X), X))
 @example(syntax.Column(Identifier("end", True)))
+@example(syntax.Between(syntax.Unary("NOT", X), X, X))
 def test_printed_expression_parses_to_the_same_tree(expression):
     parsed = read_expression(to_sql(expression))
     assert parsed == expression
