@@ -46,19 +46,25 @@ def commit_table(stream: Stream, table: pa.Table, **how: Any) -> int:
 
 
 def fill_stream(
-    store: Store, name: str, small: SmallStream, *, index: tuple[str, ...] = ()
+    store: Store,
+    name: str,
+    small: SmallStream,
+    *,
+    index: tuple[str, ...] = (),
+    key: str | None = None,
 ) -> Stream:
     """Create a stream and commit the rows in as many commits as the stream has cuts, plus one."""
     if isinstance(store, MemoryStore):
-        return fill_memory(store, name, small, index)
+        return fill_memory(store, name, small, index, key)
     settings = StreamSettings(
         time="t",
         block_events=small.block_events,
         file_events=small.file_events,
         fan_out=small.fan_out,
+        key=key,
     )
     stream = store.create_stream(name, small.schema, settings)
-    writer = RunWriter(attributes=index, time="t")
+    writer = RunWriter(attributes=index, time="t", key=key)
     borders = (0, *small.cuts, len(small.rows))
     for start, stop in itertools.pairwise(borders):
         if start == stop:

@@ -310,12 +310,16 @@ def some_store(*example: object) -> Iterator[Store]:
             yield store
 
 
-def fill_memory(store: MemoryStore, name: str, small: SmallStream, index: Any) -> MemoryStream:
+def fill_memory(
+    store: MemoryStore, name: str, small: SmallStream, index: Any, key: str | None = None
+) -> MemoryStream:
     """Create a stream with as many commits as it has cuts, plus one."""
-    settings = StreamSettings("t", small.block_events, small.file_events, fan_out=small.fan_out)
+    settings = StreamSettings(
+        "t", small.block_events, small.file_events, fan_out=small.fan_out, key=key
+    )
     stream: MemoryStream = store.create_stream(name, small.schema, settings)
     stream.indexed = set(index)
-    writer = RunWriter(tuple(index), "t")
+    writer = RunWriter(tuple(index), "t", key=key)
     for start, stop in itertools.pairwise((0, *small.cuts, len(small.rows))):
         stream.put(small.table.slice(start, stop - start), writer)
     return stream

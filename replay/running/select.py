@@ -72,8 +72,8 @@ from replay.running.steps import (
     operators_of,
     situating,
 )
-from replay.situations.operator import can_hold
-from replay.situations.requirements import SituationQuery, anchor_of
+from replay.situations.network import why_never
+from replay.situations.requirements import SituationQuery
 from replay.windows.plan import Way, origin_in_words
 from replay.windows.tree.planning import window_plan
 
@@ -235,15 +235,14 @@ class Opener:
 
     def _open_situations(self, relation: SituationRelation) -> Flow:
         """Return the matches of a temporal pattern over a stream, or over any subquery."""
-        if not can_hold(relation):
+        never = why_never(relation)
+        if never is not None:
             nothing = Literal(False, DataType.BOOLEAN)
             below = replace(self, requested="auto")
             inner = below._open_relation(relation.source, columns_of_situations(relation), nothing)
-            words = "nothing to match: no situations can have all relations of the pattern"
-            return _over(words, inner, situating(relation))
+            return _over(f"nothing to match: {never}", inner, situating(relation))
         if isinstance(relation.source, StreamRelation):
-            anchor = anchor_of(self.requested, relation)
-            return self._open_class(SituationQuery(relation, anchor))
+            return self._open_class(SituationQuery(relation))
         inner = self._open_relation(relation.source, columns_of_situations(relation), None)
         return _over("situations of a subquery's rows", inner, situating(relation))
 

@@ -15,23 +15,17 @@ from chronicle.config import TIME_UNIT
 from chronicle.time import from_int64
 from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
-from replay.language.allen import path_consistent
 from replay.language.bound import SituationRelation
 from replay.operators.outer_pieces import Gap, RowsBefore
 from replay.operators.packing import State
 from replay.situations.derive import Change, Deriver
 from replay.situations.detection import OPEN
 from replay.situations.matching import Live, Match, Matcher
+from replay.situations.network import why_never
 from replay.situations.returns import AggregateGroups, Returns
 
 KEPT_ROWS_MIN = 1 << 14
 """Rows that pile up at least before those of no live situation are dropped."""
-
-
-def can_hold(query: SituationRelation) -> bool:
-    """Tell whether any situations can lie to each other as the pattern says; False is certain."""
-    pairs = {(left, right): relations for left, right, relations in query.pairs}
-    return path_consistent(len(query.situations), pairs) is not None
 
 
 class SituationOperator:
@@ -55,7 +49,7 @@ class SituationOperator:
         self._deriver = Deriver(query, schema, self._faults)
         self._returns = Returns(query, schema, aggregate, self._faults)
         self._matcher = Matcher(query)
-        self.is_done = not can_hold(query)
+        self.is_done = why_never(query) is not None
         self.reached: int | None = None
         self._last_time: int | None = None
         self._lives: dict[int, list[list[Live]]] = {}

@@ -1,37 +1,37 @@
-"""What every match of a temporal pattern contains: events of each of its conditions.
+"""What every match of a temporal pattern contains: an event of each condition, near each other.
 
-Of one of them, the anchor, events are looked up. Why that is enough: a match is decided by the rows
-between its earliest start and its detection, which are at most WITHIN apart, and among them is the
-first event of the anchor's situation. So the rows up to WITHIN around each event of the anchor hold
-every match, and beside them only what tells whether a run at their begin had begun before: without
-PARTITION BY the row before, with as many more as PREV reads; with it and VALID FOR g rows up to g
-earlier; else the row before of the same key, which is asked for once a match may need it.
+A match is decided by the rows between its earliest start and its detection, and among them are the
+first events of its situations, which lie as far from each other as `network` says. So events of
+some conditions are looked up, and around each of the rarest that has one of each other near it the
+rows that a match can have are read. Beside them only what tells is read whether a run at their
+begin had begun before: without PARTITION BY the row before, with as many more as PREV reads; with
+it and VALID FOR g rows up to g earlier; else the row before of the same key, which is asked for
+once a match may need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from replay.engines.scan import Reading
-from replay.errors import PlanError
 from replay.expressions.atoms import count_predicates
 from replay.expressions.ranges import implied_ranges
 from replay.language.bound import (
     Attribute,
     DataType,
     Expression,
+    Situation,
     SituationRelation,
     StreamRelation,
     attributes,
 )
 from replay.language.required_columns import columns_of_situations
 from replay.operators.outer_pieces import Operator
-from replay.planning.named_plans import PREFIX
-from replay.planning.planner import choose_plan
-from replay.planning.requirements import Position, Requirements
+from replay.planning.requirements import Network, Position, Requirements
 from replay.planning.statistics import StreamStatistics
+from replay.situations.network import UNBOUNDED, distances
 
 KEY_KINDS: Final = (DataType.STRING, DataType.INTEGER, DataType.BOOLEAN)
 """Types of columns whose index tells the rows of a partition."""
@@ -42,8 +42,6 @@ class SituationQuery:
     """A temporal pattern over a stream."""
 
     relation: SituationRelation
-    anchor: str | None = None
-    """The situation whose events are looked up; None: the one that leaves least."""
 
     @property
     def stream(self) -> StreamRelation:
@@ -59,17 +57,8 @@ class Situations:
         self._operators = operators
 
     def requirements(self, query: SituationQuery, stream: StreamStatistics) -> Requirements:
-        """Return what every match contains, of the anchor."""
-        found = [
-            required
-            for required in requirements(query.relation, stream)
-            if query.anchor in (None, required.positions[0].symbol)
-        ]
-        impossible = [required for required in found if required.is_impossible]
-        bounded = impossible or [required for required in found if required.is_restricted] or found
-        if len(bounded) == 1 or bounded[0].only_full is not None:
-            return bounded[0]
-        return min(bounded, key=lambda each: choose_plan(each, stream).estimated.cost)
+        """Return what every match contains."""
+        return requirements(query.relation, stream)
 
     def reading(self, query: SituationQuery) -> Reading:
         """Return which columns of the events are read."""
@@ -80,37 +69,55 @@ class Situations:
         return self._operators(query.relation)
 
 
-def requirements(relation: SituationRelation, stream: StreamStatistics) -> list[Requirements]:
-    """Return for each situation what a match contains of it."""
+def requirements(relation: SituationRelation, stream: StreamStatistics) -> Requirements:
+    """Return what every match contains: an event of each situation, its first."""
     conditions = [situation.condition for situation in relation.situations]
-    names = tuple(situation.name for situation in relation.situations)
-    within, by_key = relation.within, relation.partition_by
+    n, by_key = len(conditions), relation.partition_by
+    only_full = _why_only_full(relation, stream)
+    network = None if only_full is not None else _network(relation)
     n_read_before = max((-part.offset for part in _named(conditions)), default=0)
-    if by_key and within is not None and relation.valid_for is not None:
-        within += relation.valid_for
-    of_any = Requirements(
-        positions=(),
-        gap_before=(True,),
+    return Requirements(
+        positions=tuple(map(_position, relation.situations)),
+        gap_before=(True,) * n,
         trailing_gap=True,
         rows_min=1,
         rows_max=None,
         scattered=True,
-        fill_before=(None,),
-        within=within,
+        fill_before=(None,) * n,
+        agreeing=by_key,
+        within=None
+        if network is None
+        else max(sum(sides) for sides in zip(network.before, network.behind, strict=True)),
         rows_beside=(0, 0) if by_key else (1 + n_read_before, 0),
+        network=network,
         row_before_by=by_key[0] if by_key and relation.valid_for is None else None,
         time=relation.source_time.name,
-        symbols=names,
+        symbols=tuple(situation.name for situation in relation.situations),
         columns=frozenset(columns_of_situations(relation)),
         n_predicates=count_predicates(conditions),
-        only_full=_why_only_full(relation, stream),
+        only_full=only_full,
     )
-    found = []
-    for name, condition in zip(names, conditions, strict=True):
-        ranges = implied_ranges(condition)
-        position = Position(name, ranges or {}, ranges is not None)
-        found.append(replace(of_any, positions=(position,)))
-    return found
+
+
+def _position(situation: Situation) -> Position:
+    ranges = implied_ranges(situation.condition)
+    return Position(situation.name, ranges or {}, ranges is not None)
+
+
+def _network(relation: SituationRelation) -> Network:
+    """Return how far from each other the first events of a match's situations lie."""
+    bounds = distances(relation)
+    assert bounds is not None, "of a pattern that can match"
+    n = range(len(relation.situations))
+    beside = (relation.valid_for or 0) if relation.partition_by else 0
+    return Network(
+        bounds.low,
+        bounds.high,
+        tuple(bounds.before(place) + beside for place in n),
+        bounds.reach,
+        # Only without PARTITION BY all rows of the stream are of one situation.
+        tuple(0 if relation.partition_by else one.at_least or 0 for one in relation.situations),
+    )
 
 
 def _named(conditions: Iterable[Expression]) -> set[Attribute]:
@@ -120,7 +127,8 @@ def _named(conditions: Iterable[Expression]) -> set[Attribute]:
 
 def _why_only_full(relation: SituationRelation, stream: StreamStatistics) -> str | None:
     """Return why all events have to be replayed; None if some may be left out."""
-    if relation.within is None:
+    bounds = distances(relation)
+    if bounds is None or max(bounds.reach) >= UNBOUNDED:
         return "without WITHIN nothing bounds how long before its detection a situation began"
     if not relation.partition_by:
         return None
@@ -146,21 +154,3 @@ def _is_found_by_key(relation: SituationRelation, stream: StreamStatistics) -> b
         and relation.partition_by[0] in stream.indexed
         and kinds[relation.partition_by[0]] in KEY_KINDS
     )
-
-
-def anchor_of(requested: str, relation: SituationRelation) -> str | None:
-    """Return the situation that a plan asked for by name looks up; None: it names none.
-
-    Raises a PlanError if it names several.
-    """
-    if not requested.startswith(PREFIX):
-        return None
-    names = [situation.name for situation in relation.situations]
-    asked = {item.strip().partition(".")[0] for item in requested.removeprefix(PREFIX).split(",")}
-    found = [name for name in names if name in asked]
-    if len(found) > 1:
-        raise PlanError(
-            f"plan '{requested}' looks up {' and '.join(found)}, and a temporal pattern is found "
-            f"around the events of one situation; ask for '{PREFIX}{found[0]}'"
-        )
-    return found[0] if found else None

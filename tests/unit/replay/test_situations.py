@@ -126,7 +126,7 @@ def test_a_subquery_is_planned_by_itself_and_its_rows_are_the_neighbours(store: 
             QUERY.replace("x > 6", "x > PREV(x)"),
             "PREV in a condition with PARTITION BY asks for an event that may lie anywhere",
         ),
-        ("FROM s DEFINE A AS x > 6", "without WITHIN nothing bounds"),
+        ("FROM s DEFINE A AS x > 6 EMIT FINAL", "without WITHIN nothing bounds"),
         ("FROM s DEFINE A AS x > y WITHIN 5", "has a condition that bounds an attribute"),
     ],
 )
@@ -233,12 +233,34 @@ def test_suspects_are_refuted_by_the_row_before_of_their_key_alone(
             assert (result.actual.blocks_read < 50) == bool(index)
 
 
-def test_a_plan_looks_up_one_situation_and_says_so(tmp_path: Path) -> None:
-    store = rare(tmp_path, 990)
-    result = replay.query(store, f"FROM s {RARE}", plan="indexes=A.a")
-    assert result.stats["plan"] == "indexes=A.a"
-    with pytest.raises(PlanError, match="around the events of one situation; ask for 'indexes=A'"):
-        replay.query(store, f"FROM s {RARE}", plan="indexes=A.a,B.b")
+def test_around_the_rarest_situation_the_others_must_occur(tmp_path: Path) -> None:
+    """A is at 300, 1000 and 1700; B at 995 to 1099, at 1709 and at 1711. No block tells it."""
+    b = {*range(995, 1100), 1709, 1711}
+    events = pa.table(
+        {
+            "t": range(2000),
+            "a": [1 if t in (300, 1000, 1700) else t % 2 * 2 for t in range(2000)],
+            "b": [1 if t in b else t % 2 * 2 for t in range(2000)],
+        }
+    )
+    store = create_store(tmp_path / "store")
+    stream = store.create_stream("s", events.schema, StreamSettings(time="t", block_events=5))
+    stream.append(events)
+    create_index(stream, ["a", "b"])
+    read = {}
+    for plan in ("full", "tree", "indexes=A", "indexes=B", "indexes=A,B", "all"):
+        # B starts from 10 before A to 9 behind it, and A must have lasted for 1 then.
+        sql = (
+            f"FROM s DEFINE A AS a = 1, B AS b = 1 PATTERN {'A before;overlaps;during B'} WITHIN 10"
+        )
+        result = replay.query(store, sql, plan=plan)
+        assert result.table["B_start"].to_pylist() == [995, 1709], plan
+        read[plan] = result.actual.blocks_read
+    # From 10 before to 10 behind, in blocks of 5 with the one before: 6 blocks of two A.
+    assert read["indexes=A,B"] == read["all"] == 12
+    assert read["indexes=A"] == 18
+    assert read["indexes=B"] > 25
+    assert read["tree"] == read["full"] == 400
 
 
 def test_a_pattern_that_cannot_hold_reads_nothing_and_says_why(store: Store) -> None:
