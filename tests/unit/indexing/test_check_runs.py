@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronicle import StreamSettings, create_store
+from chronicle import StreamSettings, create_store, open_store
 from chronicle.log import delta_log
 from chronicle.maintenance.check import COMMITTED, check_stream
 from chronicle.maintenance.finding import Severity
@@ -63,9 +63,17 @@ def _make(folder: Path, tables: list[pa.Table], *, key: str | None = None) -> St
     return stream
 
 
-@pytest.fixture(params=[None, "venue", "n"], ids=["no key", "string key", "integer key"])
-def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
-    return _make(tmp_path, [_events(0, 50), _events(50, 120)], key=request.param)
+@pytest.fixture(scope="module", params=[None, "venue", "n"], ids=["no key", "text", "integer"])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stream:
+    """Make a stream with each kind of key, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    return _make(folder, [_events(0, 50), _events(50, 120)], key=request.param)
+
+
+@pytest.fixture
+def stream(made: Stream, tmp_path: Path) -> Stream:
+    """Copy a stream of two appends; of one kind of key where ``made`` is given one."""
+    return open_store(shutil.copytree(made.path.parent, tmp_path / "store")).stream("ticks")
 
 
 def _broken(stream: Stream, *, deep: bool = False) -> list[tuple[str, str, str]]:
@@ -136,19 +144,20 @@ def _of_another_attribute(_: Stream, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "invariant"),
+    ("made", "harm", "invariant"),
     [
         *(
-            pytest.param(lambda _, path, at=at: flip_byte(path, at), WHOLE, id=f"byte-{at}-flipped")
-            for at in (4, 60, -100, -4)
+            pytest.param(key, lambda _, path, at=at: flip_byte(path, at), WHOLE, id=f"byte {at}")
+            for key, at in ((None, 4), ("venue", 60), ("n", -100), (None, -4))
         ),
-        pytest.param(lambda _, path: path.unlink(), WHOLE, id="missing"),
-        pytest.param(_of_another_size, WHOLE, id="of-another-size-than-the-log-says"),
-        pytest.param(_of_another_attribute, WHOLE, id="of-another-attribute"),
+        pytest.param("venue", lambda _, path: path.unlink(), WHOLE, id="missing"),
+        pytest.param("n", _of_another_size, WHOLE, id="of another size than the log says"),
+        pytest.param("venue", _of_another_attribute, WHOLE, id="of another attribute"),
         pytest.param(
-            lambda stream, _: _write_other(stream, _events(0, 40)), COVER, id="of-fewer-events"
+            "n", lambda stream, _: _write_other(stream, _events(0, 40)), COVER, id="of fewer events"
         ),
     ],
+    indirect=["made"],
 )
 def test_damage_of_a_run_is_found_changes_no_answer_and_is_repaired(
     stream: Stream, harm: Callable[[Stream, Path], object], invariant: str

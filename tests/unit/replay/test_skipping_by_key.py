@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import Snapshot, Store, StreamSettings, create_store
+from chronicle import Snapshot, Store, StreamSettings, create_store, open_store
 from chronicle.store import Stream
 from costmodel import CostParameters
 from indexing import KeyRanges, RunWriter
@@ -48,16 +51,29 @@ def events() -> pa.Table:
     return pa.table([at, key, n, number.astype(float), a], schema=SCHEMA)
 
 
-def fill(path: Path, key: str | None, *, how: str = "runs") -> Store:
-    store = create_store(path / "store")
-    stream = store.create_stream("s", SCHEMA, StreamSettings("t", BLOCK_EVENTS, 300, key=key))
-    create_index(stream, ("a",))
-    table = events()
-    # The last events come late, into the middle of files that are there already.
-    late = np.isin(np.arange(N_EVENTS), (505, 700, 3))
-    for part in (table.filter(pa.array(~late)), table.filter(pa.array(late))):
-        stream.append(part, derived=writer_of(stream, how))
-    return store
+Fill = Callable[..., Store]
+
+
+@pytest.fixture(scope="module")
+def fill(tmp_path_factory: pytest.TempPathFactory) -> Fill:
+    """Lend what makes a store with a key column or none; each is made once and then copied."""
+
+    @functools.cache
+    def made(key: str | None, how: str) -> Path:
+        store = create_store(tmp_path_factory.mktemp("made") / "store")
+        stream = store.create_stream("s", SCHEMA, StreamSettings("t", BLOCK_EVENTS, 300, key=key))
+        create_index(stream, ("a",))
+        table = events()
+        # The last events come late, into the middle of files that are there already.
+        late = np.isin(np.arange(N_EVENTS), (505, 700, 3))
+        for part in (table.filter(pa.array(~late)), table.filter(pa.array(late))):
+            stream.append(part, derived=writer_of(stream, how))
+        return store.path
+
+    def copied(path: Path, key: str | None, *, how: str = "runs") -> Store:
+        return open_store(shutil.copytree(made(key, how), path / "store"))
+
+    return copied
 
 
 def writer_of(stream: Stream, how: str) -> RunWriter | None:
@@ -91,7 +107,7 @@ def read(store: Store, text: str, plan: str = "all") -> tuple[list[int], int]:
     ],
 )
 def test_plan_reads_only_where_the_key_agrees(
-    tmp_path: Path, key: str, how: str, partition: str
+    fill: Fill, tmp_path: Path, key: str, how: str, partition: str
 ) -> None:
     # 100 pairs of A and B are 5 apart, two of them of one key: 500 to 505 and 700 to 705, with
     # and without a key. Each lies in one block; files cut at late events may split one more.
@@ -109,7 +125,7 @@ def test_plan_reads_only_where_the_key_agrees(
     ],
 )
 def test_plan_without_keys_reads_wherever_order_and_window_allow(
-    tmp_path: Path, key: str | None, how: str, partition: str
+    fill: Fill, tmp_path: Path, key: str | None, how: str, partition: str
 ) -> None:
     store = fill(tmp_path, key, how=how)
     if how == "without keys":
@@ -135,7 +151,7 @@ def test_plan_without_keys_reads_wherever_order_and_window_allow(
     ],
 )
 def test_only_rows_of_candidates_keys_are_matched(
-    tmp_path: Path, key: str, how: str, plan: str, within: str, rows: int
+    fill: Fill, tmp_path: Path, key: str, how: str, plan: str, within: str, rows: int
 ) -> None:
     store = fill(tmp_path, key, how=how)
     text = sql(key).replace("WITHIN 7", within)
@@ -155,7 +171,7 @@ NEAR = (
 @pytest.mark.parametrize(("pattern", "blocks"), [("^ A Z*? B", 75), ("A Z*? B $", 50)])
 @pytest.mark.parametrize("semantics", ["", "SEMANTICS SKIP TILL NEXT"])
 def test_whether_a_row_is_the_first_or_last_of_its_key_is_found_out_beside(
-    tmp_path: Path, key: str, how: str, pattern: str, blocks: int, semantics: str
+    fill: Fill, tmp_path: Path, key: str, how: str, pattern: str, blocks: int, semantics: str
 ) -> None:
     # The key of 500 and 505 has rows before and behind, at most ten blocks away, of which 15 are
     # looked at. That of 700 and 705, which is none, has not: it takes all 70 blocks before, and 31
@@ -170,7 +186,7 @@ def test_whether_a_row_is_the_first_or_last_of_its_key_is_found_out_beside(
 
 @pytest.mark.parametrize("key", ["k", "n"])
 def test_an_index_of_the_key_tells_that_a_row_is_not_the_last_of_it(
-    tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
+    fill: Fill, tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partition_rows, "PAGE_S", 1e-3)
     store = fill(tmp_path, key)
@@ -190,6 +206,7 @@ def test_an_index_of_the_key_tells_that_a_row_is_not_the_last_of_it(
 @pytest.mark.parametrize("key", ["k", "n"])
 @pytest.mark.parametrize("indexes", [("a",), ("a", "key")])
 def test_neighbours_in_the_partition_are_read_wherever_they_lie(
+    fill: Fill,
     tmp_path: Path,
     key: str,
     how: str,
@@ -241,7 +258,7 @@ def test_an_index_is_not_asked_for_more_keys_than_the_next_blocks_are_worth(
 
 
 def test_a_search_for_neighbours_is_given_up_before_it_costs_more_than_a_plan_may_lose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Blocks of ten events are the more worth avoiding the more each of them takes.
     weights = CostParameters(block_s=15e-6)
@@ -259,7 +276,9 @@ def test_a_search_for_neighbours_is_given_up_before_it_costs_more_than_a_plan_ma
     assert result.actual.rows_replayed == N_EVENTS
 
 
-def test_neighbours_of_other_partitions_are_found_in_a_full_replay_alone(tmp_path: Path) -> None:
+def test_neighbours_of_other_partitions_are_found_in_a_full_replay_alone(
+    fill: Fill, tmp_path: Path
+) -> None:
     store = fill(tmp_path, "k")
     for partition in ("n", "k, n"):
         reason = replay.explain(store, NEAR.format(partition, "= 3")).plan.reason
@@ -269,7 +288,7 @@ def test_neighbours_of_other_partitions_are_found_in_a_full_replay_alone(tmp_pat
     assert "and it has none" in replay.explain(plain, NEAR.format("k", "= 3")).plan.reason
 
 
-def test_keys_are_told_where_lookups_overlap(tmp_path: Path) -> None:
+def test_keys_are_told_where_lookups_overlap(fill: Fill, tmp_path: Path) -> None:
     # Bs, which are asked first, are As too: the keys of As come from both lookups.
     store = fill(tmp_path, "k")
     text = sql("k", within=120).replace("A AS a = 1", "A AS a >= 1")
@@ -279,7 +298,7 @@ def test_keys_are_told_where_lookups_overlap(tmp_path: Path) -> None:
     assert result.actual.rows_replayed < N_EVENTS
 
 
-def test_plan_reads_only_where_the_gap_is_filled(tmp_path: Path) -> None:
+def test_plan_reads_only_where_the_gap_is_filled(fill: Fill, tmp_path: Path) -> None:
     store = fill(tmp_path, None)
     text = (
         "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS m PATTERN (A Z* B) WITHIN 7 "
@@ -293,7 +312,7 @@ def test_plan_reads_only_where_the_gap_is_filled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["k", "n", None], ids=str)
-def test_keys_that_take_turns_are_counted(tmp_path: Path, key: str | None) -> None:
+def test_keys_that_take_turns_are_counted(fill: Fill, tmp_path: Path, key: str | None) -> None:
     statistics = statistics_of(fill(tmp_path, key).stream("s").snapshot())
     assert statistics.key == key
     # Blocks of ten events have two keys, five events each: of 90 ordered pairs 40 agree.
@@ -301,7 +320,7 @@ def test_keys_that_take_turns_are_counted(tmp_path: Path, key: str | None) -> No
 
 
 def test_keys_are_counted_once_for_a_snapshot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = fill(tmp_path, "k").stream("s").snapshot()
     counted = statistics_of(snapshot).n_keys
