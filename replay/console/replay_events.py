@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = Path("-")
 
+BEAT_S = 0.05
+"""Seconds after which a query is told how far time has come, where no event tells it."""
+
 
 def replay(
     stream: StreamArgument,
@@ -100,6 +103,7 @@ def replay(
     if out != STANDARD_OUTPUT:
         check_target(out)
     from replay import events, online
+    from replay.pacing.attached import answers
     from replay.running.statement import unused_parameters
 
     opened = store_of(store)
@@ -124,23 +128,22 @@ def replay(
         params=values,
         speed=_speed(speed),
         loop=_loop(loop),
+        beat=None if attached is None else BEAT_S,
         as_of=snapshot.version,
     )
-    schema = paced.schema if attached is None else attached.schema
-    began, n_events = time.monotonic(), 0
+    schema, tables = paced.schema, iter(paced)
+    if attached is not None:
+        schema, tables = attached.schema, answers(paced, attached)
+    began = time.monotonic()
     with _outlet(output_format, out, to_kafka, kafka or [], schema, settings) as outlet:
         try:
-            for table in paced:
-                n_events += table.num_rows
-                _write(outlet, table if attached is None else attached.push(table))
-                if attached is not None and attached.is_done:
-                    break
-            if attached is not None:
-                _write(outlet, attached.finish())
+            for table in tables:
+                if table.num_rows:
+                    outlet.write(table)
         except KeyboardInterrupt:
-            say(f"interrupted after {number_of(n_events, 'event')}, at {paced.position}")
+            say(f"interrupted after {number_of(paced.n_events, 'event')}, at {paced.position}")
             raise typer.Exit(INTERRUPTED) from None
-    say(f"{number_of(n_events, 'event')} in {time.monotonic() - began:.1f} s")
+    say(f"{number_of(paced.n_events, 'event')} in {time.monotonic() - began:.1f} s")
 
 
 def _check_one_stream(query: str) -> None:
@@ -154,11 +157,6 @@ def _check_one_stream(query: str) -> None:
             "push the events of each to replay.online in Python",
             param_hint="--query",
         )
-
-
-def _write(outlet: Outlet, table: pa.Table) -> None:
-    if table.num_rows:
-        outlet.write(table)
 
 
 @contextmanager

@@ -42,6 +42,7 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     params: Parameters | None = None,
     speed: float = math.inf,
     loop: int | None = 1,
+    beat: float | None = None,
     as_of: AsOf | None = None,
 ) -> PacedReplay:
     """Replay a stretch of a stream in order, at the pace it had or any other.
@@ -66,6 +67,9 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
         as events can be read.
     loop
         How many times; None: without end.
+    beat
+        Seconds after which an empty table is handed out where no event is due, so that whoever
+        takes them can look at ``reached``; None: never.
     as_of
         Version of the stream, as in ``replay.query``.
 
@@ -77,8 +81,8 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     Raises
     ------
     QueryError
-        If the speed or the number of times makes no sense, or the condition cannot be read. One
-        that cannot be bound is an error where the iteration begins.
+        If the speed, the number of times or the beat makes no sense, or the condition cannot be
+        read. One that cannot be bound is an error where the iteration begins.
     SchemaError
         If there is no such column, or a time is none of this stream.
     StorageError
@@ -86,6 +90,8 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     """
     if loop is not None and loop < 1:
         raise QueryError(f"loop={loop} replays nothing; give 1 or more, or None for no end")
+    if beat is not None and not beat > 0:
+        raise QueryError(f"beat={beat} is no number of seconds above 0; None for no beat")
     if where is not None:  # one that closes more parentheses than it opens would undo the stretch
         parse(f"SELECT * FROM events WHERE {where}")
     opened = store.stream(stream)
@@ -106,7 +112,7 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     end = None if stop is None else source.to_internal(stop)
     if begin is not None and end is not None and begin >= end:
         raise QueryError(f"nothing lies from {start} to before {stop}")
-    return PacedReplay(source, begin, end, speed=speed, loop=loop)
+    return PacedReplay(source, begin, end, speed=speed, loop=loop, beat=beat)
 
 
 def _checked_columns(snapshot: Snapshot, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -147,6 +153,7 @@ class PacedReplay:
     """Events handed out when they are due; `events` makes it.
 
     Iterating gives tables of at least one event each, in stream order: all that are due by then.
+    With a ``beat``, empty ones besides.
     The time between two events is that between them in the stream, divided by the speed, and
     begins to count at ``start``, or else with the first event. Each is due at an instant that
     follows from that beginning, so delays do not add up; whoever takes tables too slowly gets
@@ -162,7 +169,7 @@ class PacedReplay:
         The events.
     start, stop
         Internal times, half-open; None is unbounded.
-    speed, loop
+    speed, loop, beat
         As in `events`.
     clock
         What tells the time.
@@ -176,12 +183,17 @@ class PacedReplay:
         *,
         speed: float,
         loop: int | None,
+        beat: float | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._source = source
         self._start, self._stop = start, stop
         self._rate = self._to_rate(speed)
         self._loop = loop
+        self._beat = math.inf if beat is None else beat
+        self._reached: int | None = None
+        self.n_events = 0
+        """Events handed out so far."""
         self._clock = clock or SystemClock()
         self._changed = threading.Condition()
         self._timeline: Timeline | None = None
@@ -207,6 +219,11 @@ class PacedReplay:
         """Time of the next event, or of the last as long as that is not known; None before both."""
         time = self._next
         return None if time is None else self._source.to_moment(time)
+
+    @property
+    def reached(self) -> int | dt.datetime | None:
+        """Time before which no further event is, as of the last table; None before the first."""
+        return None if self._reached is None else self._source.to_moment(self._reached)
 
     @property
     def is_paused(self) -> bool:
@@ -329,20 +346,25 @@ class PacedReplay:
         first, n = 0, len(times)
         while first < n:
             n_due = self._wait_for(times[first : first + AT_ONCE_MAX])
-            if n_due == 0:
+            if self._is_interrupted:
                 return
             after = first + n_due
             with self._changed:
-                if not self._is_interrupted:
+                if n_due and not self._is_interrupted:
                     self._last = int(times[after - 1])
                     self._next = int(times[after]) if after < n else self._last
+            self.n_events += n_due
             yield wanted.slice(first, n_due)
             first = after
 
     def _wait_for(self, times: npt.NDArray[np.int64]) -> int:
-        """Wait until the first event is due, and return how many are; 0: go elsewhere."""
+        """Wait until the first event is due, or for a beat, and return how many are.
+
+        0 where one has to go elsewhere, too.
+        """
         with self._changed:
             self._next = int(times[0])
+            began = self._clock.now()
             while not self._is_interrupted:
                 if self._paused_at is not None:
                     self._clock.wait(self._changed, None)
@@ -352,10 +374,15 @@ class PacedReplay:
                     self._timeline = Timeline(int(times[0]), now, self._rate)
                 elapsed = self._timeline.elapsed(now)
                 n_due = int(np.searchsorted(times - self._timeline.at, elapsed, "right"))
-                if n_due:
+                if n_due or now - began >= self._beat:
+                    # All that are due are handed out, unless more of them follow these.
+                    is_all = n_due < len(times)
+                    passed = self._timeline.at + math.floor(elapsed) + 1 if is_all else times[-1]
+                    self._reached = int(passed)
                     return n_due
                 missing = self._timeline.clock_of(int(times[0])) - now
-                self._clock.wait(self._changed, max(missing, SHORTEST_WAIT_S))
+                until_beat = began + self._beat - now
+                self._clock.wait(self._changed, max(min(missing, until_beat), SHORTEST_WAIT_S))
         return 0
 
     def _go_on(self, clock: float | None, rate: float) -> None:

@@ -106,7 +106,7 @@ def test_ctrl_c_says_where_it_was_and_nothing_of_commits(command: Commands) -> N
         taken.append(table.num_rows)
         raise KeyboardInterrupt
 
-    with patch("replay.console.replay_events._write", write):
+    with patch("replay.pacing.outlets._Streamed.write", write):
         done = command("replay", "s")
     assert done.code == 130
     assert done.err == f"interrupted after {taken[0]} events, at {taken[0] - 1}\n"

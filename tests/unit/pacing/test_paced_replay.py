@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replay import online
 from replay.errors import QueryError
+from replay.pacing.attached import answers
 from replay.pacing.events import (
     AT_ONCE_MAX,
     SHORTEST_WAIT_S,
@@ -80,10 +82,11 @@ class Rows:
         return time
 
 
-def paced(times: list[int], *, start=None, stop=None, speed=1.0, loop=1, batch=3):
+def paced(times: list[int], *, start=None, stop=None, speed=1.0, loop=1, batch=3, beat=None):
     clock = FakeClock()
     rows = Rows(times, batch)
-    return PacedReplay(rows, start, stop, speed=speed, loop=loop, clock=clock), clock, rows
+    replay = PacedReplay(rows, start, stop, speed=speed, loop=loop, beat=beat, clock=clock)
+    return replay, clock, rows
 
 
 def handed_out(replay: PacedReplay, clock: FakeClock) -> list[tuple[float, int]]:
@@ -94,6 +97,25 @@ def handed_out(replay: PacedReplay, clock: FakeClock) -> list[tuple[float, int]]
 def test_gaps_are_kept_in_proportion() -> None:
     replay, clock, _ = paced([1000, 1010, 1010, 1040], speed=2)
     assert handed_out(replay, clock) == [(0, 1000), (5, 1010), (5, 1010), (20, 1040)]
+
+
+def test_a_beat_tells_how_far_time_has_come_where_no_event_is_due() -> None:
+    replay, clock, _ = paced([0, 10, 12, 12], beat=4)
+    found = [(clock.at - 100.0, table.num_rows, replay.reached) for table in replay]
+    # The third and last event of the first batch may have others of its time behind it.
+    assert found == [(0, 1, 1), (4, 0, 5), (8, 0, 9), (10, 1, 11), (12, 1, 12), (12, 1, 12)]
+    assert replay.n_events == 4
+
+
+def test_a_query_attached_tells_what_is_certain_as_soon_as_it_is() -> None:
+    replay, clock, _ = paced([0, 10, 30, 31], speed=2, beat=0.25)
+    query = online("FROM s DEFINE A AS x < 2 AT LEAST 7", Rows.schema, time="t")
+    told = [
+        (clock.at - 100.0, row["A_start"], row["A_end"], row["detection_time"])
+        for table in answers(replay, query)
+        for row in table.to_pylist()
+    ]
+    assert told == [(3.5, 0, None, 7)]
 
 
 def test_time_counts_from_start_where_there_is_one() -> None:
