@@ -68,7 +68,7 @@ def columns_of_pattern(
 
 def _type(expression: Expression) -> DataType | None:
     is_only_selected = isinstance(expression, Attribute) and expression.type is DataType.NULL
-    return None if is_only_selected else expression.type
+    return None if is_only_selected or expression.type is DataType.DECIMAL_76 else expression.type
 
 
 # ---------------------------------------------------------------------------------------------

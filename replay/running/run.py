@@ -158,7 +158,8 @@ def open_run(catalog: Catalog, asked: QueryRequest) -> Run:
     bound = bind_over(asked.sql, catalog.describe, asked.params)
     create = bound if isinstance(bound, BoundCreate) else None
     query = bound.query if isinstance(bound, BoundCreate) else bound
-    flow = Opener(catalog, asked.plan, asked.told_max).open_query(query)
+    opener = Opener(catalog, asked.plan, asked.told_max)
+    flow = opener.open_query(query) if create is None else opener.open_below(query)
     return Run(flow, catalog.warnings, asked.started, clock(), create, asked.sql)
 
 

@@ -65,6 +65,7 @@ from replay.running.scalars import scalar_queries
 from replay.running.statement import STATEMENTS_CACHED, Statement, to_statement
 from replay.running.steps import (
     Chain,
+    IntegerCheck,
     aggregating,
     allowed_to_tell,
     finishing,
@@ -110,12 +111,19 @@ class Opener:
         inner = below._open_relation(query.source, columns_of_query(query), where)
         return _over(_words_of(query), inner, operators_of(query, told_max=self.told_max))
 
+    def open_below(self, query: BoundQuery) -> Flow:
+        """Return the flow of a query's answer that others compute with."""
+        flow = self.open_query(query)
+        if not isinstance(query, BoundPatternQuery) or query.outer is None:
+            return flow
+        return OperatorFlow(flow, IntegerCheck(query))
+
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""
         scalars = scalar_queries(query)
         if scalars:
             below = replace(self, requested="full" if self.requested == "full" else "auto")
-            flows = {scalar: below.open_query(simplified(scalar.query)) for scalar in scalars}
+            flows = {scalar: below.open_below(simplified(scalar.query)) for scalar in scalars}
             return ScalarFlow(query, flows, self._open_pattern)
         if query.windows is not None:
             return self._open_windowed(query)
@@ -228,7 +236,7 @@ class Opener:
         if isinstance(relation, StreamRelation):
             return self._read(relation, Reading(_at_least_one(columns, relation), where))
         if isinstance(relation, SubqueryRelation):
-            return self.open_query(pruned(relation, columns).query)
+            return self.open_below(pruned(relation, columns).query)
         if isinstance(relation, SituationRelation):
             return self._open_situations(relation)
         return self._open_join(relation, columns, where)

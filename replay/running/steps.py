@@ -22,6 +22,7 @@ from replay.language.bound import (
     Aggregate,
     BoundPatternQuery,
     BoundQuery,
+    DataType,
     Outer,
     SituationRelation,
     SubqueryRelation,
@@ -187,6 +188,35 @@ class RowNumbers(_HandedOn):
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
         self._n_rows = state["n_rows"]
+
+
+class IntegerCheck(_HandedOn):
+    """Groups of matches, handed on to another query, which takes whole numbers of 64 bits."""
+
+    def __init__(self, query: BoundPatternQuery) -> None:
+        items = () if query.outer is None else query.outer.items
+        self._names = [name for name, part in items if part.type is DataType.INTEGER]
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Yield the next rows.
+
+        Raises a QueryError for a count or a sum beyond 64 bits.
+        """
+        for name in self._names:
+            if pa.types.is_decimal256(table.schema.field(name).type):
+                raise QueryError(
+                    f"column '{name}' of a subquery has a number that INTEGER cannot hold, so no "
+                    "query around can compute with it; write CAST(… AS VARCHAR), LOG10(…) or CAST("
+                    "… AS DECIMAL(76, 0)) in the subquery"
+                )
+        yield table
+
+    def state(self) -> State:
+        """Return nothing: there is nothing to know."""
+        return {}
+
+    def take_over(self, state: State) -> None:
+        """Go on: there is nothing to know."""
 
 
 class TimeCheck(_HandedOn):

@@ -115,8 +115,24 @@ def check_columns(schema: pa.Schema, what: str) -> None:
         if pa.types.is_decimal(field.type) and field.type.precision > _DECIMAL_DIGITS:
             raise QueryError(
                 f"column '{field.name}' of {what} is a DECIMAL of {field.type.precision} digits, "
-                "and DuckDB takes 38; write CAST(… AS VARCHAR) in Chronicle's part"
+                "and DuckDB takes 38; CAST it to DOUBLE in Chronicle's part"
             )
+
+
+def in_38_digits(table: pa.Table, what: str) -> pa.Table:
+    """Return an answer of ours with large counts and sums as decimals that DuckDB takes."""
+    for index, field in enumerate(table.schema):
+        if not pa.types.is_decimal256(field.type) or field.type.scale:
+            continue
+        try:
+            column = table.column(index).cast(pa.decimal128(_DECIMAL_DIGITS, 0))
+        except pa.ArrowInvalid:
+            raise QueryError(
+                f"column '{field.name}' of {what} has a number of more than {_DECIMAL_DIGITS} "
+                "digits, which DuckDB cannot take; write CAST(… AS VARCHAR) in Chronicle's part"
+            ) from None
+        table = table.set_column(index, field.name, column)
+    return table
 
 
 def taken(table: pa.Table) -> pa.Table:

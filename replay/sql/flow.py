@@ -18,7 +18,7 @@ from replay.limits import current_limits
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.catalog import Catalog, StoreCatalog, WithoutEvents
 from replay.running.run import QueryRequest, Run, open_run
-from replay.sql.answers import AnswerTypes, check_columns, taken
+from replay.sql.answers import AnswerTypes, check_columns, in_38_digits, taken
 from replay.sql.apart import Apart, Cut, Read
 from replay.sql.composed import Composed
 from replay.sql.connection import Allowed, Session
@@ -172,8 +172,9 @@ class SqlFlow:
             self._runs.setdefault(cut.relation, run)
         else:
             run = self._runs[cut.relation]
-        table = pa.concat_tables(run.flow.tables())
-        self._register(session, cut.relation, table, f"the part at line {cut.line}")
+        what = f"the part at line {cut.line}"
+        table = in_38_digits(pa.concat_tables(run.flow.tables()), what)
+        self._register(session, cut.relation, table, what)
 
     def _whole(self, session: Session, query: Composed) -> pa.Table:
         """Return all rows of what DuckDB answers before a cut."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import replay
+from replay.errors import LimitExceededError
 from replay.language import bind, parse_query
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
@@ -33,7 +34,11 @@ def test_every_plan_gives_aggregates_over_matches_as_the_oracle(case: PatternCas
     expected = comparable(
         [{name: value for name, value in row.items() if name != "(match)"} for row in rows]
     )
-    assert answer(replay.query({"s": stream.table}, sql, max_rows=ROWS_MAX).table) == expected
+    try:
+        found = replay.query({"s": stream.table}, sql, max_rows=ROWS_MAX).table
+    except LimitExceededError:
+        return
+    assert answer(found) == expected
     with some_store(stream, sql, case.indexes) as store:
         fill_stream(store, "s", stream, index=case.indexes)
         assert_plans_agree(store, sql, ("tree", "all", "auto"), expected=expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -87,3 +88,42 @@ def test_patterns_in_windows_do_not_go_online_yet():
     for text in (sql, subquery):
         with pytest.raises(NotSupportedError, match="in windows cannot go online yet"):
             replay.online(text, EVENTS.schema, time="t")
+
+
+LARGE = pa.table({"t": [1, 2, 3], "k": ["a", "a", "b"], "n": [2**62, 2**62, 7]})
+SUMS = (
+    "SELECT k, SUM(A.n) AS n, CAST(SUM(A.n) AS DECIMAL(76, 0)) AS w FROM s MATCH_RECOGNIZE ("
+    "PARTITION BY k ORDER BY t PATTERN (A) SEMANTICS SKIP TILL ANY) GROUP BY k"
+)
+
+BY_WINDOW = (
+    "SELECT window_start, SUM(A.n) AS n FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 3)) "
+    "MATCH_RECOGNIZE (PARTITION BY window_start PATTERN (A) SEMANTICS SKIP TILL ANY) "
+    "GROUP BY window_start"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (f"{SUMS} ORDER BY n", [("b", 7, 7), ("a", 2**63, 2**63)]),
+        (f"SELECT k, w FROM ({SUMS}) WHERE k = 'a'", "a number that INTEGER cannot hold"),
+        (f"SELECT k, w FROM ({SUMS} HAVING n < 8)", [("b", 7)]),
+        (f"SELECT w + 1 FROM ({SUMS} HAVING n < 8)", "select as it is"),
+        (f"SELECT SUM(n) AS s FROM ({SUMS})", "column 'n' of a subquery has a number that"),
+        (f"SELECT SUM(n) OVER () AS s FROM ({SUMS})", [(2**63 + 7,), (2**63 + 7,)]),
+        (f"CREATE STREAM made AS {BY_WINDOW}", "a number that INTEGER cannot hold"),
+        (f"CREATE STREAM made AS {BY_WINDOW} HAVING n < 8", [("made", 1, 1)]),
+    ],
+)
+def test_numbers_beyond_64_bits_are_exact_or_an_error_further_out(
+    tmp_path: Path, sql: str, expected: object
+):
+    store = chronicle.create_store(tmp_path / "store")
+    store.create_stream("s", LARGE.schema, StreamSettings(time="t")).append(LARGE)
+    if isinstance(expected, str):
+        with pytest.raises(replay.QueryError, match=expected):
+            replay.query(store, sql)
+    else:
+        answer = replay.query(store, sql).table
+        assert [tuple(row.values()) for row in answer.to_pylist()] == expected

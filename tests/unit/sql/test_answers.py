@@ -24,6 +24,7 @@ from replay.errors import (
     QueryError,
     UnknownNameError,
 )
+from replay.sql.answers import in_38_digits
 from tests.helpers import commit_table, damage_events
 from tests.json_schema import violations
 from tests.unit.sql.sql_cases import FALLS, PLACES, TICKS, ticks_store
@@ -541,3 +542,14 @@ def test_rows_come_piece_by_piece(store):
     first = next(batch for batch in reader if len(batch))
     assert len(first) < 200_000
     assert len(first) + sum(map(len, reader)) == 200_000
+
+
+def test_large_numbers_of_ours_are_decimals_of_38_digits_or_an_error():
+    def table(number):
+        return pa.table({"n": pa.array([Decimal(number), None], pa.decimal256(76, 0))})
+
+    fitted = in_38_digits(table(10**38 - 1), "a part")
+    assert fitted.schema.field("n").type == pa.decimal128(38, 0)
+    assert fitted.column("n").to_pylist() == [10**38 - 1, None]
+    with pytest.raises(QueryError, match=r"more than 38 digits, .* write CAST\(… AS VARCHAR\)"):
+        in_38_digits(table(10**38), "a part")
