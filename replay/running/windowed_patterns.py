@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,16 @@ from replay.planning.block_ranges import all_blocks
 from replay.windows.borders import TimeGrid, grid_of
 
 IntArray = npt.NDArray[np.int64]
+
+
+class _Matched(NamedTuple):
+    """The answer over the rows of a window."""
+
+    rows: tuple[int, int]
+    """First row, counted from the first of all, and the one behind the last."""
+    tables: list[pa.Table]
+    """At least one."""
+    n_faults: int
 
 
 class WindowedMatching:
@@ -65,8 +75,11 @@ class WindowedMatching:
         self._left = query.limit
         self._rows = schema.empty_table().select(self._columns)
         self._times = np.empty(0, np.int64)
+        self._n_dropped = 0
         self.n_faults = 0
-        self.schema = self._matched(self._rows, 0, 0)[0].schema
+        self._latest = _Matched((0, 0), *self._matched(self._rows))
+        """Windows that follow each other may have the same rows, and then the same matches."""
+        self.schema = self._with_window(self._latest.tables[0], 0, 0).schema
 
     @property
     def is_done(self) -> bool:
@@ -95,25 +108,31 @@ class WindowedMatching:
         for start, end in self._windows.closed(times, reached):
             check_limits()
             low, high = np.searchsorted(times, (start, end)).tolist()
-            for found in self._matched(self._rows.slice(low, high - low), start, end):
-                yield self._cut(found)
+            rows = (self._n_dropped + low, self._n_dropped + high)
+            if rows != self._latest.rows:
+                found = self._matched(self._rows.slice(low, high - low))
+                self._latest = _Matched(rows, *found)
+            self.n_faults += self._latest.n_faults
+            for table in self._latest.tables:
+                if table.num_rows:
+                    yield self._cut(self._with_window(table, start, end))
                 if self.is_done:
                     return
         n_over = int(np.searchsorted(times, self._windows.oldest_needed))
         self._rows = self._rows.slice(n_over)
         self._times = times[n_over:]
+        self._n_dropped += n_over
 
-    def _matched(self, rows: pa.Table, start: int, end: int) -> list[pa.Table]:
-        """Return the answer over some rows of a window."""
+    def _matched(self, rows: pa.Table) -> tuple[list[pa.Table], int]:
+        """Return the answer over the rows of a window, and how many faults there were."""
         query = self._query
         name = query.stream
         source = TableSource(
             rows, self._columns, time=query.time, name=name, order_by=query.order_by
         )
         builder = ResultBuilder(source, self._inside, self._program, all_blocks(source.n_blocks))
-        tables = [self._with_window(table, start, end) for table in builder.tables()]
-        self.n_faults += builder.n_faults
-        return tables
+        tables = list(builder.tables())
+        return tables, builder.n_faults
 
     def _with_window(self, table: pa.Table, start: int, end: int) -> pa.Table:
         """Return rows of the answer with the columns of their window."""
