@@ -51,6 +51,7 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
         "estimated": _estimated(plan.estimated),
         "weights": plan.weights.source,
         "actual": None if actual is None else dict(actual),
+        **{key: [dict(row) for row in rows] for key, rows in plan.required.details.items()},
     }
 
 
@@ -170,6 +171,7 @@ def to_lines(plan: Plan, actual: Mapping[str, Any] | None = None) -> list[str]:
     lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.required}"]
     lines += _aggregation_lines(plan)
     lines += _position_lines(plan)
+    lines += _detail_lines(plan)
     lines.append(f"stretches {_stretches(plan)}")
     lines += _step_lines(plan)
     if plan.full_estimate is not None:
@@ -212,6 +214,16 @@ def _position_lines(plan: Plan) -> list[str]:
         rows += _range_rows(plan, position, index)
     # A{14} is fourteen positions that say the same.
     return _aligned(list(dict.fromkeys(rows)), "<<<")
+
+
+def _detail_lines(plan: Plan) -> list[str]:
+    """Return what the class of the query tells besides, as a table under each key."""
+    lines = []
+    for key, rows in plan.required.details.items():
+        names = list(rows[0])
+        cells = [[NOT_COMPARED if v is None else str(v) for v in row.values()] for row in rows]
+        lines += [key, *_aligned([tuple(names), *map(tuple, cells)], "<" + ">" * (len(names) - 1))]
+    return lines
 
 
 def _range_rows(plan: Plan, rows: Position, place: int) -> list[tuple[str, ...]]:

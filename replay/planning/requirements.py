@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 from indexing.key_range import KeyRanges
 
@@ -112,6 +114,8 @@ class Requirements:
     named without a symbol."""
     aggregation: Aggregation | None = None
     """Of aggregates over all matches of a strategy."""
+    details: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """What explain tells besides of the query, as rows of JSON values by their key."""
     only_full: str | None = None
     """Why nothing but a full replay can answer, in words; None: it can be pruned."""
 

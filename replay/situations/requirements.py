@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from replay.engines.scan import Reading
 from replay.expressions.atoms import count_predicates
@@ -31,7 +31,7 @@ from replay.language.required_columns import columns_of_situations
 from replay.operators.outer_pieces import Operator
 from replay.planning.requirements import Network, Position, Requirements
 from replay.planning.statistics import StreamStatistics
-from replay.situations.network import UNBOUNDED, distances
+from replay.situations.network import UNBOUNDED, Distances, distances
 
 KEY_KINDS: Final = (DataType.STRING, DataType.INTEGER, DataType.BOOLEAN)
 """Types of columns whose index tells the rows of a partition."""
@@ -74,7 +74,9 @@ def requirements(relation: SituationRelation, stream: StreamStatistics) -> Requi
     conditions = [situation.condition for situation in relation.situations]
     n, by_key = len(conditions), relation.partition_by
     only_full = _why_only_full(relation, stream)
-    network = None if only_full is not None else _network(relation)
+    bounds = distances(relation)
+    assert bounds is not None, "of a pattern that can match"
+    network = None if only_full is not None else _network(relation, bounds)
     n_read_before = max((-part.offset for part in _named(conditions)), default=0)
     return Requirements(
         positions=tuple(map(_position, relation.situations)),
@@ -95,8 +97,26 @@ def requirements(relation: SituationRelation, stream: StreamStatistics) -> Requi
         symbols=tuple(situation.name for situation in relation.situations),
         columns=frozenset(columns_of_situations(relation)),
         n_predicates=count_predicates(conditions),
+        details={"situations": explained(relation, bounds)},
         only_full=only_full,
     )
+
+
+def explained(relation: SituationRelation, bounds: Distances) -> list[dict[str, Any]]:
+    """Return what explain tells of each situation; durations are in the units of times."""
+
+    def bounded(distance: int) -> int | None:
+        return distance if abs(distance) < UNBOUNDED else None
+
+    return [
+        {
+            "name": situation.name,
+            "start_low": bounded(bounds.low[0][place]),
+            "start_high": bounded(bounds.high[0][place]),
+            "reach": bounded(bounds.reach[place]),
+        }
+        for place, situation in enumerate(relation.situations)
+    ]
 
 
 def _position(situation: Situation) -> Position:
@@ -104,10 +124,8 @@ def _position(situation: Situation) -> Position:
     return Position(situation.name, ranges or {}, ranges is not None)
 
 
-def _network(relation: SituationRelation) -> Network:
+def _network(relation: SituationRelation, bounds: Distances) -> Network:
     """Return how far from each other the first events of a match's situations lie."""
-    bounds = distances(relation)
-    assert bounds is not None, "of a pattern that can match"
     n = range(len(relation.situations))
     beside = (relation.valid_for or 0) if relation.partition_by else 0
     return Network(

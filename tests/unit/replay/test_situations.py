@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from chronicle import Store, StreamSettings, create_store
 from indexing import create_index
 from replay.errors import NotSupportedError, PlanError, QueryError
 from replay.query_plan import to_text
+from tests.json_schema import violations
 
 N = 600
 SETTINGS = StreamSettings(time="t", block_events=32)
@@ -261,6 +263,17 @@ def test_around_the_rarest_situation_the_others_must_occur(tmp_path: Path) -> No
     assert read["indexes=A"] == 18
     assert read["indexes=B"] > 25
     assert read["tree"] == read["full"] == 400
+
+
+def test_explain_tells_how_far_situations_lie_from_each_other(tmp_path: Path) -> None:
+    schema = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())
+    plan = replay.explain(rare(tmp_path, 990), f"FROM s {RARE}").to_dict()
+    assert violations(plan, schema) == []
+    # B starts by A's start and at most 10 before; as A starts, both are known.
+    assert plan["inputs"][0]["situations"] == [
+        {"name": "A", "start_low": 0, "start_high": 0, "reach": 0},
+        {"name": "B", "start_low": -10, "start_high": 0, "reach": 10},
+    ]
 
 
 def test_a_pattern_that_cannot_hold_reads_nothing_and_says_why(store: Store) -> None:
