@@ -9,13 +9,14 @@ from typing import Any
 from chronicle.words import number_of
 from costmodel.guard import in_words
 from costmodel.plan_cost import Estimate
+from replay.engines.block_truth import ALL_PASS, MUST_READ, NONE_PASS
 from replay.joins.plan import JoinPlan
 from replay.language.bound import CumulateWindows, RowWindows, SessionWindows, TimeWindows, Windows
 from replay.planning import explain
 from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan
 from replay.windows.plan import WindowPlan, origin_in_words
-from replay.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
+from replay.windows.where import BY_KEY
 
 Json = dict[str, Any]
 

@@ -18,11 +18,12 @@ from costmodel.windows import (
     estimate_replay,
     estimate_tree,
 )
+from replay.engines.block_truth import NONE_PASS, BlockClasses
 from replay.errors import PlanError
 from replay.language.bound import CumulateWindows, Expression, TimeWindows, Windows
 from replay.planning.statistics import BoolArray, IntArray
 from replay.windows.calendar_units import local_starts
-from replay.windows.where import NONE_PASS, BlockClasses, KeyClasses
+from replay.windows.where import KeyClasses
 
 
 class Way(StrEnum):

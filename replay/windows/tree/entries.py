@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from chronicle.compile_time import clock
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, all_null, counted
+from replay.engines.block_truth import ALL_PASS, MUST_READ, NONE_PASS
 from replay.engines.read_ahead import read_ahead
 from replay.engines.scan import INLINE_EVENTS
 from replay.windows.merging import without_squares
@@ -17,7 +18,7 @@ from replay.windows.tree.keyed import KeyGroups
 from replay.windows.tree.pieces import NO_INTS, PieceReader, Pieces, Series, cut_units
 from replay.windows.tree.stats import TreeStats
 from replay.windows.tree.terms import Needed
-from replay.windows.where import ALL_PASS, BY_KEY, MUST_READ, NONE_PASS
+from replay.windows.where import BY_KEY
 
 Bools = npt.NDArray[np.bool_]
 

@@ -16,6 +16,7 @@ from chronicle.time import to_int64
 from chronicle.tree.by_key import KeySummaries, parse_by_key
 from chronicle.tree.summary import AttributeBounds, Ints
 from chronicle.tree.tree_file import extremes_to_arrow
+from replay.engines.block_truth import NONE_PASS, classify_blocks
 from replay.expressions.columns import Columns
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
@@ -23,7 +24,7 @@ from replay.language.bound import Attribute, Expression, RowWindows, WindowAggre
 from replay.windows.plan import BlockWhere, may_pass
 from replay.windows.tree.stats import TreeStats
 from replay.windows.tree.terms import Needed
-from replay.windows.where import NONE_PASS, KeyClasses, classify_blocks, of_all_keys
+from replay.windows.where import KeyClasses, of_all_keys
 
 Span = tuple[int, int]
 

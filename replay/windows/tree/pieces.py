@@ -13,6 +13,7 @@ import pyarrow as pa
 from chronicle import Snapshot
 from chronicle.time import to_int64
 from chronicle.tree.summary import AttributeSummary, Ints, Kind
+from replay.engines.block_truth import ALL_PASS, BlockClasses
 from replay.engines.scan import UNIT_EVENTS
 from replay.expressions.columns import Columns, Values, to_arrays
 from replay.expressions.evaluate import truths
@@ -22,7 +23,6 @@ from replay.windows.entries import summarise_rows
 from replay.windows.tree.axis import Axis, distinct
 from replay.windows.tree.keyed import KeyGroups
 from replay.windows.tree.terms import Needed
-from replay.windows.where import ALL_PASS, BlockClasses
 
 Bools = npt.NDArray[np.bool_]
 

@@ -11,6 +11,7 @@ from chronicle import Snapshot
 from chronicle.tree.summary import Ints
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.windows import WindowFeatures, break_even_slide, with_slide
+from replay.engines.block_truth import MUST_READ, NONE_PASS, classify_blocks
 from replay.language.bound import (
     Call,
     CumulateWindows,
@@ -40,14 +41,7 @@ from replay.windows.tree.keyed import (
     why_no_groups,
 )
 from replay.windows.tree.terms import needed_of, plain_counts, why_not_tree
-from replay.windows.where import (
-    MUST_READ,
-    NONE_PASS,
-    SplitWhere,
-    classify_blocks,
-    conjuncts,
-    split_where,
-)
+from replay.windows.where import SplitWhere, conjuncts, split_where
 
 
 def window_plan(
