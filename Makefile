@@ -16,6 +16,9 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# The tests start a hundred processes: each would compile the sources anew, which takes half a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 INSTALL := $(BIN)/python -m pip install --quiet --no-warn-script-location -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
