@@ -211,9 +211,8 @@ def _event(form: _Form, *, is_negated: bool) -> Identifier:
     """Parse ``Type [name]``; a type may be written as a text."""
     cursor = form.cursor
     token = cursor.token
-    if token.kind == STRING:
-        cursor.advance()
-        kind = token.text
+    if token.kind == STRING or (token.kind == NAME and token.key != "OR"):
+        kind = cursor.advance().text  # also END and the like, which are no names elsewhere
     else:
         kind = cursor.identifier("the type of an event").name
     following = cursor.token

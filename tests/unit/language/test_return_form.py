@@ -103,3 +103,103 @@ def test_windows_come_first_and_groups_are_those_of_each():
     # Events of one name are never more than one.
     assert {n for *_, n in ask("a+ WHERE [name] WITHIN 1", "COUNT(*) AS n")} == {1}
     assert ask("SEQ(a, b) WITHIN 4 SLIDE 4") == [(0, 4, 1), (4, 8, 1)]
+
+
+def rows(names: str, *events: tuple[Any, ...]) -> pa.Table:
+    """Return events of columns t, type and those named."""
+    columns = ("t", "type", *names.split())
+    return pa.Table.from_pylist([dict(zip(columns, event, strict=True)) for event in events])
+
+
+PAPERS = {
+    # The load of mapper 1 rises from its start to its end; that of mapper 2 falls.
+    "COGRA q1": (
+        (
+            "RETURN mapper, SUM(L.cpu) FROM {} TYPE BY type PATTERN SEQ(Start S, Load L+, End E) "
+            "SEMANTICS contiguous WHERE [job, mapper] AND L.cpu < NEXT(L).cpu GROUP-BY job, mapper "
+            "WITHIN 60 SLIDE 30"
+        ),
+        rows(
+            "job mapper cpu",
+            *((t, "Start", 1, mapper, 0) for t, mapper in ((0, 1), (0, 2))),
+            *((10, "Load", 1, mapper, cpu) for mapper, cpu in ((1, 5), (2, 7))),
+            *((20, "Load", 1, mapper, cpu) for mapper, cpu in ((1, 7), (2, 5))),
+            *((40, "End", 1, mapper, 0) for mapper in (1, 2)),
+        ),
+        [(0, 60, 1, 12)],
+    ),
+    # The cancellation is passed over: one trip in each of the 27 windows that hold it whole.
+    "COGRA q2": (
+        (
+            "RETURN district, COUNT(*), AVG(T.speed) FROM {} TYPE BY type PATTERN SEQ(Pickup P, "
+            "Trip T+, Dropoff D) SEMANTICS skip-till-next-match WHERE [driver, rider, district] "
+            "GROUP-BY district WITHIN 1800 SLIDE 60"
+        ),
+        rows(
+            "driver rider district speed",
+            (0, "Pickup", 1, 1, "x", 0),
+            (60, "Trip", 1, 1, "x", 30),
+            (90, "Cancel", 1, 1, "x", 1),
+            (120, "Trip", 1, 1, "x", 50),
+            (180, "Dropoff", 1, 1, "x", 0),
+        ),
+        [(60 * k - 1560, 60 * k + 240, "x", 1, 40.0) for k in range(27)],
+    ),
+    "COGRA q3": (
+        (
+            "RETURN sector, COUNT(*) FROM {} PATTERN Stock S+ SEMANTICS skip-till-any-match "
+            "WHERE [company, sector] AND S.price > NEXT(S).price GROUP-BY sector WITHIN 10 SLIDE 10"
+        ),
+        rows("company sector price", *((t, "Stock", "c", "s", 4 - t) for t in range(4))),
+        [(0, 10, "s", 15)],
+    ),
+    "COGRA q4": (
+        (
+            "RETURN patient, COUNT(*) FROM {} PATTERN SEQ(Activity S, Activity A+, Activity F) "
+            "SEMANTICS contiguous WHERE [patient] AND S.rate < 60 AND F.rate > 100 AND "
+            "A.type = 'passive' GROUP-BY patient WITHIN 600 SLIDE 600"
+        ),
+        rows("patient rate", *((t, "passive", 1, (50, 80, 90, 110)[t]) for t in range(4))),
+        [(0, 600, 1, 1)],
+    ),
+    # A second password comes after the click: the window at 4 still holds the first three.
+    "A-Seq, a wrong password": (
+        (
+            "RETURN ip, COUNT(*) FROM {} TYPE BY type PATTERN SEQ(TypeUsername, TypePassword, "
+            "ClickSubmit) WHERE TypePassword.value <> TypeUsername.value GROUP-BY ip WITHIN 10"
+        ),
+        rows(
+            "ip value",
+            (1, "TypeUsername", 7, "x"),
+            (2, "TypePassword", 7, "y"),
+            (3, "ClickSubmit", 7, ""),
+            (4, "TypePassword", 7, "x"),
+        ),
+        [(-6, 4, 7, 1), (-5, 5, 7, 1)],
+    ),
+    "A-Seq, a shop": (
+        (
+            "RETURN COUNT(*) FROM {} TYPE BY type PATTERN SEQ(Kindle, KindleCase, Stylus) "
+            "WHERE [user] WITHIN 3600"
+        ),
+        rows(
+            "user",
+            (1, "Kindle", 1),
+            (2, "KindleCase", 1),
+            (3, "KindleCase", 2),
+            (4, "Stylus", 1),
+        ),
+        [(-3595, 5, 1)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_queries_of_the_papers_are_answered_as_their_sql(name: str):
+    text, events, expected = PAPERS[name]
+    text = text.format("(SELECT * FROM s ORDER BY t)")
+    translated = in_sql(text)
+    assert translated is not None
+    found, by_sql = (replay.query({"s": events}, sql).table for sql in (text, translated))
+    assert found == by_sql
+    assert [tuple(row.values()) for row in found.to_pylist()] == expected
