@@ -37,6 +37,7 @@ from replay.language.bound import (
     Semantics,
     SymbolSet,
     TimedOut,
+    edges,
     rewritten,
     walk,
 )
@@ -166,6 +167,8 @@ def _why_of_clauses(query: BoundPatternQuery) -> str | None:
         return "ALL ROWS PER MATCH gives the rows of each"
     if query.with_timeouts:
         return "WITH TIMEOUTS tells partial matches apart from others"
+    if query.windows is not None and edges(query.pattern):
+        return "^ and $ are the ends of each window"
     return None
 
 
@@ -177,6 +180,8 @@ def _why_of_conditions(query: BoundPatternQuery) -> str | None:
                 return f"the condition of {name} aggregates the rows mapped before"
             if not isinstance(part, Attribute | Classifier):
                 continue
+            if part.offset and query.windows is not None:
+                return f"the condition of {name} reads neighbours, which each window has its own of"
             if part.anchor.kind is not AnchorKind.CURRENT:
                 return f"the condition of {name} reads a row mapped before"
     return None

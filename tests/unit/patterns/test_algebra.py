@@ -30,6 +30,19 @@ def bound(select: str, measures: str = "", more: str = "", define: str = "") -> 
         f"{measures and 'MEASURES ' + measures} PATTERN (A B* C) SEMANTICS SKIP TILL ANY "
         f"{define and 'DEFINE ' + define}) {more}"
     )
+    return parsed(sql)
+
+
+def in_windows(pattern: str, define: str = "A AS x > 1") -> BoundPatternQuery:
+    """Return a count of every match in windows."""
+    return parsed(
+        "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 5)) MATCH_RECOGNIZE ("
+        f"PARTITION BY window_start PATTERN ({pattern}) SEMANTICS SKIP TILL ANY DEFINE {define})"
+    )
+
+
+def parsed(sql: str) -> BoundPatternQuery:
+    """Return a query bound."""
     return bind(parse_query(sql), SCHEMA, time="t", text=sql)
 
 
@@ -151,6 +164,11 @@ def test_each_channel_is_held_once():
             bound("COUNT(*)", define="B AS COUNT(B.*) < 3"),
             "the condition of B aggregates the rows mapped before",
         ),
+        (in_windows("^ A B"), "^ and $ are the ends of each window"),
+        (
+            in_windows("A B", "B AS x > PREV(x)"),
+            "the condition of B reads neighbours, which each window has its own of",
+        ),
     ],
 )
 def test_other_queries_say_why_their_matches_are_made(query: BoundPatternQuery, why: str):
@@ -160,3 +178,5 @@ def test_other_queries_say_why_their_matches_are_made(query: BoundPatternQuery, 
 def test_keys_and_conditions_over_partitions_need_no_matches():
     query = bound("k, COUNT(*)", "A.x AS m", "WHERE k > 'a' GROUP BY k HAVING MAX(m) > 3")
     assert why_enumerated(query) is None
+    assert why_enumerated(in_windows("A !B C")) is None
+    assert why_enumerated(bound("COUNT(*)", define="B AS x > PREV(x)")) is None
