@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from numba import config
 
-from chronicle import Store, StreamSettings
+from chronicle import Store, StreamSettings, open_store
 from chronicle.store import Stream
 from chronicle.write.block_writer import WrittenFile, write_ordered
 from chronicle.write.commit import commit_files
@@ -71,6 +73,11 @@ def fill_stream(
             continue
         commit_table(stream, small.table.slice(start, stop - start), derived=writer)
     return stream
+
+
+def copy_stream(made: Stream, folder: Path) -> Stream:
+    """Copy the store of a stream that several tests begin with, to be changed; open it there."""
+    return open_store(shutil.copytree(made.path.parent, folder / "store")).stream(made.name)
 
 
 def damage_events(stream: Stream, *places: int) -> list[str]:

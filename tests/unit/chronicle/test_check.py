@@ -23,14 +23,20 @@ from chronicle.maintenance.repair import RepairReport, repair_store, repair_stre
 from chronicle.store import Stream, open_store
 from chronicle.tree.column_file import open_columns
 from chronicle.write.block_writer import write_events, write_tree
-from tests.helpers import commit_table
+from tests.helpers import commit_table, copy_stream
 from tests.unit.chronicle.stream_cases import TICKS, at, events, flip, make_stream, names_of, ticks
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Stream:
+    folder = tmp_path_factory.mktemp("made")
+    return make_stream(folder, [ticks(0, 20), ticks(20, 30)], schema=TICKS)
+
+
 @pytest.fixture
-def stream(tmp_path: Path) -> Stream:
+def stream(made: Stream, tmp_path: Path) -> Stream:
     """Three files of 16, 4 and 10 events in blocks of 4."""
-    return make_stream(tmp_path, [ticks(0, 20), ticks(20, 30)], schema=TICKS)
+    return copy_stream(made, tmp_path)
 
 
 INVARIANTS = {

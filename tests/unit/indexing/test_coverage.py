@@ -34,7 +34,7 @@ from indexing import (
 from indexing.check import check_runs
 from indexing.coverage import list_runs
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
-from tests.helpers import commit_table
+from tests.helpers import commit_table, copy_stream
 from tests.unit.indexing.doubles import flip_byte
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64()), ("y", pa.string())])
@@ -47,13 +47,19 @@ def rows(n: int, *, first: int = 0) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-@pytest.fixture
-def stream(tmp_path: Path) -> Stream:
-    """Three data files of 10, 10 and 5 events, each with a run of x and of y."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Stream:
     settings = StreamSettings(time="t", block_events=4, file_events=10)
-    stream = create_store(tmp_path / "store").create_stream("s", SCHEMA, settings)
+    store = create_store(tmp_path_factory.mktemp("made") / "store")
+    stream = store.create_stream("s", SCHEMA, settings)
     commit_table(stream, rows(25), derived=WRITER)
     return stream
+
+
+@pytest.fixture
+def stream(made: Stream, tmp_path: Path) -> Stream:
+    """Three data files of 10, 10 and 5 events, each with a run of x and of y."""
+    return copy_stream(made, tmp_path)
 
 
 def data_files(stream: Stream) -> dict[str, int]:
@@ -210,14 +216,19 @@ def events(first: int, stop: int) -> pa.Table:
     return pa.table(columns, LOST_SCHEMA)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """A stream of 40 events in one data file, indexed by a and by b."""
-    store = create_store(tmp_path / "store")
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Stream:
+    store = create_store(tmp_path_factory.mktemp("indexed") / "store")
     stream = store.create_stream("s", LOST_SCHEMA, StreamSettings(time="t", block_events=4))
     stream.append(events(0, 40))
     create_index(stream, ["a", "b"], least_events=1)
-    return store
+    return stream
+
+
+@pytest.fixture
+def store(indexed: Stream, tmp_path: Path) -> Store:
+    """A stream of 40 events in one data file, indexed by a and by b."""
+    return open_store(copy_stream(indexed, tmp_path).path.parent)
 
 
 def lose(store: Store, *folder: str) -> Stream:

@@ -40,7 +40,7 @@ from indexing import (
 )
 from indexing.config import RUN_MERGE_WIDTH
 from indexing.lifecycle import compact_index, create_index, drop_index, list_indexes
-from tests.helpers import commit_table, write_table
+from tests.helpers import commit_table, copy_stream, write_table
 from tests.oracles.index import matching_rows
 from tests.unit.chronicle.stream_cases import meet
 from tests.unit.indexing.doubles import flip_byte
@@ -117,14 +117,19 @@ ALL = tuple(RANGES)
 VENUE_ROWS = matching_rows(rows(N)["venue"].to_pylist(), [RANGES["venue"]])
 
 
-@pytest.fixture
-def stream(tmp_path: Path) -> Stream:
-    """Five data files of 10, 10, 10, 10 and 5 events, and no index."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Stream:
     settings = StreamSettings(time="t", block_events=4, file_events=10)
-    store = create_store(tmp_path / "store")
+    store = create_store(tmp_path_factory.mktemp("made") / "store")
     stream = store.create_stream("s", rows(1).schema, settings)
     commit_table(stream, rows(N))
     return stream
+
+
+@pytest.fixture
+def stream(made: Stream, tmp_path: Path) -> Stream:
+    """Five data files of 10, 10, 10, 10 and 5 events, and no index."""
+    return copy_stream(made, tmp_path)
 
 
 def create(stream: Stream, attributes: Sequence[str], **options: Any) -> list[Any]:

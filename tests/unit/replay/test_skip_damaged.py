@@ -14,7 +14,7 @@ from chronicle import create_store, open_store
 from chronicle.errors import CorruptBlockError, VacuumedVersionError
 from chronicle.log import delta_log
 from chronicle.store import Stream
-from tests.helpers import damage_events, fill_stream
+from tests.helpers import copy_stream, damage_events, fill_stream
 from tests.strategies import SCHEMA, SmallStream, repeating_rows
 
 SQL = (
@@ -25,11 +25,17 @@ PLANS = ("full", "tree", "all", "auto")
 FILE_EVENTS = 16
 
 
-@pytest.fixture
-def stream(tmp_path: Path) -> Stream:
-    """Make four files of 16 events."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Stream:
     small = SmallStream(repeating_rows(64), 4, FILE_EVENTS, 2, cuts=(32,))
-    return fill_stream(create_store(tmp_path / "store"), "s", small, index=("a",))
+    store = create_store(tmp_path_factory.mktemp("made") / "store")
+    return fill_stream(store, "s", small, index=("a",))
+
+
+@pytest.fixture
+def stream(made: Stream, tmp_path: Path) -> Stream:
+    """Make four files of 16 events."""
+    return copy_stream(made, tmp_path)
 
 
 def ask(stream: Stream, plan: str = "auto", **how: Any) -> replay.Result:
