@@ -114,9 +114,10 @@ def test_what_is_asked_without_its_data_is_left_out_or_refused(
     assert "not known: fligths" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("made_up_time")
 def test_weights_measured_twice_are_held_against_each_other(stores: Path, tmp_path: Path) -> None:
     places = ["--stores", str(stores), "--out", str(tmp_path), "--events", str(N_EVENTS)]
-    calibrate_twice.main(["--sets", "synthetic", "--seconds", "1", "--queries", "4", *places])
+    calibrate_twice.main(["--sets", "synthetic", "--seconds", "0.2", "--queries", "2", *places])
     found = json.loads((tmp_path / "calibrate_twice.json").read_text())["synthetic"]
     assert found["agree"] == sum(q["first"] == q["second"] for q in found["questions"])
 
