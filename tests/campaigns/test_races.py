@@ -56,7 +56,7 @@ def batches(journals: list[Path]) -> dict[int, list[Row]]:
     return found
 
 
-@pytest.mark.parametrize("seed", seeds(10, fast=3))
+@pytest.mark.parametrize("seed", seeds(10, fast=2))
 def test_appends_of_many_land_whole_and_in_order_of_their_commits(
     tmp_path: Path, server: WorkerServer, seed: int
 ) -> None:
