@@ -60,7 +60,7 @@ fuzz: prerequisites .venv/.installed-dev ## answer 20,000 random patterns, windo
 test-nojit: prerequisites .venv/.installed-dev ## run the kernels' tests as plain Python, and patterns against the oracle
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" -p no:cacheprovider -W ignore::RuntimeWarning \
 	    tests/unit/expressions tests/unit/joins tests/unit/operators tests/unit/patterns tests/unit/windows \
-	    tests/campaigns/test_pattern_fuzz.py $(PYTEST_ARGS)
+	    -n $(WORKERS) --dist worksteal tests/campaigns/test_pattern_fuzz.py $(PYTEST_ARGS)
 
 lint: prerequisites .venv/.installed-dev ## ruff: rules and format
 	@$(BIN)/ruff check .

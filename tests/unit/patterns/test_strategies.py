@@ -122,6 +122,7 @@ def test_a_long_window_is_gone_through_once_for_the_run_of_a_start(semantics: Se
     assert rows_of(find(bound, to_table(rows))) == [(0, n - 2, n - 1)]
 
 
+@only_compiled("it takes a million steps to see that they fork too often")
 @pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT, ANY])
 def test_runs_that_fork_too_often_to_be_followed_are_searched_all_the_same(
     semantics: Semantics,
