@@ -37,7 +37,7 @@ from replay.planning.row_spans import RowSpans
 
 if TYPE_CHECKING:
     from replay.patterns.matcher import Matcher
-    from replay.patterns.strategies.count import MatchCounter
+    from replay.patterns.trends.operator import TrendOperator
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -206,14 +206,14 @@ class Replay:
 
     def count(self) -> int:
         """Return how many matches there are without building any, where they are countable."""
-        from replay.patterns.strategies.count import MatchCounter
+        from replay.patterns.trends.operator import TrendOperator
 
-        counter = MatchCounter(self._program, self._source.n_events)
+        counter = TrendOperator(self._program, self._source.n_events)
         for _ in self._pushed_into(counter):
             continue
         return counter.count
 
-    def _pushed_into(self, matcher: Matcher | MatchCounter) -> Iterator[None]:
+    def _pushed_into(self, matcher: Matcher | TrendOperator) -> Iterator[None]:
         """Push all rows; pause wherever matches may be taken."""
         self._n_faults = lambda: matcher.n_faults
         mark = clock()
@@ -324,7 +324,7 @@ class Replay:
 
 
 def _push(
-    matcher: Matcher | MatchCounter, unit: list[Piece], prepared: list[Prepared], bases: IntArray
+    matcher: Matcher | TrendOperator, unit: list[Piece], prepared: list[Prepared], bases: IntArray
 ) -> Iterator[int]:
     """Push a unit's pieces; yield the rows pushed, wherever matches may be taken."""
     first = bases[[piece.first_block for piece in unit]]
@@ -341,7 +341,7 @@ def _push(
 
 
 def _push_together(
-    matcher: Matcher | MatchCounter,
+    matcher: Matcher | TrendOperator,
     unit: list[Piece],
     prepared: Prepared,
     first: IntArray,

@@ -32,7 +32,8 @@ from replay.patterns.matches import Matches
 from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.strategies import matcher as matcher_module
 from replay.patterns.strategies import searches
-from replay.patterns.strategies.count import MatchCounter
+from replay.patterns.trends.lanes import Lanes
+from replay.patterns.trends.operator import TrendOperator
 from tests.helpers import only_compiled
 from tests.oracles.matcher import match_rows
 from tests.pattern_cases import pattern_case
@@ -255,9 +256,16 @@ def test_counts_beyond_64_bits_are_exact_in_windows() -> None:
     assert count(asked(plus(A), [Rule("a")], ANY, within=100), rows) == expected
 
 
-def counted(program: MatchProgram, table: pa.Table, cuts: list[int], *, whole: bool) -> int:
+def counted(
+    program: MatchProgram,
+    table: pa.Table,
+    cuts: list[int],
+    *,
+    whole: bool,
+    lanes: Lanes | None = None,
+) -> int:
     """Return the count of a table pushed in parts, each a stretch of its own or all of them one."""
-    counter = MatchCounter(program)
+    counter = TrendOperator(program, lanes=lanes)
     for low, high in pairwise(cuts):
         counter.push(program.prepare(table.slice(low, high - low)), low)
         if not whole:
@@ -279,8 +287,10 @@ def test_counts_as_many_as_the_naive_matcher_finds_in_each_stretch() -> None:
             continue
         n_cases += 1
         cuts = [0, *case.stream.cuts, len(rows)]
-        found = counted(program, case.stream.table, cuts, whole=True)
-        assert found == len(match_rows(rows, bound)), case.shown()
+        expected = len(match_rows(rows, bound))
+        for lanes in (None, Lanes.STARTS) if bound.within is not None else (None,):
+            found = counted(program, case.stream.table, cuts, whole=True, lanes=lanes)
+            assert found == expected, (lanes, case.shown())
         if not program.partition_edges:
             found = counted(program, case.stream.table, cuts, whole=False)
             parts = [rows[low:high] for low, high in pairwise(cuts)]
@@ -289,9 +299,28 @@ def test_counts_as_many_as_the_naive_matcher_finds_in_each_stretch() -> None:
 
 
 @WRAPS
+@pytest.mark.parametrize("lanes", [Lanes.STARTS, Lanes.ENTRIES])
+def test_lanes_agree_where_numbers_grow_and_windows_move(lanes: Lanes) -> None:
+    # A+ within 80 over 70 + 70 rows, 100 apart: the queue runs empty between, and in each part
+    # every set of rows is a match. Then 81 rows that a match of 80 spans all, in three pushes.
+    times = [*range(70), *range(170, 240), *range(500, 581)]
+    rows = [{"t": t, "s": "a", "i": t, "d": None, "p": 0} for t in times]
+    program = compile_program(asked(plus(A), [Rule("a")], ANY, within=80))
+    expected = 2 * (2**70 - 1) + (2**81 - 1)
+    found = counted(program, to_table(rows), [0, 90, 150, len(rows)], whole=True, lanes=lanes)
+    assert found == expected
+
+
+@WRAPS
+@pytest.mark.parametrize("n_rows", [61, 62, 63, 64, 65, 127, 128, 129])
+def test_counts_are_exact_where_words_end(n_rows: int) -> None:
+    assert count(asked(plus(A), [Rule("a")], ANY), letters("a" * n_rows)) == 2**n_rows - 1
+
+
+@WRAPS
 def test_rows_that_no_match_can_begin_with_are_not_kept() -> None:
     program = compile_program(asked(plus(A), [Rule("a")], ANY))
-    counter = MatchCounter(program)
+    counter = TrendOperator(program)
     counter.push(program.prepare(to_table(letters("a" * 50))), 0)
     counter.push(program.prepare(to_table(letters("a" * 50))), 50)
     assert counter.n_kept == 0

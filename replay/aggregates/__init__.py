@@ -1,0 +1,1 @@
+"""Exact arithmetic of any width, for sums that must not depend on their order."""

@@ -1,0 +1,53 @@
+"""Whole numbers of any size, and sums of doubles without loss, in arrays of words of 64 bits.
+
+A number is the last axis of an array: its words, the lowest first, in two's complement. All numbers
+of an array have as many words as the widest needs; `exact_kernels` says when that is too few.
+
+Sums of blocks in the tree, ``chronicle.tree.double_double``, stay pairs of doubles: a summary has a
+fixed number of bytes in the files that are there, is merged by NumPy a million at a time, and its
+sums of squares would need up to 4,200 bits of fraction here. Aggregates over rows and over matches,
+which promise the exact sum rounded once, are what this is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint64]
+
+_WORD_BYTES = 8
+
+
+def to_ints(numbers: Words) -> list[int]:
+    """Return the numbers of an array of shape (n, n_words)."""
+    data = np.ascontiguousarray(numbers).astype("<u8").tobytes()
+    size = _WORD_BYTES * numbers.shape[1]
+    places = range(0, len(data), size)
+    return [int.from_bytes(data[at : at + size], "little", signed=True) for at in places]
+
+
+def from_ints(values: Iterable[int], n_words: int) -> Words:
+    """Return an array of shape (n, n_words) with the numbers; OverflowError if one is too wide."""
+    size = _WORD_BYTES * n_words
+    data = b"".join(value.to_bytes(size, "little", signed=True) for value in values)
+    return np.frombuffer(data, "<u8").reshape(-1, n_words).astype(np.uint64)
+
+
+def widened(numbers: Words) -> Words:
+    """Return the same numbers in twice the words."""
+    signs = np.where(numbers[..., -1:] >> np.uint64(63), ~np.uint64(0), np.uint64(0))
+    return np.concatenate([numbers, np.repeat(signs, numbers.shape[-1], axis=-1)], axis=-1)
+
+
+def shrunk(numbers: Words) -> Words:
+    """Return the same numbers in half as many words, while all fit them with a word to spare."""
+    while (half := numbers.shape[-1] // 2) > 1:
+        signs = np.where(numbers[..., -1:] >> np.uint64(63), ~np.uint64(0), np.uint64(0))
+        # The next to highest word of the half is spare too, so that it is not widened at once.
+        if not (numbers[..., half - 1 :] == signs).all():
+            break
+        numbers = np.ascontiguousarray(numbers[..., :half])
+    return numbers
