@@ -203,6 +203,48 @@ class OnceRead:
         return pa.concat_tables(slices)
 
 
+class KeptBlocks:
+    """A source that keeps the blocks read last, and counts those it had to read.
+
+    ``columns`` are all that is ever asked for. Up to ``n_events_max`` events are kept.
+    """
+
+    def __init__(self, source: EventSource, columns: list[str], n_events_max: int) -> None:
+        self._source, self._columns, self._n_events_max = source, columns, n_events_max
+        self._kept: dict[int, pa.Table] = {}
+        self._n_kept = 0
+        self.read: list[int] = []
+        """Blocks that were read."""
+        self.n_events = source.n_events
+        self.n_blocks = source.n_blocks
+        self.bases = source.bases
+
+    def keep(self, blocks: IntArray, table: pa.Table) -> None:
+        """Keep the rows of some blocks, which were read elsewhere."""
+        at = 0
+        for block, n in zip(blocks.tolist(), np.diff(self.bases)[blocks].tolist(), strict=True):
+            if block not in self._kept:
+                self._kept[block], self._n_kept = table.slice(at, n), self._n_kept + n
+            at += n
+        while self._n_kept > self._n_events_max:
+            self._n_kept -= self._kept.pop(next(iter(self._kept))).num_rows
+
+    def read_blocks(self, blocks: IntArray, columns: list[str]) -> pa.Table:
+        """Return the rows of ``blocks``, which ascend, from what is kept where it has them."""
+        kept = [self._kept.get(block) for block in blocks.tolist()]
+        missing = blocks[[table is None for table in kept]]
+        read = self._source.read_blocks(missing, self._columns)
+        self.read += missing.tolist()
+        self.keep(missing, read)
+        slices, at = [read.slice(0, 0)], 0
+        for block, table in zip(blocks.tolist(), kept, strict=True):
+            if table is None:
+                n = int(self.bases[block + 1] - self.bases[block])
+                table, at = read.slice(at, n), at + n
+            slices.append(table)
+        return pa.concat_tables([table.select(columns) for table in slices])
+
+
 def seqs_of_blocks(blocks: IntArray, bases: IntArray) -> IntArray:
     """Return the ``seq`` of all rows of some blocks, block by block."""
     return count_on(bases[blocks], bases[blocks + 1] - bases[blocks])

@@ -15,6 +15,7 @@ from replay.expressions.columns import Columns
 from replay.expressions.evaluate import evaluate
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
+    Aggregate,
     Attribute,
     Call,
     DataType,
@@ -90,6 +91,38 @@ class Gap(NamedTuple):
     """The time of the last: no row to come is before it."""
     rows_before: RowsBefore | None = None
     """Finds rows left out that are asked for; None: none is."""
+
+
+AggregateRanges = Callable[[tuple[Aggregate, ...], IntArray, IntArray, IntArray], pa.Table]
+"""Gives aggregates, a column each, over ranges of rows of the stream, a row each: ``seq`` of the
+first row, of the one behind the last, and a time behind which rows do not count. Ranges ascend by
+both ends, and none is empty."""
+
+
+class Alike(NamedTuple):
+    """Rows of a stream that are left unread, since it is known what all of them say."""
+
+    first: int
+    """``seq`` of the first."""
+    stop: int
+    """``seq`` behind the last."""
+    begins: int
+    """The time of the first."""
+    time: int
+    """The time of the last."""
+    says: npt.NDArray[np.bool_]
+    """What the class of the query says of such rows (`AlikeBlocks`)."""
+    aggregate: AggregateRanges
+    """Aggregates rows of the stream, also those that were pushed."""
+
+
+@runtime_checkable
+class ToldOperator(Protocol):
+    """An operator that may be told what rows say instead of being given them."""
+
+    def tell(self, rows: Alike) -> Iterator[pa.Table]:
+        """Take the next rows, all alike."""
+        ...
 
 
 @runtime_checkable

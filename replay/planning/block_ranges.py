@@ -52,6 +52,40 @@ def count_events(ranges: IntArray, base: IntArray) -> int:
     return int((base[ranges[:, 1]] - base[ranges[:, 0]]).sum())
 
 
+def without(ranges: IntArray, mask: BoolArray) -> IntArray:
+    """Return what is left of ranges without the blocks of a mask.
+
+    Examples
+    --------
+    >>> without(np.array([[0, 4]]), np.array([False, True, False, False, True])).tolist()
+    [[0, 1], [2, 4]]
+    """
+    return ranges_of(mask_of(ranges, len(mask)) & ~mask)
+
+
+def parts_of(ranges: IntArray, mask: BoolArray, breaks: BoolArray) -> list[tuple[int, int, bool]]:
+    """Return the parts of disjoint ranges: of blocks in a mask, or of others.
+
+    A part of the mask ends before a block at which it breaks.
+
+    Examples
+    --------
+    >>> mask, breaks = np.array([0, 1, 1, 1, 0]) > 0, np.array([0, 0, 0, 1, 0]) > 0
+    >>> parts_of(np.array([[0, 4]]), mask, breaks)
+    [(0, 1, False), (1, 3, True), (3, 4, True)]
+    """
+    parts: list[tuple[int, int, bool]] = []
+    for first, stop in ranges.tolist():
+        own = mask[first:stop]
+        is_new = np.append(True, (own[1:] != own[:-1]) | (own[1:] & breaks[first + 1 : stop]))
+        begins = np.flatnonzero(is_new[: len(own)])
+        ends = np.append(begins[1:], len(own))[: len(begins)]
+        parts += zip(
+            (begins + first).tolist(), (ends + first).tolist(), own[begins].tolist(), strict=True
+        )
+    return parts
+
+
 def with_rows_before(ranges: IntArray, n_rows: int, base: IntArray) -> IntArray:
     """Return ranges of blocks that begin so many rows earlier; they may overlap then.
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from chronicle.words import number_of
 from costmodel.plan_cost import Estimate
-from replay.planning.block_ranges import count_blocks
+from replay.planning.block_ranges import count_blocks, without
 from replay.planning.plan import Plan, PlanKind, Selectivity, Step
 from replay.planning.requirements import Position
 
@@ -46,6 +46,7 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
             "blocks": count_blocks(plan.stretches),
             "blocks_total": plan.n_blocks,
             "level": plan.level,
+            **({} if plan.required.alike is None else {"alike": _n_alike(plan)}),
         },
         "steps": [_step(step) for step in plan.steps],
         "estimated": _estimated(plan.estimated),
@@ -263,7 +264,16 @@ def _stretches(plan: Plan) -> str:
         return f"all {number_of(plan.n_blocks, 'block')}"
     drawn = f", by the tree from level {plan.level}" if plan.level else ""
     left = f"{number_of(n, 'stretch', 'stretches')} of {blocks:,} of {plan.n_blocks:,} blocks"
-    return f"{left}{drawn}"
+    alike = _n_alike(plan)
+    return f"{left}{drawn}" + (f", {alike:,} of them alike, and not read" if alike else "")
+
+
+def _n_alike(plan: Plan) -> int:
+    """Return how many blocks of the stretches need not be read, as all of their rows are alike."""
+    alike, blocks = plan.required.alike, plan.stretches
+    if alike is None or plan.kind is PlanKind.FULL:
+        return 0
+    return count_blocks(blocks) - count_blocks(without(blocks, alike.mask))
 
 
 def _step_lines(plan: Plan) -> list[str]:

@@ -14,7 +14,7 @@ from costmodel.lookups import lookup_cost
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full
 from replay.errors import PlanError
-from replay.planning.block_ranges import all_blocks, mask_of, no_blocks
+from replay.planning.block_ranges import all_blocks, count_blocks, mask_of, no_blocks, without
 from replay.planning.coarse_map import CoarseMap, coarsest_level, draw_coarse_map, touching
 from replay.planning.cost_inputs import CostInputs, gather, weigh_full
 from replay.planning.named_plans import KINDS, PREFIX, check_request, requested_conditions
@@ -243,7 +243,7 @@ class _Choosing:
         rows = _chains(self.inputs)
         estimates = self._estimates(rows)
         wanted_share = self._wanted_share(estimates)
-        replay = wanted_share * (estimates.cost - estimates.index_cost)
+        replay = wanted_share * (estimates.cost - estimates.index_cost) * self._share_read()
         # Behind a lookup what lies elsewhere in time is left out; the tree's stretches are whole.
         replay[1:] *= self._share_of_times()
         cost = estimates.index_cost + replay
@@ -283,6 +283,13 @@ class _Choosing:
         if limit is None or len(fewest) == 0:
             return 1.0
         return min(limit / max(float(fewest.min()), 1.0), 1.0)
+
+    def _share_read(self) -> float:
+        """Return the share of the blocks that the tree leaves which must be read."""
+        blocks, alike = self.plan.stretches, self.plan.required.alike
+        if alike is None:
+            return 1.0
+        return count_blocks(without(blocks, alike.mask)) / count_blocks(blocks)
 
     def _share_of_times(self) -> float:
         """Return the share of the events that lie where those do that a match must have one of."""

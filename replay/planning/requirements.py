@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from indexing.key_range import KeyRanges
+from replay.planning.statistics import BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,18 @@ class Network:
     """All rows of the stream that come less than so long after it satisfy its position as well."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AlikeBlocks:
+    """Blocks that need not be read, as the operator is told what all of their rows say."""
+
+    mask: BoolArray
+    """Which blocks they are, shape (n_blocks,)."""
+    says: BoolArray
+    """What the rows of each say, shape (n_blocks, n); of other blocks anything."""
+    goes_on: BoolArray
+    """Whether a block says what the one before does, as if both were one."""
+
+
 @dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class Requirements:
     """What every answer to a query contains, and what a replay of it takes.
@@ -91,6 +104,8 @@ class Requirements:
     network: Network | None = None
     """How far in time the events of positions, a basic block each, lie from each other, where they
     stand in no order; None: they do."""
+    alike: AlikeBlocks | None = None
+    """Blocks that need not be read where less than everything is; None: none."""
     row_before_by: str | None = None
     """The attribute in whose value the row before agrees that a match found may ask for; None: it
     asks for none."""

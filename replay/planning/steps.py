@@ -15,10 +15,17 @@ from costmodel.lookups import COVER_MAX, ENTRIES_MIN, interval_cost, lookup_cost
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import estimate_full, replay_cost
 from indexing.config import FENCE_ENTRIES
-from replay.planning.block_ranges import all_blocks, bridge, count_blocks, count_events
+from replay.planning.block_ranges import (
+    all_blocks,
+    bridge,
+    count_blocks,
+    count_events,
+    without,
+)
 from replay.planning.intervals import Stretches
 from replay.planning.lookup_state import LookupSource, LookupState
 from replay.planning.plan import Condition, Left, LookupOption, Plan, PlanKind, Step
+from replay.planning.requirements import AlikeBlocks
 from replay.planning.statistics import IntArray, Timeline
 
 EXPLORE_SHARE: Final = 0.4
@@ -62,8 +69,10 @@ class ReplayCosts:
         full_s = estimate_full(features, weights).cost
         return cls(weights.block_s, event_s, weights.seek_s, full_s)
 
-    def cost(self, blocks: IntArray, base: IntArray) -> float:
-        """Return the seconds to replay some blocks (`replay_cost`)."""
+    def cost(self, blocks: IntArray, base: IntArray, alike: AlikeBlocks | None = None) -> float:
+        """Return the seconds to replay some blocks (`replay_cost`), but for those not read."""
+        if alike is not None:
+            blocks = without(blocks, alike.mask)
         per_event = self.event_s * count_events(blocks, base)
         return self.block_s * count_blocks(blocks) + per_event + self.seek_s * len(blocks)
 
@@ -167,7 +176,7 @@ class _Stepping:
         self._base = statistics.leaves.base
         self._prices = ReplayCosts.of(self._features, self._weights)
         self._tree = bridge(plan.stretches, self._features.bridge_blocks)
-        self._tree_s = self._prices.cost(self._tree, self._base)
+        self._tree_s = self._prices.cost(self._tree, self._base, plan.required.alike)
         self._full_s = self._prices.full_s
         self._wanted = plan.wanted_share
         self.now_s = self._wanted * min(self._tree_s, self._full_s)
@@ -357,7 +366,7 @@ class _Stepping:
         if self._plan.matches_wanted is not None:
             wanted = min(self._plan.matches_wanted / max(found.n_candidates, 1), 1.0)
         before_s = self.now_s
-        self.now_s = min(before_s, wanted * self._prices.cost(found.blocks, self._base))
+        self.now_s = min(before_s, wanted * self._replay_s(found.blocks))
         spent_s = self._spent_s - self._settled_s
         self._settled_s = self._spent_s
         self._lost_s = max(self._lost_s + spent_s - (before_s - self.now_s), 0.0)
@@ -371,12 +380,15 @@ class _Stepping:
         if self._asked:
             self._look()
             found, kind = self._state.found(), PlanKind.INDEXES
-            cost_s = self._prices.cost(found.blocks, base)
+            cost_s = self._replay_s(found.blocks)
             if self._tree_s < cost_s:
                 found = replace(found, blocks=self._tree, n_events_covered=tree.n_events_covered)
                 kind, cost_s = PlanKind.TREE, self._tree_s
         is_full = plan.kind is PlanKind.FULL and not self._asked
-        is_all = kind is PlanKind.TREE and count_blocks(self._tree) == self._statistics.n_blocks
+        left = self._tree
+        if plan.required.alike is not None:
+            left = without(left, plan.required.alike.mask)
+        is_all = kind is PlanKind.TREE and count_blocks(left) == self._statistics.n_blocks
         if is_full or is_all or self._full_s < cost_s:
             found = replace(found, blocks=whole, n_events_covered=self._statistics.n_events)
             kind, cost_s = PlanKind.FULL, self._full_s
@@ -389,6 +401,10 @@ class _Stepping:
             steps=tuple(steps),
         )
         return CarriedOut(replace(done, reason=self._reason(done, cost_s)), found)
+
+    def _replay_s(self, blocks: IntArray) -> float:
+        """Return the seconds to replay some blocks."""
+        return self._prices.cost(blocks, self._base, self._plan.required.alike)
 
     def _refused(self, is_empty: bool) -> list[Step]:
         """Return the lookups that were not asked, and why."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,27 +18,36 @@ from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.key_filter import KeyFilter
 from replay.engines.partition_rows import RowsBefore
 from replay.engines.scan import INLINE_EVENTS, Reading, Scan
-from replay.engines.source import EventSource, OnceRead, TableSource
+from replay.engines.source import EventSource, KeptBlocks, OnceRead, TableSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.run import JoinRun
-from replay.language.bound import BoundPatternQuery, ScalarQuery, WindowAggregation
+from replay.language.bound import Aggregate, BoundPatternQuery, ScalarQuery, WindowAggregation
 from replay.language.required_columns import columns_of_pattern
-from replay.operators.outer_pieces import Gap, Operator, run_through
+from replay.operators.outer_pieces import Alike, Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder
 from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
 from replay.patterns.over_filter import ComputedSource, FilteredPattern, columns_read
 from replay.patterns.partition_neighbours import find_beside
 from replay.patterns.program import compile_program
-from replay.planning.block_ranges import all_blocks, count_events, with_rows_before
-from replay.planning.plan import Plan
+from replay.planning.block_ranges import (
+    all_blocks,
+    count_events,
+    parts_of,
+    with_rows_before,
+)
+from replay.planning.plan import Plan, PlanKind
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.scalars import given_by, nothing_of, with_values
 from replay.running.statement import Statement
 from replay.running.steps import Chain
 from replay.windows.plan import WindowPlan
+from replay.windows.tree.row_ranges import aggregate_rows, rows_until
 from replay.windows.tree.run import TreeRun
+
+KEPT_EVENTS: Final = 1 << 18
+"""Events at most that are kept for aggregates over ranges of rows."""
 
 
 class Flow(Protocol):
@@ -159,28 +168,69 @@ class ClassFlow(StreamFlow):
     operator: Chain
     """What its rows pass through; it is told of the gaps between those that are read."""
     _before: RowsBefore | None = field(default=None, init=False)
+    _kept: KeptBlocks | None = field(default=None, init=False)
+    """Blocks at whose rows aggregates over ranges of rows begin or end."""
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield what the operator makes of it."""
-        snapshot, blocks = self.snapshot, self._look_up()
-        nothing = np.empty((0, 2), np.int64)
-        yield from self.operator.push(next(self._scan(nothing)))
-        required = self.plan.required
+        snapshot, found = self.snapshot, self.look()
+        required, columns = self.plan.required, self.reading.all_columns
+        blocks = with_rows_before(found.stretches.blocks, required.rows_beside[0], snapshot.bases)
+        at, parts = 0, []
+        for first, stop in blocks.tolist():
+            parts += self._parts(max(at, first), stop)
+            at = stop
+        read = np.array([part[:2] for part in parts if not part[2]], np.int64).reshape(-1, 2)
+        self._found = found.work + bytes_of(snapshot, read, columns)
         if required.row_before_by is not None:
-            columns = self.reading.all_columns
             self._before = RowsBefore(snapshot, self.statistics, self.plan, columns)
-        blocks = with_rows_before(blocks, required.rows_beside[0], snapshot.bases)
+        if len(read) < len(parts):
+            self._kept = KeptBlocks(snapshot, columns, KEPT_EVENTS)
+        yield from self.operator.push(next(self._scan(np.empty((0, 2), np.int64))))
         at = 0
-        for first, stop in [*blocks.tolist(), (snapshot.n_blocks,) * 2]:
-            first = max(at, first)
+        for first, stop, is_alike in [*parts, (snapshot.n_blocks,) * 2 + (False,)]:
             if first > at:
                 yield from self.operator.skip(self._gap(at, first))
-            for table in self._scan(np.array([[first, stop]])):
-                yield from self.operator.push(table)
-                if self.operator.is_done:
-                    break
+            if is_alike:
+                yield from self.operator.tell(self._alike(first, stop))
+            else:
+                yield from self._pushed(first, stop)
             at = stop
         yield from self.operator.finish()
+
+    def _pushed(self, first: int, stop: int) -> Iterator[pa.Table]:
+        """Read blocks, and yield what the operator makes of their rows."""
+        n_events = int(self.snapshot.bases[stop] - self.snapshot.bases[first])
+        for table in self._scan(np.array([[first, stop]])):
+            if self._kept is not None and table.num_rows == n_events:
+                self._kept.keep(np.arange(first, stop), table)
+            yield from self.operator.push(table)
+            if self.operator.is_done:
+                break
+
+    def _parts(self, first: int, stop: int) -> list[tuple[int, int, bool]]:
+        """Return the blocks to read, in parts, and between them those of which all is known."""
+        alike = self.plan.required.alike
+        if alike is None or self.plan.kind is PlanKind.FULL:
+            return [(first, stop, False)]
+        return parts_of(np.array([[first, stop]]), alike.mask, ~alike.goes_on)
+
+    def _alike(self, first: int, stop: int) -> Alike:
+        """Return what the operator is told of blocks whose rows all say the same."""
+        alike, bases, leaves = self.plan.required.alike, self.snapshot.bases, self.snapshot.leaves
+        assert alike is not None
+        times = int(leaves.t_min[first]), int(leaves.t_max[stop - 1])
+        rows = int(bases[first]), int(bases[stop])
+        return Alike(*rows, *times, alike.says[first], self._aggregate)
+
+    def _aggregate(
+        self, parts: tuple[Aggregate, ...], first: IntArray, stop: IntArray, until: IntArray
+    ) -> pa.Table:
+        """Return aggregates over rows, see `AggregateRanges`."""
+        assert self._kept is not None
+        stop = np.minimum(stop, rows_until(self.snapshot, until, self._kept))
+        names = [f"aggregate {i}" for i in range(len(parts))]
+        return aggregate_rows(self.snapshot, parts, names, first, stop, self._kept)
 
     def _gap(self, first: int, stop: int) -> Gap:
         """Return what the operator is told of blocks that are not read."""
@@ -192,6 +242,14 @@ class ClassFlow(StreamFlow):
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
         work = StreamFlow.work(self) + ExecutionStats(n_faults=self.operator.n_faults)
+        if self._kept is not None:
+            blocks = np.array(self._kept.read, np.int64)
+            once = np.unique(blocks)
+            ranges = np.stack((once, once + 1), axis=1)
+            n_rows = int(self.snapshot.leaves.count[blocks].sum())
+            reads = (BlocksRead(self.snapshot, ranges, len(blocks)),)
+            work += ExecutionStats(n_blocks=len(blocks), n_rows=n_rows, reads=reads)
+            work += bytes_of(self.snapshot, ranges, self.reading.all_columns)
         return work if self._before is None else work + self._before.work
 
 

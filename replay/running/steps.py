@@ -33,7 +33,14 @@ from replay.language.required_columns import in_stream_order
 from replay.language.simplify import without_order
 from replay.language.symbol_aggregates import with_arrays
 from replay.limits import check_limits
-from replay.operators.outer_pieces import Gap, Operator, OuterOperator, SkippingOperator
+from replay.operators.outer_pieces import (
+    Alike,
+    Gap,
+    Operator,
+    OuterOperator,
+    SkippingOperator,
+    ToldOperator,
+)
 from replay.operators.packing import State
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
@@ -295,6 +302,11 @@ class Late:
         skip = getattr(self._made, "skip", None)
         return iter(()) if skip is None else skip(gap)
 
+    def tell(self, rows: Alike) -> Iterator[pa.Table]:
+        """Take the next rows, all alike; a table has told the columns."""
+        tell: Callable[[Alike], Iterator[pa.Table]] = getattr(self._made, "tell")  # noqa: B009
+        return tell(rows)
+
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rest."""
         return iter(()) if self._made is None else self._made.finish()
@@ -377,6 +389,12 @@ class Chain:
         """Take it that rows were left out here, where it makes a difference."""
         first, *rest = self._operators
         return _pushed(first.skip(gap), rest) if isinstance(first, SkippingOperator) else iter(())
+
+    def tell(self, rows: Alike) -> Iterator[pa.Table]:
+        """Take the next rows, all alike."""
+        first, *rest = self._operators
+        assert isinstance(first, ToldOperator)
+        return _pushed(first.tell(rows), rest)
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Take it that no row to come is before a time, as far as operators hand times on."""

@@ -19,7 +19,7 @@ from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.language.bound import SituationRelation, attributes
 from replay.operators.grouping import group_rows
-from replay.operators.outer_pieces import Gap
+from replay.operators.outer_pieces import Alike, Gap
 from replay.operators.packing import State
 
 Ints = npt.NDArray[np.int64]
@@ -138,6 +138,23 @@ class Deriver:
         """Take in the next rows."""
         time = self._query.source_time.name
         times = np.asarray(to_int64(events.column(time), name=time).to_numpy())
+        partitions = self._number(events)
+        holds = self._truths(events.select(self._names), partitions)
+        changes = self._changes(partitions, times, holds)
+        self.n_rows += events.num_rows
+        return Rows(partitions, times, changes)
+
+    def tell(self, rows: Alike) -> Rows:
+        """Take in the next rows, all alike, without a silence: only the first changes anything."""
+        partitions, times = self._number(pa.table({"": [0]})), np.array([rows.begins])
+        self.n_rows = rows.first
+        changes = self._changes(partitions, times, rows.says[None, :])
+        self.last_times[partitions] = rows.time
+        self.n_rows = rows.stop
+        return Rows(partitions, times, changes)
+
+    def _number(self, events: pa.Table) -> Ints:
+        """Return the partition of each row, and make room for new ones."""
         partitions = self.partitions.number(events)
         grown = self.partitions.n - len(self.last_times)
         if grown:
@@ -146,10 +163,7 @@ class Deriver:
             self.holds = np.concatenate([self.holds, nothing])
             self._is_at_hand = np.concatenate([self._is_at_hand, np.zeros(grown, np.bool_)])
             self.first_rows = np.concatenate([self.first_rows, np.full(grown, -1)])
-        holds = self._truths(events.select(self._names), partitions)
-        changes = self._changes(partitions, times, holds)
-        self.n_rows += events.num_rows
-        return Rows(partitions, times, changes)
+        return partitions
 
     def skip(self, gap: Gap) -> None:
         """Take it that rows were left out.

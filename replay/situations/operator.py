@@ -16,7 +16,7 @@ from chronicle.time import from_int64
 from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
 from replay.language.bound import SituationRelation
-from replay.operators.outer_pieces import Gap, RowsBefore
+from replay.operators.outer_pieces import Alike, Gap, RowsBefore
 from replay.operators.packing import State
 from replay.situations.derive import Change, Deriver
 from replay.situations.detection import OPEN
@@ -99,6 +99,19 @@ class SituationOperator:
         self._deriver.skip(gap)
         self._returns.forget(gap.stop)
         self._last_time = gap.time
+
+    def tell(self, rows: Alike) -> Iterator[pa.Table]:
+        """Take the next rows, all alike."""
+        if self.is_done:
+            return
+        self._returns.aggregate_by(rows.aggregate)
+        told = self._deriver.tell(rows)
+        for change in told.changes:
+            self._note(change)
+        if self._query.valid_for is not None:
+            self._expect_silence([0])
+        self._last_time = rows.time
+        yield from self._until(rows.time - 1)
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Take it that no row to come is before a time."""

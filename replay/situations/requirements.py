@@ -31,6 +31,7 @@ from replay.language.required_columns import columns_of_situations
 from replay.operators.outer_pieces import Operator
 from replay.planning.requirements import Network, Position, Requirements
 from replay.planning.statistics import StreamStatistics
+from replay.situations.constant_blocks import constant_blocks
 from replay.situations.network import UNBOUNDED, Distances, distances
 
 KEY_KINDS: Final = (DataType.STRING, DataType.INTEGER, DataType.BOOLEAN)
@@ -92,6 +93,7 @@ def requirements(relation: SituationRelation, stream: StreamStatistics) -> Requi
         else max(sum(sides) for sides in zip(network.before, network.behind, strict=True)),
         rows_beside=(0, 0) if by_key else (1 + n_read_before, 0),
         network=network,
+        alike=constant_blocks(relation, stream),
         row_before_by=by_key[0] if by_key and relation.valid_for is None else None,
         time=relation.source_time.name,
         symbols=tuple(situation.name for situation in relation.situations),

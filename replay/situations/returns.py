@@ -22,8 +22,10 @@ from replay.language.bound import (
     rewritten,
     walk,
 )
+from replay.operators.outer_pieces import AggregateRanges
 from replay.operators.packing import State
 from replay.situations.derive import Rows
+from replay.situations.detection import OPEN
 from replay.situations.matching import Match
 
 Ints = npt.NDArray[np.int64]
@@ -71,6 +73,8 @@ class Returns:
         self._pieces = [_Held(schema.empty_table().select(self._names), nothing, nothing, nothing)]
         self.n_rows = 0
         """How many rows are held."""
+        self._ranges: AggregateRanges | None = None
+        """Aggregates rows that are not held; None: they are."""
         self._columns = {part: f"aggregate {i}" for i, part in enumerate(aggregates)}
         self._types = {
             part: aggregate((part,), _grouped(self._pieces[0].values, nothing)).schema.field(0).type
@@ -89,11 +93,16 @@ class Returns:
 
     def push(self, events: pa.Table, rows: Rows, first: int) -> None:
         """Take in rows, numbered from ``first`` on."""
-        if not self._by_situation:
+        if not self._by_situation or self._ranges is not None:
             return
         seqs = np.arange(first, first + events.num_rows)
         self._pieces.append(_Held(events.select(self._names), rows.partitions, rows.times, seqs))
         self.n_rows += events.num_rows
+
+    def aggregate_by(self, ranges: AggregateRanges) -> None:
+        """Have rows aggregated by where they stand in the stream; none is held any more."""
+        self._ranges = ranges
+        self.forget(OPEN)
 
     def _held(self) -> _Held:
         """Return all rows that are held, as one piece from now on."""
@@ -144,7 +153,13 @@ class Returns:
     ) -> list[pa.ChunkedArray]:
         """Return aggregates of one situation of each match, each once a situation and instant."""
         asked = [(match.situations[situation], match.detection) for match in matches]
-        numbers = {pair: number for number, pair in enumerate(dict.fromkeys(asked))}
+        pairs = sorted(dict.fromkeys(asked), key=lambda pair: (pair[0].first, pair[1]))
+        numbers = {pair: number for number, pair in enumerate(pairs)}
+        if self._ranges is not None:
+            ends = np.array([(live.first, live.stop, detection) for live, detection in pairs])
+            table = self._ranges(aggregates, *ends.T)
+            wanted = pa.array([numbers[pair] for pair in asked])
+            return [column.take(wanted) for column in table.columns]
         held = self._held()
         order = np.argsort(held.partitions, kind="stable")
         whose = held.partitions[order]

@@ -15,6 +15,7 @@ from chronicle.time import to_int64
 from chronicle.tree.summary import AttributeSummary, Ints, Kind
 from replay.engines.block_truth import ALL_PASS, BlockClasses
 from replay.engines.scan import UNIT_EVENTS
+from replay.engines.source import EventSource
 from replay.expressions.columns import Columns, Values, to_arrays
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
@@ -96,7 +97,8 @@ class PieceReader:
     """Reads blocks and summarises the pieces between borders. Thread-safe.
 
     ``classes`` are what WHERE says of each block (None: every event passes), ``condition`` is the
-    WHERE, ``groups`` are the keys that are told apart (None: all events together).
+    WHERE, ``groups`` are the keys that are told apart (None: all events together), ``source`` is
+    where events are read (None: from the stream).
     """
 
     def __init__(
@@ -107,8 +109,10 @@ class PieceReader:
         classes: BlockClasses | None,
         condition: Expression | None,
         groups: KeyGroups | None,
+        source: EventSource | None = None,
     ) -> None:
         self.snapshot = snapshot
+        self._source = snapshot if source is None else source
         self.axis = axis
         self.needed = tuple(needed)
         self.classes = classes
@@ -122,7 +126,7 @@ class PieceReader:
         filters = self.classes is not None and (self.classes[blocks] != ALL_PASS).any()
         condition = self._condition if filters else None
         names = self._columns(condition, with_time=len(unit.borders) > 0)
-        table = snapshot.read_blocks(blocks, names)
+        table = self._source.read_blocks(blocks, names)
         counts, base = snapshot.leaves.count[blocks], snapshot.bases[blocks]
         starts = np.cumsum(counts) - counts
         offsets, times = self._offsets(table, unit.borders, starts, base)

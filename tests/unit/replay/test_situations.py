@@ -276,6 +276,64 @@ def test_explain_tells_how_far_situations_lie_from_each_other(tmp_path: Path) ->
     ]
 
 
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """200 blocks of 100 events, of which two see the signal go up: at 5,050, and at 12,050."""
+    n = 20_000
+    level = [0 if t < 5_050 else 20 if t < 12_050 else 40 for t in range(n)]
+    events = pa.table(
+        {
+            # Silent for 31 inside the block from 10,000 on.
+            "t": [t if t < 10_020 else t + 30 for t in range(n)],
+            "x": [float(one + t % 7) for t, one in enumerate(level)],
+            "v": [t % 5 for t in range(n)],
+        }
+    )
+    store = create_store(tmp_path_factory.mktemp("slow") / "store")
+    settings = StreamSettings(time="t", block_events=100)
+    store.create_stream("s", events.schema, settings).append(events)
+    return store
+
+
+SLOW = (
+    "DEFINE L AS x < 10, M AS x BETWEEN 15 AND 30 AT LEAST 250 PATTERN L meets M WITHIN 15000 "
+    "RETURN SUM(L.v) AS l, AVG(M.x) AS x, COUNT(M.*) AS n"
+)
+
+
+@pytest.mark.parametrize("plan", ["tree", "auto"])
+def test_blocks_in_which_nothing_changes_are_not_read(slow: Store, plan: str) -> None:
+    result = replay.query(slow, f"FROM s {SLOW}", plan=plan)
+    # M is certain at 5,300, 251 events after it began, and these begin at 20 + 5050 % 7.
+    x = sum(20 + t % 7 for t in range(5_050, 5_301)) / 251
+    assert rows(result.table) == [
+        {"l": 5_050 * 2, "x": x, "n": 251, "L_start": 0, "L_end": 5_050}
+        | {"M_start": 5_050, "M_end": None, "detection_time": 5_300}
+    ]
+    assert "alike, and not read" in to_text(result.plan, None)
+    # Those in which M begins and ends, and that of 5,300, whose rows tell which count.
+    assert result.actual.blocks_read == 3 <= 0.02 * result.actual.blocks_total
+    ends = f"FROM s {SLOW.replace('AT LEAST 250', '').replace('RETURN', 'EMIT FINAL RETURN')}"
+    result = replay.query(slow, ends, plan=plan)
+    assert rows(result.table)[0]["n"] == 7_000
+    assert result.actual.blocks_read == 2
+
+
+def test_blocks_are_read_whose_rows_alone_tell(slow: Store) -> None:
+    one = "DEFINE M AS x BETWEEN 15 AND 30 AT LEAST 250 {} WITHIN 9000 RETURN {}(M.v) AS v"
+    for clauses, starts, n_read in (
+        (one.format("", "MAX"), [5_050], 3),  # where M begins, is certain, and ends
+        # LAST no summary has: the 71 blocks with rows of M, one before and one that M may reach.
+        (one.format("", "LAST"), [5_050], 73),
+        ("VALID FOR 30 " + one.format("", "MAX"), [5_050, 10_050], 5),  # the silence, too
+        ("VALID FOR 31 " + one.format("", "MAX"), [5_050], 3),
+    ):
+        result = replay.query(slow, f"FROM s {clauses}", plan="tree")
+        assert result.table["M_start"].to_pylist() == starts, clauses
+        assert result.actual.blocks_read == n_read, clauses
+        assert rows(result.table) == rows(replay.query(slow, f"FROM s {clauses}").table)
+
+
 def test_a_pattern_that_cannot_hold_reads_nothing_and_says_why(store: Store) -> None:
     pattern = "A before B AND B before C AND C before A"
     sql = f"FROM s DEFINE A AS x > 1, B AS x > 2, C AS x > 3 PATTERN {pattern} WITHIN 9"
