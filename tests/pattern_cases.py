@@ -171,6 +171,50 @@ def trend_case(seed: int) -> PatternCase:
     return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
 
 
+def aggregate_case(seed: int) -> PatternCase:
+    """Return the case of a seed: aggregates over every match, most of which need none made."""
+    choose = Chooser(seed)
+    stream = _stream(choose, planned=False)
+    names = Names((), None, stream.has_timestamps)
+    clauses = _Clauses()
+    clauses.partition = choose.pick(("", "", "PARTITION BY k"))
+    within = choose.pick((None, 1, 3, 6))
+    clauses.within = "" if within is None else f"WITHIN {names.lasting(within)}"
+    in_windows = choose.chance(0.4)
+    source = _windows(choose, clauses, names) if in_windows else "s"
+    _strategy(choose, clauses, in_windows=in_windows)
+    clauses.timeouts = ""
+    clauses.pattern = clauses.pattern if symbols_in(clauses.pattern) else "A"
+    symbols = symbols_in(clauses.pattern)
+    clauses.defines = tuple(
+        f"{symbol} AS {easy(choose, symbol)}" for symbol in symbols if choose.chance(0.8)
+    )
+    mapped = [symbol for symbol in symbols if f"!{symbol}" not in clauses.pattern]
+    clauses.subset = f"SUBSET U = ({', '.join(mapped[:2])})"
+    clauses.measures = tuple(
+        choose.pick(_MEASURES).format(choose.pick((*mapped, "U"))) for _ in range(3)
+    )
+    of_matches = choose.some(_OF_MEASURES, 1, 3)
+    texts = [text.format(choose.pick(("m0", "m1", "m2"))) for text in of_matches]
+    texts += [text.format(choose.pick((*mapped, "U"))) for text in choose.some(_OF_ROWS, 1, 3)]
+    selected = ", ".join(f"{text} AS v{place}" for place, text in enumerate(texts))
+    key = choose.pick(("", *clauses.partition.removeprefix("PARTITION BY ").split(", ")[:1]))
+    group = f" GROUP BY {key}" if key else ""
+    sql = f"SELECT {selected} FROM {source} MATCH_RECOGNIZE ({clauses}){group}"
+    return PatternCase(seed, stream, sql, (), planned=False)
+
+
+_MEASURES = (
+    *("COUNT(*)", "COUNT({0}.*)", "COUNT({0}.x)", "{0}.x", "FIRST({0}.a)", "LAST({0}.a * 2)"),
+    *("MIN({0}.x)", "MAX({0}.a)", "SUM({0}.a)", "SUM({0}.x)", "LAST(t) - FIRST(t)", "FIRST(x)"),
+)
+_OF_MEASURES = ("COUNT({0})", "SUM({0})", "AVG({0})", "MIN({0})", "MAX({0})", "COUNT(*)")
+_OF_ROWS = (
+    *("COUNT({0}.*)", "COUNT({0}.s)", "SUM({0}.a)", "SUM({0}.x)", "AVG({0}.x)", "MIN({0}.x)"),
+    *("MAX({0}.a * {0}.x)", "BOOL_OR({0}.f)"),
+)
+
+
 def _windows(choose: Chooser, clauses: _Clauses, names: Names) -> str:
     """Return a window function as the source, and have PARTITION BY name its columns."""
     others = clauses.partition.removeprefix("PARTITION BY ")

@@ -58,19 +58,19 @@ def match_rows(
     OutOfStepsError
         After ``steps_max`` conditions.
     """
-    answer = _answer(rows, query, steps_max)
+    answer = inner_rows(rows, query, steps_max)
     return answer[: query.limit] if query.outer is None else outer_rows(answer, query.outer)
 
 
-def _answer(rows: Sequence[Row], query: BoundPatternQuery, steps_max: int | None) -> list[Row]:
-    """Return the rows of the answer before LIMIT and the outer query."""
+def inner_rows(rows: Sequence[Row], query: BoundPatternQuery, steps_max: int | None) -> list[Row]:
+    """Return the rows of the answer before LIMIT and the outer query, each with its match."""
     if query.windows is not None:
         inside = replace(query, windows=None)
         times = [row[query.time] for row in rows]
         return [
             found
             for start, end in windows_of(times, query.windows)
-            for found in _answer(rows_in(rows, query.time, start, end), inside, steps_max)
+            for found in inner_rows(rows_in(rows, query.time, start, end), inside, steps_max)
         ]
     stream = in_matching_order(rows, query)
     newest = stream[-1][query.time] if stream else 0

@@ -20,8 +20,7 @@ Group = Sequence[Row]
 
 def outer_rows(rows: Sequence[Row], outer: Outer) -> list[Row]:
     """Return the rows of the result, in its order."""
-    kept = [row for row in rows if outer.where is None or value_of(outer.where, [row]) is True]
-    groups = _groups(kept, outer)
+    groups = groups_of(rows, outer)
     if outer.groups_ascend:
         for place in reversed(range(len(outer.group_by or ()))):
             key = SortKey((outer.group_by or ())[place])
@@ -50,7 +49,9 @@ def may_end_early(outer: Outer) -> bool:
     return outer.limit is not None and outer.group_by is None and not outer.order_by
 
 
-def _groups(rows: Sequence[Row], outer: Outer) -> list[Group]:
+def groups_of(rows: Sequence[Row], outer: Outer) -> list[Group]:
+    """Return the groups of the rows that WHERE lets pass, by their first rows."""
+    rows = [row for row in rows if outer.where is None or value_of(outer.where, [row]) is True]
     if outer.group_by is None:
         return [[row] for row in rows]
     if not outer.group_by:
@@ -93,8 +94,9 @@ def _exact(part: Aggregate, values: Sequence[Any]) -> Any:
     """Return SUM or AVG of the exact numbers, rounded once where it is a DOUBLE."""
     present = [value for value in values if value is not None]
     present = distinct(present) if part.distinct else present
-    if not present or part.type is DataType.INTERVAL:
-        return aggregate(part, present)
+    if not present or part.type is DataType.INTERVAL:  # of which fractions of a unit are dropped
+        is_mean = bool(present) and part.function == "avg"
+        return sum(present) // len(present) if is_mean else aggregate(part, present)
     odd = [value for value in present if not math.isfinite(value)]
     if odd:
         return sum(odd)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import replay
 from replay.errors import LimitExceededError
 from replay.language import bind, parse_query
+from replay.patterns.trends.algebra import to_summing, why_enumerated
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
-from tests.oracles.matcher import match_rows
+from tests.oracles.answer import MATCH
+from tests.oracles.matcher import inner_rows, match_rows
+from tests.oracles.outer import groups_of, value_of
+from tests.oracles.trends import read
 from tests.oracles.view import OutOfStepsError
-from tests.pattern_cases import PatternCase, trend_case
+from tests.pattern_cases import PatternCase, aggregate_case, trend_case
 from tests.plan_cases import strategy_queries
 from tests.property.law import ROWS_MAX, SLOW, answer, assert_plans_agree, comparable
 from tests.strategies import SEEDS, SmallStream, streams
 
 
-@given(SEEDS.map(trend_case))
+@given(st.one_of(SEEDS.map(trend_case), SEEDS.map(aggregate_case)))
 @SLOW
 def test_every_plan_gives_aggregates_over_matches_as_the_oracle(case: PatternCase) -> None:
     stream, sql = case.stream, case.sql
@@ -31,9 +35,7 @@ def test_every_plan_gives_aggregates_over_matches_as_the_oracle(case: PatternCas
         rows = match_rows(stream.rows, bound, steps_max=30_000)
     except OutOfStepsError:
         return
-    expected = comparable(
-        [{name: value for name, value in row.items() if name != "(match)"} for row in rows]
-    )
+    expected = comparable(rows)
     try:
         found = replay.query({"s": stream.table}, sql, max_rows=ROWS_MAX).table
     except LimitExceededError:
@@ -62,3 +64,23 @@ def test_every_plan_matches_in_windows_as_the_full_replay(
     with some_store(stream, sql, sorted(indexes)) as store:
         fill_stream(store, "s", stream, index=tuple(sorted(indexes)))
         assert_plans_agree(store, sql, ("tree", "all", "auto"))
+
+
+@given(SEEDS.map(aggregate_case))
+@SLOW
+def test_channels_hold_what_aggregates_over_matches_need(case: PatternCase) -> None:
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    if why_enumerated(bound) is not None:
+        return
+    assert bound.outer is not None
+    try:
+        rows = inner_rows(case.stream.rows, bound, 30_000)
+    except OutOfStepsError:
+        return
+    summing = to_summing(bound)
+    for group in groups_of(rows, bound.outer):
+        matches = [row[MATCH] for row in group]
+        for part, reading in summing.readings:
+            found = read(summing, part, reading, matches, "t")
+            assert comparable([[found]]) == comparable([[value_of(part, group)]]), part
+        event(f"groups of {min(len(group), 3)} matches, {min(len(summing.channels), 3)} channels")
