@@ -11,7 +11,7 @@ from replay.errors import BindError
 from replay.expressions.literals import TimeTextError, parse_date, parse_timestamp
 from replay.expressions.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE, NUMERIC, SCALES
 from replay.language import fold, syntax
-from replay.language.bound import DataType, Expression, Literal
+from replay.language.bound import Aggregate, Call, DataType, Expression, Literal
 from replay.language.source import Source, shown
 
 T = DataType
@@ -34,6 +34,8 @@ def coerce(expression: Expression, target: DataType) -> Expression | None:
         return expression
     if source is T.NULL:
         return Literal(None, target)
+    if target is T.DECIMAL_76:
+        return _of_any_size(expression)
     if isinstance(expression, Literal) and (source, target) == (T.INTEGER, T.DOUBLE):
         value = expression.value  # at once, as lists of thousands are compared
         return Literal(None if value is None else float(value), target)
@@ -52,6 +54,16 @@ def coerce(expression: Expression, target: DataType) -> Expression | None:
         assert isinstance(as_timestamp, Literal)
         return Literal(as_timestamp.value, target)
     return None
+
+
+def _of_any_size(expression: Expression) -> Expression | None:
+    """Return a count, a sum of integers or an integer constant as a DECIMAL of all its digits."""
+    if expression.type is not T.INTEGER:
+        return None
+    if isinstance(expression, Literal):
+        return Literal(expression.value, T.DECIMAL_76)
+    is_number = isinstance(expression, Aggregate) and expression.function in ("count", "sum")
+    return Call("cast", (expression,), T.DECIMAL_76) if is_number else None
 
 
 def unify(expressions: Sequence[Expression]) -> tuple[Expression, ...] | None:

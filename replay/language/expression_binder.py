@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from replay.errors import BindError
 from replay.expressions.atoms import NEGATED
 from replay.expressions.functions.texts import like_regex, lower_like
 from replay.expressions.literals import (
@@ -78,7 +79,7 @@ class ExpressionBinder:
         self, op: str, left: syntax.Expression, right: syntax.Expression, at: syntax.Node
     ) -> Expression:
         """Return the comparison of two nodes."""
-        return self.compare_bound(op, (left, self.bind(left)), right, at)
+        return self.compare_bound(op, (left, self._side(left)), right, at)
 
     def compare_bound(
         self,
@@ -88,9 +89,24 @@ class ExpressionBinder:
         at: syntax.Node,
     ) -> Expression:
         """Return the comparison of a node that is bound already with another."""
-        bound = [left[1], self.bind(right)]
+        bound = [left[1], self._side(right)]
         one, other = agree(self.source, [left[0], right], bound, "cannot compare", at)
+        if one.type is T.DECIMAL_76 and isinstance(one, Literal) and isinstance(other, Literal):
+            raise self._out_of_range(at)
         return fold.comparison(op, one, other)
+
+    def _side(self, node: syntax.Expression) -> Expression:
+        """Return a side of a comparison; next to a count of matches a number has any size."""
+        is_minus = isinstance(node, syntax.Unary) and node.op == "-"
+        number = node.operand if isinstance(node, syntax.Unary) and is_minus else node
+        if not self.of_matches or not isinstance(number, syntax.Number):
+            return self.bind(node)
+        if not isinstance(number.value, int) or number.value <= INT64_MAX + is_minus:
+            return self.bind(node)
+        return Literal(-number.value if is_minus else number.value, T.DECIMAL_76)
+
+    def _out_of_range(self, node: syntax.Node) -> BindError:
+        return self.source.error("this number is outside the range of INTEGER (64 bits)", node)
 
     # -----------------------------------------------------------------------------------------
     # One method per kind of node
@@ -101,7 +117,7 @@ class ExpressionBinder:
         if isinstance(node.value, Decimal):
             return from_decimal(node.value)
         if node.value > INT64_MAX:
-            raise self.source.error("this number is outside the range of INTEGER (64 bits)", node)
+            raise self._out_of_range(node)
         return Literal(node.value, T.INTEGER)
 
     def _text(self, node: syntax.Text) -> Expression:
@@ -140,6 +156,8 @@ class ExpressionBinder:
             number = node.operand.value
             if isinstance(number, Decimal):
                 return from_decimal(-number)
+            if isinstance(number, int) and number > INT64_MAX + 1:
+                raise self._out_of_range(node.operand)
             return Literal(-number, T.DOUBLE if isinstance(number, float) else T.INTEGER)
         operand = self.bind(node.operand)
         if operand.type is T.NULL:
@@ -181,8 +199,10 @@ class ExpressionBinder:
 
     def _in_list(self, node: syntax.InList) -> Expression:
         nodes = [node.operand, *node.options]
-        bound = [self.bind(part) for part in nodes]
+        bound = [self._side(part) for part in nodes]
         value, *options = agree(self.source, nodes, bound, "cannot compare", node)
+        if value.type is T.DECIMAL_76 and isinstance(value, Literal):
+            raise self._out_of_range(node)
         if syntax.is_values(node.options[0]):
             inside: Expression = Call("in", (value, *options), T.BOOLEAN)
             return fold.negate(inside) if node.negated else inside

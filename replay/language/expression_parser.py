@@ -24,6 +24,8 @@ from replay.language.tokens import NAME, NUMBER, PARAMETER, QUOTED, STRING, Toke
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(1, 9)
 """How tightly operators bind, loosest first."""
 
+_DIGITS_MAX = 76
+
 COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 
 
@@ -94,10 +96,9 @@ def _number(cursor: Cursor) -> Expression:
 
 def _value(cursor: Cursor, token: Token) -> int | float | Decimal:
     if token.text.isdecimal():
-        value = int(token.text) if len(token.text) < 40 else 2**64
-        if value > 2**63:
-            raise cursor.error("this number is outside the range of INTEGER (64 bits)", token.at)
-        return value
+        if len(token.text) > _DIGITS_MAX:
+            raise cursor.error(f"a number has at most {_DIGITS_MAX} digits", token.at)
+        return int(token.text)  # INTEGER or, next to a count of matches, DECIMAL(76, 0)
     number = float(token.text)
     if math.isinf(number):
         raise cursor.error("this number is outside the range of DOUBLE", token.at)

@@ -183,7 +183,7 @@ class _Clauses:
             hidden=hidden,
             aggregates=keys is not None,
         )
-        of_matches = answer.matched is not None
+        of_matches = answer.matched is not None and keys is not None
         free = ExpressionBinder(source, OuterScope(source, answer, rules), of_matches=of_matches)
         if keys is None:
             return free

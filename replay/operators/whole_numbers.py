@@ -194,7 +194,7 @@ class WholeNumbers:
         )
 
 
-_NUMBERS = frozenset({DataType.DOUBLE, *SCALES})
+_NUMBERS = frozenset({DataType.DOUBLE, DataType.DECIMAL_76, *SCALES})
 _LOGARITHMS: dict[str, Callable[[int], float]] = {
     "ln": math.log,
     "log10": math.log10,

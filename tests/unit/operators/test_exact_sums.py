@@ -124,6 +124,37 @@ def test_what_can_be_told_of_a_number_of_any_size_is_exact():
     assert logs == [{"ten": 80.0, "e": math.log(10**80)}]
 
 
+@pytest.mark.parametrize(
+    ("having", "kept"),
+    [
+        (f"COUNT(*) > {2**64}", ["c"]),
+        (f"COUNT(*) BETWEEN {2**64} AND {2**65}", ["b", "c"]),
+        (f"SUM(n) IN (5, {2**64 + 1})", ["a", "c"]),
+        (f"-{2**70} < SUM(n)", ["a", "b", "c"]),
+        ("CAST(COUNT(*) AS DECIMAL(76, 0)) = 5", ["a"]),
+        ("COUNT(*) < 1.8446744073709551616e19", ["a"]),  # 2**64
+        ("COUNT(*) >= 5.5", ["b", "c"]),
+    ],
+)
+def test_constants_beside_such_a_number_have_any_size_too(having: str, kept: list[str]):
+    numbers = {"a": 5, "b": 2**64, "c": 2**64 + 1}
+    assert ask(numbers, "k", f"HAVING {having}").column("k").to_pylist() == kept
+
+
+@pytest.mark.parametrize(
+    ("having", "words"),
+    [
+        (f"MAX(n) > {2**64}", "cannot compare"),
+        (f"{2**64} < {2**65}", "outside the range of INTEGER"),
+        (f"COUNT(*) + {2**64} > 5", "outside the range of INTEGER"),
+        (f"COUNT(*) > {10**76}", "at most 76 digits"),
+    ],
+)
+def test_other_constants_have_64_bits(having: str, words: str):
+    with pytest.raises(QueryError, match=words):
+        bound("k", f"GROUP BY k HAVING {having}")
+
+
 def test_distinct_numbers_beyond_64_bits_are_told_apart():
     numbers = {"a": 2**70, "b": 2**70 + 1, "c": 2**70}
     table = ask(numbers, "DISTINCT COUNT(*) AS n", "ORDER BY n DESC")
