@@ -1,0 +1,328 @@
+"""Temporal patterns over situations: against a scan, DuckDB, pandas, and against themselves.
+
+Goals S1 to S10 of situations, but for Esper (S2), orders (S6) and threads (S9). Times are those of
+all the process' threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd  # noqa: TID251 -- one of those compared
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+import replay
+from benchmarks.harness import (
+    RESULTS,
+    Side,
+    Timing,
+    fail,
+    forget,
+    interleave,
+    new_parser,
+    quantiles,
+    write_results,
+)
+from benchmarks.stores import kept_store
+from chronicle import Store, StreamSettings
+from datasets import switching, traffic
+from datasets.synthetic import SEED
+
+PARTS = ("scan", "others", "windows", "many", "index", "slow", "online")
+N_CARS = 1_000
+FINAL = traffic.AGGRESSIVE.format(source="cars", more="EMIT FINAL")
+EARLY = traffic.AGGRESSIVE.format(source="cars", more="")
+BOUNDS = ["car", "A_start", "A_end", "B_start", "B_end", "C_start", "C_end"]
+
+# Situations by gaps and islands; those that go on at the end are none, as with EMIT FINAL.
+_ISLANDS = """
+{0} AS (SELECT car, MIN(t) AS s, MAX(behind) AS e FROM (
+  SELECT car, t, {1} AS holds, LEAD(t) OVER w AS behind,
+    ROW_NUMBER() OVER w - ROW_NUMBER() OVER (PARTITION BY car, {1} ORDER BY t) AS island
+  FROM cars WINDOW w AS (PARTITION BY car ORDER BY t)
+) WHERE holds GROUP BY car, island HAVING COUNT(behind) = COUNT(*))"""
+_CONDITIONS = {"A": "accel > 8", "B": "speed > 70", "C": "accel < -9"}
+DUCKDB_SQL = f"""
+WITH {",".join(_ISLANDS.format(*item) for item in _CONDITIONS.items())}
+SELECT A.car, A.s, A.e, B.s, B.e, C.s, C.e FROM A JOIN B ON A.car = B.car AND (
+    A.e = B.s OR (A.s < B.s AND B.s < A.e AND A.e < B.e)
+    OR (A.s = B.s AND A.e < B.e) OR (A.s > B.s AND A.e < B.e))
+  JOIN C ON B.car = C.car AND A.e < C.s AND (
+    (B.s < C.s AND C.e <= B.e) OR (B.s < C.s AND C.s < B.e AND B.e < C.e) OR B.e = C.s)
+WHERE GREATEST(A.e, B.e, C.e) - LEAST(A.s, B.s, C.s) <= 300
+"""
+
+
+def by_pandas(cars: pd.DataFrame) -> pd.DataFrame:
+    """Return the matches by runs of neighbouring rows and two merges."""
+    rows = cars.sort_values(["car", "t"], kind="stable")
+    car, t = rows["car"].to_numpy(), rows["t"].to_numpy()
+    first_of_car = np.append(True, car[1:] != car[:-1])
+
+    def runs(holds: Any, name: str) -> pd.DataFrame:
+        begins = np.flatnonzero(holds & (first_of_car | ~np.append(False, holds[:-1])))
+        stops = np.flatnonzero(~holds | first_of_car)
+        place = np.searchsorted(stops, begins, "right")
+        known = place < len(stops)
+        begins, ends = begins[known], stops[place[known]]
+        same = car[begins] == car[ends]
+        begins, ends = begins[same], ends[same]
+        return pd.DataFrame({"car": car[begins], f"{name}s": t[begins], f"{name}e": t[ends]})
+
+    speed, accel = rows["speed"].to_numpy(), rows["accel"].to_numpy()
+    found = runs(accel > 8, "a").merge(runs(speed > 70, "b"), on="car")
+    a_e, b_s, b_e = (found[name] for name in ("ae", "bs", "be"))
+    within = (b_s < a_e) & (a_e < b_e)  # overlaps, starts or during
+    found = found[(a_e == b_s) | within].merge(runs(accel < -9, "c"), on="car")
+    b_s, b_e, c_s, c_e = (found[name] for name in ("bs", "be", "cs", "ce"))
+    inside = (b_s < c_s) & ((c_e <= b_e) | ((c_s < b_e) & (b_e < c_e)))
+    found = found[(found["ae"] < c_s) & (inside | (b_e == c_s))]
+    ends, starts = found[["ae", "be", "ce"]].max(axis=1), found[["as", "bs", "cs"]].min(axis=1)
+    return found[ends - starts <= 300]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A goal, and what was seen of it."""
+
+    goal: str
+    seen: dict[str, float]
+    timings: Sequence[Timing] = ()
+
+    def tell(self) -> None:
+        """Print it."""
+        print(f"\n{self.goal}")
+        for name, value in self.seen.items():
+            print(f"  {name:<44} {value:12,.3f}")
+        for timing in self.timings:
+            print(f"    {timing.name:<42} {1e3 * timing.cpu_s:12.1f} ms of processor time")
+
+
+def ratio(one: Timing, other: Timing) -> float:
+    """Return how many times as much processor time the other takes."""
+    return other.cpu_s / one.cpu_s
+
+
+def cars_store(folder: Path, seconds: int) -> Store:
+    """Return a store of the cars."""
+    settings = StreamSettings(time="t", key="car")
+    return kept_store(
+        folder / f"store-cars-{seconds}",
+        "cars",
+        traffic.SCHEMA,
+        settings,
+        traffic.generate(N_CARS, seconds).to_batches(),
+        index=("accel",),
+    )
+
+
+def scan(store: Store, rounds: int) -> Measured:
+    """S1: a full replay against reading the same columns."""
+    stream = store.stream("cars")
+    files = [stream.path / "events" / file.name for file in stream.snapshot().files]
+    dataset = ds.dataset(files)
+    whole = EARLY.replace("PARTITION BY car ", "")
+    sides = [
+        Side("by car", partial(replay.query, store, EARLY, plan="full")),
+        Side("all cars as one", partial(replay.query, store, whole, plan="full")),
+        Side("scan of four columns", partial(dataset.to_table, columns=traffic.SCHEMA.names)),
+        Side("scan of three", partial(dataset.to_table, columns=["t", "speed", "accel"])),
+    ]
+    timings = interleave(sides, rounds=rounds, before=forget)
+    seen = {
+        "by car, of the scan's speed (0.5)": ratio(timings[0], timings[2]),
+        "unpartitioned, of the scan's speed (0.7)": ratio(timings[1], timings[3]),
+    }
+    return Measured("S1: full replay from the store against a bare scan", seen, timings)
+
+
+def others(store: Store, cars: pa.Table, rounds: int) -> Measured:
+    """S3: against DuckDB and pandas over the same rows in memory."""
+    connection = duckdb.connect(config={"threads": 1})
+    connection.register("cars", cars)
+    frame = cars.to_pandas()
+    ours = replay.query({"cars": cars}, FINAL).table.select(BOUNDS)
+    expected = connection.sql(DUCKDB_SQL).to_arrow_table().rename_columns(BOUNDS)
+    told = [(name, "ascending") for name in BOUNDS]
+    if not ours.sort_by(told).equals(expected.sort_by(told).cast(ours.schema)):
+        fail("DuckDB's matches are others")
+    if len(by_pandas(frame)) != ours.num_rows:
+        fail("pandas has other matches")
+    print(f"\n{ours.num_rows:,} matches in {cars.num_rows:,} rows, the same by all")
+    sides = [
+        Side("from the store", partial(replay.query, store, FINAL, plan="full")),
+        Side("from memory", partial(replay.query, {"cars": cars}, FINAL)),
+        Side("DuckDB", lambda: connection.sql(DUCKDB_SQL).to_arrow_table()),
+        Side("pandas", partial(by_pandas, frame)),
+    ]
+    timings = interleave(sides, rounds=rounds, before=forget)
+    from_store, from_memory, by_duckdb, frames = timings
+    seen = {
+        "DuckDB over ours, from the store (3)": ratio(from_store, by_duckdb),
+        "pandas over ours, from the store (8)": ratio(from_store, frames),
+        "DuckDB over ours, from memory (8)": ratio(from_memory, by_duckdb),
+        "pandas over ours, from memory (20)": ratio(from_memory, frames),
+        "ns a row, from memory": 1e9 * from_memory.cpu_s / cars.num_rows,
+    }
+    return Measured("S3: against DuckDB and pandas", seen, timings)
+
+
+def windows(seconds: int, rounds: int) -> Measured:
+    """S4: the cost of an event does not grow with the window."""
+    table = switching.generate(seconds, 4)
+    sql = (
+        "FROM s ORDER BY t DEFINE A AS c0, B AS c1, C AS c2, D AS c3 "
+        "PATTERN A starts B AND B before C AND C overlaps D WITHIN {}"
+    )
+    spans = (500, 5_000, 50_000)
+    ask = partial(replay.query, {"s": table})
+    counts = [ask(sql.format(span)).table.num_rows for span in spans]
+    sides = [Side(f"WITHIN {span:,}", partial(ask, sql.format(span))) for span in spans]
+    timings = interleave(sides, rounds=rounds)
+    seen = {}
+    for timing, n in zip(timings, counts, strict=True):
+        less = timing.cpu_s - 200e-9 * n  # what matches may take
+        seen[f"{timing.name}, {n:,} matches: over the first (2)"] = less / (
+            timings[0].cpu_s - 200e-9 * counts[0]
+        )
+    return Measured("S4: windows of any length", seen, timings)
+
+
+def many(seconds: int, rounds: int) -> Measured:
+    """S5: time grows with the situations as a line does."""
+    timings = []
+    for n in (4, 8, 16, 24):
+        table = switching.generate(seconds, n)
+        defines = ", ".join(f"S{k} AS c{k}" for k in range(n))
+        chain = " AND ".join(
+            f"S{k} before;meets;overlaps;starts;during;equals S{k + 1}" for k in range(n - 1)
+        )
+        sql = f"FROM s ORDER BY t DEFINE {defines} PATTERN {chain} WITHIN 60"
+        timings += interleave(
+            [Side(f"{n} situations", partial(replay.query, {"s": table}, sql))], rounds=rounds
+        )
+    first = timings[0].cpu_s / 4
+    seen = {f"{t.name}: each, over each of four": t.cpu_s / n / first
+            for t, n in zip(timings, (4, 8, 16, 24), strict=True)}  # fmt: skip
+    return Measured("S5: 4 to 24 situations, six relations each", seen, timings)
+
+
+def index(store: Store, rounds: int) -> Measured:
+    """S7: a plan by index where one of three conditions is rare."""
+    sql = FINAL.replace("accel > 8", "accel > 10.95")
+    full = replay.query(store, sql, plan="full")
+    auto = replay.query(store, sql)
+    if not full.table.equals(auto.table):
+        fail("auto gives other matches than a full replay")
+    sides = [
+        Side("auto", partial(replay.query, store, sql)),
+        Side("full", partial(replay.query, store, sql, plan="full")),
+    ]
+    timings = interleave(sides, rounds=rounds, before=forget)
+    seen = {
+        "full replay over auto (10)": ratio(*timings),
+        "share of blocks read": auto.actual.blocks_read / auto.actual.blocks_total,
+        "matches": float(auto.table.num_rows),
+    }
+    return Measured("S7: a rare condition of three", seen, timings)
+
+
+def slow(folder: Path, rounds: int) -> Measured:
+    """S8: a slow signal is read where its conditions change."""
+    n = 2_000_000
+    t = np.arange(n)
+    level = ((t + 300_000) // 400_000 % 2).astype(np.float64) * 10
+    rows = pa.table({"t": t, "level": level, "x": np.random.default_rng(SEED).random(n)})
+    store = kept_store(
+        folder / "store-slow", "slow", rows.schema, StreamSettings(time="t"), rows.to_batches(),
+        index=(),
+    )  # fmt: skip
+    sql = (
+        "FROM slow DEFINE H AS level > 5 AT LEAST 1000 WITHIN 500000 EMIT FINAL "
+        "RETURN AVG(H.x) AS mean"
+    )
+    full, tree = (replay.query(store, sql, plan=plan) for plan in ("full", "tree"))
+    if not full.table.equals(tree.table):
+        fail("the tree gives other situations than a full replay")
+    sides = [
+        Side("tree", partial(replay.query, store, sql, plan="tree")),
+        Side("full", partial(replay.query, store, sql, plan="full")),
+    ]
+    timings = interleave(sides, rounds=rounds, before=forget)
+    seen = {
+        "full replay over tree (20)": ratio(*timings),
+        "share of blocks read (0.02)": tree.actual.blocks_read / tree.actual.blocks_total,
+    }
+    return Measured("S8: a slow signal", seen, timings)
+
+
+def online(cars: pa.Table) -> Measured:
+    """S10: pushes of a thousand events, and of one with `advance`."""
+    rows = cars.slice(0, min(cars.num_rows, 500_000))
+    flow = replay.online(EARLY, cars.schema, time="t")
+    began = process_time()
+    for first in range(0, rows.num_rows, 1_000):
+        flow.push(rows.slice(first, 1_000))
+    rate = rows.num_rows / (process_time() - began)
+    single, taken = replay.online(EARLY, cars.schema, time="t"), []
+    single.push(cars.slice(0, 100 * N_CARS))
+    for second in range(100, cars.num_rows // N_CARS):
+        event = cars.slice(second * N_CARS, 1)
+        started = perf_counter()
+        single.push(event)
+        single.advance(event["t"][0].as_py() + 1)
+        taken.append(perf_counter() - started)
+    half, most = quantiles(taken, [0.5, 0.99])
+    seen = {
+        "M events/s, 1,000 a push (1)": rate / 1e6,
+        "ms an event with advance, median (1)": 1e3 * half,
+        "ms an event with advance, 99 of 100": 1e3 * most,
+    }
+    return Measured("S10: online", seen)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = new_parser("situations", __doc__, rounds=3)
+    parser.add_argument("--seconds", type=int, default=5_000, help=f"of {N_CARS:,} cars")
+    parser.add_argument("--switching", type=int, default=1_000_000, help="seconds of booleans")
+    parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
+    options = parser.parse_args(arguments)
+    wanted, rounds = options.only.split(","), options.rounds
+    cars = traffic.generate(N_CARS, options.seconds)
+    store = cars_store(options.stores, options.seconds)
+    run: dict[str, Callable[[], Measured]] = {
+        "scan": lambda: scan(store, rounds),
+        "others": lambda: others(store, cars, rounds),
+        "windows": lambda: windows(options.switching, rounds),
+        "many": lambda: many(options.switching // 10, rounds),
+        "index": lambda: index(store, rounds),
+        "slow": lambda: slow(options.stores, rounds),
+        "online": lambda: online(cars),
+    }
+    unknown = sorted(set(wanted) - run.keys())
+    if unknown:
+        parser.error(f"--only takes some of {','.join(PARTS)}, not {','.join(unknown)}")
+    found = {name: run[name]() for name in PARTS if name in wanted}
+    for measured in found.values():
+        measured.tell()
+    write_results(
+        "situations",
+        {
+            "n_rows": cars.num_rows,
+            "goals": {m.goal: {"seen": m.seen, "timings": list(m.timings)} for m in found.values()},
+        },
+        folder=options.stores,
+    )
+
+
+if __name__ == "__main__":
+    main()
