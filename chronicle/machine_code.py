@@ -12,6 +12,7 @@ import functools
 import gc
 import hashlib
 import logging
+import math
 import os
 import pickle
 import shutil
@@ -27,11 +28,13 @@ from typing import Any, Final
 
 import llvmlite
 import numba
+import numpy as np
 from numba.core import config, event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
 from numba.core.environment import lookup_environment
 from numba.core.serialize import dumps
+from numba.extending import overload
 from numba.misc.appdirs import user_cache_dir
 
 from chronicle.compile_time import compiling
@@ -165,6 +168,12 @@ class _WholeCompiler(Compiler):  # type: ignore[misc]
 
 class _PartCompiler(_WholeCompiler):
     _LIBRARY = _Part
+
+
+@overload(math.cbrt)
+def _cube_root(value):  # type: ignore[no-untyped-def]  # noqa: ARG001 - Numba looks at its name
+    """Compile the C library's, which Numba knows by NumPy's name alone; NumPy's own is another."""
+    return lambda value: np.cbrt(value)  # noqa: PLW0108 - Numba compiles Python alone
 
 
 def type_of(inner: Any) -> Any:

@@ -101,7 +101,7 @@ def _round(value, digits):  # type: ignore[no-untyped-def]
 @njit(_nrt=False)
 def _cube_root(value):  # type: ignore[no-untyped-def]
     """Return that of the C library, which has some last bits wrong, after a step of Newton's."""
-    root = np.cbrt(value)
+    root = math.cbrt(value)
     if not CUBE_LEAST < abs(value) < CUBE_MOST:
         return root
     return root - (root * root * root - value) / (3.0 * root * root)
