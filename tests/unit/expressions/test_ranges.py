@@ -244,6 +244,10 @@ def test_every_string_that_is_like_a_pattern_lies_in_its_range(text, pattern, tr
         # Equality carries over to a fixpoint, order gives a bound.
         ("A AS a = 7, B AS a = A.a, C AS a = B.a", {"a": "= 7"}),
         ("A AS a >= 3 AND a < 9, C AS b > A.a", {"b": "(3, ∞)"}),
+        ("A AS a >= 3 AND a < 9, C AS b >= A.a", {"b": "[3, ∞)"}),
+        ("A AS a > 3 AND a < 9, C AS b >= A.a", {"b": "(3, ∞)"}),
+        ("A AS a >= 3 AND a <= 9, C AS b <= A.a", {"b": "(-∞, 9]"}),
+        ("A AS a >= 3 AND a < 9, C AS b <= A.a", {"b": "(-∞, 9)"}),
         # Under OR it counts in its branch only; only plain symbols pin.
         ("A AS a = 7, C AS a = A.a OR b = 1", {}),
         ("A AS a = 7, C AS a = PREV(A.a)", {}),

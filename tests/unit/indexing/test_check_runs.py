@@ -139,8 +139,9 @@ def _of_another_size(stream: Stream, path: Path) -> None:
     _list_run(stream, path.name, path.stat().st_size + 1, 50)
 
 
-def _of_another_attribute(_: Stream, path: Path) -> None:
+def _of_another_attribute(stream: Stream, path: Path) -> None:
     shutil.copy(path.parent.parent / "price" / path.name, path)
+    _list_run(stream, path.name, path.stat().st_size, 50)
 
 
 @pytest.mark.parametrize(
